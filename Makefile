@@ -25,7 +25,7 @@ into     = $(if $(LOCKED),\
 READY   := $(VENV)/.ready
 STAMP   := $(VENV)/.installed
 # Tests that have a target of their own.
-APART   := browser or operations or container or docs or release
+APART   := browser or operations or container or docs or release or ray
 # What `make lowest` runs: each dependency is used by some of these tests. The longer runs of our own code are left to
 # `make test`, and so is what an import costs: old releases load more. Deprecations are no errors there: old releases warn of the new ones that they themselves depend on.
 LOWEST  := $(addprefix tests/,benchmark cli corpus files index/minhash tables text) $(wildcard tests/test_*.py) \
@@ -44,7 +44,7 @@ export CONTAM_SHARED := $(abspath $(SHARED))
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test slow lowest frozen lock release lint format types layers bounds interpreted harness browser \
+.PHONY: help install demo test slow lowest frozen lock release lint format types layers bounds interpreted harness ray browser \
         service container docs fuzz load quality bench fixtures pictures openapi check clean quality-if-possible
 
 help: ## this list
@@ -117,6 +117,11 @@ harness: ## our clean scores beside the real lm-eval and Inspect, in an environm
 	$(VENV)-harness/bin/python -m pytest $(PYTEST_ARGS) tests/rescore/export/test_harness.py tests/rescore/export/test_clean.py \
 	  tests/client/test_harness.py
 
+ray: ## a scan on a Ray cluster of two nodes, whose processes are killed, in an environment of its own
+	@test -x $(VENV)-ray/bin/python || $(PYTHON) -m venv $(VENV)-ray
+	@$(call into,$(VENV)-ray,ray,dev$(comma)ray)
+	$(VENV)-ray/bin/python -m pytest $(PYTEST_ARGS) tests/ray
+
 browser: $(STAMP) ## the pages in a real Chromium (Debian: chromium, chromium-driver), without a window
 	$(PYTEST) tests/browser
 
@@ -163,6 +168,7 @@ lock: $(STAMP) ## pin what CI and the image install, with hashes, from pyproject
 	$(LOCK) --extra serve --extra otel --output-file requirements/image.txt
 	$(LOCK) --extra dev --extra service --extra docs --extra release --output-file requirements/dev.txt
 	$(LOCK) --extra dev --extra harness --extra release --output-file requirements/harness.txt
+	$(LOCK) --extra dev --extra ray --extra release --output-file requirements/ray.txt
 	$(LOCK) --extra dev --extra release --resolution lowest-direct --output-file requirements/lowest.txt
 	echo 'hatchling>=1.27' | $(LOCK:pyproject.toml=-) --output-file requirements/build.txt
 
@@ -182,4 +188,4 @@ quality-if-possible:
 	else echo "quality: NOT RUN, there is no labelled data in $(SHARED)/data" >&2; fi
 
 clean: ## remove what these targets wrote, .venv included
-	rm -rf build dist $(VENV) $(VENV)-harness $(VENV)-lowest .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf build dist $(VENV) $(VENV)-harness $(VENV)-lowest $(VENV)-ray .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -73,6 +73,24 @@ class Remedy(Enum):
     FILE_EXISTED_WHEN_LISTED = "it existed when the shards were listed"
     FILE_REPLACED_BEGIN_AGAIN = "the file was replaced: begin again"
     FILE_MAY_HAVE_CHANGED = "the file may have changed since it was scanned"
+    COPY_WITH_TIMES_OR_PLAN_AGAIN = (
+        "copy the corpus with its times (rsync -a, cp -p), or make the plan again"
+    )
+    COPY_PLAN_OR_PLAN_AGAIN = "copy the whole plan folder again, or make the plan again"
+    PLAN_AGAIN_HERE = "install the same on every machine, or make the plan again with what is here"
+    DO_LEASE_AGAIN = "remove the file, and do its lease again"
+    GIVE_PARTS_OF_PLAN = "give the folders that workers on this plan wrote"
+    INSTALL_ON_NODES = "install contam and the same packages on every node of the cluster"
+    START_CLUSTER = "start one with `ray start --head`, and its nodes with `ray start --address`"
+    RUN_ON_NODE = "run it on a node, for example with `ray job submit`"
+    BEGIN_WITHOUT_RESUME = Own("resume=False begins anew")
+    RESUME_WITH_FEWER_WORKERS = Own(
+        "often memory runs out: go on with fewer workers and resume=True"
+    )
+    GIVE_INDEX_PLAN = Own("give the folder that `plan_index` wrote")
+    BUILD_MISSING_GROUP = Own("build it with `build_groups`, then merge again")
+    REMOVE_ONE_GROUP = "remove the folder of the group, and build the group again"
+    CHOOSE_LEASE = "plan.json lists the leases"
     RENAME_BY_FORMAT = "rename it to .jsonl, .json, .csv, .tsv, .parquet or .arrow"
     QUOTE_CELL = "a cell with a delimiter or line break must be quoted"
     QUOTE_CELL_OR_LEAVE_OUT = (
@@ -455,6 +473,8 @@ class Remedy(Enum):
     SEE_TRACKING_URI = Own("see `tracking_uri`")
     GIVE_CORPUS_OR_INDEX = Own("give a corpus, or an index")
     GIVE_BENCHMARK_OR_LOGS = Own("give a benchmark, or logs")
+    GIVE_PLAN_FOLDER = Own("give the folder that `write_plan` wrote")
+    GIVE_PARTS_FOLDER = Own("give the folder that `work_on` wrote")
     GIVE_AUDIT_FOLDER = Own("give the folder that an audit wrote")
     WRITE_BY_REVIEW = Own("a review writes it")
     WRITE_BY_AUDIT_INIT = Own("contam.audit.init writes one")

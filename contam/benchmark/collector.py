@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from dataclasses import replace
+from sys import intern
 from typing import TYPE_CHECKING
 
 from contam.benchmark.items import BenchItem, Benchmark, ItemName, SkippedRow, SourceFile
-from contam.benchmark.keys import content_keys
+from contam.benchmark.key_table import KeyTable
 from contam.errors import BenchmarkError, Place, Plain, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from contam.benchmark.keys import ContentKeys
     from contam.benchmark.rows import Parts
 
 
@@ -33,10 +33,14 @@ class Collector:
     ) -> None:
         """Take an item; without an id it gets one from its content, with `#2` for a twin."""
         item = BenchItem(
-            benchmark=benchmark,
-            split=split,
+            benchmark=intern(benchmark),
+            split=intern(split),
             item_id=item_id or content_id(parts),
-            **parts._asdict(),
+            passage=parts.passage,
+            question=parts.question,
+            choices=parts.choices,
+            answer=parts.answer,
+            answer_index=parts.answer_index,
             source=source,
             line=line,
         )
@@ -101,23 +105,15 @@ class Collector:
 
     def _benchmark(self, name: str) -> Benchmark:
         items = tuple(self._items[name])
-        keys = tuple(map(content_keys, items))
+        keys = KeyTable.of(items)
         return Benchmark(
             name=name,
             items=items,
             skipped=tuple(self._skipped[name]),
             sources=tuple(self._sources[name]),
-            duplicates=duplicates(keys),
+            duplicates=tuple(tuple(group.tolist()) for group in keys.equal("item_key")),
             keys=keys,
         )
-
-
-def duplicates(keys: Iterable[ContentKeys]) -> tuple[tuple[int, ...], ...]:
-    """Groups of places whose normalised question, choices in any order and passage are equal."""
-    places: defaultdict[str, list[int]] = defaultdict(list)
-    for place, key in enumerate(keys):
-        places[key.item_key].append(place)
-    return tuple(tuple(group) for group in places.values() if len(group) > 1)
 
 
 def content_id(parts: Parts) -> str:

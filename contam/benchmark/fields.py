@@ -84,6 +84,8 @@ class FieldPlan:
 def get(row: Row, path: FieldPath) -> object:
     """Value at a path, None where any step of it is missing."""
     value: object = row.get(path[0])
+    if len(path) == 1:
+        return value
     for key in path[1:]:
         if not isinstance(value, Mapping):
             return None

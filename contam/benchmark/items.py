@@ -10,7 +10,7 @@ from contam.errors import InternalError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from contam.benchmark.keys import ContentKeys
+    from contam.benchmark.key_table import KeyTable
 
 PARTS = ("passage", "question", "choices", "answer")
 """The texts of an item, in the order every array over parts uses."""
@@ -123,7 +123,7 @@ class Benchmark:
 
     duplicates  groups of indices into `items` whose question, choices (in any order) and
                 passage are equal after normalisation; every group has two members or more
-    keys        content keys of every item; () when they were not computed yet
+    keys        content keys of every item; None when they were not computed yet
     """
 
     name: str
@@ -131,4 +131,4 @@ class Benchmark:
     skipped: tuple[SkippedRow, ...] = ()
     sources: tuple[SourceFile, ...] = ()
     duplicates: tuple[tuple[int, ...], ...] = ()
-    keys: tuple[ContentKeys, ...] = ()
+    keys: KeyTable | None = None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 import orjson
@@ -38,7 +39,7 @@ class NoItemsHereError(BenchmarkError):
 
 @dataclass(frozen=True, slots=True)
 class FileRows:
-    """Rows of one file with their 1-based places.
+    """Rows of one file with their 1-based places; to be read once, which may raise BenchmarkError.
 
     format  "jsonl", "json", "csv", "tsv", "parquet" or "arrow"
     unit    what a place counts: physical lines, or rows
@@ -46,7 +47,7 @@ class FileRows:
 
     format: str
     unit: Literal["line", "row"]
-    rows: list[tuple[int, Row]]
+    rows: Iterable[tuple[int, Row]]
 
 
 def read_json(path: Path, data: bytes, field_map: FieldMap) -> FileRows:
@@ -60,18 +61,31 @@ def read_json(path: Path, data: bytes, field_map: FieldMap) -> FileRows:
     data = data.removeprefix(_BOM)
     if data.lstrip()[:1] == b"[":
         return FileRows("json", "row", _checked_list(path, _parse(path, data), ""))
-    lines = [(line, text) for line, text in enumerate(data.split(b"\n"), 1) if text.strip()]
-    if len(lines) > 1 and not _is_whole(lines[0][1]) and _is_whole(data):
+    first = list(islice(_split(data), 2))
+    if len(first) > 1 and not _is_whole(first[0][1]) and _is_whole(data):
         return _of_object(path, _parse(path, data))
-    if len(lines) == 1:
-        only = _parse(path, lines[0][1], lines[0][0])
+    if len(first) == 1:
+        only = _parse(path, first[0][1], first[0][0])
         if isinstance(only, dict) and not _is_item(path, only, field_map):
             return _of_object(path, only)
-    return FileRows("jsonl", "line", list(_lines(path, lines)))
+    return FileRows("jsonl", "line", _lines(path, data))
 
 
-def _lines(path: Path, lines: list[tuple[int, bytes]]) -> Iterator[tuple[int, Row]]:
-    for line, text in lines:
+def _split(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, and their numbers."""
+    begin = line = 0
+    while begin <= len(data):
+        line += 1
+        end = data.find(b"\n", begin)
+        text = data[begin : end if end >= 0 else len(data)]
+        begin += len(text) + 1
+        if text.strip():
+            yield line, text
+
+
+def _lines(path: Path, data: bytes) -> Iterator[tuple[int, Row]]:
+    # One by one: as values of Python, the rows of a file take several times its size.
+    for line, text in _split(data):
         row = _parse(path, text, line)
         if not isinstance(row, dict):
             raise BenchmarkError(

@@ -61,7 +61,8 @@ def read_parts(row: Row, plan: FieldPlan) -> Parts:
 def _joined(row: Row, paths: tuple[FieldPath, ...], what: str) -> str | None:
     """Text of one field, or of several with a line feed between."""
     if len(paths) == 1:
-        return as_text(get(row, paths[0]), what)
+        value = get(row, paths[0])
+        return value if type(value) is str else as_text(value, what)
     texts = [text for path in paths if (text := as_text(get(row, path), what))]
     return "\n".join(texts) if texts else None
 
@@ -106,7 +107,10 @@ def _answer(
     misfit: RowError | None = None
     text: str | None = None
     for path in plan.answer:
-        values = [value for value in references(get(row, path)) if not _is_null(value)]
+        value = get(row, path)
+        # Most answers are a text.
+        values = [value] if type(value) is str else references(value)
+        values = [value for value in values if not _is_null(value)]
         if not values or (choices.texts and values[0] in _HIDDEN):
             continue
         if place is None and choices.texts and plan.choices.kind != "wrong":

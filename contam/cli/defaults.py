@@ -15,7 +15,10 @@ from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 from contam.config import FILE, PREFIX, read_tables, unknown_setting
 from contam.errors import ConfigError, UsageError
 
-TYPED: Final = ("settings", "overwrite", "json", "quiet", "debug")
+TYPED: Final = (
+    "settings", "overwrite", "json", "quiet", "debug", "plan", "shard", "lease", "engine",
+    "address", "resume",
+)  # fmt: skip
 """Options that are given on the command line alone."""
 
 #: Variables that mean an option of several commands.
@@ -68,7 +71,9 @@ def with_defaults(
     global _supplied  # noqa: PLW0603 - a process runs one command
     _supplied = ()
     words = list(arguments)
-    if function is None or {"-h", "--help"} & {*words}:
+    # A plan says what is searched, for what and how.
+    planned = command == "scan" and _typed(words, "plan")
+    if function is None or planned or {"-h", "--help"} & {*words}:
         return words
     known = _options(function)
     found = _from_file(command, known, _settings_file(words))

@@ -8,7 +8,7 @@ from typer.core import TyperGroup
 
 GROUPS: Final = {
     "Find what a corpus contains": (
-        "scan", "query", "index", "show", "sql", "dupes", "policies", "warm",
+        "scan", "plan", "merge", "query", "index", "show", "sql", "dupes", "policies", "warm",
     ),
     "Score models on clean items": ("logs", "items", "rescore", "export", "annotate"),
     "Serve answers, and ask for them": ("serve", "keys", "check", "hash"),

@@ -30,6 +30,8 @@ from contam.cli.commands import (
     items,
     keys,
     logs,
+    merge,
+    plan,
     policies,
     query,
     rescore,
@@ -39,6 +41,7 @@ from contam.cli.commands import (
     show,
     sql,
     warm,
+    worker,
 )
 from contam.cli.defaults import described, origin_of, supplied, with_defaults
 from contam.cli.grouped_help import GroupedHelp
@@ -68,6 +71,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.command("scan", short_help="Search a corpus for benchmark items.")(scan.scan)
+app.command("plan", short_help="Freeze a scan into a folder that many workers share.")(plan.plan)
+app.command("merge", short_help="Merge the parts of all workers into results.")(merge.merge)
 app.command("query", short_help="Search an index for benchmark items, or for one text.")(
     query.query
 )
@@ -101,6 +106,7 @@ COMMANDS = (
 )
 SPREAD_OPTIONS = {
     "scan": scan.SPREAD_OPTIONS,
+    "plan": plan.SPREAD_OPTIONS,
     "query": query.SPREAD_OPTIONS,
     "show": show.SPREAD_OPTIONS,
     "index": index.SPREAD_OPTIONS,
@@ -166,8 +172,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return _dispatch(list(arguments))
     except (KeyboardInterrupt, typer.Abort):
-        is_build = "index" in arguments[:1]
-        talk(f"interrupted: {index.INTERRUPTED if is_build else 'nothing was written'}")
+        talk(f"interrupted: {_left(arguments)}")
         return EXIT_INTERRUPTED
     except ContamError as error:
         if debug:
@@ -186,6 +191,15 @@ def main(arguments: Sequence[str]) -> int:
             f"{type(error).__name__}: {error}", "this is a defect of contam: see it with --debug"
         )
         return ContamError.exit_code
+
+
+def _left(arguments: Sequence[str]) -> str:
+    """What is there after an interrupted call."""
+    if "index" in arguments[:1]:
+        return index.INTERRUPTED
+    if "scan" in arguments[:1] and any(word.startswith("--plan") for word in arguments):
+        return worker.INTERRUPTED
+    return "nothing was written"
 
 
 def _command(arguments: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Annotated
 
@@ -10,8 +11,30 @@ import typer
 from contam.cli.terminal import emit
 from contam.errors import UsageError
 
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+
 Corpus = Annotated[
     list[str],
+    typer.Option(
+        "--corpus",
+        metavar="PATH...",
+        help="Corpus shards: files, folders or globs; Parquet, Arrow, JSONL, CSV, TSV, WET.",
+    ),
+]
+Unit = Annotated[
+    str,
+    typer.Option(
+        metavar="UNIT", help="What a token is: word, char, or the path of a tokenizer.json."
+    ),
+]
+MinRun = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Report every run of at least this many tokens.")
+]
+AllowUnread = Annotated[
+    bool, typer.Option("--allow-missing", help="Judge items even if shards could not be read.")
+]
+CorpusOrPlan = Annotated[
+    list[str] | None,
     typer.Option(
         "--corpus",
         metavar="PATH...",
@@ -165,6 +188,34 @@ Tokenizer = Annotated[
     typer.Option(metavar="FILE", help="The tokenizer.json for a recipe like bpe."),
 ]
 OutFolder = Annotated[str, typer.Option(metavar="DIR", help="Folder for the results.")]
+IndexFolder = Annotated[
+    str,
+    typer.Option(
+        "--index",
+        metavar="DIR",
+        help="The index: a folder (./name in this folder), or a bare name in --home.",
+    ),
+]
+IndexOrParts = Annotated[
+    str | None,
+    typer.Option(
+        "--index",
+        metavar="DIR",
+        help="The index: a folder (./name in this folder), or a bare name in --home.",
+    ),
+]
+Recipe = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="standard, compact, chars, bpe, or a TOML file of your own."),
+]
+BuildMemory = Annotated[
+    str,
+    typer.Option(
+        metavar="SIZE",
+        help="Memory to use besides the program's own 300 MB: 500MB, 2GB. It decides how large "
+        "segments are.",
+    ),
+]
 
 
 def spread_values(arguments: Sequence[str], options: Iterable[str]) -> list[str]:
@@ -209,6 +260,14 @@ def policy_names(policy: Iterable[str] | None) -> list[str]:
     if not names:
         raise UsageError("--policy names no policy", hint="`contam policies` lists them")
     return names
+
+
+def parse_size(text: str, flag: str) -> int:
+    """`2GB`, `500 MB`, `1.5g` or a number of bytes as bytes. Raises UsageError."""
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)i?b?\s*", text.lower())
+    if found is None:
+        raise UsageError(f"{flag} {text} is no size", hint=f"for example {flag} 2GB")
+    return int(float(found[1]) * _UNITS[found[2]])
 
 
 def columns_of(id_: str | None, url: str | None, date: str | None) -> dict[str, str] | None:

@@ -82,6 +82,14 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     Remedy.GIVE_RESULT_FOLDER: (
         "give the folder that `contam scan --out` or `contam query --out` wrote"
     ),
+    Remedy.BEGIN_WITHOUT_RESUME: "leave --resume out to begin anew",
+    Remedy.RESUME_WITH_FEWER_WORKERS: (
+        "often memory runs out: go on with fewer --workers and --resume"
+    ),
+    Remedy.GIVE_INDEX_PLAN: "give the folder that `contam index plan` wrote",
+    Remedy.BUILD_MISSING_GROUP: ("build it with `contam index build --plan`, then merge again"),
+    Remedy.GIVE_PLAN_FOLDER: "give the folder that `contam plan` wrote",
+    Remedy.GIVE_PARTS_FOLDER: "give the folder that `contam scan --plan` wrote",
     Remedy.GIVE_RESULT_OR_LABELS: (
         "give the folder that `contam scan --out` or `contam query --out` wrote, or a file of "
         "labels (CSV, TSV, JSONL, JSON, Parquet)"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from contam.corpus.columns import Selections, selection_of
 from contam.corpus.coverage import ShardFailure
+from contam.corpus.each import of_each
 from contam.corpus.formats.base import FileChunk
 from contam.corpus.shards import errors_named
 from contam.errors import ShardError
@@ -49,16 +50,22 @@ def plan_chunks(
 
     A shard without a selection is left out: it has failed before.
     """
-    found: list[Chunk] = []
-    failures: list[ShardFailure] = []
-    for index, shard in enumerate(shards):
+
+    def cut(index: int, shard: Shard) -> list[Chunk] | ShardError:
         chosen = selection_of(selection, index)
         if chosen is None or chosen.text is None:
-            continue
+            return []
         try:
             with errors_named(shard):
                 chunks = shard.kind.chunks(shard.path, chosen.text, shard.size_bytes, CHUNK_BYTES)
-                found += [Chunk(index, *chunk) for chunk in chunks]
+                return [Chunk(index, *chunk) for chunk in chunks]
         except ShardError as error:
-            failures.append(ShardFailure.of(index, shard.name, error))
-    return found, failures
+            return error
+
+    found = of_each(cut, shards)
+    chunks = [chunk for one in found if isinstance(one, list) for chunk in one]
+    return chunks, [
+        ShardFailure.of(index, shards[index].name, one)
+        for index, one in enumerate(found)
+        if isinstance(one, ShardError)
+    ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from contam.corpus.coverage import ShardFailure
+from contam.corpus.each import of_each
 from contam.corpus.shards import errors_named
 from contam.errors import CorpusError, Place, Public, Remedy, ShardError
 from contam.tables.columns import ColumnRef, Kind, TextColumns
@@ -183,20 +184,23 @@ def select_all(
     Raises CorpusError when the text column, or one of the named ones, is in none of the readable
     shards.
     """
-    found: list[Selection | None] = []
-    failures: list[ShardFailure] = []
-    first: CorpusError | None = None
-    for index, shard in enumerate(shards):
+
+    def select(_: int, shard: Shard) -> Selection | CorpusError | ShardError:
         try:
-            found.append(select_columns(shard, text, named))
+            return select_columns(shard, text, named)
         except (CorpusError, ShardError) as error:
-            found.append(None)
-            failures.append(ShardFailure.of(index, shard.name, error))
-            if isinstance(error, CorpusError):
-                first = first or error
-    if first is not None and not any(found):
-        raise first
-    return found, failures
+            return error
+
+    found = of_each(select, shards)
+    selections = [one if isinstance(one, Selection) else None for one in found]
+    refused = [one for one in found if isinstance(one, CorpusError)]
+    if refused and not any(selections):
+        raise refused[0]
+    return selections, [
+        ShardFailure.of(index, shards[index].name, one)
+        for index, one in enumerate(found)
+        if not isinstance(one, Selection)
+    ]
 
 
 def _text_column(shard: Shard, columns: tuple[ColumnRef, ...], text: str | None) -> ColumnRef:

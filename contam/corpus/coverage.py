@@ -245,32 +245,38 @@ class Coverage:
 class CoverageCounter:
     """Counts what is read chunk by chunk, in a time that does not grow with the shards.
 
-    expected  the coverage to start from, in which nothing is read
+    expected        the coverage to start from, in which nothing is read
+    read, failures  what was counted since, by shard, and the shards that failed
     """
 
     def __init__(self, expected: Coverage) -> None:
         self._expected = expected
-        self._read: dict[int, ShardCoverage] = {}
-        self._failures: list[ShardFailure] = []
+        self.read: dict[int, ShardCoverage] = {}
+        self.failures: list[ShardFailure] = []
 
-    def add(self, coverage: Coverage) -> None:
-        """Add what another process or thread read of the same plan."""
-        self._expected = self.coverage().merge(coverage)
-        self._read, self._failures = {}, []
+    def add(self, read: Mapping[int, ShardCoverage], failures: Iterable[ShardFailure] = ()) -> None:
+        """Add what another process or thread read of the same plan, and what failed there."""
+        for shard, counts in read.items():
+            known = self.read.get(shard)
+            self.read[shard] = counts if known is None else known + counts
+        self.failures += failures
 
     def add_chunk(self, chunk: Chunk, counts: ShardCoverage) -> None:
         """Count one unit that was read to its end; `counts` is the sum over its batches."""
-        before = self._read.get(chunk.shard, ShardCoverage())
-        self._read[chunk.shard] = before + counts + ShardCoverage(units=1)
+        self.add({chunk.shard: counts + ShardCoverage(units=1)})
 
     def add_failure(self, failure: ShardFailure) -> None:
         """Record a shard that failed while it was read."""
-        self._failures.append(failure)
+        self.failures.append(failure)
+
+    def failed(self) -> tuple[ShardFailure, ...]:
+        """The shards that failed since, one entry each, in order."""
+        return _first_of_each(self.failures)
 
     def coverage(self) -> Coverage:
         """What was expected, with what was read since."""
         names, units = self._expected.names, self._expected.units
-        return self._expected.merge(Coverage(names, units, self._read, tuple(self._failures)))
+        return self._expected.merge(Coverage(names, units, self.read, tuple(self.failures)))
 
 
 def _first_of_each(failures: Iterable[ShardFailure]) -> tuple[ShardFailure, ...]:

@@ -97,8 +97,10 @@ def _in_order(
 
 def _meta(selection: Selection, values: Mapping[ColumnRef, object]) -> DocumentMeta:
     def first(name: MetadataField) -> str | None:
-        texts = (as_text(values[ref]) for ref in selection.metadata.get(name, ()))
-        return next((text for text in texts if text), None)
+        for ref in selection.metadata.get(name, ()):
+            if text := as_text(values[ref]):
+                return text
+        return None
 
     return DocumentMeta(
         first("id") or "", first("url"), first("date"), first("source"), first("language")
@@ -108,7 +110,7 @@ def _meta(selection: Selection, values: Mapping[ColumnRef, object]) -> DocumentM
 def as_text(value: object) -> str | None:
     """Write a column's value as text; None for lists and structs."""
     if isinstance(value, str):
-        return clean(value)[0].decode()
+        return value if value.isascii() else clean(value)[0].decode()
     if isinstance(value, dt.datetime | dt.date | dt.time):
         return value.isoformat()
     if isinstance(value, bool) or not isinstance(value, int | float):

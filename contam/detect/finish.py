@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import resource
 import time
-from collections import Counter
 from dataclasses import asdict
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contam.benchmark.items import PARTS, ItemName
-from contam.benchmark.keys import KEY_VERSION, content_keys
+from contam.benchmark.key_table import KeyTable
+from contam.benchmark.keys import KEY_VERSION
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
 from contam.detect.model import Judgements
 from contam.detect.plan import SEED
@@ -29,7 +29,7 @@ from contam.detect.policies.exposure import (
 )
 from contam.detect.result import ONE_QUESTION, SKIPPED, ScanResult
 from contam.detect.sources import describe
-from contam.tables.schemas import Repeated
+from contam.tables.schemas import Repeated, hex_column
 from contam.text.text_tables import NORMALISER
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 _MARKS = ("letter", "number")
 #: Fewer may well share a question.
 _FEW_ITEMS = 5
+#: Columns of keys, as the table has them.
+_KEYS = ("passage_key", "question_key", "choices_key", "answer_key", "item_key", "full_key")
 _PACKAGES = ("contam", "numpy", "numba", "pyarrow", "tokenizers")
 
 
@@ -129,9 +131,11 @@ def _one_question(benchmark: Benchmark) -> Iterator[str]:
 
     An instruction that every item has is found nowhere, or everywhere, whatever was leaked.
     """
-    counts = Counter(key.text_key for key in benchmark.keys)
-    n_items, n_same = len(benchmark.items), max(counts.values(), default=0)
-    if n_items < _FEW_ITEMS or 2 * n_same <= n_items:
+    n_items = len(benchmark.items)
+    if n_items < _FEW_ITEMS or benchmark.keys is None:
+        return
+    n_same = max(map(len, benchmark.keys.equal("text_key")), default=1)
+    if 2 * n_same <= n_items:
         return
     fields = {dict(source.fields).get("question") for source in benchmark.sources}
     named = [field for field in fields if field]
@@ -228,17 +232,15 @@ def _similarity(sources: Sources, matches: Matches) -> Float64s:
 
 def _item_columns(plan: Plan) -> dict[str, Column]:
     items = plan.items
-    keys = plan.keys or [content_keys(item) for item in items]
+    keys = plan.keys or KeyTable.of(items)
     tokens = plan.views[0].items.n_tokens
     columns: dict[str, Column] = {
         **{name: [getattr(item, name) for item in items] for name in ItemName._fields},
         "key_version": Repeated([KEY_VERSION], np.zeros(len(items), np.int64)),
-        "passage_key": [key.passage_key for key in keys],
-        "question_key": [key.text_key for key in keys],
-        "choices_key": [key.choices_key for key in keys],
-        "answer_key": [key.answer_key for key in keys],
-        "item_key": [key.item_key for key in keys],
-        "full_key": [key.full_key for key in keys],
+        **{
+            name: hex_column(*keys.column("text_key" if name == "question_key" else name))
+            for name in _KEYS
+        },
     }
     for at, part in enumerate(PARTS):
         columns[f"{part}_tokens"] = tokens[:, at]
@@ -401,7 +403,7 @@ def _reasons(
     after = f"; {gap.text}, which was allowed" if gap.allowed else ""
     reasons = [usual + after] * items.n_items
     own = ~clean if gap.hides else ~clean | (totals.best_match.item >= 0)
-    for i in np.flatnonzero(own).tolist():
-        text = policy.reason(items, totals, judged, i)
-        reasons[i] = text + after if clean[i] else text
+    rows = np.flatnonzero(own)
+    for i, text in zip(rows.tolist(), policy.reasons(items, totals, judged, rows), strict=True):
+        reasons[i] = text + after if after and clean[i] else text
     return reasons

@@ -16,8 +16,9 @@ from contam.errors import Remedy, UsageError
 from contam.text.text_tables import NORMALISER
 
 if TYPE_CHECKING:
-    from contam.corpus.chunks import Chunk
-    from contam.corpus.coverage import Coverage
+    from collections.abc import Mapping
+
+    from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
     from contam.detect.match.collect import Collected
     from contam.detect.plan import Plan
     from contam.detect.policies.policy import Policy
@@ -26,20 +27,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class PartialAnswer:
-    """A partial answer as plain values, to be pickled and merged by another process.
-
-    A pickle runs code when it is read: exchange it only between processes that trust each other.
+    """A partial answer as plain values, to be merged by another process.
 
     question   digest of what was asked, of which corpus: only equal ones can be merged
-    chunks     the chunks that were tried, those that failed among them
+    chunks     numbers of the chunks that were tried, those that failed among them
     collected  what each view found
-    coverage   what was read
+    read       what was read, by shard;  failures  shards that could not be read
     """
 
     question: str
-    chunks: frozenset[Chunk]
+    chunks: frozenset[int]
     collected: tuple[Collected, ...]
-    coverage: Coverage
+    read: Mapping[int, ShardCoverage]
+    failures: tuple[ShardFailure, ...]
 
 
 @dataclass(eq=False)
@@ -48,7 +48,7 @@ class Partial:
 
     collections: list[Collection]
     read: CoverageCounter
-    chunks: set[Chunk] = field(default_factory=set)
+    chunks: set[int] = field(default_factory=set)
 
     @classmethod
     def start(cls, plan: Plan, corpus: Corpus) -> Partial:
@@ -69,25 +69,31 @@ class Partial:
         """Add the partial answer of other chunks."""
         for mine, theirs in zip(self.collections, other.collections, strict=True):
             mine.merge(theirs)
-        self.read.add(other.coverage)
+        self.read.add(other.read.read, other.read.failures)
         self.chunks |= other.chunks
 
-    def answer(self, plan: Plan, corpus: Corpus) -> PartialAnswer:
-        """All of it without the views, which every process makes for itself."""
+    def answer(self, question: str) -> PartialAnswer:
+        """All of it without the views, which every process makes for itself.
+
+        question  the result of `question_of`
+        """
         return PartialAnswer(
-            question=question_of(plan, corpus),
+            question=question,
             chunks=frozenset(self.chunks),
             collected=tuple(collection.collected() for collection in self.collections),
-            coverage=self.coverage,
+            read=dict(sorted(self.read.read.items())),
+            failures=self.read.failed(),
         )
 
-    def take(self, answer: PartialAnswer, plan: Plan, corpus: Corpus) -> None:
+    def take(self, answer: PartialAnswer, question: str) -> None:
         """Add what `answer` gave in another process.
+
+        question  the result of `question_of`
 
         Raises UsageError for an answer to another question, or to one of the same chunks: a
         chunk that is counted twice would hide one that nobody read.
         """
-        if answer.question != question_of(plan, corpus):
+        if answer.question != question:
             raise UsageError(
                 "a partial answer is not of this corpus, these items and these policies",
                 remedy=Remedy.MAKE_PARTS_ALIKE,
@@ -100,7 +106,7 @@ class Partial:
             )
         for mine, theirs in zip(self.collections, answer.collected, strict=True):
             mine.take(theirs)
-        self.read.add(answer.coverage)
+        self.read.add(answer.read, answer.failures)
         self.chunks |= answer.chunks
 
 

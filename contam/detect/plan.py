@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from contam.benchmark.items import ItemName
+from contam.benchmark.key_table import KeyTable
 from contam.benchmark.mapping import parse_mapping
 from contam.benchmark.read_files import read_benchmarks
 from contam.detect.match.token_view import TokenView, build_view
@@ -15,6 +16,7 @@ from contam.detect.model import Matches
 from contam.detect.policies.policy import get_policy, reads_text
 from contam.detect.result import item_ranks
 from contam.errors import ConfigError, PlanMemoryError, PolicyError, Remedy, UsageError
+from contam.memory import trim
 from contam.text.bpe import BUILT_IN_UNITS, load_tokenizer
 
 if TYPE_CHECKING:
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.benchmark.items import BenchItem, Benchmark
-    from contam.benchmark.keys import ContentKeys
     from contam.benchmark.sources import BenchmarkFile
     from contam.detect.indexed.blind import BlindItem
     from contam.detect.policies.policy import Policy
@@ -38,6 +39,9 @@ CHAR_STRIDE = 9
 SEED = 5
 MIN_RUN = 8
 _LEAST_SEED = 2
+#: From so many on, free memory is given back between the steps of a plan: to take it again costs a
+#: tenth of the time.
+_MANY_ITEMS = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +92,7 @@ class Plan:
     """The items in canonical order, the policies, and the views they are judged on.
 
     view_of  for each policy, the index of its view
-    keys     content keys of the items; () when they are still to be made
+    keys     content keys of the items; None when they are still to be made
     """
 
     parameters: ScanParameters
@@ -97,7 +101,29 @@ class Plan:
     policies: tuple[Policy, ...]
     views: tuple[TokenView, ...]
     view_of: tuple[int, ...]
-    keys: tuple[ContentKeys, ...] = ()
+    keys: KeyTable | None = None
+
+    @classmethod
+    def of_parts(
+        cls,
+        *,
+        parameters: ScanParameters,
+        benchmarks: Sequence[Benchmark],
+        policies: Sequence[Policy],
+        views: Sequence[TokenView],
+        view_of: Sequence[int],
+    ) -> Plan:
+        """The plan whose views were made of these benchmarks' items before."""
+        items, keys = _in_order(benchmarks)
+        return cls(
+            parameters=parameters,
+            benchmarks=tuple(benchmarks),
+            items=items,
+            policies=tuple(policies),
+            views=tuple(views),
+            view_of=tuple(view_of),
+            keys=keys,
+        )
 
 
 def named_policies(policies: str | Sequence[str]) -> tuple[str, ...]:
@@ -167,6 +193,8 @@ def _plan_for(
 ) -> Plan:
     policies = _policies(parameters) if policies is None else tuple(policies)
     items, keys = _in_order(benchmarks)
+    if len(items) > _MANY_ITEMS:
+        trim()  # what reading left behind
     units: list[str] = []
     view_of = []
     for policy in policies:
@@ -227,17 +255,17 @@ def _policies(parameters: ScanParameters) -> tuple[Policy, ...]:
 
 def _in_order(
     benchmarks: Sequence[Benchmark],
-) -> tuple[tuple[BenchItem, ...], tuple[ContentKeys, ...]]:
+) -> tuple[tuple[BenchItem, ...], KeyTable | None]:
     """All items by name, and their keys where every benchmark has them.
 
     The answer must not depend on the order in which files were given.
     """
     items = [item for benchmark in benchmarks for item in benchmark.items]
-    keys = [key for benchmark in benchmarks for key in benchmark.keys]
+    keys = [benchmark.keys for benchmark in benchmarks if benchmark.keys is not None]
     rank = item_ranks([ItemName.of(item) for item in items])
-    order = np.argsort(rank, kind="stable").tolist()
-    known = keys if len(keys) == len(items) else []
-    return tuple(items[i] for i in order), tuple(known[i] for i in order if known)
+    order = np.argsort(rank, kind="stable")
+    known = KeyTable.joined(keys).take(order) if len(keys) == len(benchmarks) > 0 else None
+    return tuple([items[i] for i in order.tolist()]), known
 
 
 def plan_of(

@@ -257,10 +257,12 @@ def _in_order(table: Table, policy_rank: dict[str, int]) -> Table:
 
 def item_ranks(rows: Sequence[tuple[str, str, str]]) -> NDArray[np.int64]:
     """Places of (benchmark, split, item id) in the canonical order of results; equal for equals."""
-    # Not as a set: names come nearly in order, and are sorted all the sooner.
-    names = sorted(dict.fromkeys(name for row in rows for name in row), key=natural_key)
-    place = {name: at for at, name in enumerate(names)}
-    places = np.array([[place[name] for name in row] for row in rows], np.int64).reshape(-1, 3).T
+    places = np.empty((3, len(rows)), np.int64)
+    for at, column in enumerate(zip(*rows, strict=True)):
+        # Not as a set: names come nearly in order, and are sorted all the sooner.
+        names = sorted(dict.fromkeys(column), key=natural_key)
+        place = dict(zip(names, range(len(names)), strict=True))
+        places[at] = np.fromiter(map(place.__getitem__, column), np.int64, len(rows))
     order = np.lexsort(places[::-1])
     fresh = (np.diff(places[:, order], axis=1) != 0).any(axis=0)
     ranks = np.zeros(len(rows), np.int64)

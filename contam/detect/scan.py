@@ -6,7 +6,7 @@ import os
 import time
 from contextlib import closing
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -16,16 +16,24 @@ from contam.corpus.chunks import plan_chunks
 from contam.corpus.columns import NAMEABLE, select_all
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.documents import read_metadata
-from contam.corpus.shards import check_unchanged, leave_out, shard_digest, survey
+from contam.corpus.each import of_each
+from contam.corpus.shards import leave_out, shard_digest, survey
+from contam.detect.corpus_checks import (
+    benchmark_shards,
+    changed_shards,
+    refuse_without_text,
+    undecoded_shards,
+)
 from contam.detect.finish import finish
 from contam.detect.given import IN_MEMORY, given_benchmark, given_corpus
+from contam.detect.leases.cut import cut_leases
 from contam.detect.match.matching import Matcher
 from contam.detect.match.workers import on_threads
 from contam.detect.partial import Partial
 from contam.detect.plan import Plan, ScanParameters, make_plan, named_fields, named_policies
 from contam.detect.result import LEFT_OUT
 from contam.detect.warm import scan_a_little
-from contam.errors import CorpusError, InternalError, Place, Remedy, ShardError, UsageError
+from contam.errors import InternalError, Remedy, ShardError, UsageError
 from contam.files.natural_order import natural_key
 from contam.kernels.warm_up import compile_once
 from contam.tables.memory import release_unused
@@ -33,14 +41,15 @@ from contam.tables.memory import release_unused
 if TYPE_CHECKING:
     import threading
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
-    from contam.benchmark.items import Benchmark
     from contam.corpus.chunks import Chunk
     from contam.corpus.columns import Selection
     from contam.corpus.documents import DocumentMeta
     from contam.corpus.listing import Skipped
     from contam.corpus.shards import Shard
     from contam.detect.given import Source
+    from contam.detect.leases.workshop import Workshop
     from contam.detect.model import Bools, Matches
     from contam.detect.result import ScanResult
 
@@ -150,6 +159,11 @@ class Corpus:
         """The shards' names."""
         return tuple(shard.name for shard in self.shards)
 
+    @cached_property
+    def chunk_numbers(self) -> Mapping[Chunk, int]:
+        """The place of every chunk in the list of chunks."""
+        return {chunk: number for number, chunk in enumerate(self.chunks)}
+
     def metadata(self, shard: int, rows: Sequence[int]) -> list[DocumentMeta]:
         """Read the rows' metadata columns. Raises ShardError."""
         selection = self.selections[shard]
@@ -208,31 +222,20 @@ def excluded_note(names: Sequence[str]) -> tuple[str, ...]:
 
 def _digests(shards: Sequence[Shard]) -> tuple[tuple[str | None, ...], list[ShardFailure]]:
     """What tells every shard from other states of it, and the shards that cannot be read."""
-    found: list[str | None] = []
-    failures: list[ShardFailure] = []
-    for number, shard in enumerate(shards):
-        try:
-            found.append(shard_digest(shard))
-        except ShardError as error:
-            found.append(None)
-            failures.append(ShardFailure.of(number, shard.name, error))
-    return tuple(found), failures
 
-
-def _changed(corpus: Corpus, coverage: Coverage) -> Coverage:
-    """The coverage with every shard as not read that has changed since, or could not be decoded."""
-    failed = {failure.shard for failure in coverage.failures}
-    changed = []
-    for number, (shard, digest) in enumerate(zip(corpus.shards, corpus.digests, strict=True)):
-        if number in failed:
-            continue
+    def digest(_: int, shard: Shard) -> str | ShardError:
         try:
-            check_unchanged(shard, digest)
-            if counts := coverage.read.get(number):
-                counts.check_decoded(shard.name)
+            return shard_digest(shard)
         except ShardError as error:
-            changed.append(ShardFailure.of(number, shard.name, error))
-    return coverage.with_failures(*changed)
+            return error
+
+    found = of_each(digest, shards)
+    failures = [
+        ShardFailure.of(number, shards[number].name, one)
+        for number, one in enumerate(found)
+        if isinstance(one, ShardError)
+    ]
+    return tuple(one if isinstance(one, str) else None for one in found), failures
 
 
 def _unread_columns(
@@ -272,6 +275,7 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     allow_missing: bool = False,
     max_evidence: int = 20,
     keep_text: bool = True,
+    workshop: Workshop | None = None,
     progress: ScanProgress | None = None,
 ) -> ScanResult:
     """Search every document of a corpus for every item of the benchmarks.
@@ -287,6 +291,8 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     allow_missing      judge items although shards could not be read (recorded in the result)
     max_evidence       documents kept as evidence per item; counts stay exact
     keep_text          whether the result holds the items' texts
+    workshop           where to keep what is done of a large corpus, to resume from, and to let
+                       processes share the work; None keeps all in memory
 
     Raises ContamError subclasses; a shard that cannot be read does not raise, it is in
     `result.coverage`, and no item is then called clean.
@@ -309,12 +315,45 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     )
     n_workers = worker_count(workers)
     with given_corpus(corpus) as (paths, tables):
-        opened = Corpus.open(
-            paths, text, tables, columns=parameters.columns, exclude=parameters.exclude
-        )
+        opened = _opened(paths, parameters, tables)
         compile_once("scan", scan_a_little, progress)
         plan = make_plan(given_benchmark(benchmark, name), parameters)
+        if workshop is not None and not tables and len(cut_leases(opened.chunks)) > 1:
+            from contam.detect.leases.local import scan_in_leases  # which is made of scans
+
+            opened = _with_own_files_noted(opened, plan)
+            return scan_in_leases(
+                opened, plan, workshop, workers=n_workers, progress=progress, started=started
+            )
         return scan_opened(opened, plan, workers=n_workers, progress=progress, started=started)
+
+
+def open_scan(
+    corpus: Sequence[PathLike], benchmark: Sequence[PathLike], parameters: ScanParameters
+) -> tuple[Corpus, Plan]:
+    """What a scan begins with: the corpus as it is now, and the plan for the items.
+
+    Raises ContamError subclasses.
+    """
+    opened = _opened(corpus, parameters)
+    compile_once("scan", scan_a_little, None)
+    plan = make_plan(benchmark, parameters)
+    return _with_own_files_noted(opened, plan), plan
+
+
+def _opened(
+    paths: Sequence[PathLike], parameters: ScanParameters, tables: Sequence[Shard] = ()
+) -> Corpus:
+    return Corpus.open(
+        paths, parameters.text, tables, columns=parameters.columns, exclude=parameters.exclude
+    )
+
+
+def _with_own_files_noted(opened: Corpus, plan: Plan) -> Corpus:
+    """The corpus with a note for each shard that is a benchmark file of the plan."""
+    own = benchmark_shards(opened.paths, opened.shards, plan.benchmarks)
+    notes = tuple(f"{name} is a benchmark file: it matches itself" for name in own)
+    return replace(opened, notes=(*opened.notes, *notes))
 
 
 def scan_opened(
@@ -331,9 +370,7 @@ def scan_opened(
 
     Raises CorpusError when nothing that was read has a text.
     """
-    own = benchmark_shards(opened.paths, opened.shards, plan.benchmarks)
-    notes = tuple(f"{name} is a benchmark file: it matches itself" for name in own)
-    opened = replace(opened, notes=(*opened.notes, *notes))
+    opened = _with_own_files_noted(opened, plan)
     release_unused()
     if progress is not None:
         progress.start(sum(chunk.n_bytes for chunk in opened.chunks))
@@ -353,7 +390,21 @@ def finish_scan(
 
     Raises CorpusError when nothing that was read has a text.
     """
-    coverage = _changed(corpus, partial.coverage)
+    failed = {failure.shard for failure in partial.coverage.failures}
+    for failure in changed_shards(corpus, range(len(corpus.shards)), failed):
+        partial.read.add_failure(failure)
+    return judge_partial(plan, corpus, partial, workers=workers, started=started)
+
+
+def judge_partial(
+    plan: Plan, corpus: Corpus, partial: Partial, *, workers: int, started: float
+) -> ScanResult:
+    """The same without a look at the shards, which those who read them have had.
+
+    Raises CorpusError when nothing that was read has a text.
+    """
+    coverage = partial.coverage
+    coverage = coverage.with_failures(*undecoded_shards(corpus, coverage))
     refuse_without_text(coverage, allow_missing=plan.parameters.allow_missing)
     for view in plan.views:
         view.release_table()
@@ -391,10 +442,10 @@ def scan_chunk(
         name = corpus.shards[chunk.shard].name
         failure = ShardFailure.of(chunk.shard, name, error)
         partial.read.add_failure(failure)
-        partial.chunks.add(chunk)
+        partial.chunks.add(corpus.chunk_numbers[chunk])
         return
     partial.read.add_chunk(chunk, counts)
-    partial.chunks.add(chunk)
+    partial.chunks.add(corpus.chunk_numbers[chunk])
     if progress is not None:
         progress.advance(max(chunk.n_bytes - reported, 0))
 
@@ -443,45 +494,3 @@ def worker_count(workers: int | None) -> int:
             remedy=Remedy.LEAVE_OUT_FOR_ONE_PER_CORE,
         )
     return workers
-
-
-def benchmark_shards(
-    corpus: Sequence[str | Path], shards: Sequence[Shard], benchmarks: Sequence[Benchmark]
-) -> tuple[str, ...]:
-    """Names of the shards that are files of the benchmarks, whose items match themselves.
-
-    Raises UsageError when a folder or glob includes them along with other shards, which is a
-    mistake. If they are named as shards themselves, or are the only shards, they are meant.
-    """
-    sources = {Path(source.path).resolve() for each in benchmarks for source in each.sources}
-    own = [shard for shard in shards if Path(shard.uri).resolve() in sources]
-    named = {Path(path).resolve() for path in corpus}
-    swept = [shard for shard in own if Path(shard.uri).resolve() not in named]
-    if swept and len(own) < len(shards):
-        raise UsageError(
-            "the benchmark file {} lies in the corpus, too: its items would match themselves",
-            swept[0].name,
-            remedy=Remedy.KEEP_BENCHMARKS_OUT_OF_CORPUS,
-        )
-    return tuple(shard.name for shard in own)
-
-
-def refuse_without_text(coverage: Coverage, *, allow_missing: bool) -> None:
-    """Raise CorpusError when a corpus without any text would make every item clean.
-
-    Shards that could not be read are reported in the coverage, unless that was allowed.
-    """
-    total = coverage.total
-    if total.n_bytes or not (coverage.complete or allow_missing):
-        return
-    failed = [Place(failure.name) for failure in coverage.failures[:1]]
-    raise CorpusError(
-        "the corpus contains no text: {} shards, {} documents, {} without a text, {} empty"
-        + "; not read: {}" * len(failed),
-        len(coverage.names),
-        total.rows,
-        total.n_null,
-        total.n_empty,
-        *failed,
-        remedy=Remedy.CHECK_SHARDS_OR_TEXT_COLUMN,
-    )

@@ -91,12 +91,8 @@ def describe(sources: Sources, collections: Sequence[Collection], notes: list[st
     Of a shard that is gone meanwhile only the places stay, and a date that cannot be read is left
     out: `notes` gets a line for each such shard, and one with the number of such dates.
     """
-    tables = [collection.evidence()[0] for collection in collections]
-    tables += [count.best for collection in collections for count in collection.counts]
-    places = [_place(table.shard, table.row)[table.shard >= 0] for table in tables]
-    place = distinct(np.concatenate(places)) if places else np.empty(0, np.int64)
-    shards = place >> _ROW_BITS
-    rows = place & ((1 << _ROW_BITS) - 1)
+    shards, rows = named_documents(collections)
+    place = _place(shards, rows)
     metas: list[DocumentMeta] = []
     known = sources.names
     names: list[str] = []
@@ -130,6 +126,15 @@ def describe(sources: Sources, collections: Sequence[Collection], notes: list[st
     )
 
 
-def _place(shard: Int32s, row: Int64s) -> Int64s:
+def named_documents(collections: Sequence[Collection]) -> tuple[Int64s, Int64s]:
+    """Shard and row of every document that verdicts or evidence name, by place: int64[d] each."""
+    tables = [collection.evidence()[0] for collection in collections]
+    tables += [count.best for collection in collections for count in collection.counts]
+    places = [_place(table.shard, table.row)[table.shard >= 0] for table in tables]
+    place = distinct(np.concatenate(places)) if places else np.empty(0, np.int64)
+    return place >> _ROW_BITS, place & ((1 << _ROW_BITS) - 1)
+
+
+def _place(shard: Int32s | Int64s, row: Int64s) -> Int64s:
     place: Int64s = (shard.astype(np.int64) << _ROW_BITS) | row
     return place

@@ -57,7 +57,8 @@ def may_repeat(text: bytes, value: object) -> bool:
     # A single byte is found ten times as fast as two, and these three are hardly ever there.
     if b'" ' in text or b"\t" in text or b"\r" in text or b"\n" in text:
         n_ends += len(_SPACED.findall(text))
-    return n_ends != _n_names(value)
+    # Every name has such an end: with no more ends than names of its own, an object holds no other.
+    return not (isinstance(value, dict) and n_ends == len(value)) and n_ends != _n_names(value)
 
 
 def repeated(

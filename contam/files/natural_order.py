@@ -6,18 +6,20 @@ import re
 from typing import Final
 
 _NUMBERS: Final = re.compile("([0-9]+)")
+#: What a key has in place of the end, before a number, and for a null character. They sort in this
+#: order, and before all else: a name before those that it begins, numbers before letters.
+_END, _NUMBER, _NULL = "\0\0", "\0\1", "\0\2"
+_MOST_DIGITS: Final = 0x10FFFF
 
-NaturalKey = tuple[tuple[str | tuple[int, str], ...], str]
 
-
-def natural_key(text: str) -> NaturalKey:
+def natural_key(text: str) -> str:
     """A sort key under which numbers within texts count as numbers; equal only for equal texts.
 
-    Text and number take turns, so that keys meet text with text and number with number.
+    One text, since comparing texts takes a third of the time of comparing tuples.
     """
-    pieces: list[str | tuple[int, str]] = [*_NUMBERS.split(text)]
+    pieces = _NUMBERS.split(text.replace("\0", _NULL) if "\0" in text else text)
     for at in range(1, len(pieces), 2):
         # By length, then as text: `int` refuses more than 4300 digits, and ids come from strangers.
-        number = str(pieces[at]).lstrip("0")
-        pieces[at] = len(number), number
-    return tuple(pieces), text
+        number = pieces[at].lstrip("0")
+        pieces[at] = f"{_NUMBER}{chr(min(len(number), _MOST_DIGITS))}{number}"
+    return f"{''.join(pieces)}{_END}{text}"

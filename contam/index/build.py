@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from contam.corpus.coverage import ShardCoverage
+from contam.corpus.each import of_each
 from contam.corpus.shards import leave_out, survey
 from contam.errors import IndexMismatchError, OutputError, Place, Remedy, ShardError, UsageError
 from contam.files.addresses import refuse_address
 from contam.index.array_files import writing
+from contam.index.cut import cut_groups
 from contam.index.manifest import (
     LOCK,
     MANIFEST,
@@ -42,7 +44,7 @@ from contam.kernels.warm_up import compile_once
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from contam.corpus.shards import Shard
     from contam.index.model import Recipe, SegmentRecord, ShardRecord
@@ -102,17 +104,7 @@ def build(  # noqa: PLR0913 - the options of a build, all but three of them by n
     check_limits(workers, memory)
     refuse_inside(folder, paths)
     check_free(folder, overwrite=overwrite)
-    shards, excluded = leave_out(listed(paths, progress), exclude)
-    fresh = Manifest(
-        recipe=recipe,
-        paths=tuple(sorted(str(path) for path in paths)),
-        shards=tuple(new_record(shard, text, columns) for shard in shards),
-        segments=(),
-        pending=tuple(shard.name for shard in shards),
-        retired=None,
-        exclude=tuple(sorted(set(exclude))),
-        excluded=excluded,
-    )
+    fresh = fresh_manifest(paths, recipe, text, columns, exclude, progress)
     with writer_lock(folder):
         there = (folder / MANIFEST).exists() and not overwrite
         manifest = _resumed(folder, fresh) if there else fresh
@@ -120,6 +112,28 @@ def build(  # noqa: PLR0913 - the options of a build, all but three of them by n
             with writing(folder / STATES):
                 (folder / STATES).unlink(missing_ok=True)
         return index_pending(folder, manifest, workers=workers, memory=memory, progress=progress)
+
+
+def fresh_manifest(
+    paths: Sequence[PathLike],
+    recipe: Recipe,
+    text: str | None,
+    columns: Mapping[str, str] | None,
+    exclude: Sequence[str],
+    progress: BuildProgress | None,
+) -> Manifest:
+    """What an index of the corpus as it is now begins with: every shard is pending."""
+    shards, excluded = leave_out(listed(paths, progress), exclude)
+    return Manifest(
+        recipe=recipe,
+        paths=tuple(sorted(str(path) for path in paths)),
+        shards=tuple(of_each(lambda _, shard: new_record(shard, text, columns), shards)),
+        segments=(),
+        pending=tuple(shard.name for shard in shards),
+        retired=None,
+        exclude=tuple(sorted(set(exclude))),
+        excluded=excluded,
+    )
 
 
 def listed(paths: Sequence[PathLike], progress: BuildProgress | None) -> tuple[Shard, ...]:
@@ -141,11 +155,36 @@ def index_pending(
     progress: BuildProgress | None,
 ) -> Manifest:
     """Read what is pending in a manifest and publish each segment; the caller has the lock."""
+
+    def publish(now: Manifest, states: States) -> None:
+        # First: a state is of use only to a manifest that has the shard, and does no harm before.
+        note_states(folder, states)
+        publish_manifest(folder, now)
+
+    publish_manifest(folder, manifest)
+    remove_strays(folder, manifest)
+    return read_pending(
+        folder, manifest, publish, workers=workers, memory=memory, progress=progress
+    )
+
+
+def read_pending(
+    folder: Path,
+    manifest: Manifest,
+    publish: Callable[[Manifest, States], None],
+    *,
+    workers: int | None,
+    memory: int,
+    progress: BuildProgress | None,
+) -> Manifest:
+    """Write the segments of what is pending in a manifest below the folder.
+
+    publish  called with the manifest whenever segments of whole shards were added to it, and with
+             the states of the shards added since the last call
+    """
     compile_once("build", build_a_little, progress)
     tools = Tools.of(manifest.recipe)
     intake = Intake.of(manifest)
-    publish_manifest(folder, manifest)
-    remove_strays(folder, manifest)
     n_workers = worker_count(workers, memory)
     if progress is not None:
         progress.start(intake.n_bytes)
@@ -155,7 +194,7 @@ def index_pending(
         return IntakeReader(intake, manifest.shards, tools, progress)
 
     with running(tasks, n_workers, make) as pipeline:
-        builder = _Builder(folder, manifest, tools, (memory - _RESERVE) // 2, n_workers)
+        builder = _Builder(folder, manifest, tools, (memory - _RESERVE) // 2, n_workers, publish)
         builder.run(intake, pipeline)
     if progress is not None:
         progress.finish()
@@ -165,18 +204,26 @@ def index_pending(
 class _Builder:
     """The ordering half of a build: documents in, segments and manifests out.
 
-    A segment holds whole shards, or one piece of one shard. Shards are published when all of them
-    is in segments; until then nothing of them counts.
+    A segment holds whole shards of one group, or one piece of one shard. Shards are published when
+    all of them is in segments; until then nothing of them counts.
     """
 
     def __init__(
-        self, folder: Path, manifest: Manifest, tools: Tools, budget: int, workers: int
+        self,
+        folder: Path,
+        manifest: Manifest,
+        tools: Tools,
+        budget: int,
+        workers: int,
+        publish: Callable[[Manifest, States], None],
     ) -> None:
         self.manifest = manifest
         self._folder = folder
         self._tools = tools
         self._budget = budget
         self._workers = workers
+        self._tell = publish
+        self._begins = {group.first for group in cut_groups(manifest.shards)}
         self._records: list[ShardRecord] = list(manifest.shards)
         self._done: list[str] = []  # read, but not published yet
         self._parts: list[Sampled] = []
@@ -189,6 +236,9 @@ class _Builder:
         """Take all results, shard by shard, and publish all there is at the end."""
         for place in pending_places(self.manifest):
             record = self._records[place]
+            if place in self._begins and self._done:
+                self._close(len(self._parts))
+                self._publish()
             if place in intake.failures:
                 self._records[place] = failed(record, intake.failures[place])
             else:
@@ -264,9 +314,6 @@ class _Builder:
             self._states[shard.uri] = record.sha256, shard.state
 
     def _publish(self) -> None:
-        # First: a state is of use only to a manifest that has the shard, and does no harm before.
-        note_states(self._folder, self._states)
-        self._states = {}
         done = set(self._done)
         self.manifest = replace(
             self.manifest,
@@ -277,7 +324,8 @@ class _Builder:
             segments=(*self.manifest.segments, *self._pieces),
             pending=tuple(name for name in self.manifest.pending if name not in done),
         )
-        publish_manifest(self._folder, self.manifest)
+        self._tell(self.manifest, self._states)
+        self._states = {}
         self._pieces = []
         self._done = []
 

@@ -20,9 +20,11 @@ import llvmlite.binding as llvm
 import numba
 from numba.core import codegen, compiler, sigutils, targetconfig
 from numba.core import dispatcher as numba_dispatcher
+from numba.core import runtime as numba_runtime
 from numba.core import types as numba_types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, cpu_target
+from numba.np import arrayobj as numba_arrayobj
 
 from contam.kernels._cache import ContentCache, ContentCacheImpl
 
@@ -35,13 +37,18 @@ IS_KNOWN: bool = (0, 61) <= numba.version_info.short <= (0, 68)
 #: Numba has no types, and no public names for what is extended here.
 types: Any = numba_types
 _dispatcher: Any = numba_dispatcher
+_arrayobj: Any = numba_arrayobj
 _FunctionCompiler: Any = _dispatcher._FunctionCompiler  # noqa: SLF001
+_runtime: Any = numba_runtime
+rtsys: Any = _runtime.rtsys
 _JITCodeLibrary: Any = codegen.JITCodeLibrary
 _CPUDispatcher: Any = CPUDispatcher
 _TargetConfig: Any = targetconfig.TargetConfig
 _compile_result: Any = compiler.compile_result
 _normalize_signature: Any = sigutils.normalize_signature
 
+#: What the mangled name of every kernel of this package holds.
+_OWN_NAME = "6contam7kernels"
 #: Every kernel of the modules that are imported.
 KERNELS: list[Kernel] = []
 #: Those among them that this process has compiled or loaded, and who is told how many there are.
@@ -104,11 +111,14 @@ class _LateLibrary(_JITCodeLibrary):  # type: ignore[misc]  # untyped base
         """The address of a function, as an integer; 0 where this does not define it."""
         self._ensure_finalized()
         if self._is_late:
-            defined = {function.name for function in self.get_defined_functions()}
-            if name not in defined:
+            if name not in {function.name for function in self.get_defined_functions()}:
                 return 0
             self._get_module_for_linking()  # before optimising, which takes the module over
             self._is_late = False
+            # What was linked in is of use in here alone: its parameters can go, or be registers.
+            for function in self.get_defined_functions():
+                if function.linkage == llvm.Linkage.linkonce_odr:
+                    function.linkage = llvm.Linkage.internal
             self._optimize_final_module()
             self._final_module.verify()
             self._finalize_final_module()
@@ -118,12 +128,35 @@ class _LateLibrary(_JITCodeLibrary):  # type: ignore[misc]  # untyped base
         """What `_unserialize` takes to make the same library in another process."""
         return self.name, "late", self._get_module_for_linking().as_bitcode()
 
+    def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, list[str]]]:
+        """What `_unserialize` takes to make the same library, to be called by Python alone.
+
+        Numba also stores the bitcode, which nobody links here: to parse it took most of the time of
+        loading a kernel.
+        """
+        self._ensure_finalized()
+        module = self._get_module_for_linking()
+        defined = [
+            value.name
+            for values in (module.functions, module.global_variables)
+            for value in values
+            if not value.is_declaration
+        ]
+        return self.name, "called", (self._get_compiled_object(), defined)
+
     @classmethod
     def _unserialize(cls, generator: Any, state: tuple[str, str, Any]) -> Any:
         name, kind, data = state
-        if kind != "late":
+        if kind not in ("late", "called"):
             return super()._unserialize(generator, state)
         library = generator.create_library(name)
+        if kind == "called":
+            code, defined = data
+            library.enable_object_caching()
+            library._set_compiled_object(code)  # noqa: SLF001
+            library._finalize_final_module()  # noqa: SLF001
+            generator._engine._defined_symbols.update(defined)  # noqa: SLF001
+            return library
         library._final_module = library._shared_module = llvm.parse_bitcode(data)  # noqa: SLF001
         library._finalize_dynamic_globals()  # noqa: SLF001
         library._finalized = library._is_late = True  # noqa: SLF001
@@ -144,15 +177,25 @@ def _late_libraries(generator: Any) -> Iterator[None]:
 
     was_collecting = gc.isenabled()
     compare = _TargetConfig.values
+    wrap_index = _arrayobj.fix_integer_index
+
+    def plain_index(context: Any, builder: Any, kind: Any, index: Any, size: Any) -> Any:
+        # Kernels count from the front of an array: NUMBA_BOUNDSCHECK=1 finds one that does not.
+        if _OWN_NAME in builder.function.name:
+            return context.cast(builder, index, kind, types.intp)
+        return wrap_index(context, builder, kind, index, size)
+
     generator._library_class = _LateLibrary  # noqa: SLF001
     generator.set_env = set_env
     _TargetConfig.values = _option_values
+    _arrayobj.fix_integer_index = plain_index
     gc.disable()  # a tenth of the time, and what a compiler makes is alive until it ends
     try:
         yield
     finally:
         del generator._library_class, generator.set_env  # noqa: SLF001
         _TargetConfig.values = compare
+        _arrayobj.fix_integer_index = wrap_index
         if was_collecting:
             gc.enable()
 
@@ -252,6 +295,16 @@ class _Inner(_OneSignature):
         self.overloads[tuple(result.signature.args)] = result
 
 
+class _KernelCache(ContentCache):
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What was compiled for a signature; None when it is not there."""
+        # Numba's own first takes note of all that it can compile: a tenth of a second in each run,
+        # though nothing is compiled then. Whoever does compile takes note of it there.
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
 class Kernel(_OneSignature):
     """A kernel as Python calls it; `inner` is the same for kernels that call it.
 
@@ -260,7 +313,7 @@ class Kernel(_OneSignature):
 
     def __init__(self, function: Callable[..., Any], options: dict[str, bool]) -> None:
         super().__init__(function, {**options, "no_cfunc_wrapper": True})
-        self._cache = ContentCache(function)
+        self._cache = _KernelCache(function)
         self.inner = _Inner(function, options)
         KERNELS.append(self)
 

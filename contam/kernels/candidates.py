@@ -36,15 +36,15 @@ SHUT = 2
 class ItemGrams(NamedTuple):
     """The items' grams as they are looked up; places of a gram stand together.
 
-    start    int64[grams + 1], where a gram's places begin
-    place    int64[places], index of its first token among the tokens of all parts
+    start    int32[grams + 1], where a gram's places begin
+    place    int32[places], index of its first token among the tokens of all parts
     context  uint32[places], the bits of its neighbours, 0 where the part ends
     ways     uint16[places]: bit 4 * l + r says that reaching l tokens left and r right is enough
     weak     bool[places], whether a hit that reaches less is weighed
     """
 
-    start: NDArray[np.int64]
-    place: NDArray[np.int64]
+    start: NDArray[np.int32]
+    place: NDArray[np.int32]
     context: NDArray[np.uint32]
     ways: NDArray[np.uint16]
     weak: NDArray[np.bool_]
@@ -69,7 +69,7 @@ def ways_of(left: int, right: int, more: int) -> int:
 def describe_places(
     token: NDArray[np.uint64],
     part_start: NDArray[np.int64],
-    place: NDArray[np.int64],
+    place: NDArray[np.int32],
     place_part: NDArray[np.int32],
     followed: NDArray[np.bool_],
     gram: int,

@@ -39,30 +39,36 @@ def renumbered_shares(
     """
     n = int64(rows.used[0])
     share = np.zeros(n, np.float32)
+    held = np.zeros(0, np.bool_)
     for match in range(n):
         part = 4 * int64(rows.matches[match, MATCH_ITEM]) + QUESTION
         first = part_start[part]
         m = part_start[part + 1] - first
-        held = np.zeros(m, np.bool_)
         lo, hi = m, int64(0)
         for p in range(first_piece[match], first_piece[match + 1]):
             if rows.pieces[p, PIECE_PART] == QUESTION:
                 begin = int64(rows.pieces[p, PIECE_ITEM])
-                end = begin + int64(rows.pieces[p, PIECE_LENGTH])
-                lo, hi = min(lo, begin), max(hi, end)
-                for t in range(begin, end):
-                    held[t] = True
+                lo, hi = min(lo, begin), max(hi, begin + int64(rows.pieces[p, PIECE_LENGTH]))
+        between = int64(0)
+        for t in range(first + lo, first + hi):
+            between += int64(is_number[t])
+        if between < LEAST_NUMBERS:
+            continue
+        if held.shape[0] < m:
+            held = np.zeros(2 * m, np.bool_)
+        held[:m] = False
+        for p in range(first_piece[match], first_piece[match + 1]):
+            if rows.pieces[p, PIECE_PART] == QUESTION:
+                begin = int64(rows.pieces[p, PIECE_ITEM])
+                held[begin : begin + int64(rows.pieces[p, PIECE_LENGTH])] = True
         others = int64(0)
         found = int64(0)
-        between = int64(0)
         kept = int64(0)
         for t in range(m):
-            if is_number[first + t]:
-                between += int64(lo <= t < hi)
-                kept += int64(held[t])
-            else:
-                others += 1
-                found += int64(held[t])
-        if between >= LEAST_NUMBERS and kept == 0 and others > 0:
+            number = is_number[first + t]
+            kept += int64(number and held[t])
+            others += int64(not number)
+            found += int64(held[t] and not number)
+        if kept == 0 and others > 0:
             share[match] = np.float32(found / others)
     return share

@@ -26,7 +26,11 @@ _MOST_DROP: Final = round(MOST_DROP * WEIGHT_SHARES)
 #: Tokens of the document are found by their top bits.
 _BUCKETS: Final = 512
 _BUCKET_SHIFT: Final = np.uint64(64 - 9)
-_NOTHING: Final = -1
+#: Numbers of tokens, and of pairs counted from 1, have so many bits: MOST_ITEM * MOST_DOC is less.
+_BITS: Final = 16
+_NUMBER: Final = (1 << _BITS) - 1
+#: Ways that are compared together.
+_AT_ONCE: Final = 8
 
 
 class FillScratch(NamedTuple):
@@ -34,18 +38,17 @@ class FillScratch(NamedTuple):
 
     last, before  int16[_BUCKETS], int16[MOST_DOC + 1]: the last document token of each bucket, and
                   the one before each in its bucket; tokens count from 1, 0 is none
-    value, owner  int64[MOST_DOC + 1], int32[MOST_DOC + 1]: the best way to any of so many document
-                  tokens and fewer, and the pair it ends in
-    pair          int32[MOST_ITEM * MOST_DOC, 3], equal tokens: of the item, of the document, and
-                  the pair before them on their best way
+    way           int64[MOST_DOC + 1 + _AT_ONCE]: what the best way to any of so many document
+                  tokens and fewer is worth, and in the lowest _BITS the pair it ends in, from 1 on
+    pair          int64[MOST_ITEM * MOST_DOC], equal tokens: of the item, of the document, and the
+                  pair before them on their best way, in _BITS each
     matched       int32[MOST_ITEM + 1, 2], the answer: index in the item's and the document's arrays
     """
 
     last: NDArray[np.int16]
     before: NDArray[np.int16]
-    value: NDArray[np.int64]
-    owner: NDArray[np.int32]
-    pair: NDArray[np.int32]
+    way: NDArray[np.int64]
+    pair: NDArray[np.int64]
     matched: NDArray[np.int32]
 
 
@@ -54,9 +57,8 @@ def new_fill_scratch() -> FillScratch:
     return FillScratch(
         last=np.empty(_BUCKETS, np.int16),
         before=np.empty(MOST_DOC + 1, np.int16),
-        value=np.empty(MOST_DOC + 1, np.int64),
-        owner=np.empty(MOST_DOC + 1, np.int32),
-        pair=np.empty((MOST_ITEM * MOST_DOC, 3), np.int32),
+        way=np.empty(MOST_DOC + 1 + _AT_ONCE, np.int64),
+        pair=np.empty(MOST_ITEM * MOST_DOC, np.int64),
         matched=np.empty((MOST_ITEM + 1, 2), np.int32),
     )
 
@@ -110,7 +112,7 @@ def fill_stretch(
     """
     tokens, weights, i0, m = item
     words, d0, n = doc
-    value, owner, pair = scratch.value, scratch.owner, scratch.pair
+    way, pair = scratch.way, scratch.pair
     # Tokens are counted from the anchor on.
     step = -1 if mode < 0 else 1
     origin = i0 + m if mode < 0 else i0 - 1
@@ -119,11 +121,11 @@ def fill_stretch(
     n = min(n, MOST_DOC)
     index_words(words, origin_doc, step, n, scratch)
     for y in range(n + 1):
-        value[y] = 0
-        owner[y] = _NOTHING
+        way[y] = 0
+    # Pairs so far, and the number of the best one, from 1 on.
     count = 0
     best = 0
-    chosen = _NOTHING
+    chosen = 0
     top = 0
     for x in range(1, m + 1):
         top -= _SKIP_ITEM
@@ -134,37 +136,39 @@ def fill_stretch(
             if words[origin_doc + step * y] == token:
                 gain = int64(weights[origin + step * x] * np.float32(WEIGHT_SHARES))
                 # Values leave out what is skipped up to the pair, as if nothing were.
-                reached = value[y - 1] + gain + _SKIP_ITEM + _SKIP_DOC
-                pair[count, 0] = x
-                pair[count, 1] = y
-                pair[count, 2] = owner[y - 1]
-                if value[y] == reached:
-                    owner[y] = count
+                before = way[y - 1]
+                reached = (before >> _BITS) + gain + _SKIP_ITEM + _SKIP_DOC
+                pair[count] = ((x << _BITS | y) << _BITS) | (before & _NUMBER)
+                count += 1
+                least = reached << _BITS
+                if way[y] >> _BITS == reached:
+                    way[y] = least | count
+                # The further, the more: those that are worth less follow each other.
                 z = y
-                while z <= n and value[z] < reached:
-                    value[z] = reached
-                    owner[z] = count
-                    z += 1
+                while z <= n and way[z] < least:
+                    for k in range(_AT_ONCE):
+                        way[z + k] = least | count if way[z + k] < least else way[z + k]
+                    z += _AT_ONCE
                 score = reached - _SKIP_ITEM * x - _SKIP_DOC * y
                 top = max(top, score)
-                if score > best or (score == best and chosen >= first):
+                if score > best or (score == best and chosen > first):
                     best = score
                     chosen = count
-                count += 1
             y = int64(scratch.before[y])
         if mode != 0 and top < best - _MOST_DROP:
             break
     if mode == 0:
-        chosen = int64(owner[n])
+        chosen = way[n] & _NUMBER
     length = 0
     at = chosen
-    while at >= 0:
+    while at > 0:
         length += 1
-        at = int64(pair[at, 2])
+        at = pair[at - 1] & _NUMBER
     at = chosen
     for k in range(length):
         row = k if mode < 0 else length - 1 - k
-        scratch.matched[row, 0] = origin + step * pair[at, 0]
-        scratch.matched[row, 1] = origin_doc + step * pair[at, 1]
-        at = int64(pair[at, 2])
+        found = pair[at - 1]
+        scratch.matched[row, 0] = origin + step * (found >> 2 * _BITS)
+        scratch.matched[row, 1] = origin_doc + step * (found >> _BITS & _NUMBER)
+        at = found & _NUMBER
     return length

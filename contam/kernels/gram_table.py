@@ -12,14 +12,13 @@ import numpy as np
 
 from contam.kernels._jit import int64, kernel, lean_kernel
 from contam.kernels.bits import prefetch
+from contam.kernels.gram_filter import WORD_SHIFT, bits_of, filter_grams, passes_filter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 GRAM_BASE = np.uint64(0x9FB21C651E98DF25)
 _SPREAD = np.uint64(0xD6E8FEB86659FD93)
-_SIX_BITS = np.uint64(63)
-_SIX = np.uint64(6)
 #: Shares are told by the highest bits, so that those of one share still differ in the lowest.
 _SHARE_BITS = np.uint64(48)
 _ONE = np.uint64(1)
@@ -28,6 +27,10 @@ EMPTY = -1
 EVERY_PART = 1 << 31
 #: How many look-ups before it an entry of a table is asked for: it lies out of a core's own cache.
 AHEAD = 32
+#: Up to so many tokens are hashed anew for each gram; of longer ones the hash is rolled on.
+_SHORT_GRAM = 8
+#: Grams that are hashed token by token: they stay in a core's nearest cache.
+_HASHED_AT_ONCE = 512
 
 
 class GramTable(NamedTuple):
@@ -41,11 +44,11 @@ class GramTable(NamedTuple):
     gram_key      uint64[grams], spread hash of each gram; a gram is a seed, or where only every
                   stride-th is entered (see ViewSpec) so much shorter
     slot_gram     int32[2**b], open-addressing table of the keys: gram number or EMPTY
-    gram_start    int64[grams + 1], where a gram's places begin in `place`
+    gram_start    int32[grams + 1], where a gram's places begin in `place`
     gram_short    int32[grams], how many of a gram's places, which come first, lie in short parts
                   (fewer than min_run tokens: those are matched whole)
     gram_common   bool[grams], shared by so many items that a short run of it proves nothing
-    place         int64[places], index into `token` where the gram stands
+    place         int32[places], index into `token` where the gram stands
     place_part    int32[places], its part
     place_skip    uint8[places], see note_skips
                   (gram_short, gram_common and place_skip are empty where not every gram is entered)
@@ -60,10 +63,10 @@ class GramTable(NamedTuple):
     part_weight: NDArray[np.float64]
     gram_key: NDArray[np.uint64]
     slot_gram: NDArray[np.int32]
-    gram_start: NDArray[np.int64]
+    gram_start: NDArray[np.int32]
     gram_short: NDArray[np.int32]
     gram_common: NDArray[np.bool_]
-    place: NDArray[np.int64]
+    place: NDArray[np.int32]
     place_part: NDArray[np.int32]
     place_skip: NDArray[np.uint8]
     filter_words: NDArray[np.uint64]
@@ -80,10 +83,31 @@ def power(base: np.uint64, exponent: int) -> np.uint64:
 
 
 @lean_kernel
+def hash_short_grams(
+    token: NDArray[np.uint64], lo: int, hi: int, n: int, out: NDArray[np.uint64]
+) -> None:
+    """What `hash_grams` writes where there is a gram: each by itself, so many side by side."""
+    count = hi - lo - n + 1
+    for first in range(0, count, _HASHED_AT_ONCE):
+        end = min(first + _HASHED_AT_ONCE, count)
+        for i in range(first, end):
+            out[i] = token[lo + i]
+        for further in range(1, n):
+            for i in range(first, end):
+                out[i] = out[i] * GRAM_BASE + token[lo + i + further]
+        for i in range(first, end):
+            mixed = out[i] * _SPREAD
+            out[i] = mixed ^ (mixed >> np.uint64(32))
+
+
+@lean_kernel
 def hash_grams(token: NDArray[np.uint64], lo: int, hi: int, n: int, out: NDArray[np.uint64]) -> int:
     """Spread hashes of the n-grams of token[lo:hi] to out; returns how many (0 when too short)."""
     if hi - lo < n:
         return 0
+    if n <= _SHORT_GRAM:
+        hash_short_grams(token, lo, hi, n, out)
+        return hi - lo - n + 1
     drop = power(GRAM_BASE, n)
     value = np.uint64(0)
     for i in range(lo, lo + n):
@@ -105,7 +129,7 @@ def item_grams(
     n: int,
     stride: int,
     share: tuple[int, int],
-) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int32]]:
+) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int32]]:
     """Grams of n tokens of every part: hash, index of the first token, part number.
 
     stride  of each part only every stride-th gram is taken, from its first on
@@ -113,37 +137,36 @@ def item_grams(
     """
     number, of = np.uint64(share[0]), np.uint64(share[1])
     drop = power(GRAM_BASE, n)
-    # Counted, then written: what is taken may be a small part of all.
-    out = np.empty(0, np.uint64)
-    where = np.empty(0, np.int64)
-    part_of = np.empty(0, np.int32)
-    for writing in range(2):
-        total = 0
-        for part in range(part_start.shape[0] - 1):
-            lo, hi = part_start[part], part_start[part + 1]
-            value = np.uint64(0)
-            for i in range(lo, hi):
-                value = value * GRAM_BASE + token[i]
-                first = i - n + 1
-                if first < lo:
-                    continue
-                if first > lo:
-                    value -= token[first - 1] * drop
-                if (first - lo) % stride != 0:
-                    continue
-                mixed = value * _SPREAD
-                mixed ^= mixed >> np.uint64(32)
-                if (mixed >> _SHARE_BITS) % of != number:
-                    continue
-                if writing == 1:
-                    out[total] = mixed
-                    where[total] = first
-                    part_of[total] = part
-                total += 1
-        if writing == 0:
-            out = np.empty(total, np.uint64)
-            where = np.empty(total, np.int64)
-            part_of = np.empty(total, np.int32)
+    most = int64(0)
+    for part in range(part_start.shape[0] - 1):
+        most += max(part_start[part + 1] - part_start[part] - n + stride, 0) // stride
+    # Room for all: what stays unused takes no memory.
+    out = np.empty(most, np.uint64)
+    where = np.empty(most, np.int32)
+    part_of = np.empty(most, np.int32)
+    total = int64(0)
+    for part in range(part_start.shape[0] - 1):
+        lo, hi = part_start[part], part_start[part + 1]
+        value = np.uint64(0)
+        for i in range(lo, hi):
+            value = value * GRAM_BASE + token[i]
+            first = i - n + 1
+            if first < lo:
+                continue
+            if first > lo:
+                value -= token[first - 1] * drop
+            if (first - lo) % stride != 0:
+                continue
+            mixed = value * _SPREAD
+            mixed ^= mixed >> np.uint64(32)
+            if (mixed >> _SHARE_BITS) % of != number:
+                continue
+            out[total] = mixed
+            where[total] = first
+            part_of[total] = part
+            total += 1
+    if total < most:
+        return out[:total].copy(), where[:total].copy(), part_of[:total].copy()
     return out, where, part_of
 
 
@@ -160,15 +183,13 @@ def fill_table(
     for gram in range(keys.shape[0]):
         soon = keys[min(gram + AHEAD, last)]
         prefetch(slot_gram, int64(soon & mask))
-        prefetch(filter_words, int64((soon >> np.uint64(12)) & words))
+        prefetch(filter_words, int64((soon >> WORD_SHIFT) & words))
         key = keys[gram]
         slot = key & mask
         while slot_gram[slot] != EMPTY:
             slot = (slot + _ONE) & mask
         slot_gram[slot] = gram
-        word = (key >> np.uint64(12)) & words
-        high = key >> np.uint64(52)
-        filter_words[word] |= (_ONE << (high & _SIX_BITS)) | (_ONE << (high >> _SIX))
+        filter_words[(key >> WORD_SHIFT) & words] |= bits_of(key)
 
 
 @lean_kernel
@@ -191,34 +212,20 @@ def find_hits(
     filter_words = gram_table.filter_words
     gram_key = gram_table.gram_key
     slot_gram = gram_table.slot_gram
-    words = np.uint64(filter_words.shape[0] - 1)
     front_words = gram_table.front_words
-    front = np.uint64(front_words.shape[0] - 1)
     mask = np.uint64(slot_gram.shape[0] - 1)
-    maybe = int64(found)
-    last = count - 1
-    for i in range(count):
-        prefetch(front_words, int64((grams[min(i + AHEAD, last)] >> np.uint64(12)) & front))
-        key = grams[i]
-        word = front_words[(key >> np.uint64(12)) & front]
-        high = key >> np.uint64(52)
-        both = (word >> (high & _SIX_BITS)) & (word >> (high >> _SIX)) & _ONE
-        hit_at[maybe] = i
-        maybe += int64(both)
-    if front < words:
+    maybe = filter_grams(grams, count, front_words, found, hit_at)
+    if front_words.shape[0] < filter_words.shape[0]:
+        words = np.uint64(filter_words.shape[0] - 1)
         passed = maybe
         maybe = int64(found)
         last = passed - 1
         for j in range(found, passed):
             soon = grams[hit_at[min(j + AHEAD, last)]]
-            prefetch(filter_words, int64((soon >> np.uint64(12)) & words))
+            prefetch(filter_words, int64((soon >> WORD_SHIFT) & words))
             i = hit_at[j]
-            key = grams[i]
-            word = filter_words[(key >> np.uint64(12)) & words]
-            high = key >> np.uint64(52)
-            both = (word >> (high & _SIX_BITS)) & (word >> (high >> _SIX)) & _ONE
             hit_at[maybe] = i
-            maybe += int64(both)
+            maybe += int64(passes_filter(grams[i], filter_words))
     # The table lies in memory far from the core: all that is needed of it is fetched side by side.
     for j in range(found, maybe):
         prefetch(slot_gram, int64(grams[hit_at[j]] & mask))
@@ -242,7 +249,7 @@ def find_hits(
 
 @kernel
 def count_owners(
-    gram_start: NDArray[np.int64],
+    gram_start: NDArray[np.int32],
     place_part: NDArray[np.int32],
     benchmark: NDArray[np.int32],
     owners: NDArray[np.int32],
@@ -271,7 +278,7 @@ def count_owners(
 
 @kernel
 def find_common(
-    gram_start: NDArray[np.int64],
+    gram_start: NDArray[np.int32],
     place_part: NDArray[np.int32],
     owners: NDArray[np.int32],
     n_parts: int,
@@ -300,10 +307,10 @@ def find_common(
 
 @lean_kernel
 def short_places_first(
-    gram_start: NDArray[np.int64],
+    gram_start: NDArray[np.int32],
     part_start: NDArray[np.int64],
     min_run: int,
-    place: NDArray[np.int64],
+    place: NDArray[np.int32],
     place_part: NDArray[np.int32],
     gram_short: NDArray[np.int32],
 ) -> None:
@@ -328,8 +335,8 @@ def short_places_first(
 def note_skips(
     token: NDArray[np.uint64],
     part_start: NDArray[np.int64],
-    grams: tuple[NDArray[np.int64], NDArray[np.bool_]],
-    place: NDArray[np.int64],
+    grams: tuple[NDArray[np.int32], NDArray[np.bool_]],
+    place: NDArray[np.int32],
     place_part: NDArray[np.int32],
 ) -> NDArray[np.uint8]:
     """How many places of its gram, from each on, have the same token before them; 255 at most.

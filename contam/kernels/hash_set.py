@@ -41,3 +41,21 @@ def are_entered(hashes: NDArray[np.uint64], table: NDArray[np.uint64]) -> NDArra
             at = (at + _ONE) & mask
         found[i] = table[at] != _ZERO
     return found
+
+
+@kernel
+def marks_of(
+    hashes: NDArray[np.uint64], table: NDArray[np.uint64], marks: NDArray[np.uint8]
+) -> NDArray[np.uint8]:
+    """The mark of each hash that was entered, uint8[n]; 0 of any other.
+
+    marks  uint8[2**b], one for each place of the table, 0 where a place is free
+    """
+    mask = np.uint64(table.shape[0] - 1)
+    found = np.empty(hashes.shape[0], np.uint8)
+    for i in range(hashes.shape[0]):
+        at = hashes[i] & mask
+        while table[at] != _ZERO and table[at] != hashes[i]:
+            at = (at + _ONE) & mask
+        found[i] = marks[at]
+    return found

@@ -145,16 +145,16 @@ def group_grams(
 @kernel
 def gather_places(
     gram_of: NDArray[np.int32],
-    where: NDArray[np.int64],
+    where: NDArray[np.int32],
     part_of: NDArray[np.int32],
-    gram_start: NDArray[np.int64],
-    place: NDArray[np.int64],
+    gram_start: NDArray[np.int32],
+    place: NDArray[np.int32],
     place_part: NDArray[np.int32],
 ) -> None:
     """Places gram by gram, those of one gram in the order in which they came.
 
     where, part_of     of each place, as hash_item_grams gives them
-    gram_start         int64[grams + 1], all 0 before; written: where a gram's places begin
+    gram_start         int32[grams + 1], all 0 before; written: where a gram's places begin
     place, place_part  like where and part_of, written
     """
     n_grams = gram_start.shape[0] - 1

@@ -83,11 +83,11 @@ def code_point_spans(
 
 @kernel
 def note_shared(
-    where: NDArray[np.int64], owners: NDArray[np.int32], n: int, shared: NDArray[np.int32]
+    where: NDArray[np.int32], owners: NDArray[np.int32], n: int, shared: NDArray[np.int32]
 ) -> None:
     """How many items hold the commonest gram that covers a token: shared, int32[t], is raised.
 
-    where   int64[places], first token of each gram place; owners int32[places]: items of the
+    where   int32[places], first token of each gram place; owners int32[places]: items of the
             benchmark that hold the gram
     n       tokens of a gram
     """

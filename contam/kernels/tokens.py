@@ -28,6 +28,7 @@ from contam.kernels.chars import (
     read_percent,
     read_tag,
 )
+from contam.kernels.word_hashes import UNHASHED, hash_words
 from contam.kernels.words import (
     EXPANSION,
     HAS_ALIKE,
@@ -41,7 +42,6 @@ from contam.kernels.words import (
     TRANSPARENT,
     finish,
     hash_single,
-    hash_words,
     letter_flags,
     push,
     read_quickly,
@@ -213,15 +213,30 @@ def pass_mark(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) ->
 
 
 @lean_kernel
-def put_places(spans: NDArray[np.int32], side: int, row: int, place: int, bits: np.uint64) -> int:
-    """Write `place` + i to spans[row:, side] for each bit i that is set; the row behind the last.
+def put_starts(spans: NDArray[np.int32], row: int, place: int, bits: np.uint64) -> int:
+    """Write `place` + i to spans[row:, 0] for each bit i that is set; the row behind the last.
 
     Up to _AT_ONCE - 1 rows behind that are overwritten with anything.
     """
     end = row + count_ones(bits)
     while row < end:
         for _ in range(_AT_ONCE):
-            spans[row, side] = np.int32(place + trailing_zeros(bits))
+            spans[row, 0] = np.int32(place + trailing_zeros(bits))
+            row += 1
+            bits &= bits - _ONE
+    return end
+
+
+@lean_kernel
+def put_ends(
+    spans: NDArray[np.int32], hashes: NDArray[np.uint64], row: int, place: int, bits: np.uint64
+) -> int:
+    """As `put_starts`, to spans[row:, 1]; the words that end there are UNHASHED."""
+    end = row + count_ones(bits)
+    while row < end:
+        for _ in range(_AT_ONCE):
+            spans[row, 1] = np.int32(place + trailing_zeros(bits))
+            hashes[row] = UNHASHED
             row += 1
             bits &= bits - _ONE
     return end
@@ -248,8 +263,8 @@ def tokenize(
     if unit == CHARS:
         return read_slowly(text, (lo, lo, hi), unit, hashes, spans, 0, tables)[1]
     table = tables.table
-    # Tokens that are begun, ended and hashed; at most one is begun and not ended.
-    begun, count, hashed = 0, 0, 0
+    # Tokens that are begun, and ended: at most one is begun and not ended.
+    begun, count = 0, 0
     base = lo
     while base < hi:
         if base + BLOCK <= text.shape[0]:
@@ -283,13 +298,13 @@ def tokenize(
                     spans[count - 1, 1] = np.int32(after - lo)
             else:
                 behind = (word << _ONE) | carry
-                begun = put_places(spans, 0, begun, place, word & ~behind & before)
-                count = put_places(spans, 1, count, place, behind & ~word & before)
+                begun = put_starts(spans, begun, place, word & ~behind & before)
+                count = put_ends(spans, hashes, count, place, behind & ~word & before)
                 carry = _ZERO
                 if opened and kind == SINGLE:
                     spans[count, 1] = np.int32(at - lo)
+                    hashes[count] = UNHASHED
                     count += 1
-                hash_words(text, lo, spans, (hashed, count), hashes)
                 if kind != SINGLE:
                     first = lo + int64(spans[count, 0]) if opened else at
                     after = read_quickly(text, (lo, first, hi), hashes, spans, count, table)
@@ -305,7 +320,7 @@ def tokenize(
                     spans[count, 0] = np.int32(at - lo)
                     spans[count, 1] = np.int32(after - lo)
                     count += 1
-                begun = hashed = count
+                begun = count
                 before = _ZERO
             # What stands before is left to do, or nothing; what was read is not looked at again.
             if after - base >= BLOCK:
@@ -316,11 +331,12 @@ def tokenize(
             word &= unread | before
             other &= unread
         behind = (word << _ONE) | carry
-        begun = put_places(spans, 0, begun, place, word & ~behind)
-        count = put_places(spans, 1, count, place, behind & ~word)
+        begun = put_starts(spans, begun, place, word & ~behind)
+        count = put_ends(spans, hashes, count, place, behind & ~word)
         base = following
     if begun > count:
         spans[count, 1] = np.int32(hi - lo)
+        hashes[count] = UNHASHED
         count += 1
-    hash_words(text, lo, spans, (hashed, count), hashes)
+    hash_words(text, lo, spans, count, hashes)
     return count

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.kernels._jit import int64, lean_kernel
-from contam.kernels.bits import LOWER, SEED, finish_hash, load8, lower_bytes, mix_chunk
+from contam.kernels.bits import SEED, finish_hash, mix_chunk
 from contam.kernels.chars import (
     ALIKES,
     FIRST_ALIKE,
@@ -43,7 +43,6 @@ SOFT_HYPHEN = 0xAD
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _EIGHT = np.uint64(8)
-_EVERY_BIT = np.uint64(2**64 - 1)
 
 
 @lean_kernel
@@ -93,37 +92,6 @@ def hash_single(folded: int) -> np.uint64:
     """Hash of a token of one character."""
     packed, _ = utf8_bytes(folded)
     return finish_hash(mix_chunk(SEED, packed))
-
-
-@lean_kernel
-def hash_words(
-    text: NDArray[np.uint8],
-    lo: int,
-    spans: NDArray[np.int32],
-    limits: tuple[int, int],
-    hashes: NDArray[np.uint64],
-) -> None:
-    """Hashes of the tokens limits[0] : limits[1], all of them ASCII letters and digits.
-
-    lo  where the document begins in `text`, to which the spans are relative
-    """
-    for k in range(limits[0], limits[1]):
-        p = lo + int64(spans[k, 0])
-        n = lo + int64(spans[k, 1]) - p
-        value = SEED
-        if n <= 16 and p + 16 <= text.shape[0]:
-            # Both ways are computed and one is chosen: a branch here is a coin toss.
-            first, second = load8(text, p) | LOWER, load8(text, p + 8) | LOWER
-            inside = _EVERY_BIT >> np.uint64(-8 * n & 63)
-            short = mix_chunk(SEED, first & inside if n < 8 else first)
-            long = mix_chunk(short, second & inside)
-            value = short if n <= 8 else long
-        else:
-            at = 0
-            while at < n:
-                value = mix_chunk(value, lower_bytes(text, p + at, n - at))
-                at += 8
-        hashes[k] = finish_hash(value)
 
 
 @lean_kernel

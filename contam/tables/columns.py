@@ -40,6 +40,9 @@ class ColumnRef:
     depth: int = 0
     parts: tuple[ColumnRef, ...] = ()
 
+    def __hash__(self) -> int:
+        return hash(self.path)  # asked for with every value that is looked up by its column
+
     @property
     def column(self) -> tuple[str, ...]:
         """The path of the column itself."""

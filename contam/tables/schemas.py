@@ -51,6 +51,8 @@ _KINDS: Final[Mapping[type, pa.DataType]] = {
 }
 _ROW_GROUP_ROWS: Final = 1 << 17
 _SOME_ROWS: Final = 1 << 12
+#: A part of a row group, so that the pieces end where its pages may.
+_TAKEN_ROWS: Final = 1 << 14
 
 
 def _required(name: str, kind: pa.DataType) -> pa.Field:
@@ -206,7 +208,29 @@ def _plain_list(column: Column, field: pa.Field) -> list[Any]:
     return found
 
 
-def _array(column: Column, field: pa.Field) -> pa.Array:
+def hex_column(values: NDArray[np.uint8], absent: NDArray[np.bool_]) -> pa.ChunkedArray:
+    """A column of texts, the bytes of each value in hex digits.
+
+    values  uint8[n, bytes];  absent  bool[n], rows that hold nothing
+    """
+    n_digits = 2 * values.shape[1]
+    lengths = np.where(absent, 0, n_digits)
+    offsets = np.zeros(len(values) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    digits = _HEX[values[~absent] if absent.any() else values]
+    valid = pa.array(~absent).buffers()[1] if absent.any() else None
+    buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(digits))]
+    text = pa.StringArray.from_buffers(
+        len(values), buffers[1], buffers[2], buffers[0], int(absent.sum())
+    )
+    return pa.chunked_array([text])
+
+
+#: The two hex digits of each byte, one behind the other.
+_HEX: Final = np.array([f"{byte:02x}".encode() for byte in range(256)], "S2").view(np.uint16)
+
+
+def _array(column: Column, field: pa.Field) -> pa.Array | pa.ChunkedArray:
     """One column; raises ValueError when it holds a null that its field forbids."""
     array: Any
     if isinstance(column, pa.ChunkedArray):
@@ -215,8 +239,14 @@ def _array(column: Column, field: pa.Field) -> pa.Array:
         values = column.values
         if not isinstance(values, pa.Array):
             values = pa.array(values, type=field.type)
-        absent = column.index < 0
-        array = values.take(pa.array(column.index, mask=absent if absent.any() else None))
+        # Piece by piece: the text of a large one would be moved again and again while it grows.
+        array = pa.chunked_array(
+            [
+                _taken(values, column.index[begin : begin + _TAKEN_ROWS])
+                for begin in range(0, len(column.index), _TAKEN_ROWS)
+            ],
+            type=field.type,
+        )
     else:
         array = _plain_array(column, field)
     if field.name in _NEGATIVE_MEANS_NONE:
@@ -224,6 +254,11 @@ def _array(column: Column, field: pa.Field) -> pa.Array:
     if array.null_count and not field.nullable:
         raise ValueError(f"{field.name} has {array.null_count} nulls")
     return array
+
+
+def _taken(values: pa.Array, index: NDArray[Any]) -> pa.Array:
+    absent = index < 0
+    return values.take(pa.array(index, mask=absent if absent.any() else None))
 
 
 def _plain_array(column: Sequence[Any] | NDArray[Any], field: pa.Field) -> pa.Array:

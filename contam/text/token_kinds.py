@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from contam.kernels.hash_set import enter_hashes
+from contam.kernels.hash_set import are_entered, enter_hashes
 from contam.text.text_tables import FoldKind, load_tables
 from contam.text.token_hash import hash_code_points, token_hash
 from contam.text.tokenizer import tokenize_bytes
@@ -56,6 +56,20 @@ def character_tokens() -> CharacterTokens:
     )
 
 
+def marked_table(
+    *kinds: NDArray[np.uint64],
+) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
+    """A table of the hashes of several kinds, and for each of its places a mark for `marks_of`.
+
+    kinds  tables of hashes;  a mark has the bit 2**i for each kind i that the hash is of
+    """
+    table = token_table(np.unique(np.concatenate([kind[kind > 0] for kind in kinds])))
+    marks = np.zeros(len(table), np.uint8)
+    for number, kind in enumerate(kinds):
+        marks |= are_entered(table, kind).astype(np.uint8) << np.uint8(number)
+    return table, marks
+
+
 def token_table(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """A table in which `are_entered` of `contam.kernels.hash_set` finds these hashes."""
     # At most an eighth of it is taken: most look-ups end at the first place.
@@ -68,7 +82,8 @@ def token_table(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
 #: Texts that are searched for numbers together.
 _AT_ONCE: Final = 1 << 12
 #: Of other scripts every character may be a word.
-_NUMBER: Final = re.compile(r"(?<![0-9A-Za-z])[0-9][0-9A-Za-z]*")
+# The look behind comes second: an expression that begins with digits is searched for far sooner.
+_NUMBER: Final = re.compile(r"[0-9](?<![0-9A-Za-z].)[0-9A-Za-z]*")
 
 
 def number_hashes(texts: Iterable[str]) -> NDArray[np.uint64]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.benchmark import BenchItem
+from contam.benchmark import BenchItem, keys
+from contam.benchmark.key_table import KeyTable
 from contam.benchmark.keys import content_keys, full_key, item_key, normalise, text_key
 
 if TYPE_CHECKING:
@@ -99,3 +101,45 @@ def test_keys_tell_apart_what_they_cover():
     assert item_key(plain) == item_key(other_answer)
     assert full_key(plain) != full_key(other_answer)
     assert len({item_key(plain), item_key(other_choices), item_key(moved)}) == 3
+
+
+ITEMS = st.builds(
+    item,
+    st.text(alphabet=" \t\n\x1d\0aB`é\u00a0ﬁ", max_size=6) | TEXTS,
+    st.lists(st.text(alphabet=" \n\0xY", max_size=3) | TEXTS, max_size=3).map(tuple),
+    passage=st.none() | st.just("") | TEXTS,
+    answer=st.none() | st.just("") | TEXTS,
+)
+
+
+@given(st.lists(ITEMS, max_size=8))
+def test_many_items_have_the_keys_of_each(items: list[BenchItem]):
+    keys = KeyTable.of(items)
+    assert [keys.one(place) for place in range(len(keys))] == list(map(content_keys, items))
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=9))
+def test_items_with_equal_keys_are_found(questions: list[str]):
+    groups = KeyTable.of([item(question) for question in questions]).equal("text_key")
+    places = {
+        letter: [at for at, other in enumerate(questions) if other == letter]
+        for letter in dict.fromkeys(questions)
+    }
+    assert [group.tolist() for group in groups] == [
+        found for found in places.values() if len(found) > 1
+    ]
+
+
+@given(
+    st.text(
+        alphabet="\uff01\uff02\uff07\uff0d\uff21\uff40\uff5e\uff5f\u3000\u0301\u3099\uff9eaｶ´\u0345",
+        max_size=6,
+    )
+)
+def test_wide_forms_are_what_nfkc_makes_of_them(text: str):
+    def unified(text: str) -> str:
+        return "".join(char if char in keys._WIDE else keys._UNIFY.get(char, char) for char in text)
+
+    folded = unicodedata.normalize("NFKC", unified(text)).casefold()
+    again = unified(unicodedata.normalize("NFKC", folded))
+    assert normalise(text) == " ".join(again.split())

@@ -22,6 +22,7 @@ LOCKS = {
     "image": ("serve", "otel"),
     "dev": ("dev", "service", "docs", "release"),
     "harness": ("dev", "harness", "release"),
+    "ray": ("dev", "ray", "release"),
     "lowest": ("dev", "release"),
 }
 _PIN = re.compile(r"^([a-z0-9._-]+)(?:\[[a-z0-9,_-]+\])?==(\S+)", re.IGNORECASE)
@@ -72,7 +73,7 @@ def test_the_lowest_lock_holds_the_lower_bounds_themselves():
 
 def test_what_builds_the_package_is_pinned():
     (builder,) = (Requirement(line) for line in PROJECT["build-system"]["requires"])
-    for name in ("build", "dev", "harness", "lowest"):
+    for name in ("build", "dev", "harness", "ray", "lowest"):
         assert all(version in builder.specifier for version in pins(name)[builder.name])
 
 

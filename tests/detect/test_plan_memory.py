@@ -34,8 +34,44 @@ def items():
     ]
 
 
+OF_GRAMS = (
+    "gram_key",
+    "gram_start",
+    "gram_short",
+    "gram_common",
+    "place",
+    "place_part",
+    "place_skip",
+)
+
+
+def grams_of(view: TokenView) -> dict[int, tuple[object, ...]]:
+    """What is known of each gram: it is found by its hash, whatever its number."""
+    table = view.gram_table
+    found = {}
+    for key in table.gram_key:
+        at = int(table.slot_gram[key & np.uint64(len(table.slot_gram) - 1)])
+        slot = int(key) % len(table.slot_gram)
+        while table.gram_key[at] != key:
+            slot = (slot + 1) % len(table.slot_gram)
+            at = int(table.slot_gram[slot])
+        places = slice(*table.gram_start[at : at + 2])
+        found[int(key)] = (
+            *(column[at].item() for column in (table.gram_short, table.gram_common) if len(column)),
+            *(
+                column[places].tolist()
+                for column in (table.place, table.place_part, table.place_skip)
+                if len(column)
+            ),
+        )
+    return found
+
+
 def arrays(view: TokenView) -> dict[str, np.ndarray]:
-    found = {**view.gram_table._asdict(), "letter": view.facts.letter, "spans": view.spans()}
+    table = view.gram_table._asdict()
+    for name in (*OF_GRAMS, "slot_gram"):
+        del table[name]
+    found = {**table, "letter": view.facts.letter, "spans": view.spans()}
     for part in filter(None, (view.items, view.variants)):
         found |= {f"{type(part).__name__}.{f.name}": getattr(part, f.name) for f in fields(part)}
     return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
@@ -48,12 +84,15 @@ def test_a_plan_in_small_pieces_is_the_same_plan(monkeypatch, unit, stride):
             items(), unit=unit, seed=5, min_run=8, stride=stride, with_variants=unit == "word"
         )
 
-    whole = arrays(make())
+    view = make()
+    whole, whole_grams = arrays(view), grams_of(view)
     monkeypatch.setattr(item_tokens, "_BLOCK_CHARACTERS", 300)
     monkeypatch.setattr(grams, "_PIECE", 7)
     for module in (grams, variants, segments):
         monkeypatch.setattr(module, "_AT_ONCE", 7)
-    pieces = arrays(make())
+    view = make()
+    pieces = arrays(view)
+    assert whole_grams == grams_of(view)
     assert whole.keys() == pieces.keys()
     for name, array in whole.items():
         assert array.dtype == pieces[name].dtype, name

@@ -270,3 +270,17 @@ def test_a_workload_that_fails_is_not_taken_for_done(tmp_path, monkeypatch):
     compile_once("scan", lambda: ran.append(1), None)
     compile_once("scan", lambda: ran.append(2), None)
     assert ran == [1]
+
+
+def test_a_kernel_that_counts_from_the_end_of_an_array_is_found_where_bounds_are_checked(tmp_path):
+    call = "from contam.kernels.runs import is_before; import numpy as np;"
+    call += "is_before(np.zeros((2, 4), np.int32), -1, 0)"
+    found = subprocess.run(
+        [sys.executable, "-c", call],
+        env={**os.environ, "CONTAM_CACHE_DIR": str(tmp_path), "NUMBA_BOUNDSCHECK": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 1
+    assert "IndexError" in found.stderr

@@ -20,3 +20,13 @@ def test_hashes_are_found_where_python_finds_them(known, asked, close):
     found = hash_set.are_entered(u64s([*asked, *known]), table)
     assert found.tolist() == [one in set(known) for one in [*asked, *known]]
     assert sorted(table[table > 0].tolist()) == sorted(set(known))
+
+
+@given(st.dictionaries(U64.filter(bool), st.integers(1, 255), max_size=30), st.lists(U64))
+@example(dict.fromkeys(CROWDED, 3), [7, *CROWDED, 0])
+def test_marks_are_those_of_the_hash(known, asked):
+    table = np.zeros(64, np.uint64)
+    hash_set.enter_hashes(u64s([*known]), table)
+    marks = np.array([known.get(one, 0) for one in table.tolist()], np.uint8)
+    found = hash_set.marks_of(u64s([*asked, *known]), table, marks)
+    assert found.tolist() == [known.get(one, 0) for one in [*asked, *known]]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import contam
 from contam.detect.match.matching import Matcher
-from contam.detect.partial import Partial
+from contam.detect.partial import Partial, question_of
 from contam.detect.plan import ScanParameters, make_plan
 from contam.detect.scan import Corpus, finish_scan, scan_chunk, scan_chunks
 from contam.errors import UsageError
@@ -41,7 +41,7 @@ def search(corpus: str, items: str, numbers: list[int], file: str) -> None:
     plan, shards = opened(corpus, items)
     part = scan_chunks(plan, shards, workers=1, chunks=[shards.chunks[n] for n in numbers])
     with open(file, "wb") as out:  # noqa: PTH123 - a name goes to another process
-        pickle.dump(part.answer(plan, shards), out)
+        pickle.dump(part.answer(question_of(plan, shards)), out)
 
 
 def published(result: contam.ScanResult, out: Path) -> dict:
@@ -55,7 +55,7 @@ def merged(corpus: str, items: str, answers: list, out: Path) -> dict:
     plan, shards = opened(corpus, items)
     whole = Partial.start(plan, shards)
     for answer in answers:
-        whole.take(answer, plan, shards)
+        whole.take(answer, question_of(plan, shards))
     return published(finish_scan(plan, shards, whole, workers=1, started=time.time()), out)
 
 
@@ -82,7 +82,7 @@ def test_any_split_in_any_order_gives_the_bytes_of_one_scan(world, more):
         for part in more.draw(st.permutations(range(4))):
             own = [chunk for chunk, at in zip(shards.chunks, who, strict=False) if at == part]
             found = scan_chunks(plan, shards, workers=1, chunks=own)
-            answers.append(pickle.loads(pickle.dumps(found.answer(plan, shards))))  # noqa: S301 - our own
+            answers.append(pickle.loads(pickle.dumps(found.answer(question_of(plan, shards)))))  # noqa: S301 - our own
         assert merged(corpus, items, answers, home / "a") == in_one(corpus, items, home / "b")
 
 
@@ -122,7 +122,7 @@ def spoilt(array: np.ndarray) -> np.ndarray:
 def test_kernels_take_what_was_merged_without_compiling_anew(world):
     plan, shards = opened(*world, policies=("contam",))
     first, rest = shards.chunks[0], shards.chunks[1:]
-    answer = scan_chunks(plan, shards, workers=1, chunks=rest).answer(plan, shards)
+    answer = scan_chunks(plan, shards, workers=1, chunks=rest).answer(question_of(plan, shards))
     for one in answer.collected:
         object.__setattr__(one, "longest_at", spoilt(one.longest_at))
         for table in (one.matches, one.pieces, *(count.best for count in one.counts)):
@@ -134,7 +134,7 @@ def test_kernels_take_what_was_merged_without_compiling_anew(world):
     matchers = [Matcher(view) for view in plan.views]
     scan_chunk(plan, shards, first, matchers, whole)
     compiled = list(scan_batch.signatures)
-    whole.take(answer, plan, shards)
+    whole.take(answer, question_of(plan, shards))
     assert numba.typeof(collection.longest_at) == before
     scan_chunk(plan, shards, first, matchers, Partial([collection], whole.read))
     assert list(scan_batch.signatures) == compiled
@@ -142,18 +142,20 @@ def test_kernels_take_what_was_merged_without_compiling_anew(world):
 
 def test_a_part_that_is_merged_twice_is_refused(world):
     plan, shards = opened(*world)
-    answer = scan_chunks(plan, shards, workers=1, chunks=shards.chunks[:1]).answer(plan, shards)
+    answer = scan_chunks(plan, shards, workers=1, chunks=shards.chunks[:1]).answer(
+        question_of(plan, shards)
+    )
     whole = Partial.start(plan, shards)
-    whole.take(answer, plan, shards)
+    whole.take(answer, question_of(plan, shards))
     with pytest.raises(UsageError, match="repeats 1"):
-        whole.take(answer, plan, shards)
+        whole.take(answer, question_of(plan, shards))
 
 
 def test_a_missing_part_leaves_nothing_clean(world):
     plan, shards = opened(*world)
     whole = Partial.start(plan, shards)
     found = scan_chunks(plan, shards, workers=1, chunks=shards.chunks[1:])
-    whole.take(found.answer(plan, shards), plan, shards)
+    whole.take(found.answer(question_of(plan, shards)), question_of(plan, shards))
     result = finish_scan(plan, shards, whole, workers=1, started=time.time())
     assert not result.coverage["complete"]
     assert "clean" not in {verdict.label for verdict in result}
@@ -172,16 +174,18 @@ def test_an_answer_to_another_question_is_refused(world, change):
     shards = Corpus.open([corpus], None)
     mine = make_plan([items], ScanParameters(policies=("contam",)))
     other = make_plan([items], ScanParameters(**change))
-    answer = scan_chunks(other, shards, workers=1).answer(other, shards)
+    answer = scan_chunks(other, shards, workers=1).answer(question_of(other, shards))
     with pytest.raises(UsageError, match="not of this corpus"):
-        Partial.start(mine, shards).take(answer, mine, shards)
+        Partial.start(mine, shards).take(answer, question_of(mine, shards))
 
 
 def test_an_answer_of_another_state_of_the_corpus_is_refused(world, tmp_path):
     corpus, items = world
     plan, before = opened(corpus, items)
-    answer = scan_chunks(plan, before, workers=1, chunks=before.chunks).answer(plan, before)
+    answer = scan_chunks(plan, before, workers=1, chunks=before.chunks).answer(
+        question_of(plan, before)
+    )
     write_shard(tmp_path / "corpus" / "part-1.parquet", ["a text of another day"] * 5)
     plan, after = opened(corpus, items)
     with pytest.raises(UsageError, match="not of this corpus"):
-        Partial.start(plan, after).take(answer, plan, after)
+        Partial.start(plan, after).take(answer, question_of(plan, after))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from contam.cli import options
+from contam.cli.commands import index_shared
+from contam.cli.commands.scan import refuse_beside_plan
 from contam.cli.terminal import emit
 from contam.errors import UsageError
 
@@ -19,7 +20,6 @@ SPREAD_OPTIONS = ("--corpus", "--exclude", "--shard", "--document")
 INTERRUPTED = "what is finished is kept, and the same call goes on from there"
 EXIT_INCOMPLETE = 4
 
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _NAMED = 5
 
 app = typer.Typer(
@@ -28,26 +28,10 @@ app = typer.Typer(
 )
 app.callback(invoke_without_command=True)(options.help_without_command)
 
-_Index = Annotated[
-    str,
-    typer.Option(
-        "--index",
-        metavar="DIR",
-        help="The index: a folder (./name in this folder), or a bare name in --home.",
-    ),
-]
 _Workers = Annotated[
     int | None,
     typer.Option(
         min=1, metavar="N", help="Threads; any number gives the same index. [default: one per CPU]"
-    ),
-]
-_Memory = Annotated[
-    str,
-    typer.Option(
-        metavar="SIZE",
-        help="Memory to use besides the program's own 300 MB: 500MB, 2GB. It decides how large "
-        "segments are.",
     ),
 ]
 _Moved = Annotated[
@@ -60,17 +44,12 @@ _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 @app.command("build")
 def build(
     *,
-    corpus: options.Corpus,
-    index: _Index,
-    recipe: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="standard, compact, chars, bpe, or a TOML file of your own."
-        ),
-    ] = "standard",
+    corpus: options.CorpusOrPlan = None,
+    index: options.IndexOrParts = None,
+    recipe: options.Recipe = "standard",
     tokenizer: options.Tokenizer = None,
     workers: _Workers = None,
-    memory: _Memory = "2GB",
+    memory: options.BuildMemory = "2GB",
     text: options.Text = None,
     id_column: options.IdColumn = None,
     url_column: options.UrlColumn = None,
@@ -80,12 +59,48 @@ def build(
         bool, typer.Option("--overwrite", help="Start over, and replace an existing index.")
     ] = False,
     home: options.Home = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Index groups of a plan that `contam index plan` made."),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(metavar="I/N", help="With --plan: the groups of worker I of N, or auto."),
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="DIR", help="With --plan: folder for the groups.")
+    ] = None,
     as_json: options.Json = False,
     quiet: _Quiet = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Index every document of a corpus. Repeat the call to resume a build that was stopped."""
-    n_bytes = parse_memory(memory)
+    if plan is not None:
+        refuse_beside_plan(
+            {
+                "--corpus": corpus,
+                "--index": index,
+                "--recipe": recipe if recipe != "standard" else None,
+                "--tokenizer": tokenizer,
+                "--memory": memory if memory != "2GB" else None,
+                "--text": text,
+                "--id-column": id_column,
+                "--url-column": url_column,
+                "--date-column": date_column,
+                "--exclude": exclude,
+                "--overwrite": overwrite,
+            }
+        )
+        if not out:
+            raise UsageError("--plan needs --out", hint="a folder for the groups of all workers")
+        return index_shared.build_groups(plan, out, shard, workers, as_json=as_json, quiet=quiet)
+    if shard is not None or out is not None:
+        flag = "--out" if shard is None else "--shard"
+        raise UsageError(f"{flag} needs --plan", hint="`contam index plan` makes one")
+    if not corpus or not index:
+        missing = "--index" if corpus else "--corpus"
+        raise UsageError(f"Missing option '{missing}'", hint="see `contam index build --help`")
+    n_bytes = options.parse_size(memory, "--memory")
     folder = _folder(index, home)
     from contam.cli.progress import reporter
     from contam.index import build as builds
@@ -105,16 +120,20 @@ def build(
             overwrite=overwrite,
             progress=progress,
         )
-    return _print_built(folder, manifest, as_json=as_json)
+    return print_built(folder, manifest, as_json=as_json)
+
+
+app.command("plan")(index_shared.plan)
+app.command("merge")(index_shared.merge)
 
 
 @app.command("add")
 def add(
     *,
     corpus: options.Corpus,
-    index: _Index,
+    index: options.IndexFolder,
     workers: _Workers = None,
-    memory: _Memory = "2GB",
+    memory: options.BuildMemory = "2GB",
     text: options.Text = None,
     id_column: options.IdColumn = None,
     url_column: options.UrlColumn = None,
@@ -126,7 +145,7 @@ def add(
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Index the shards that are not in the index yet."""
-    n_bytes = parse_memory(memory)
+    n_bytes = options.parse_size(memory, "--memory")
     folder = _folder(index, home)
     from contam.cli.progress import reporter
     from contam.cli.terminal import plain, talk
@@ -152,13 +171,13 @@ def add(
             more = len(names) - _NAMED
             shown = ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
             talk(plain(f"{said}: {shown}"))
-    return _print_built(folder, added.manifest, as_json=as_json, more=lists)
+    return print_built(folder, added.manifest, as_json=as_json, more=lists)
 
 
 @app.command("retire")
 def retire(
     *,
-    index: _Index,
+    index: options.IndexFolder,
     shard: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME...", help="Names of shards, as in reports."),
@@ -189,15 +208,15 @@ def retire(
 @app.command("compact")
 def compact(
     *,
-    index: _Index,
+    index: options.IndexFolder,
     workers: _Workers = None,
-    memory: _Memory = "2GB",
+    memory: options.BuildMemory = "2GB",
     home: options.Home = None,
     as_json: options.Json = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """Join segments and drop what is retired. No answer changes."""
-    n_bytes = parse_memory(memory)
+    n_bytes = options.parse_size(memory, "--memory")
     folder = _folder(index, home)
     from contam.index.change import compact as compact_all
 
@@ -208,7 +227,7 @@ def compact(
 @app.command("upgrade", short_help="Rebuild an index of an older version.")
 def upgrade(
     *,
-    index: _Index,
+    index: options.IndexFolder,
     out: Annotated[
         str, typer.Option("--out", metavar="DIR", help="The new index: a new or empty folder.")
     ],
@@ -217,7 +236,7 @@ def upgrade(
         typer.Option(metavar="PATH...", help="Where the shards are now, if they were moved."),
     ] = None,
     workers: _Workers = None,
-    memory: _Memory = "2GB",
+    memory: options.BuildMemory = "2GB",
     home: options.Home = None,
     as_json: options.Json = False,
     quiet: _Quiet = False,
@@ -227,7 +246,7 @@ def upgrade(
 
     What is retired stays retired. The old index is not changed.
     """
-    n_bytes = parse_memory(memory)
+    n_bytes = options.parse_size(memory, "--memory")
     folder = _folder(out, home)
     from contam.cli.progress import reporter
     from contam.index import upgrade as upgrades
@@ -241,13 +260,13 @@ def upgrade(
             memory=n_bytes,
             progress=progress,
         )
-    return _print_built(folder, manifest, as_json=as_json)
+    return print_built(folder, manifest, as_json=as_json)
 
 
 @app.command("verify", short_help="Check every byte of an index and of its shards.")
 def verify(
     *,
-    index: _Index,
+    index: options.IndexFolder,
     sample: Annotated[
         int, typer.Option(min=0, metavar="N", help="Documents to read again from their shards.")
     ] = 32,
@@ -288,21 +307,13 @@ def verify(
 @app.command("show")
 def show(
     *,
-    index: _Index,
+    index: options.IndexFolder,
     home: options.Home = None,
     as_json: options.Json = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """Show what an index holds and how large it is."""
     _print_summary(_folder(index, home), as_json=as_json)
-
-
-def parse_memory(text: str) -> int:
-    """`2GB`, `500 MB`, `1.5g` or a number of bytes as bytes. Raises UsageError."""
-    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)i?b?\s*", text.lower())
-    if found is None:
-        raise UsageError(f"--memory {text} is no size", hint="for example --memory 2GB")
-    return int(float(found[1]) * _UNITS[found[2]])
 
 
 def _folder(index: str, home: str | None) -> Path:
@@ -320,9 +331,10 @@ def _lines(path: Path) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
-def _print_built(
+def print_built(
     folder: Path, manifest: Manifest, *, as_json: bool, more: dict[str, Any] | None = None
 ) -> int:
+    """Say what an index that was made or changed holds; returns the exit code."""
     from contam.cli.terminal import talk
 
     code = (

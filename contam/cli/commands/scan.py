@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options
+from contam.cli.commands.worker import Engine, work
 from contam.cli.defaults import noted
+from contam.cli.terminal import talk
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from contam.client.answers import Answer
     from contam.detect.result import ScanResult
@@ -20,22 +22,17 @@ if TYPE_CHECKING:
 
 SPREAD_OPTIONS = ("--corpus", "--exclude", "--benchmark", "--policy", "--map")
 EXIT_FLAGGED = 3
+SEED, MIN_RUN, MAX_EVIDENCE = 5, 8, 20
 _NOTES_SHOWN = 20
 
 
 def scan(
     *,
-    corpus: options.Corpus,
-    benchmark: options.Benchmarks,
     out: options.OutFolder,
+    corpus: options.CorpusOrPlan = None,
+    benchmark: options.Benchmark = None,
     policy: options.Policies = None,
-    unit: Annotated[
-        str,
-        typer.Option(
-            metavar="UNIT",
-            help="What a token is: word, char, or the path of a tokenizer.json.",
-        ),
-    ] = "word",
+    unit: options.Unit = "word",
     workers: options.Workers = None,
     as_json: options.Summary = False,
     text: options.Text = None,
@@ -47,18 +44,43 @@ def scan(
     name: options.Name = None,
     split: options.Split = None,
     no_text: options.NoText = False,
-    allow_missing: Annotated[
-        bool,
-        typer.Option("--allow-missing", help="Judge items even if shards could not be read."),
-    ] = False,
+    allow_missing: options.AllowUnread = False,
     overwrite: options.Overwrite = False,
-    max_evidence: options.MaxEvidence = 20,
-    seed: options.Seed = 5,
-    min_run: Annotated[
-        int,
-        typer.Option(min=1, metavar="N", help="Report every run of at least this many tokens."),
-    ] = 8,
+    max_evidence: options.MaxEvidence = MAX_EVIDENCE,
+    seed: options.Seed = SEED,
+    min_run: options.MinRun = MIN_RUN,
     fail_on_flagged: options.FailOnFlagged = False,
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="Work on a plan that `contam plan` made; the folder for the results gets parts.",
+        ),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N",
+            help="With --plan: do the leases of worker I of N, or auto (Slurm, Kubernetes).",
+        ),
+    ] = None,
+    lease: Annotated[
+        int | None, typer.Option(metavar="NUMBER", help="With --plan: do this lease alone.")
+    ] = None,
+    engine: Annotated[
+        Engine | None,
+        typer.Option(help="With --plan: who does the leases. [default: this process]"),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="The Ray cluster. [default: RAY_ADDRESS, else the one of this machine]",
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from what an interrupted run had done.")
+    ] = False,
     quiet: options.Quiet = False,
     settings: options.Settings = None,  # noqa: ARG001 - read by main, listed here for --help
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
@@ -71,12 +93,58 @@ def scan(
         # As a path it would be the current folder; an unset shell variable must not mean that.
         raise UsageError("--out is empty", hint="check the variable it came from")
     folder = Path(out)
+    if plan is not None:
+        refuse_beside_plan(
+            {
+                "--corpus": corpus,
+                "--benchmark": benchmark,
+                "--policy": policy,
+                "--unit": unit if unit != "word" else None,
+                "--text": text,
+                "--id-column": id_column,
+                "--url-column": url_column,
+                "--date-column": date_column,
+                "--exclude": exclude,
+                "--map": mapping,
+                "--name": name,
+                "--split": split,
+                "--no-text": no_text,
+                "--allow-missing": allow_missing,
+                "--seed": seed if seed != SEED else None,
+                "--min-run": min_run if min_run != MIN_RUN else None,
+                "--max-evidence": max_evidence if max_evidence != MAX_EVIDENCE else None,
+                "--fail-on-flagged": fail_on_flagged,
+                "--overwrite": overwrite,
+                "--resume": resume,
+            }
+        )
+        return work(
+            plan,
+            folder,
+            shard=shard,
+            lease=lease,
+            workers=workers,
+            as_json=as_json,
+            quiet=quiet,
+            engine=engine,
+            address=address,
+        )
+    planned = {"--shard": shard, "--lease": lease, "--engine": engine, "--address": address}
+    for flag, value in planned.items():
+        if value is not None:
+            raise UsageError(f"{flag} needs --plan", hint="`contam plan` makes one")
+    if not corpus or not benchmark:
+        missing = "--benchmark" if corpus else "--corpus"
+        raise UsageError(f"Missing option '{missing}'", hint="see `contam scan --help`")
     names = options.policy_names(policy)
     refuse_long_seed(seed, min_run)
     refuse_out_in(folder, corpus)
     from contam.benchmark.mapping import parse_mapping
 
     parts = parse_mapping(mapping) if mapping else None
+    from contam.detect.leases.workshop import Workshop
+
+    workshop = Workshop.beside(folder, resume=resume)
 
     def search(progress: ScanProgress) -> ScanResult:
         from contam.detect.scan import scan as run_scan
@@ -98,10 +166,17 @@ def scan(
             allow_missing=allow_missing,
             max_evidence=max_evidence,
             keep_text=not no_text,
+            workshop=workshop,
             progress=progress,
         )
 
-    result = write_result(search, folder, overwrite=overwrite, quiet=quiet)
+    try:
+        result = write_result(search, folder, overwrite=overwrite, quiet=quiet)
+    except KeyboardInterrupt:
+        if n_done := workshop.n_done():
+            talk(f"{n_done} leases are done: the same call with --resume goes on from there")
+        raise
+    workshop.discard()
     return print_result(
         result, folder, fail_on_flagged=fail_on_flagged, as_json=as_json, quiet=quiet
     )
@@ -134,14 +209,24 @@ def write_result(
     return result
 
 
-def refuse_out_in(out: Path, corpus: list[str]) -> None:
+def refuse_beside_plan(given: Mapping[str, object]) -> None:
+    """Raise UsageError for an option that was given and that a plan has settled; values by flag."""
+    for flag, value in given.items():
+        if value:
+            raise UsageError(
+                f"{flag} does not go with --plan",
+                hint="the plan says what is searched, for what and how",
+            )
+
+
+def refuse_out_in(out: str | Path, corpus: list[str], what: str = "the results") -> None:
     """Raise UsageError when the results would lie inside what is searched."""
-    home = out.resolve()
+    home = Path(out).resolve()
     for folder in map(Path, filter(None, corpus)):
         if _is_folder(folder) and home.is_relative_to(folder.resolve()):
             raise UsageError(
                 f"--out {out} lies inside the corpus folder {folder}",
-                hint="the next run would take the results for corpus: choose a folder outside",
+                hint=f"the next run would take {what} for corpus: choose a folder outside",
             )
 
 
@@ -176,7 +261,7 @@ def print_result(
     """Say what a finished run found, and what it did not read; returns the exit code."""
     code = exit_code(result, fail_on_flagged=fail_on_flagged)
     from contam.cli import render
-    from contam.cli.terminal import emit, plain, talk, visible
+    from contam.cli.terminal import emit, plain, visible
     from contam.detect.result import SKIPPED, notes_below
 
     if not quiet:

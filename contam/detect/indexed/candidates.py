@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from contam.detect.indexed.indexes import PlacedSegment
     from contam.detect.match.token_view import TokenView
-    from contam.detect.model import Bools, Int64s, Uint64s
+    from contam.detect.model import Bools, Int32s, Int64s, Uint64s
     from contam.index.model import Recipe
     from contam.index.segment import Segment
 
@@ -215,9 +215,7 @@ def _followed(view: TokenView, guarantee: int) -> Bools:
     return followed.reshape(-1)
 
 
-def _grams_of(
-    view: TokenView, gram: int
-) -> tuple[Uint64s, Int64s, Int64s, NDArray[np.int32], Bools]:
+def _grams_of(view: TokenView, gram: int) -> tuple[Uint64s, Int32s, Int32s, Int32s, Bools]:
     """Distinct grams, where the places of each begin, the places, their parts, what is common."""
     plan = view.gram_table
     if gram == view.spec.seed and view.spec.stride == 1:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from contam.detect.indexed.candidates import Lookup
     from contam.detect.match.token_view import TokenView
-    from contam.detect.model import Bools, Totals, ViewItems
+    from contam.detect.model import Bools, Int64s, Totals, ViewItems
     from contam.detect.policies.policy import Policy
     from contam.index.model import Recipe
 
@@ -111,14 +111,24 @@ class DowngradingPolicy(Wrapped):
         label = np.where(unsure & (judged.label == CLEAN), NOT_CHECKABLE, judged.label)
         return Judgements(label=label.astype(np.int8), score=judged.score)
 
-    def reason(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
+    def reasons(
+        self, items: ViewItems, totals: Totals, judgement: Judgements, rows: Int64s
+    ) -> list[str]:
         """The reason for it, where it decided; else what the policy says."""
-        if judgement.label[i] == NOT_CHECKABLE and i in self.downgrades:
-            own = self.policy.judge(items, totals)
-            if own.label[i] == CLEAN:
-                return self.downgrades[i]
-            judgement = own
-        return self.policy.reason(items, totals, judgement, i)
+        if not self.downgrades:
+            return self.policy.reasons(items, totals, judgement, rows)
+        judged = self.policy.judge(items, totals)
+        unsure = np.zeros(items.n_items, np.bool_)
+        unsure[list(self.downgrades)] = True
+        own = (judgement.label == NOT_CHECKABLE) & unsure
+        label = np.where(own, judged.label, judgement.label).astype(np.int8)
+        decided = (own & (judged.label == CLEAN))[rows]
+        theirs = Judgements(label=label, score=judgement.score)
+        left = iter(self.policy.reasons(items, totals, theirs, rows[~decided]))
+        return [
+            self.downgrades[i] if mine else next(left)
+            for i, mine in zip(rows.tolist(), decided.tolist(), strict=True)
+        ]
 
 
 def downgrades_of(

@@ -112,8 +112,11 @@ class PolicyCount:
         self, matches: Matches, score: Float64s, hit: NDArray[np.bool_], grouped: Grouped
     ) -> None:
         """Count matches of documents not counted before; `grouped` says which go together."""
-        np.add.at(self.n_documents, matches.item[hit], 1)
-        np.add.at(self.n_occurrences, matches.item[hit], grouped.n_occurrences[hit])
+        items, n = matches.item[hit], len(self.n_documents)
+        self.n_documents += np.bincount(items, minlength=n)
+        # Sums of whole numbers below 2**53: exact as floats.
+        counted = np.bincount(items, weights=grouped.n_occurrences[hit], minlength=n)
+        self.n_occurrences += counted.astype(np.int64)
         best = grouped.best(score)
         self.offer(matches, best, score[best], grouped.full[best])
 

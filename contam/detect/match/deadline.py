@@ -14,7 +14,7 @@ from contam.detect.policies.policy import Wrapped
 from contam.kernels.score_item import NO_LIMIT
 
 if TYPE_CHECKING:
-    from contam.detect.model import Totals, ViewItems
+    from contam.detect.model import Int64s, Totals, ViewItems
 
 REASON: Final = "deadline"
 """Why an item is `not_checkable` whose question was not answered in time."""
@@ -60,7 +60,9 @@ class Unanswered(Wrapped):
         label = np.full(items.n_items, NOT_CHECKABLE, np.int8)
         return Judgements(label=label, score=totals.best_score)
 
-    def reason(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
+    def reasons(
+        self, items: ViewItems, totals: Totals, judgement: Judgements, rows: Int64s
+    ) -> list[str]:
         """The same for all."""
-        del items, totals, judgement, i
-        return REASON
+        del items, totals, judgement
+        return [REASON] * len(rows)

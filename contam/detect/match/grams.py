@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 #: Grams that are looked at together where they need not be there all at once.
 _AT_ONCE = 1 << 22
+_MOST_SHARES = 8
+#: Places of tokens are numbers of 32 bits; so many take far more memory than most machines have.
+_MOST_TOKENS = (1 << 31) - 1
 #: Grams, or tokens, for which temporary arrays are made at once.
 _PIECE = 1 << 19
 _LEAST_FILTER_BITS = 10
@@ -54,13 +57,13 @@ class GramPlaces:
     """Grams of the items: g different ones, in p places.
 
     key    uint64[g], their hashes
-    start  int64[g + 1], where a gram's places begin in the next two
-    place  int64[p], the token where it begins; part  int32[p], its part
+    start  int32[g + 1], where a gram's places begin in the next two
+    place  int32[p], the token where it begins; part  int32[p], its part
     """
 
     key: NDArray[np.uint64]
-    start: NDArray[np.int64]
-    place: NDArray[np.int64]
+    start: NDArray[np.int32]
+    place: NDArray[np.int32]
     part: NDArray[np.int32]
 
     @classmethod
@@ -82,7 +85,7 @@ class GramPlaces:
         # Of a million items each of these takes hundreds of megabytes: none lives on for nothing.
         del grams, slots
         key = key[:n_grams].copy()
-        start = np.zeros(n_grams + 1, np.int64)
+        start = np.zeros(n_grams + 1, np.int32)
         place, part = np.empty_like(at), np.empty_like(part_of)
         gather_places(number, at, part_of, start, place, part)
         return cls(key, start, place, part)
@@ -114,6 +117,35 @@ class GramPlaces:
             yield slice(begin, min(begin + _PIECE, len(self.key)))
 
 
+class _Shares:
+    """Puts the shares of all grams behind each other."""
+
+    def __init__(self) -> None:
+        self._shares: list[tuple[NDArray[Any], ...]] = []
+
+    def add(self, grams: GramPlaces, common: NDArray[np.bool_]) -> None:
+        """Take the next share."""
+        self._shares.append((grams.key, grams.start, grams.place, grams.part, common))
+
+    def joined(self) -> tuple[GramPlaces, NDArray[np.bool_]]:
+        """All grams, and which are common; nothing is left here."""
+        columns = list(zip(*self._shares, strict=True))
+        self._shares.clear()
+        if len(columns[0]) == 1:
+            key, start, place, part, common = (column[0] for column in columns)
+            return GramPlaces(key, start, place, part), common
+        begin, starts = 0, []
+        for start in columns[1]:
+            starts.append(start[:-1] + np.int32(begin))
+            begin += int(start[-1])
+        columns[1] = (*starts, np.array([begin], np.int32))
+        del start, starts
+        columns.reverse()
+        # Column by column, and each is let go: never are all there twice.
+        key, start, place, part, common = (np.concatenate(columns.pop()) for _ in range(5))
+        return GramPlaces(key, start, place, part), common
+
+
 def make_table(
     hashes: NDArray[np.uint64],
     starts: NDArray[np.int64],
@@ -129,9 +161,15 @@ def make_table(
     benchmark       int32[items and variants];  variants  the variants, where there are some
     """
     n_items = len(benchmark) if variants is None else variants.n_items
+    if len(hashes) > _MOST_TOKENS:
+        raise MemoryError
     shared = np.zeros(len(hashes), np.int32)
     common_at = np.zeros(len(hashes), np.bool_)
-    shares = 1 if spec.stride == 1 else 1 + len(hashes) // _AT_ONCE
+    shares = 1 + len(hashes) // _AT_ONCE
+    if spec.stride == 1:
+        # All of them stay, and each share is another pass over the tokens.
+        shares = min(shares, _MOST_SHARES)
+    found = _Shares()
     for number in range(shares):
         grams = GramPlaces.of(hashes, starts, spec.seed, share=(number, shares))
         owners = grams.owners(benchmark)
@@ -139,6 +177,9 @@ def make_table(
         note_shared(grams.place, owners, spec.seed, shared)
         grams.spread(common, common_at)
         del owners
+        if spec.stride == 1:
+            found.add(grams, common)
+        del grams, common
     for begin in range(0, len(weight), _PIECE):
         some = slice(begin, begin + _PIECE)
         weight[some] = template_weights(weight[some], shared[some], TEMPLATE_OWNERS, TEMPLATE_FLOOR)
@@ -149,6 +190,8 @@ def make_table(
         n = spec.seed - spec.stride + 1
         grams = GramPlaces.of(hashes, starts, n, stride=spec.stride)
         common = np.empty(0, np.bool_)
+    else:
+        grams, common = found.joined()
     slots = _power_of_two(_SLOTS_FOR_FOUR * len(grams.key) // 4 + 2)
     slot_gram = np.full(slots, EMPTY, np.int32)
     filter_words = np.zeros(_power_of_two(len(grams.key) // 3 + 1), np.uint64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from contam.detect.match.variant_texts import behind_each_other, variants_of
 from contam.detect.match.variants import TracedVariants
 from contam.detect.model import ANSWER, CHOICES, N_PARTS, QUESTION
 from contam.detect.policies.segments import part_sums
-from contam.kernels.hash_set import are_entered
+from contam.kernels.hash_set import are_entered, marks_of
 from contam.kernels.part_facts import count_words, longest_pieces, word_starts
 from contam.kernels.tokenize_items import code_point_spans, tokenize_parts
 from contam.kernels.tokens import CHARS
@@ -23,7 +23,7 @@ from contam.text.common_words import (
     SINGLE_WEIGHT,
     common_words,
 )
-from contam.text.token_kinds import character_tokens, token_table
+from contam.text.token_kinds import character_tokens, marked_table, token_table
 from contam.text.tokenizer import char_tables
 
 if TYPE_CHECKING:
@@ -74,7 +74,9 @@ def in_blocks(items: Sequence[BenchItem]) -> Iterator[Sequence[BenchItem]]:
     """
     begin = size = 0
     for at, item in enumerate(items):
-        size += sum(map(len, item.part_texts()))
+        n_choices = len(item.choices)
+        size += len(item.question) + sum(map(len, item.choices)) + max(n_choices - 1, 0)
+        size += len(item.passage or "") + len(item.answer or "")
         if size > _BLOCK_CHARACTERS:
             yield items[begin : at + 1]
             begin, size = at + 1, 0
@@ -196,27 +198,38 @@ def _base_weights(
 
     spans   bytes of each token;  points  its code points where the tokens are those of a file
     """
-    weight = np.ones(len(hashes), np.float32)
     n_bytes = spans[:, 1] - spans[:, 0]
     if points is not None:
+        weight = np.ones(len(hashes), np.float32)
         weight[n_bytes == _PAIR_BYTES] = PAIR_WEIGHT
         weight[n_bytes == 1] = SHORT_WEIGHT
         single = (points[:, 1] - points[:, 0] == 1) & (n_bytes > _PAIR_BYTES)
-    else:
-        known = character_tokens()
-        weight[are_entered(hashes, known.pair)] = PAIR_WEIGHT
-        weight[are_entered(hashes, known.short)] = SHORT_WEIGHT
-        # Only what takes more than two bytes, in whatever spelling, can be such a character.
-        single = n_bytes > _PAIR_BYTES
-        single[single] = are_entered(hashes[single], known.single)
-    weight[single] = SINGLE_WEIGHT
-    weight[are_entered(hashes, _common_words())] = COMMON_WEIGHT
-    return weight, single
+        weight[single] = SINGLE_WEIGHT
+        weight[are_entered(hashes, _common_words())] = COMMON_WEIGHT
+        return weight, single
+    kinds = marks_of(hashes, *_weighed())
+    # Only what takes more than two bytes, in whatever spelling, can be a single character.
+    kinds[n_bytes <= _PAIR_BYTES] &= ~_SINGLE
+    return _WEIGHTS[kinds], (kinds & _SINGLE) > 0
 
 
 @cache
 def _common_words() -> NDArray[np.uint64]:
     return token_table(common_words())
+
+
+@cache
+def _weighed() -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
+    """The hashes of tokens that weigh less than others, and of which kinds each is."""
+    known = character_tokens()
+    return marked_table(known.pair, known.short, known.single, _common_words())
+
+
+#: What tokens weigh by their kinds, float32[16]; of several kinds the last decides.
+_WEIGHTS: Final = np.ones(16, np.float32)
+for _number, _weight in enumerate((PAIR_WEIGHT, SHORT_WEIGHT, SINGLE_WEIGHT, COMMON_WEIGHT)):
+    _WEIGHTS[np.arange(16) >> _number == 1] = _weight
+_SINGLE: Final = np.uint8(1 << 2)
 
 
 def _tokens(

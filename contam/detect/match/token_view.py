@@ -17,6 +17,7 @@ from contam.kernels.match_rows import ItemFacts
 from contam.kernels.pretokenized import PRETOKENIZED
 from contam.kernels.score_item import ViewSpec
 from contam.kernels.tokens import CHARS, WORDS
+from contam.memory import trim
 from contam.text.bpe import BUILT_IN_UNITS, FileTokenizer, load_tokenizer
 from contam.text.common_words import announcing_texts, announcing_words
 from contam.text.token_kinds import number_hashes, token_table
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _NUMBERS = tuple(map(str, range(26)))
+#: From so many on, free memory is given back between the steps of a plan.
+_MANY_TOKENS = 1 << 24
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -135,6 +138,9 @@ def build_view(
     # Column by column, so that no more than one is there twice.
     columns.reverse()
     tokens = Block(*(np.concatenate(columns.pop()) for _ in Block._fields))
+    if len(tokens.hashes) > _MANY_TOKENS:
+        # What was freed is in gaps, into which none of the large arrays to come fits.
+        trim()
     traced = Variants.of(traces, len(items), tokens.starts()) if traces else None
     if traced is not None:
         traced.blot_out(tokens.hashes)

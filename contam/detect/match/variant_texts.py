@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import string
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from contam.benchmark.items import BenchItem
 from contam.kernels.constants import LEAST_LETTERS, LEAST_LOST, LEAST_WORDS_LOST
 from contam.kernels.tokenize_items import tokenize_parts
 from contam.kernels.tokens import WORDS
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.benchmark.items import BenchItem
     from contam.detect.model import Bools, Int32s, Int64s
 
 #: What copies leave out: what LaTeX alone needs, marks and brackets, or all punctuation of ASCII.
@@ -61,6 +61,33 @@ class Variant:
     marks: bytes
 
 
+class Words(NamedTuple):
+    """The words of some texts as they are.
+
+    data, offsets  the texts, as in `behind_each_other`
+    spans          int64[words, 2], bytes of each in all the data
+    starts         int64[texts + 1], where those of each text begin
+    letters        int32[bytes + 1], letters before each byte
+    n_long         int32[words + 1], of the words before each, those of letters enough to be one
+    """
+
+    data: NDArray[np.uint8]
+    offsets: Int64s
+    spans: Int64s
+    starts: Int64s
+    letters: Int32s
+    n_long: Int32s
+
+    @classmethod
+    def of(cls, data: NDArray[np.uint8], offsets: Int64s) -> Words:
+        """Find the words of texts that are as in `behind_each_other`."""
+        spans, starts = _tokens(data, offsets)
+        letters, others = _sums(_LETTERS[data]), _sums(~_LETTER_BYTES[data])
+        is_long = letters[spans[:, 1]] - letters[spans[:, 0]] >= LEAST_LETTERS
+        is_long &= others[spans[:, 1]] == others[spans[:, 0]]
+        return cls(data, offsets, spans, starts, letters, _sums(is_long))
+
+
 class Trace(NamedTuple):
     r"""The words of some texts with characters left out, and what they are made of.
 
@@ -84,21 +111,17 @@ class Trace(NamedTuple):
     grown: Bools
 
     @classmethod
-    def of(cls, data: NDArray[np.uint8], offsets: Int64s, left_out: Bools) -> Trace:
-        """Trace texts that lie as in `behind_each_other`; left_out  bool[bytes]."""
+    def of(cls, words: Words, left_out: Bools) -> Trace:
+        """Trace texts of which some bytes are left out: bool[bytes]."""
+        offsets, own, own_starts = words.offsets, words.spans, words.starts
         kept = np.flatnonzero(~left_out)
-        left = data[kept]
+        left = words.data[kept]
         # Kernels are compiled for texts that nobody can write to.
         left.setflags(write=False)
-        own, own_starts = _tokens(data, offsets)
         here, starts = _tokens(left, np.searchsorted(kept, offsets))
         spans = np.stack([kept[here[:, 0]], kept[here[:, 1] - 1] + 1], axis=1)
         first = np.searchsorted(own[:, 1], spans[:, 0], side="right")
         last = np.maximum(first, np.searchsorted(own[:, 0], spans[:, 1], side="left"))
-        letters, others = _sums(_LETTERS[data]), _sums(~_LETTER_BYTES[data])
-        is_word = letters[own[:, 1]] - letters[own[:, 0]] >= LEAST_LETTERS
-        is_word &= others[own[:, 1]] == others[own[:, 0]]
-        words = _sums(is_word)
         return cls(
             starts=starts,
             spans=spans,
@@ -106,8 +129,8 @@ class Trace(NamedTuple):
             own_starts=own_starts,
             first=first,
             last=last,
-            ambiguous=(last - first > 1) & (words[last] == words[first]),
-            grown=(last - first == 1) & _wider(spans, own, first, letters),
+            ambiguous=(last - first > 1) & (words.n_long[last] == words.n_long[first]),
+            grown=(last - first == 1) & _wider(spans, own, first, words.letters),
         )
 
     def lost(self) -> Int64s:
@@ -129,11 +152,11 @@ def variants_of(items: Sequence[BenchItem], n_words: Int32s, first: int = 0) -> 
     maybe = np.flatnonzero(_joints(*behind_each_other(texts)) >= least)
     if not len(maybe):
         return []
-    data, offsets = behind_each_other([texts[i] for i in maybe.tolist()])
+    words = Words.of(*behind_each_other([texts[i] for i in maybe.tolist()]))
     found: list[Variant] = []
     most = np.ceil(least[maybe]).astype(np.int64) - 1
     for name, marks in _VARIANTS:
-        lost = Trace.of(data, offsets, is_among(marks)[data]).lost()
+        lost = Trace.of(words, is_among(marks)[words.data]).lost()
         found += [
             Variant(first + i, _without(items[i], name, marks), marks)
             for i in maybe[lost > most].tolist()
@@ -142,7 +165,7 @@ def variants_of(items: Sequence[BenchItem], n_words: Int32s, first: int = 0) -> 
     return found
 
 
-def _wider(spans: Int64s, own: Int64s, first: Int64s, letters: Int64s) -> Bools:
+def _wider(spans: Int64s, own: Int64s, first: Int64s, letters: Int32s) -> Bools:
     """Whether a word has letters on either side of the one that it is made of, bool[words]."""
     alike = own[np.minimum(first, len(own) - 1)] if len(own) else spans
     before = letters[np.maximum(alike[:, 0], spans[:, 0])] - letters[spans[:, 0]]
@@ -151,9 +174,11 @@ def _wider(spans: Int64s, own: Int64s, first: Int64s, letters: Int64s) -> Bools:
     return result
 
 
-def _sums(values: NDArray[np.bool_]) -> Int64s:
+def _sums(values: NDArray[np.bool_]) -> Int32s:
     """How many are set before each place, and in all."""
-    return np.concatenate([[0], np.cumsum(values)])
+    sums = np.zeros(len(values) + 1, np.int32)
+    np.cumsum(values, out=sums[1:])
+    return sums
 
 
 def _joints(data: NDArray[np.uint8], offsets: Int64s) -> Int64s:
@@ -185,14 +210,18 @@ def _without(item: BenchItem, name: str, marks: bytes) -> BenchItem:
     def strip(text: str) -> str:
         return text.encode().translate(None, marks).decode()
 
-    return replace(
-        item,
+    return BenchItem(
         # No name of a benchmark holds a null character.
         benchmark=f"{item.benchmark}\0{name}",
+        split=item.split,
+        item_id=item.item_id,
         question=strip(item.question),
         passage=None if item.passage is None else strip(item.passage),
         choices=tuple(map(strip, item.choices)),
         answer=None if item.answer is None else strip(item.answer),
+        answer_index=item.answer_index,
+        source=item.source,
+        line=item.line,
     )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from contam.detect.match.pieces import Pieces
-from contam.detect.match.variant_texts import Trace, behind_each_other, is_among
+from contam.detect.match.variant_texts import Trace, Words, behind_each_other, is_among
 from contam.detect.model import N_PARTS, QUESTION, Matches
 from contam.kernels.constants import READING_LEAD
 from contam.kernels.tokenize_items import code_point_spans
@@ -64,7 +64,7 @@ class TracedVariants(NamedTuple):
         for number, variant in enumerate(variants):
             lo, hi = offsets[N_PARTS * number], offsets[N_PARTS * (number + 1)]
             left_out[lo:hi] = is_among(variant.marks)[data[lo:hi]]
-        trace = Trace.of(data, offsets, left_out)
+        trace = Trace.of(Words.of(data, offsets), left_out)
         # From a place among these tokens to one among the view's.
         own = starts[:-1].reshape(-1, N_PARTS)[owner].reshape(-1)
         moved = (own - trace.own_starts[:-1])[trace.text]

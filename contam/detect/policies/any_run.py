@@ -37,7 +37,7 @@ from contam.detect.policies.common import (
     counted,
     documents_hold,
     part_lengths,
-    unit_name,
+    unit_names,
 )
 from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import (
@@ -165,25 +165,48 @@ class AnyRun:
         best: Int64s = segments.by_item(segments.longest(segments.runs(totals))).max(axis=1)
         return best
 
-    def reason(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
+    def reasons(
+        self, items: ViewItems, totals: Totals, judgement: Judgements, rows: Int64s
+    ) -> list[str]:
         """The longest run, its documents and the length that flags."""
-        word = unit_name(self.spec, items, i)
-        needed = int(self.needed(items)[i])
-        longest = int(judgement.score[i])
-        if judgement.label[i] == NOT_CHECKABLE:
-            short = part_lengths(self.spec, items, i)
-            return f"{short}; this policy needs a run of {counted(needed, word)}"
-        if judgement.label[i] == CONTAMINATED:
-            return (
-                f"{documents_hold(totals, i)} a run of at least {counted(needed, word)}, which"
-                f" this policy flags; the longest has {longest:,}"
+        # Many items have the same figures, and those the same sentence.
+        known: dict[tuple[object, ...], str] = {}
+        found = []
+        for label, word, needed, longest, n_documents, lengths in zip(
+            judgement.label[rows].tolist(),
+            unit_names(self.spec, items, rows),
+            self.needed(items)[rows].tolist(),
+            judgement.score[rows].astype(np.int64).tolist(),
+            totals.n_documents[rows].tolist(),
+            items.n_tokens[rows].tolist(),
+            strict=True,
+        ):
+            figures = (
+                (word, needed, *lengths)
+                if label == NOT_CHECKABLE
+                else (label, word, needed, longest, n_documents)
             )
-        found = (
-            f"the longest run found has {counted(longest, word)}"
-            if longest
-            else f"no run of {counted(items.seed, word)} or more was found"
-        )
-        return f"{found}; this policy flags from {needed}"
+            text = known.get(figures)
+            if text is None:
+                if label == NOT_CHECKABLE:
+                    short = part_lengths(self.spec, lengths, word)
+                    text = f"{short}; this policy needs a run of {counted(needed, word)}"
+                elif label == CONTAMINATED:
+                    text = (
+                        f"{documents_hold(n_documents)} a run of at least"
+                        f" {counted(needed, word)}, which this policy flags;"
+                        f" the longest has {longest:,}"
+                    )
+                else:
+                    run = (
+                        f"the longest run found has {counted(longest, word)}"
+                        if longest
+                        else f"no run of {counted(items.seed, word)} or more was found"
+                    )
+                    text = f"{run}; this policy flags from {needed}"
+                known[figures] = text
+            found.append(text)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

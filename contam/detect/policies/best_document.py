@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
+from contam.benchmark.items import PARTS
 from contam.detect.labels import NOT_CHECKABLE
 from contam.detect.policies.common import (
     COUNTS_RUNS,
@@ -37,14 +38,23 @@ from contam.detect.policies.common import (
     part_lengths,
     passes,
     percent,
-    unit_name,
+    unit_names,
 )
 from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import part_index, require_view
 from contam.errors import PolicyError, Remedy
 
 if TYPE_CHECKING:
-    from contam.detect.model import Bools, Float64s, Int32s, Judgements, Matches, Totals, ViewItems
+    from contam.detect.model import (
+        Bools,
+        Float64s,
+        Int32s,
+        Int64s,
+        Judgements,
+        Matches,
+        Totals,
+        ViewItems,
+    )
     from contam.detect.policies.policy import Policy
     from contam.detect.policies.policy_spec import PolicyTraits
 
@@ -110,28 +120,44 @@ class BestDocument:
         longest: Int32s = items.n_tokens[:, part_index(self.spec.parts)].max(axis=1)
         return judgements(self.spec, totals.best_score, longest >= self.spec.n)
 
-    def reason(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
+    def reasons(
+        self, items: ViewItems, totals: Totals, judgement: Judgements, rows: Int64s
+    ) -> list[str]:
         """How much of which part the best document holds, and where labels begin."""
-        word = unit_name(self.spec, items, i)
+        best = totals.best_match
+        thresholds = flags_from(self.spec)
         columns = part_index(self.spec.parts)
-        n_tokens = items.n_tokens[i, columns]
-        if judgement.label[i] == NOT_CHECKABLE:
-            return f"{part_lengths(self.spec, items, i)}; this policy needs {self.spec.n}"
-        if totals.best_match.item[i] < 0 or totals.best_score[i] == 0.0:
-            found = f"no document holds a run of {counted(self.spec.n, word)} of it"
-            return f"{found}; {flags_from(self.spec)}"
-        covered = totals.best_match.covered[i, columns]
-        parts = " and ".join(
-            f"{covered[k]:,} of {counted(int(n_tokens[k]), word)} of the {name}"
-            for k, name in enumerate(sorted(self.spec.parts, key=lambda p: part_index([p])))
-            if n_tokens[k]
-        )
-        share = percent(float(judgement.score[i]))
-        more = f"; {documents_hold(totals, i)} that much" if totals.n_documents[i] else ""
-        return (
-            f"the best document holds {parts} in runs of {self.spec.n} or more"
-            f" ({share}){more}; {flags_from(self.spec)}"
-        )
+        nothing = (best.item[rows] < 0) | (totals.best_score[rows] == 0.0)
+        found = []
+        for label, word, none_found, lengths, covered, score, n_documents in zip(
+            judgement.label[rows].tolist(),
+            unit_names(self.spec, items, rows),
+            nothing.tolist(),
+            items.n_tokens[rows].tolist(),
+            best.covered[rows].tolist(),
+            judgement.score[rows].tolist(),
+            totals.n_documents[rows].tolist(),
+            strict=True,
+        ):
+            if label == NOT_CHECKABLE:
+                short = part_lengths(self.spec, lengths, word)
+                found.append(f"{short}; this policy needs {self.spec.n}")
+                continue
+            if none_found:
+                run = f"a run of {counted(self.spec.n, word)}"
+                found.append(f"no document holds {run} of it; {thresholds}")
+                continue
+            parts = " and ".join(
+                f"{covered[column]:,} of {counted(lengths[column], word)} of the {PARTS[column]}"
+                for column in columns
+                if lengths[column]
+            )
+            more = f"; {documents_hold(n_documents)} that much" if n_documents else ""
+            found.append(
+                f"the best document holds {parts} in runs of {self.spec.n} or more"
+                f" ({percent(score)}){more}; {thresholds}"
+            )
+        return found
 
 
 def build(spec: PolicySpec) -> Policy:

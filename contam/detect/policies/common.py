@@ -15,9 +15,9 @@ from contam.detect.policies.policy_spec import PolicyTraits
 from contam.detect.policies.segments import part_index
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from contam.detect.model import Bools, Float64s, Totals
+    from contam.detect.model import Bools, Float64s, Int32s, Int64s, Totals
     from contam.detect.policies.policy_spec import PolicySpec
 
 Fact = TypeVar("Fact")
@@ -79,43 +79,44 @@ def several(thing: str) -> str:
     return " or ".join(f"{word}s" for word in thing.split(" or "))
 
 
-def documents_hold(totals: Totals, i: int) -> str:
+def documents_hold(number: int) -> str:
     """`no document holds`, `1 document holds`, `3 documents hold`."""
-    number = int(totals.n_documents[i])
     if number == 0:
         return "no document holds"
     return f"{counted(number, 'document')} {'holds' if number == 1 else 'hold'}"
 
 
-def part_lengths(spec: PolicySpec, items: ViewItems, i: int) -> str:
-    """How long the judged parts of item i are: `the question has 3 words`."""
+def part_lengths(spec: PolicySpec, n_tokens: Sequence[int], unit: str) -> str:
+    """How long the judged parts of an item are: `the question has 3 words`.
+
+    n_tokens  of each of its parts, in PARTS order;  unit  see `unit_names`
+    """
     lengths = [
-        f"the {PARTS[column]} has {counted(int(n_tokens), unit_name(spec, items, i))}"
+        f"the {PARTS[column]} has {counted(n_tokens[column], unit)}"
         for column in part_index(spec.parts)
-        if (n_tokens := items.n_tokens[i, column])
+        if n_tokens[column]
     ]
     return " and ".join(lengths) or f"there is no text in its {' or '.join(spec.parts)}"
 
 
-def unit_name(
-    spec: PolicySpec, items: ViewItems, i: int, parts: Iterable[str] | None = None
-) -> str:
-    """What a token of these parts of item i is called: without spaces between words, a character.
+def unit_names(
+    spec: PolicySpec, items: ViewItems, rows: Int32s | Int64s, parts: Iterable[str] | None = None
+) -> list[str]:
+    """What a token of these items is called: without spaces between words, a character.
 
-    parts   those that the policy judges where none are named
+    parts   the parts that are looked at; those that the policy judges where none are named
     """
     if spec.unit != "word":
-        return "character"
-    # As a list: a sum of two or three by NumPy costs ten times as much.
-    of_parts = items.n_single[i].tolist()
-    if not any(of_parts):
-        return "word"
+        return ["character"] * len(rows)
     columns = part_index(spec.parts if parts is None else parts)
-    n_single = sum([of_parts[column] for column in columns])
-    if n_single == 0:
-        return "word"
-    whole = n_single == sum(int(items.n_tokens[i, column]) for column in columns)
-    return "character" if whole else "word or character"
+    # Column by column: to take some of the columns at once is slower.
+    n_single = sum((items.n_single[rows, column] for column in columns), np.zeros(len(rows), int))
+    n_tokens = sum((items.n_tokens[rows, column] for column in columns), np.zeros(len(rows), int))
+    kind = np.where(n_single == 0, 0, np.where(n_single == n_tokens, 1, 2))
+    return [_UNIT_NAMES[at] for at in kind.tolist()]
+
+
+_UNIT_NAMES: Final = ("word", "character", "word or character")
 
 
 def percent(share: float) -> str:

@@ -16,13 +16,22 @@ import numpy as np
 from contam.benchmark.items import PARTS
 from contam.detect.labels import CLEAN, CONTAMINATED, NOT_CHECKABLE, SUSPECT
 from contam.detect.model import CHOICES, PASSAGE, QUESTION, Judgements
-from contam.detect.policies.common import counted, several, unit_name
+from contam.detect.policies.common import counted, several, unit_names
 from contam.detect.policies.contam_definition import CONTAM, TRAITS
 from contam.detect.policies.exposure import question_words
 from contam.kernels.constants import LEAST_WEIGHT
 
 if TYPE_CHECKING:
-    from contam.detect.model import Bools, Float64s, Int32s, Matches, Totals, ViewItems
+    from contam.detect.model import (
+        Bools,
+        Float64s,
+        Int8s,
+        Int32s,
+        Int64s,
+        Matches,
+        Totals,
+        ViewItems,
+    )
     from contam.detect.policies.policy import Policy
     from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits
 
@@ -69,14 +78,7 @@ def _at_most_half(spec: PolicySpec, needed: Float64s, words: Int32s) -> Float64s
     return result
 
 
-def _words(best: Matches, items: ViewItems, i: int) -> int:
-    """Words of item i's question, as its best document was compared with it."""
-    return int(best.variant_words[i]) or int(items.n_tokens[i, QUESTION])
-
-
-_FEW_WORDS: Final = "; but so few words may stand anywhere"
-_SHARED: Final = "; nearly all of its words do, but many items share them"
-_SAYS_LITTLE: Final = "; but that wording says little, or many items share it"
+_SCATTERED: Final = "; but scattered, in a stretch of which {share:.0%} is other text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,98 +238,140 @@ class WeightedCoverage:
         label[(label == CLEAN) & (items.n_tokens[:, QUESTION] == 0)] = NOT_CHECKABLE
         return Judgements(label=label, score=score)
 
-    def reason(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
-        """One sentence with the figures behind the label of item i."""
-        match = totals.best_match
-        if judgement.label[i] == NOT_CHECKABLE:
-            stretch = int(items.stretch[i])
-            token = several(unit_name(self.spec, items, i))
-            if stretch >= items.seed:
-                return f"there is nothing to look for: {token} in its question: 0"
-            return (
-                f"too short to judge: {token} in its longest text: {stretch}, "
-                f"and a search needs {items.seed} together"
+    def reasons(
+        self, items: ViewItems, totals: Totals, judgement: Judgements, rows: Int64s
+    ) -> list[str]:
+        """One sentence for each with the figures behind its label."""
+        label = judgement.label[rows]
+        found = (label != NOT_CHECKABLE) & (totals.best_match.item[rows] >= 0)
+        compared = rows[found]
+        texts = iter(
+            self._compared(
+                items,
+                totals.best_match.take(compared),
+                judgement.label[compared],
+                judgement.score[compared],
             )
-        if match.item[i] < 0:
-            return "no document shares enough of its wording to be compared"
-        share = float(match.coverage[i, QUESTION])
-        words = _words(match, items, i)
-        counted_words = counted(words, unit_name(self.spec, items, i, ["question"]))
-        longest = int(match.longest[i, QUESTION])
-        if share == 0.0 and longest > 0:
-            return (
-                f"a run of {longest} of its question's {counted_words} is in a document: "
-                "too little, or too common, to tell it from chance"
+        )
+        others = iter(self._not_compared(items, label[~found], rows[~found]))
+        return [next(texts if there else others) for there in found.tolist()]
+
+    def _not_compared(self, items: ViewItems, label: Int8s, rows: Int64s) -> list[str]:
+        """Why there is no document to speak of."""
+        units = unit_names(self.spec, items, rows)
+        return [
+            "no document shares enough of its wording to be compared"
+            if of_item != NOT_CHECKABLE
+            else f"there is nothing to look for: {several(unit)} in its question: 0"
+            if stretch >= items.seed
+            else f"too short to judge: {several(unit)} in its longest text: {stretch}, "
+            f"and a search needs {items.seed} together"
+            for of_item, unit, stretch in zip(
+                label.tolist(), units, items.stretch[rows].tolist(), strict=True
             )
-        if share == 0.0:
-            token = unit_name(self.spec, items, i, ["passage", "choices", "answer"])
-            other = counted(int(match.longest[i].max()), token)
-            return f"its question was not found near its other parts; their longest run has {other}"
-        if match.exact[i, QUESTION]:
-            text = f"the whole question ({counted_words}) is in one document, word for word"
-        else:
-            text = (
-                f"{share:.0%} of the question is in one document "
-                f"(longest run {longest} of {counted_words})"
+        ]
+
+    def _compared(
+        self, items: ViewItems, best: Matches, label: Int8s, score: Float64s
+    ) -> list[str]:
+        """The figures of the best document of each item, and what they lack."""
+        words = question_words(best, items.n_tokens)
+        support = np.where(best.coverage[:, PASSAGE] >= best.coverage[:, CHOICES], PASSAGE, CHOICES)
+        supported = best.coverage[np.arange(len(best)), support]
+        units = unit_names(self.spec, items, best.item, ["question"])
+        other_units = unit_names(self.spec, items, best.item, ["passage", "choices", "answer"])
+        doubts = self._doubts(items, best, label, score)
+        least = self.spec.number("least_support")
+        texts = []
+        for place, (share, longest, n_words, whole, variant, answer, beside) in enumerate(
+            zip(
+                best.coverage[:, QUESTION].tolist(),
+                best.longest[:, QUESTION].tolist(),
+                words.tolist(),
+                best.exact[:, QUESTION].tolist(),
+                best.variant_words.tolist(),
+                best.answer_near.tolist(),
+                supported.tolist(),
+                strict=True,
             )
-        if match.variant_words[i]:
-            text += " once its punctuation is left out"
-        if match.answer_near[i]:
-            text += ", with its answer next to it"
-        support = max(PASSAGE, CHOICES, key=lambda part: float(match.coverage[i, part]))
-        if match.coverage[i, support] >= self.spec.number("least_support"):
-            text += f", with {match.coverage[i, support]:.0%} of its {PARTS[support]}"
-        return text + self._but(items, totals, judgement, i)
+        ):
+            question = counted(n_words, units[place])
+            if share == 0.0 and longest > 0:
+                text = (
+                    f"a run of {longest} of its question's {question} is in a document: "
+                    "too little, or too common, to tell it from chance"
+                )
+            elif share == 0.0:
+                other = counted(max(best.longest[place].tolist()), other_units[place])
+                text = (
+                    "its question was not found near its other parts;"
+                    f" their longest run has {other}"
+                )
+            else:
+                text = (
+                    f"the whole question ({question}) is in one document, word for word"
+                    if whole
+                    else f"{share:.0%} of the question is in one document "
+                    f"(longest run {longest} of {question})"
+                )
+                if variant:
+                    text += " once its punctuation is left out"
+                if answer:
+                    text += ", with its answer next to it"
+                if beside >= least:
+                    text += f", with {beside:.0%} of its {PARTS[support[place]]}"
+                text += doubts[place]
+            texts.append(text)
+        return texts
 
-    def _but(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
-        """Why the best document of item i does not make it contaminated, "" where it does."""
-        match = totals.best_match
-        label = judgement.label[i]
-        if label == CONTAMINATED:
-            return ""
-        share = float(match.coverage[i, QUESTION])
-        nearly = share >= self.spec.number("borrowed_from") or bool(match.exact[i, QUESTION])
-        supported = float(match.coverage[i, [PASSAGE, CHOICES]].max())
-        if label == CLEAN and nearly and items.n_tokens[i, PASSAGE] and supported == 0.0:
-            return "; but nothing of the passage that it is asked of"
-        if label == CLEAN:
-            return self._why_clean(items, match, i, nearly=nearly)
-        return self._why_suspect(items, match, i, nearly=nearly, score=float(judgement.score[i]))
-
-    def _why_suspect(
-        self, items: ViewItems, match: Matches, i: int, *, nearly: bool, score: float
-    ) -> str:
-        """Why item i is only suspect, "" where too little of it was found."""
-        if match.competing_item[i] >= 0:
-            other = items.item_ids[match.competing_item[i]]
-            return f"; but most of that is the text of another item, {other}, which stands there"
-        if self._renumbered(match, "renumbered_sure")[i]:
-            return "; but all its numbers are others there"
-        if nearly:
-            return _FEW_WORDS if _words(match, items, i) < CONTAM.n else _SAYS_LITTLE
-        row = match.take(np.array([i]))
-        sure = match.coverage[i, QUESTION] >= self.spec.threshold("contaminated")
-        if sure and self._loose(row, items)[0]:
-            return f"; but scattered, in a stretch of which {match.scattered[i]:.0%} is other text"
-        # Only suspect, and that only for its words.
-        raised = score <= self.spec.threshold("suspect")
-        raised &= self._nearly_whole(row, items, np.zeros(1, np.bool_))[0]
-        return _SHARED if raised else ""
-
-    def _why_clean(self, items: ViewItems, match: Matches, i: int, *, nearly: bool) -> str:
-        """Why item i is clean although the best document contains some of its question."""
-        words = _words(match, items, i)
-        if match.competing_item[i] >= 0:
-            other = items.item_ids[match.competing_item[i]]
-            return f"; but that is the text of another item, {other}, which stands there whole"
-        if match.coverage[i, QUESTION] >= self.spec.threshold("suspect"):
-            if self._renumbered(match, "renumbered")[i]:
-                return "; but all its numbers are others there, and some of its words"
-            if match.aligned[i, QUESTION] < self.spec.number("half") * words:
-                return "; but fewer than half of its words do, and they say little"
-            if self._scattered(match.take(np.array([i])), items)[0]:
-                other = f"{match.scattered[i]:.0%}"
-                return f"; but scattered, in a stretch of which {other} is other text"
-        if nearly:
-            return _FEW_WORDS if words < CONTAM.n else _SAYS_LITTLE
-        return "; too little, or too common, to tell it from chance"
+    def _doubts(self, items: ViewItems, best: Matches, label: Int8s, score: Float64s) -> list[str]:
+        """Why the best document of each item does not make it contaminated, "" where it does."""
+        number, threshold = self.spec.number, self.spec.threshold
+        share = best.coverage[:, QUESTION]
+        words = question_words(best, items.n_tokens)
+        clean, has_competitor = label == CLEAN, best.competing_item >= 0
+        nearly = (share.astype(np.float64) >= number("borrowed_from")) | best.exact[:, QUESTION]
+        alone = np.maximum(best.coverage[:, PASSAGE], best.coverage[:, CHOICES]) == 0.0
+        alone &= items.n_tokens[best.item, PASSAGE] > 0
+        enough = clean & (share >= threshold("suspect"))
+        sure = share >= threshold("contaminated")
+        raised = score <= threshold("suspect")
+        raised &= self._nearly_whole(best, items, np.zeros(len(best), np.bool_))
+        cases: list[tuple[Bools, str]] = [
+            (label == CONTAMINATED, ""),
+            (clean & nearly & alone, "; but nothing of the passage that it is asked of"),
+            (
+                clean & has_competitor,
+                "; but that is the text of another item, {other}, which stands there whole",
+            ),
+            (
+                has_competitor,
+                "; but most of that is the text of another item, {other}, which stands there",
+            ),
+            (
+                enough & self._renumbered(best, "renumbered"),
+                "; but all its numbers are others there, and some of its words",
+            ),
+            (
+                enough & (best.aligned[:, QUESTION] < number("half") * words),
+                "; but fewer than half of its words do, and they say little",
+            ),
+            (enough & self._scattered(best, items), _SCATTERED),
+            (
+                ~clean & self._renumbered(best, "renumbered_sure"),
+                "; but all its numbers are others there",
+            ),
+            (nearly & (words < CONTAM.n), "; but so few words may stand anywhere"),
+            (nearly, "; but that wording says little, or many items share it"),
+            (clean, "; too little, or too common, to tell it from chance"),
+            (sure & self._loose(best, items), _SCATTERED),
+            (raised, "; nearly all of its words do, but many items share them"),
+        ]
+        # The first that holds says why.
+        case = np.select([holds for holds, _ in cases], [*range(len(cases))], 0).tolist()
+        return [
+            cases[at][1].format(other=items.item_ids[other], share=scattered)
+            for at, other, scattered in zip(
+                case, best.competing_item.tolist(), best.scattered.tolist(), strict=True
+            )
+        ]

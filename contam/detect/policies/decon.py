@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         Bools,
         Float32s,
         Float64s,
+        Int64s,
         Judgements,
         Matches,
         Totals,
@@ -203,7 +204,13 @@ class Decon:
         checkable = items.read[self._number(items)].checkable
         return judgements(self.spec, totals.best_score, checkable, tolerance=_TOLERANCE)
 
-    def reason(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
+    def reasons(
+        self, items: ViewItems, totals: Totals, judgement: Judgements, rows: Int64s
+    ) -> list[str]:
+        """The figures of each of these items, in words."""
+        return [self._reason(items, totals, judgement, i) for i in rows.tolist()]
+
+    def _reason(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
         """The overlaps of the best document, its score and where the label begins."""
         number = self._number(items)
         figure = {name: int(column[i]) for name, column in items.read[number].figures.items()}

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Bools,
         Float32s,
         Float64s,
+        Int64s,
         ItemsRead,
         Judgements,
         Matches,
@@ -61,8 +62,10 @@ class Policy(Protocol):
     def judge(self, items: ViewItems, totals: Totals) -> Judgements:
         """Label and score of every item."""
 
-    def reason(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
-        """One plain sentence with the figures behind the label of item i."""
+    def reasons(
+        self, items: ViewItems, totals: Totals, judgement: Judgements, rows: Int64s
+    ) -> list[str]:
+        """For each of these items, by number, a sentence with the figures behind its label."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

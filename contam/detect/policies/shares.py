@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 
+from contam.benchmark.items import PARTS
 from contam.detect.labels import NOT_CHECKABLE
 from contam.detect.policies.common import (
     COUNTS_RUNS,
@@ -37,7 +38,7 @@ from contam.detect.policies.common import (
     judgements,
     part_lengths,
     percent,
-    unit_name,
+    unit_names,
 )
 from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import (
@@ -201,23 +202,57 @@ class TokenShare:
         )
         return Rated(found, *self._best_text(found))
 
-    def reason(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
+    def reasons(
+        self, items: ViewItems, totals: Totals, judgement: Judgements, rows: Int64s
+    ) -> list[str]:
         """What was seen of what there is, in how many documents, and where labels begin."""
-        if judgement.label[i] == NOT_CHECKABLE:
-            return f"{part_lengths(self.spec, items, i)}; this policy needs {self.spec.n}"
         found, text, share = self._rated.get(items, lambda every: self._rate(every, totals), totals)
-        names = self.texts()[int(text[i])]
-        mine = [part_index(self.spec.parts).index(column) for column in part_index(names)]
-        seen = sum(int(found.seen[i, column]) for column in mine)
-        total = sum(int(found.total[i, column]) for column in mine)
-        present = [name for name in names if items.n_tokens[i, part_index([name])[0]]]
-        token = unit_name(self.spec, items, i)
-        run = f"a run of {counted(self.spec.n, token)} or more"
-        where = f"; {documents_hold(totals, i)} {run}" if seen else ""
-        return (
-            f"{seen:,} of {self.pieces(total, token)} of the {' and '.join(present)}"
-            f" ({percent(float(share[i]))}) {self.were_seen(seen)}{where}; {flags_from(self.spec)}"
-        )
+        thresholds = flags_from(self.spec)
+        texts = self._columns_of_texts()
+        known: dict[tuple[object, ...], str] = {}
+        reasons = []
+        for label, names, seen, total, rated, n_documents, lengths, token in zip(
+            judgement.label[rows].tolist(),
+            text[rows].tolist(),
+            found.seen[rows].tolist(),
+            found.total[rows].tolist(),
+            share[rows].tolist(),
+            totals.n_documents[rows].tolist(),
+            items.n_tokens[rows].tolist(),
+            unit_names(self.spec, items, rows),
+            strict=True,
+        ):
+            if label == NOT_CHECKABLE:
+                short = part_lengths(self.spec, lengths, token)
+                reasons.append(f"{short}; this policy needs {self.spec.n}")
+                continue
+            mine, columns = texts[names]
+            n_seen = sum([seen[column] for column in mine])
+            present = [column for column in columns if lengths[column]]
+            n_total = sum([total[column] for column in mine])
+            figures = (n_seen, n_total, rated, n_documents, token, *present)
+            reason = known.get(figures)
+            if reason is None:
+                run = f"a run of {counted(self.spec.n, token)} or more"
+                where = f"; {documents_hold(n_documents)} {run}" if n_seen else ""
+                parts = " and ".join([PARTS[column] for column in present])
+                reason = known[figures] = (
+                    f"{n_seen:,} of {self.pieces(n_total, token)} of the {parts}"
+                    f" ({percent(rated)}) {self.were_seen(n_seen)}{where}; {thresholds}"
+                )
+            reasons.append(reason)
+        return reasons
+
+    def _columns_of_texts(self) -> list[tuple[list[int], list[int]]]:
+        """Of each text, its places among the judged parts and its columns, as it names them."""
+        judged = part_index(self.spec.parts)
+        return [
+            (
+                [judged.index(column) for column in part_index(names)],
+                [PARTS.index(name) for name in names],
+            )
+            for names in self.texts()
+        ]
 
     def _best_text(self, found: SeenCounts) -> tuple[Int64s, Float64s]:
         """Which text has the highest share, int64[n_items], and that share, float64[n_items]."""

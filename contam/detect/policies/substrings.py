@@ -34,7 +34,6 @@ from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import (
     Segments,
     in_blocks,
-    item_range,
     longest_runs,
     mixed,
     part_index,
@@ -165,27 +164,38 @@ class Substrings:
         checkable = pieces.length > 0
         return judgements(self.spec, self._found(pieces, totals).mean(axis=1), checkable)
 
-    def reason(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
+    def reasons(
+        self, items: ViewItems, totals: Totals, judgement: Judgements, rows: Int64s
+    ) -> list[str]:
         """How many of the pieces were found, or how short the item is."""
-        n_question = int(items.n_tokens[i, QUESTION])
-        if judgement.label[i] == NOT_CHECKABLE:
-            return (
-                f"the question has {counted(n_question, 'character')};"
-                f" runs are seen from {items.seed}"
-            )
-        pieces = self._drawn(item_range(items, i, i + 1))
-        if pieces.length[0] != self.spec.n:
-            verdict = "stands" if judgement.label[i] == CONTAMINATED else "does not stand"
-            return (
-                f"the whole question, {counted(n_question, 'character')}, {verdict}"
-                " in the corpus; this policy searches so short an item whole"
-            )
-        found = int(self._found(pieces, totals)[0].sum())
-        held = f"{documents_hold(totals, i)} a run of {self.spec.n} characters or more"
-        return (
-            f"{found} of {counted(pieces.place.shape[1], 'drawn substring')} of {self.spec.n}"
-            f" characters stand in the corpus, and {held}; this policy flags from 1"
-        )
+        pieces = self._pieces.get(items, self.drawn)
+        n_drawn = counted(pieces.place.shape[1], "drawn substring")
+        reasons = []
+        for label, n_question, length, n_found, n_documents in zip(
+            judgement.label[rows].tolist(),
+            items.n_tokens[rows, QUESTION].tolist(),
+            pieces.length[rows].tolist(),
+            self._found(pieces, totals).sum(axis=1)[rows].tolist(),
+            totals.n_documents[rows].tolist(),
+            strict=True,
+        ):
+            characters = counted(n_question, "character")
+            if label == NOT_CHECKABLE:
+                text = f"the question has {characters}; runs are seen from {items.seed}"
+            elif length != self.spec.n:
+                verdict = "stands" if label == CONTAMINATED else "does not stand"
+                text = (
+                    f"the whole question, {characters}, {verdict}"
+                    " in the corpus; this policy searches so short an item whole"
+                )
+            else:
+                held = f"{documents_hold(n_documents)} a run of {self.spec.n} characters or more"
+                text = (
+                    f"{n_found} of {n_drawn} of {self.spec.n} characters stand in the corpus,"
+                    f" and {held}; this policy flags from 1"
+                )
+            reasons.append(text)
+        return reasons
 
     def _found(self, pieces: Drawn, totals: Totals) -> Bools:
         """bool[n_items, draws]: which pieces stand in some document."""

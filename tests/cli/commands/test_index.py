@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from contam.cli.commands.index import parse_memory
 from contam.cli.main import main
+from contam.cli.options import parse_size
 from contam.errors import UsageError
 from tests.integration.inputs import corpus_of, write_parquet
 
@@ -140,10 +140,10 @@ def test_an_index_by_name_lies_in_its_home(corpus, tmp_path, capsys):
     ],
 )
 def test_a_size_is_read_as_people_write_it(text, n_bytes):
-    assert parse_memory(text) == n_bytes
+    assert parse_size(text, "--memory") == n_bytes
 
 
 @pytest.mark.parametrize("text", ["", "much", "-2GB", "2 G B", "2XB"])
 def test_what_is_no_size_is_refused(text):
     with pytest.raises(UsageError, match="--memory"):
-        parse_memory(text)
+        parse_size(text, "--memory")

@@ -48,12 +48,13 @@ def judge(policy: Policy, items: list[dict], corpus: list[str]) -> list[Row]:
     view, matches, longest_at = evidence(items, corpus, policy.spec.unit, reading)
     totals = totals_for(policy, view, matches, longest_at)
     judgement = policy.judge(view, totals)
+    reasons = policy.reasons(view, totals, judgement, np.arange(view.n_items))
     return [
         Row(
             label=LABELS[judgement.label[i]],
             score=float(judgement.score[i]),
             n_documents=int(totals.n_documents[i]),
-            reason=policy.reason(view, totals, judgement, i),
+            reason=reasons[i],
         )
         for i in range(view.n_items)
     ]

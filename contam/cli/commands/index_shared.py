@@ -1,0 +1,139 @@
+"""`contam index plan`, `merge`, and `build --plan`: one index made by many machines."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Final
+
+import typer
+
+from contam.cli import options
+from contam.cli.commands.worker import parse_shard
+from contam.cli.terminal import emit
+
+_EXIT_INCOMPLETE: Final = 4
+
+
+def plan(
+    *,
+    corpus: options.Corpus,
+    out: Annotated[str, typer.Option(metavar="DIR", help="Folder for the plan.")],
+    recipe: options.Recipe = "standard",
+    tokenizer: options.Tokenizer = None,
+    memory: options.BuildMemory = "2GB",
+    text: options.Text = None,
+    id_column: options.IdColumn = None,
+    url_column: options.UrlColumn = None,
+    date_column: options.DateColumn = None,
+    exclude: options.Exclude = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a plan in DIR.")] = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> int:
+    """Cut a corpus into groups of shards that many machines index.
+
+    Each runs `contam index build --plan DIR --shard I/N --out PARTS`; `contam index merge PARTS`
+    then makes the index.
+    """
+    n_bytes = options.parse_size(memory, "--memory")
+    from contam.cli import render
+    from contam.cli.progress import reporter
+    from contam.index.recipe import load_recipe
+    from contam.index.shared_build import plan_index
+
+    chosen = load_recipe(recipe, tokenizer=tokenizer)
+    with reporter(quiet=quiet) as progress:
+        made = plan_index(
+            corpus,
+            out,
+            chosen,
+            memory=n_bytes,
+            text=text,
+            columns=options.columns_of(id_column, url_column, date_column),
+            exclude=exclude or (),
+            overwrite=overwrite,
+            progress=progress,
+        )
+    n_shards, n_groups = len(made.manifest.shards), len(made.groups)
+    if as_json:
+        render.emit_json({"out": out, "n_shards": n_shards, "n_groups": n_groups})
+        return 0
+    emit(
+        f"{render.counted(n_shards, 'shard')} in {render.counted(n_groups, 'group')}\n\n"
+        f"plan      {out}\n"
+        f"workers   contam index build --plan {out} --shard 1/N --out PARTS ... --shard N/N\n"
+        f"then      contam index merge PARTS --plan {out} --index DIR\n"
+    )
+    return 0
+
+
+def merge(
+    parts: Annotated[
+        list[str],
+        typer.Argument(metavar="PARTS...", help="Folders that `index build --plan` wrote."),
+    ],
+    *,
+    plan: Annotated[
+        str, typer.Option(metavar="DIR", help="The plan that `contam index plan` made.")
+    ],
+    index: options.IndexFolder,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing index.")
+    ] = False,
+    home: options.Home = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,  # noqa: ARG001 - as the other commands have it
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> int:
+    """Merge the groups that all machines indexed into one index."""
+    from contam.cli.commands.index import print_built
+    from contam.index.home import resolve_index
+    from contam.index.shared_build import merge_groups, open_index_plan
+
+    folder = resolve_index(index, home)
+    manifest = merge_groups(open_index_plan(plan), parts, folder, overwrite=overwrite)
+    return print_built(folder, manifest, as_json=as_json)
+
+
+def build_groups(
+    plan: str, out: str, shard: str | None, workers: int | None, *, as_json: bool, quiet: bool
+) -> int:
+    """Index the groups of one worker, and say what was done; returns the exit code."""
+    from contam.cli import render
+    from contam.cli.progress import reporter
+    from contam.cli.terminal import plain, talk
+    from contam.index.shared_build import build_groups as build_each
+    from contam.index.shared_build import open_index_plan
+
+    index, count = parse_shard(shard, os.environ) if shard is not None else (0, 1)
+    opened = open_index_plan(plan)
+    with reporter(quiet=quiet) as progress:
+        built = build_each(
+            opened, opened.groups[index::count], out, workers=workers, progress=progress
+        )
+    code = _EXIT_INCOMPLETE if built.failures else 0
+    for failed in built.failures:
+        talk(f"NOT READ: {plain(failed.name)}: {plain(failed.failure or '')}")
+    if built.failures:
+        talk("hint: repair these shards and run the same call again: it repeats their groups")
+    if as_json:
+        render.emit_json(
+            {
+                "out": out,
+                "exit_code": code,
+                "n_groups": len(opened.groups),
+                "done": list(built.done),
+                "kept": list(built.kept),
+                "not_read": [
+                    {"shard": failed.name, "reason": failed.failure} for failed in built.failures
+                ],
+            }
+        )
+        return code
+    kept = f", {len(built.kept)} there before" if built.kept else ""
+    emit(
+        f"{render.counted(len(built.done), 'group')} of {len(opened.groups)} done{kept}\n"
+        f"parts     {out}\n"
+    )
+    return code

@@ -1,0 +1,56 @@
+"""`contam merge`: the results of a scan from the parts of its workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contam.cli import options
+from contam.cli.commands.scan import print_result, write_result
+from contam.errors import UsageError
+
+if TYPE_CHECKING:
+    from contam.detect.result import ScanResult
+    from contam.detect.scan import ScanProgress
+
+
+def merge(
+    parts: Annotated[
+        list[str],
+        typer.Argument(metavar="PARTS...", help="Folders that `contam scan --plan` wrote."),
+    ],
+    *,
+    out: options.OutFolder,
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR", help="The plan, if it is not where the workers found it any more."
+        ),
+    ] = None,
+    as_json: options.Summary = False,
+    overwrite: options.Overwrite = False,
+    fail_on_flagged: options.FailOnFlagged = False,
+    quiet: options.Quiet = False,
+    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+) -> int:
+    """Merge the parts of all workers into the results of one scan.
+
+    A lease without a part was not read: the exit code is then 4, and nothing is called clean.
+    """
+    if not out:
+        raise UsageError("--out is empty", hint="check the variable it came from")
+    folders = [Path(folder) for folder in parts]
+    from contam.detect.leases.plan_folder import open_plan
+    from contam.detect.leases.work import merge_parts, question_of_parts
+
+    found = Path(plan) if plan else question_of_parts(folders[0])[1]
+
+    def gather(progress: ScanProgress) -> ScanResult:
+        return merge_parts(open_plan(found, with_items=True), folders, progress=progress)
+
+    result = write_result(gather, Path(out), overwrite=overwrite, quiet=quiet)
+    return print_result(
+        result, Path(out), fail_on_flagged=fail_on_flagged, as_json=as_json, quiet=quiet
+    )

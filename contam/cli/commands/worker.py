@@ -1,0 +1,194 @@
+"""What `contam scan --plan` does: the leases of one worker of many."""
+
+from __future__ import annotations
+
+import os
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from contam.errors import UsageError
+from contam.extras import require
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from contam.detect.leases.cut import Lease
+    from contam.detect.leases.plan_folder import OpenPlan
+    from contam.detect.leases.work import Work
+    from contam.detect.scan import ScanProgress
+
+EXIT_INCOMPLETE: Final = 4
+_SHARD: Final = re.compile(r"(\d+)/(\d+)")
+_AUTO: Final = re.compile(r"auto(?:/(\d+))?")
+INTERRUPTED: Final = "the leases that were done are there; the same call does the others"
+_NAMED: Final = 20
+
+
+class Engine(StrEnum):
+    """What runs the workers, where it is not this process."""
+
+    RAY = "ray"
+
+
+def work(
+    plan: str,
+    out: Path,
+    *,
+    shard: str | None,
+    lease: int | None,
+    workers: int | None,
+    as_json: bool,
+    quiet: bool,
+    engine: Engine | None = None,
+    address: str | None = None,
+) -> int:
+    """Do the leases of one worker, and say what was done; returns the exit code.
+
+    shard    `7/256`, the leases of the seventh of 256 workers, or `auto`; None for all
+    lease    the number of the only lease to do
+    engine   what runs the workers; None for this process
+    address  of the Ray cluster
+    """
+    refuse_engine(engine, address)
+    if shard is not None and lease is not None:
+        raise UsageError("--shard and --lease exclude each other", hint="give one of them")
+    share = parse_shard(shard, os.environ) if shard is not None else (0, 1)
+    from contam.cli import render
+    from contam.cli.progress import reporter
+    from contam.cli.terminal import emit, plain, talk
+    from contam.detect.leases.plan_folder import open_plan
+
+    opened = open_plan(plan)
+    leases = _chosen(opened, share, lease)
+    with reporter(quiet=quiet) as progress:
+        if engine is None:
+            found = _here(opened, leases, out, workers, progress)
+        else:
+            from contam.detect.leases.on_ray import work_on_ray
+
+            found = work_on_ray(
+                opened, leases, out, address=address or "auto", workers=workers, progress=progress
+            )
+    code = EXIT_INCOMPLETE if found.failures else 0
+    if not quiet:
+        for failure in found.failures[:_NAMED]:
+            talk(f"NOT READ: {plain(failure.name)}: {plain(failure.reason)}")
+        if found.failures:
+            talk("hint: repair these shards and run the same call again: it repeats their leases")
+    if as_json:
+        render.emit_json(
+            {
+                "out": str(out),
+                "exit_code": code,
+                "leases": len(opened.leases),
+                "done": list(found.done),
+                "kept": list(found.kept),
+                "not_read": [
+                    {"shard": failure.name, "reason": failure.reason} for failure in found.failures
+                ],
+            }
+        )
+        return code
+    kept = f", {len(found.kept)} there before" if found.kept else ""
+    emit(
+        f"{render.counted(len(found.done), 'lease')} of {len(opened.leases)} done{kept}\n"
+        f"parts     {out}\n"
+    )
+    return code
+
+
+def refuse_engine(engine: Engine | None, address: str | None) -> None:
+    """Raise UsageError for an address alone, MissingExtraError for a missing engine."""
+    if engine is not None:
+        require(engine.value)
+    elif address is not None:
+        raise UsageError("--address needs --engine", hint="give --engine ray")
+
+
+def _here(
+    opened: OpenPlan,
+    leases: Sequence[Lease],
+    out: Path,
+    workers: int | None,
+    progress: ScanProgress,
+) -> Work:
+    """Do leases in this process."""
+    from contam.detect.leases.work import work_on
+    from contam.detect.scan import worker_count
+    from contam.detect.warm import scan_a_little
+    from contam.kernels.warm_up import compile_once
+
+    n_threads = worker_count(workers)
+    compile_once("scan", scan_a_little, progress)
+    return work_on(opened, leases, out, workers=n_threads, progress=progress)
+
+
+def _chosen(opened: OpenPlan, share: tuple[int, int], lease: int | None) -> Sequence[Lease]:
+    from contam.detect.leases.cut import share_of
+    from contam.detect.leases.work import lease_by_number
+
+    if lease is not None:
+        return [lease_by_number(opened, lease)]
+    return share_of(opened.leases, *share)
+
+
+def parse_shard(text: str, environment: Mapping[str, str]) -> tuple[int, int]:
+    """`7/256` as (6, 256): the number of a worker, from 0, and how many there are.
+
+    `auto` takes both from a Slurm array; `auto/256` the number from a Kubernetes Indexed Job, whose
+    pods are not told how many they are. Raises UsageError.
+    """
+    if found := _SHARD.fullmatch(text):
+        number, count = int(found[1]), int(found[2])
+        if not 1 <= number <= count:
+            raise UsageError(
+                f"--shard {text}: the first number is 1 to {max(count, 1)}",
+                hint="7/256 is the seventh of 256 workers",
+            )
+        return number - 1, count
+    if found := _AUTO.fullmatch(text):
+        return _from_scheduler(text, int(found[1]) if found[1] else None, environment)
+    raise UsageError(
+        f"--shard {text} is not understood", hint="give I/N, for example 7/256, or auto"
+    )
+
+
+def _from_scheduler(
+    text: str, count: int | None, environment: Mapping[str, str]
+) -> tuple[int, int]:
+    def number(name: str, otherwise: str = "") -> int:
+        value = environment.get(name, otherwise)
+        if not value.isdecimal():
+            raise UsageError(
+                f"--shard {text}: {name} is {value!r}, not a number" if value else
+                f"--shard {text}: {name} is not set",
+                hint="give I/N, for example 7/256",
+            )  # fmt: skip
+        return int(value)
+
+    if "SLURM_ARRAY_TASK_ID" in environment:
+        step = max(1, number("SLURM_ARRAY_TASK_STEP", "1"))
+        # Of `--array=1-64` the first task is number 1, of `--array=0-63` number 0.
+        first = number("SLURM_ARRAY_TASK_MIN", "0")
+        index = (number("SLURM_ARRAY_TASK_ID") - first) // step
+        total = count or number("SLURM_ARRAY_TASK_COUNT")
+    elif "JOB_COMPLETION_INDEX" in environment:
+        index = number("JOB_COMPLETION_INDEX")
+        if count is None:
+            raise UsageError(
+                f"--shard {text}: an Indexed Job does not tell its pods how many they are",
+                hint="give its `completions`, for example --shard auto/64",
+            )
+        total = count
+    else:
+        raise UsageError(
+            f"--shard {text}: neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX is set",
+            hint="give I/N, for example 7/256",
+        )
+    if not 0 <= index < total:
+        raise UsageError(
+            f"--shard {text}: task {index + 1} of {total} cannot be", hint="give I/N, like 7/256"
+        )
+    return index, total

@@ -1,0 +1,1 @@
+"""Divide a scan into leases that other processes and machines work on, and merge their parts."""

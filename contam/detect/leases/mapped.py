@@ -1,0 +1,147 @@
+"""Keep a tree of our objects and their arrays in one file, which readers map into memory.
+
+The arrays lie behind each other as they are in memory, so that all processes of a machine share
+them; the rest is a pickle. Reading it makes objects of this package and NumPy arrays, and nothing
+else: a file that names any other function or class is refused before it is called.
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+import pickle
+import struct
+from pathlib import PosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from typing import BinaryIO
+
+_MAGIC: Final = b"contam01"
+_HEAD: Final = struct.Struct("<8sQQ")
+#: Arrays begin at multiples of it, as NumPy's own do.
+_ALIGN: Final = 64
+_NUMPY: Final = frozenset(
+    (module, name)
+    for home in ("numpy", "numpy.core", "numpy._core")
+    for module, name in (
+        ("numpy", "dtype"),
+        ("numpy", "ndarray"),
+        (f"{home}.multiarray", "_reconstruct"),
+        (f"{home}.multiarray", "scalar"),
+        (f"{home}.numeric", "_frombuffer"),
+    )
+)
+_PLAIN: Final = {
+    ("builtins", "frozenset"): frozenset,
+    ("builtins", "set"): set,
+    ("pathlib", "PosixPath"): PosixPath,
+    ("pathlib._local", "PosixPath"): PosixPath,
+}
+
+
+#: What reading a damaged pickle may raise.
+_DAMAGED: Final = (
+    struct.error, pickle.UnpicklingError, EOFError, ValueError, TypeError, ImportError,
+    AttributeError, LookupError, MemoryError,
+)  # fmt: skip
+
+
+class TreeError(ValueError):
+    """A file that holds no tree, or one that names what no tree of ours has."""
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(
+        self, file: io.BytesIO, buffers: list[pickle.PickleBuffer], known: Mapping[int, str]
+    ) -> None:
+        super().__init__(file, protocol=5, buffer_callback=buffers.append)
+        self._known = known
+
+    def persistent_id(self, thing: object) -> str | None:
+        return self._known.get(id(thing))
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(
+        self, file: io.BytesIO, buffers: list[memoryview], known: Mapping[str, object]
+    ) -> None:
+        super().__init__(file, buffers=buffers)
+        self._known = known
+
+    def persistent_load(self, name: Any) -> object:  # noqa: ANN401 - as pickle declares it
+        if name not in self._known:
+            raise TreeError(f"nothing is known as {name!r}")
+        return self._known[name]
+
+    def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - as pickle declares it
+        if (module, name) in _PLAIN:
+            return _PLAIN[module, name]
+        if (module, name) in _NUMPY:
+            return super().find_class(module, name)
+        if module.startswith("contam.") and "." not in name:
+            found = super().find_class(module, name)
+            if isinstance(found, type) and found.__module__ == module:
+                return found
+        raise TreeError(f"{module}.{name} has no place in such a file")
+
+
+def write_tree(file: BinaryIO, tree: object, known: Mapping[str, object] | None = None) -> None:
+    """Write a tree of dataclasses, tuples, plain values and arrays.
+
+    known  objects by name that are not written: whoever reads the tree gives them again
+    """
+    body, buffers = io.BytesIO(), list[pickle.PickleBuffer]()
+    _Pickler(body, buffers, {id(thing): name for name, thing in (known or {}).items()}).dump(tree)
+    views = [buffer.raw() for buffer in buffers]
+    file.write(_HEAD.pack(_MAGIC, body.tell(), len(views)))
+    file.write(struct.pack(f"<{len(views)}Q", *(view.nbytes for view in views)))
+    file.write(body.getvalue())
+    at = _HEAD.size + 8 * len(views) + body.tell()
+    for view in views:
+        file.write(bytes(-at % _ALIGN))
+        file.write(view)
+        at += -at % _ALIGN + view.nbytes
+
+
+class MappedFile:
+    """A file in memory: its arrays are writable, and what is written stays in this process.
+
+    Read-only arrays would have another type, for which every kernel would be compiled anew.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Map the file. Raises OSError, and TreeError for an empty one."""
+        with path.open("rb") as file:
+            if not file.seek(0, io.SEEK_END):
+                raise TreeError("the file is empty")
+            self._view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+
+    @classmethod
+    def tree(cls, path: Path, known: Mapping[str, object] | None = None) -> Any:  # noqa: ANN401 - what was written
+        """The tree that `write_tree` wrote. Raises OSError, or TreeError for any other file."""
+        return cls(path).read(known or {})
+
+    def read(self, known: Mapping[str, object]) -> Any:  # noqa: ANN401 - what was written
+        """The tree in it. Raises TreeError."""
+        view = self._view
+        try:
+            magic, n_body, n_buffers = _HEAD.unpack_from(view)
+            sizes = struct.unpack_from(f"<{n_buffers}Q", view, _HEAD.size)
+            begin = _HEAD.size + 8 * n_buffers
+            at = begin + n_body
+            buffers = []
+            for size in sizes:
+                at += -at % _ALIGN
+                buffers.append(view[at : at + size])
+                at += size
+            if magic == _MAGIC and at == len(view):
+                body = io.BytesIO(view[begin : begin + n_body])
+                return _Unpickler(body, buffers, known).load()
+        except TreeError:
+            raise
+        except _DAMAGED as error:
+            raise TreeError(str(error)) from error
+        raise TreeError("the file is not whole")

@@ -1,0 +1,442 @@
+"""Work on the leases of a plan with the processes of a Ray cluster; only this module imports Ray.
+
+Of Ray only plain actors are used. Each is a process that does one lease at a time, with threads of
+its own, and returns the part as bytes, which are written here. A lost process is replaced, and its
+lease goes to another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import platform
+import secrets
+import signal
+import socket
+import textwrap
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import ray
+from ray.exceptions import RayError, RayTaskError
+
+from contam.errors import ContamError, IncompleteError, Plain, Public, Remedy, UsageError
+from contam.memory import tune_command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from contam.corpus.coverage import ShardFailure
+    from contam.detect.leases.cut import Lease
+    from contam.detect.leases.plan_folder import OpenPlan
+    from contam.detect.leases.work import Work
+    from contam.detect.scan import ScanProgress
+
+#: How often a lease is given to a process.
+ATTEMPTS: Final = 3
+#: How often in a row a process may be lost before it has opened the plan.
+_STARTS: Final = 3
+#: Until a lost process is replaced: doubled with every loss in a row, up to the second, in seconds.
+_PAUSE_S: Final = 1.0
+_LONGEST_PAUSE_S: Final = 60.0
+#: Ray says much of a lost process.
+_MOST_CHARACTERS: Final = 250
+#: After which a cluster that has not started a process is spoken of, in seconds.
+_PATIENCE_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """What a process returns.
+
+    node      id of the node it runs on;  host: what people call that
+    refused   why it cannot work on the plan, "" where it can
+    part      what a lease gave, as the bytes of its file
+    failures  shards that could not be read: number, name, reason
+    """
+
+    node: str
+    host: str
+    refused: str = ""
+    part: bytes = b""
+    failures: tuple[tuple[int, str, str], ...] = ()
+
+
+class _Worker:
+    """What runs on the nodes. Nothing heavy is imported before memory is set up."""
+
+    def __init__(self, threads: int) -> None:
+        tune_command()
+        self._threads = threads
+        self._opened: OpenPlan | None = None
+
+    def where(self) -> _Answer:
+        """The node it was started on."""
+        return self._answer()
+
+    def open(self, name: str, files: Mapping[str, bytes]) -> _Answer:
+        """Open the plan that these files are, and have the kernels compiled.
+
+        name  of the folder that the processes of a node share
+        """
+        from contam.detect.leases.node_folder import node_folder
+        from contam.detect.leases.plan_folder import open_plan
+        from contam.detect.warm import scan_a_little
+        from contam.kernels.warm_up import compile_once
+
+        refused = ""
+        try:
+            # Arrays straight from Ray are read-only, for which the kernels would be compiled anew.
+            with node_folder(name, files) as folder:
+                self._opened = open_plan(folder)
+            compile_once("scan", scan_a_little, None)
+        except (ContamError, OSError) as error:
+            refused = str(error)
+        return self._answer(refused=refused)
+
+    def scan(self, number: int) -> _Answer:
+        """Do the lease with this number."""
+        from contam.detect.leases.part_file import part_bytes
+        from contam.detect.leases.work import lease_by_number, scan_lease
+
+        if self._opened is None:
+            raise RuntimeError("the plan is not open")
+        part = scan_lease(
+            self._opened, lease_by_number(self._opened, number), workers=self._threads
+        )
+        failures = part.answer.failures
+        return self._answer(
+            part=part_bytes(part),
+            failures=tuple((failure.shard, failure.name, failure.reason) for failure in failures),
+        )
+
+    def _answer(self, **found: Any) -> _Answer:  # noqa: ANN401 - the fields of an answer
+        node = ray.get_runtime_context().get_node_id()
+        return _Answer(node=node, host=platform.node(), **found)
+
+
+@dataclass(eq=False)
+class _Task:
+    """A lease to do.
+
+    attempts  how often a process was given it
+    nodes     those that lost it, or could not read all of its shards
+    read      the best answer yet, in which a shard could not be read
+    reason    why the last attempt gave no answer
+    """
+
+    lease: Lease
+    attempts: int = 0
+    nodes: set[str] = field(default_factory=set)
+    read: _Answer | None = None
+    reason: str = ""
+
+
+@dataclass(eq=False)
+class _Seat:
+    """Room for a process on the cluster, and the process that has it.
+
+    actor    None while there is none
+    node     of the process, "" until Ray has found room for it
+    is_open  whether it has opened the plan
+    task     what it works on
+    lost     processes that were lost in a row
+    wake     when the next is started, by the monotonic clock
+    """
+
+    threads: int
+    actor: Any = None
+    node: str = ""
+    is_open: bool = False
+    task: _Task | None = None
+    lost: int = 0
+    wake: float = 0.0
+
+
+def work_on_ray(
+    opened: OpenPlan,
+    leases: Sequence[Lease],
+    parts: str | Path,
+    *,
+    address: str = "auto",
+    workers: int | None = None,
+    progress: ScanProgress | None = None,
+) -> Work:
+    """Write the parts of these leases, as `contam.detect.leases.work.work_on` does.
+
+    A lease that three processes were lost with gets a part in which its shards were not read.
+
+    address  of the cluster as `ray.init` takes it
+    workers  threads of a process, as many processes as fit; None for 4, or what a node has
+
+    Raises UsageError when no cluster answers, IncompleteError when none of its processes can work
+    on the plan, OutputError as `work_on`.
+    """
+    from contam.detect.leases.plan_folder import worker_files
+    from contam.detect.leases.work import Work, claim_leases
+
+    folder = Path(parts)
+    kept, waiting = claim_leases(opened, leases, folder)
+    run = _Run(opened, folder, waiting, progress)
+    if progress is not None:
+        progress.start(sum(lease.n_bytes for lease in waiting))
+    if waiting:
+        with _cluster(address):
+            run.work(_seats(address, workers), worker_files(opened.folder))
+    if progress is not None:
+        progress.finish()
+    return Work(
+        done=tuple(sorted(run.done)),
+        kept=tuple(lease.number for lease in kept),
+        failures=tuple(run.failures),
+    )
+
+
+@contextlib.contextmanager
+def _cluster(address: str) -> Iterator[None]:
+    """Be connected to a cluster; what was started there ends with the block."""
+    if address.startswith("ray://"):
+        raise UsageError(
+            "{}: only programs on a node of the cluster can be its drivers", Public(address),
+            remedy=Remedy.RUN_ON_NODE,
+        )  # fmt: skip
+    in_main = threading.current_thread() is threading.main_thread()
+    terminate = signal.getsignal(signal.SIGTERM)
+    try:
+        _answers(address if address != "auto" else os.environ.get("RAY_ADDRESS", address))
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+    except (OSError, RuntimeError, ValueError) as error:
+        raise UsageError(
+            "no Ray cluster at {}: {}", Public(address), Plain(_last_line(error)),
+            remedy=Remedy.START_CLUSTER,
+        ) from error  # fmt: skip
+    try:
+        if in_main:
+            # Ray has put its own in its place, which would leave drafts behind.
+            signal.signal(signal.SIGTERM, terminate)
+        # A thread of Ray's prints there what it knows of lost processes.
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        ray.shutdown()
+
+
+def _answers(address: str) -> None:
+    """Raise OSError when nobody listens at HOST:PORT: Ray would try it again and again."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal():
+        with socket.create_connection((host.strip("[]"), int(port)), _PATIENCE_S):
+            pass
+
+
+def _seats(address: str, workers: int | None) -> list[_Seat]:
+    """Room for processes on the nodes that there are."""
+    cpus = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
+    from contam.detect.leases.local import THREADS
+
+    most = workers or THREADS
+    sizes = [min(most, n) for n in cpus if n for _ in range(max(1, n // most))]
+    # The larger first: a small one fits beside them, but they not beside it.
+    seats = [_Seat(threads=size) for size in sorted(sizes, reverse=True)]
+    if not seats:
+        raise UsageError(
+            "no node of the Ray cluster at {} has a CPU", Public(address),
+            remedy=Remedy.START_CLUSTER,
+        )  # fmt: skip
+    return seats
+
+
+class _Run:
+    """The leases that are waiting, those that processes work on, and those that are done."""
+
+    def __init__(
+        self,
+        opened: OpenPlan,
+        folder: Path,
+        leases: Sequence[Lease],
+        progress: ScanProgress | None,
+    ) -> None:
+        self.done: list[int] = []
+        self.failures: list[ShardFailure] = []
+        self._opened = opened
+        self._folder = folder
+        self._waiting = [_Task(lease) for lease in leases]
+        self._progress = progress
+        self._seats: list[_Seat] = []
+        self._calls: dict[Any, _Seat] = {}
+        self._name = f"contam-plan-{secrets.token_hex(8)}"
+        self._patience = 0.0
+        self._unfit = ""
+
+    def work(self, seats: list[_Seat], files: Mapping[str, bytes]) -> None:
+        """Do all leases."""
+        self._seats = seats
+        self._patience = time.monotonic() + _PATIENCE_S
+        try:
+            plan = ray.put(files)
+            del files
+            while self._waiting or any(seat.task for seat in self._seats):
+                if not self._seats:
+                    raise IncompleteError(
+                        "no process of the Ray cluster can work on the plan: {}",
+                        Plain(self._unfit), remedy=Remedy.INSTALL_ON_NODES,
+                    )  # fmt: skip
+                self._start()
+                self._give_out()
+                self._wait(plan)
+        except RayError as error:
+            raise IncompleteError(
+                "the Ray cluster was lost: {}", Plain(_why(error)), remedy=Remedy.START_CLUSTER
+            ) from error
+        finally:
+            for seat in self._seats:
+                self._end(seat)
+
+    def _start(self) -> None:
+        """Start a process on every seat that has none, once it is time."""
+        for seat in self._seats:
+            if seat.actor is None and seat.wake <= time.monotonic():
+                # One that is lost is replaced here, not restarted by Ray: while Ray restarts one,
+                # every call to it fails.
+                remote = ray.remote(num_cpus=seat.threads, max_restarts=0, max_task_retries=0)
+                seat.actor = remote(_Worker).remote(seat.threads)
+                self._calls[seat.actor.where.remote()] = seat
+
+    def _give_out(self) -> None:
+        """Give leases to all that are free, and end those that no other node can try."""
+        nodes = {seat.node for seat in self._seats if seat.node}
+        is_late = time.monotonic() > self._patience
+        if is_late or all(seat.node for seat in self._seats):
+            for task in [task for task in self._waiting if task.read and nodes <= task.nodes]:
+                self._waiting.remove(task)
+                self._finish(task, task.read)
+        for seat in self._seats:
+            if not seat.is_open or seat.task is not None:
+                continue
+            for task in self._waiting:
+                if seat.node not in task.nodes or (nodes <= task.nodes and not task.read):
+                    self._waiting.remove(task)
+                    task.attempts += 1
+                    seat.task = task
+                    self._calls[seat.actor.scan.remote(task.lease.number)] = seat
+                    break
+
+    def _wait(self, plan: Any) -> None:  # noqa: ANN401 - Ray has no types
+        """Wait for an answer, or until it is time to start a process."""
+        now = time.monotonic()
+        wakes = [seat.wake for seat in self._seats if seat.actor is None]
+        pause = max(0.0, min(wakes, default=now + _PATIENCE_S) - now)
+        if not self._calls:
+            time.sleep(pause)
+            return
+        ready, _ = ray.wait(list(self._calls), timeout=min(pause, _PATIENCE_S))
+        for call in ready:
+            seat = self._calls.pop(call)
+            try:
+                answer: _Answer = ray.get(call)
+            except RayError as error:
+                self._lose(seat, _why(error))
+            else:
+                self._take(seat, answer, plan)
+        if not ready and now > self._patience and not any(seat.node for seat in self._seats):
+            self._patience = now + _PATIENCE_S
+            self._note("no node of the Ray cluster has had CPUs free yet: waiting")
+
+    def _take(self, seat: _Seat, answer: _Answer, plan: Any) -> None:  # noqa: ANN401 - as above
+        """Note what a process has answered."""
+        if not seat.node:
+            seat.node = answer.node
+            self._calls[seat.actor.open.remote(self._name, plan)] = seat
+            return
+        task, seat.task = seat.task, None
+        if task is None:
+            seat.is_open = True
+            if answer.refused:
+                self._dismiss(seat, f"{answer.host}: {answer.refused}")
+            return
+        seat.lost = 0
+        if answer.failures and task.read is None:
+            # Perhaps another node has the files.
+            task.read = answer
+            task.nodes.add(answer.node)
+            self._waiting.append(task)
+            return
+        best = task.read
+        self._finish(task, best if best and len(best.failures) < len(answer.failures) else answer)
+
+    def _lose(self, seat: _Seat, reason: str) -> None:
+        """Put the lease of a lost process back; the seat gets another process later."""
+        node = seat.node
+        self._end(seat)
+        seat.lost += 1
+        pause = min(_LONGEST_PAUSE_S, _PAUSE_S * 2.0 ** (seat.lost - 1))
+        seat.wake = time.monotonic() + pause
+        task, seat.task = seat.task, None
+        if task is None:
+            if seat.lost >= _STARTS:
+                self._dismiss(seat, reason)
+            return
+        task.reason = reason
+        task.nodes.add(node)
+        if task.attempts < ATTEMPTS:
+            self._note(f"lease {task.lease.number}: a process was lost, another does it: {reason}")
+            self._waiting.insert(0, task)
+        else:
+            self._finish(task, task.read)
+
+    def _finish(self, task: _Task, answer: _Answer | None) -> None:
+        """Write the part of a lease; without an answer its shards were not read."""
+        from contam.corpus.coverage import ShardFailure
+        from contam.detect.leases.part_file import part_bytes
+        from contam.detect.leases.work import failed_part, part_path
+        from contam.files.single import write_file
+
+        if answer is None:
+            reason = f"lease {task.lease.number} was lost {task.attempts} times: {task.reason}"
+            part = failed_part(self._opened, task.lease, reason)
+            data, failures = part_bytes(part), part.answer.failures
+        else:
+            data = answer.part
+            failures = tuple(ShardFailure.noted(*facts) for facts in answer.failures)
+        write_file(part_path(self._folder, task.lease.number), data, overwrite=True)
+        self.done.append(task.lease.number)
+        self.failures += failures
+        if self._progress is not None:
+            self._progress.advance(task.lease.n_bytes)
+
+    def _dismiss(self, seat: _Seat, reason: str) -> None:
+        """Do without a seat on which no process can work."""
+        self._end(seat)
+        self._seats.remove(seat)
+        self._unfit = reason
+        self._note(f"a process of the Ray cluster is left out: {reason}")
+
+    @staticmethod
+    def _end(seat: _Seat) -> None:
+        """End the process of a seat."""
+        if seat.actor is not None:
+            with contextlib.suppress(RayError):
+                ray.kill(seat.actor)
+        seat.actor, seat.node, seat.is_open = None, "", False
+
+    def _note(self, message: str) -> None:
+        if self._progress is not None:
+            self._progress.note(message)
+
+
+def _why(error: BaseException) -> str:
+    """What an error of Ray says, in a line."""
+    if isinstance(error, RayTaskError) and isinstance(error.cause, Exception):
+        return f"{type(error.cause).__name__}: {_last_line(error.cause)}"
+    return _last_line(error)
+
+
+def _last_line(error: BaseException) -> str:
+    """What an error of Ray says in the end: the lines before are where it came from."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    line = lines[-1] if lines else type(error).__name__
+    return textwrap.shorten(line, _MOST_CHARACTERS, placeholder=" ...")

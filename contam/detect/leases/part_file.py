@@ -1,0 +1,222 @@
+"""Write what a lease gave to a file, and read it back: a zip archive of JSON and NumPy arrays.
+
+Only items that something was found for are in it. Equal answers are equal bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+import zlib
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from contam.corpus.coverage import ShardCoverage, ShardFailure
+from contam.corpus.documents import DocumentMeta
+from contam.detect.match.collect import Collected, PolicyCount
+from contam.detect.match.pieces import Pieces
+from contam.detect.model import Matches
+from contam.detect.partial import PartialAnswer
+from contam.errors import OutputError, Remedy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from contam.detect.match.token_view import TokenView
+    from contam.detect.plan import Plan
+
+FORMAT: Final = "contam-part-1"
+_META: Final = "part.json"
+#: A part is mostly zeros and small numbers: more effort saves little.
+_EFFORT: Final = 1
+_MADE: Final = (1980, 1, 1, 0, 0, 0)
+_COUNTED: Final = ("n_documents", "n_occurrences", "best_score", "best_full")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """The answer of one lease.
+
+    lease      its number
+    machine    kind of processor that worked it out
+    answer     what was found and read
+    documents  (shard, row) -> what is known of a document that may become evidence
+    """
+
+    lease: int
+    machine: str
+    answer: PartialAnswer
+    documents: Mapping[tuple[int, int], DocumentMeta] = field(default_factory=dict)
+
+
+def part_bytes(part: Part) -> bytes:
+    """The content of a part's file."""
+    arrays: dict[str, NDArray[Any]] = {}
+    for number, collected in enumerate(part.answer.collected):
+        _put(arrays, f"{number}", collected)
+    places = sorted(part.documents)
+    arrays["documents"] = np.array(places, np.int64).reshape(-1, 2)
+    answer = part.answer
+    meta = {
+        "format": FORMAT,
+        "question": answer.question,
+        "lease": part.lease,
+        "machine": part.machine,
+        "chunks": sorted(answer.chunks),
+        "n_tokens": [collected.n_tokens for collected in answer.collected],
+        "read": [
+            [shard, counts.to_dict(), counts.columns]
+            for shard, counts in sorted(answer.read.items())
+        ],
+        "failures": [[failure.shard, failure.name, failure.reason] for failure in answer.failures],
+        "documents": [_known(part.documents[place]) for place in places],
+    }
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=_EFFORT) as archive:
+        _add(archive, _META, json.dumps(meta).encode())
+        for name, array in arrays.items():
+            raw = io.BytesIO()
+            np.lib.format.write_array(raw, np.ascontiguousarray(array), allow_pickle=False)
+            _add(archive, f"{name}.npy", raw.getvalue())
+    return packed.getvalue()
+
+
+def read_part(path: Path, plan: Plan, question: str) -> Part:
+    """The part in a file, for the views of a plan.
+
+    Raises OutputError for a file that cannot be read, is not whole, or belongs to another plan.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            meta = json.loads(archive.read(_META))
+            if meta["format"] != FORMAT:
+                raise OutputError(
+                    "{}: made by another version of contam", path, remedy=Remedy.DO_LEASE_AGAIN
+                )
+            if meta["question"] != question:
+                raise OutputError(
+                    "{}: belongs to another plan", path, remedy=Remedy.GIVE_PARTS_OF_PLAN
+                )
+            arrays = {
+                name.removesuffix(".npy"): np.lib.format.read_array(
+                    io.BytesIO(archive.read(name)), allow_pickle=False
+                )
+                for name in archive.namelist()
+                if name != _META
+            }
+        collected = tuple(
+            _get(arrays, f"{number}", view, n_policies, n_tokens)
+            for number, (view, n_policies, n_tokens) in enumerate(
+                zip(plan.views, _policies_by_view(plan), meta["n_tokens"], strict=True)
+            )
+        )
+        answer = PartialAnswer(
+            question=meta["question"],
+            chunks=frozenset(meta["chunks"]),
+            collected=collected,
+            read={shard: _counts(counts, columns) for shard, counts, columns in meta["read"]},
+            failures=tuple(ShardFailure.noted(*facts) for facts in meta["failures"]),
+        )
+        documents = {
+            (shard, row): DocumentMeta(*known)
+            for (shard, row), known in zip(
+                arrays["documents"].tolist(), meta["documents"], strict=True
+            )
+        }
+        return Part(
+            lease=meta["lease"], machine=meta["machine"], answer=answer, documents=documents
+        )
+    except OSError as error:
+        raise OutputError(
+            "{}: cannot be read: {}", path, error.strerror, remedy=Remedy.CHECK_FILE_READABLE
+        ) from error
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise OutputError("{}: is not whole", path, remedy=Remedy.DO_LEASE_AGAIN) from error
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        raise OutputError(
+            "{}: is no part of a scan, or is damaged", path, remedy=Remedy.DO_LEASE_AGAIN
+        ) from error
+
+
+def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
+    info = zipfile.ZipInfo(name, _MADE)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    archive.writestr(info, data)
+
+
+def _known(meta: DocumentMeta) -> list[str | None]:
+    return [meta.document_id, meta.url, meta.date, meta.source, meta.language]
+
+
+def _counts(counts: Mapping[str, int], columns: list[list[Any]]) -> ShardCoverage:
+    known = ShardCoverage.of_counts(counts)
+    return ShardCoverage(
+        **known.to_dict(), columns=tuple((str(name), int(n)) for name, n in columns)
+    )
+
+
+def _policies_by_view(plan: Plan) -> list[int]:
+    return [plan.view_of.count(number) for number in range(len(plan.views))]
+
+
+def _put(arrays: dict[str, NDArray[Any]], key: str, collected: Collected) -> None:
+    """The arrays of a view, under names that begin with its key."""
+    at = np.flatnonzero(collected.longest_at)
+    arrays[f"{key}.longest.at"], arrays[f"{key}.longest"] = at, collected.longest_at[at]
+    for number, count in enumerate(collected.counts):
+        seen = np.flatnonzero((count.best.item >= 0) | (count.n_documents > 0))
+        arrays[f"{key}.count{number}.at"] = seen
+        for name in _COUNTED:
+            arrays[f"{key}.count{number}.{name}"] = getattr(count, name)[seen]
+        _put_columns(arrays, f"{key}.count{number}.best", count.best.take(seen))
+    _put_columns(arrays, f"{key}.matches", collected.matches)
+    _put_columns(arrays, f"{key}.pieces", collected.pieces)
+    arrays[f"{key}.rank"] = collected.rank
+
+
+def _get(
+    arrays: Mapping[str, NDArray[Any]], key: str, view: TokenView, n_policies: int, n_tokens: int
+) -> Collected:
+    items = view.items
+    longest = np.zeros(view.gram_table.token.shape, np.int32)
+    longest[arrays[f"{key}.longest.at"]] = arrays[f"{key}.longest"]
+    counts = []
+    for number in range(n_policies):
+        count = PolicyCount.empty(items.n_items, len(items.read))
+        seen = arrays[f"{key}.count{number}.at"]
+        for name in _COUNTED:
+            getattr(count, name)[seen] = arrays[f"{key}.count{number}.{name}"]
+        for column in fields(Matches):
+            getattr(count.best, column.name)[seen] = arrays[
+                f"{key}.count{number}.best.{column.name}"
+            ]
+        counts.append(count)
+    matches = Matches(**_columns(arrays, f"{key}.matches", Matches))
+    pieces = Pieces(**_columns(arrays, f"{key}.pieces", Pieces))
+    if len(matches) and not 0 <= matches.item.min() <= matches.item.max() < items.n_items:
+        raise ValueError("an item that the plan does not have")
+    return Collected(
+        n_tokens=int(n_tokens),
+        longest_at=longest,
+        counts=tuple(counts),
+        matches=matches,
+        pieces=pieces,
+        rank=arrays[f"{key}.rank"],
+    )
+
+
+def _put_columns(arrays: dict[str, NDArray[Any]], key: str, table: Matches | Pieces) -> None:
+    for column in fields(table):
+        arrays[f"{key}.{column.name}"] = getattr(table, column.name)
+
+
+def _columns(
+    arrays: Mapping[str, NDArray[Any]], key: str, kind: type[Matches | Pieces]
+) -> dict[str, Any]:
+    return {column.name: arrays[f"{key}.{column.name}"] for column in fields(kind)}

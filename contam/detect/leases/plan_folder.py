@@ -1,0 +1,308 @@
+"""Write a plan to a folder, and open it for workers or for a merge.
+
+plan.json    what was asked, the leases, and the digests of the other files
+corpus.bin   shards in the state they were listed in, their columns and chunks
+views.bin    the items as they are matched: tokens and gram tables, mapped by every worker
+items.bin    the items themselves, which only a merge reads
+tokenizer-N.json  copies of the tokenizer files, if any
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import shutil
+import sys
+from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+import contam
+from contam import kernels
+from contam.detect.leases.cut import Lease, cut_leases
+from contam.detect.leases.mapped import MappedFile, TreeError, write_tree
+from contam.detect.match.item_tokens import spans_of
+from contam.detect.partial import question_of
+from contam.detect.plan import Plan
+from contam.errors import InternalError, OutputError, Place, Public, Remedy
+from contam.files.publish import output_errors, publishing
+from contam.files.single import fingerprint, read_file
+from contam.text.bpe import load_tokenizer
+from contam.text.text_tables import NORMALISER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from contam.benchmark.items import Benchmark
+    from contam.detect.match.token_view import TokenView
+    from contam.detect.scan import Corpus
+    from contam.text.bpe import FileTokenizer
+
+PLAN_FILE: Final = "plan.json"
+FORMAT: Final = "contam-plan-1"
+#: One is made of a run's `unit`; views share it.
+_TOKENIZERS: Final = ("tokenizer-1.json", "tokenizer-2.json")
+_FACTS: Final = frozenset(("format", "versions", "machine", "question", "leases", "files"))
+_CORPUS, _VIEWS, _ITEMS = "corpus.bin", "views.bin", "items.bin"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenPlan:
+    """A plan that was written, with the corpus it is for.
+
+    question  digest of what is asked of which corpus: parts of another one do not fit
+    plan      without the items, unless it was opened for a merge
+    is_own    whether the shards were listed for this very run, so that nothing of their state may
+              differ; in another run and on other machines it is the stamps that count
+    """
+
+    folder: Path
+    question: str
+    leases: tuple[Lease, ...]
+    plan: Plan
+    corpus: Corpus
+    is_own: bool = False
+
+
+def machine() -> str:
+    """The kind of processor: only on the same kind are all sums rounded the same way."""
+    return f"{platform.machine()}-{sys.byteorder}"
+
+
+@cache
+def _kernels_digest() -> str:
+    """Digest of the source of all kernels."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(kernels.__path__[0]).glob("*.py")):
+        digest.update(f"{path.name}\n".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:32]
+
+
+def _versions() -> dict[str, str]:
+    """What must be the same wherever a plan is worked on."""
+    return {
+        "contam": contam.__version__,
+        "normaliser": NORMALISER,
+        "kernels": _kernels_digest(),
+        "numpy": np.__version__,
+    }
+
+
+def write_plan(
+    plan: Plan,
+    corpus: Corpus,
+    out: str | Path,
+    *,
+    lease_bytes: int | None = None,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Write a plan into a folder, whole or not at all; returns the content of plan.json.
+
+    lease_bytes  text of a lease, None for the usual: see `cut_leases`
+
+    Raises OutputError when the folder cannot be written or holds something.
+    """
+    tokenizers = _tokenizers(plan.views)
+    names = [*tokenizers, _CORPUS, _VIEWS, _ITEMS]
+    shown = Path(out)
+    with (
+        publishing(
+            shown,
+            names=[*names, PLAN_FILE],
+            last=PLAN_FILE,
+            overwrite=overwrite,
+            earlier=_TOKENIZERS,
+        ) as folder,
+        output_errors(shown),
+    ):
+        for name, tokenizer in tokenizers.items():
+            shutil.copyfile(tokenizer.path, folder / name)
+            if fingerprint(folder / name)["sha256"] != tokenizer.sha256:
+                raise OutputError(
+                    "{}: changed after it was read", Place(tokenizer.path),
+                    remedy=Remedy.LET_NOBODY_WRITE_TO_IT,
+                )  # fmt: skip
+        trees: Mapping[str, object] = {
+            _CORPUS: corpus,
+            _VIEWS: (plan.parameters, plan.policies, plan.view_of, _bare(plan.views)),
+            _ITEMS: (plan.benchmarks, _points(plan.views)),
+        }
+        for name, tree in trees.items():
+            with (folder / name).open("wb") as file:
+                write_tree(file, tree, tokenizers)
+        leases = cut_leases(corpus.chunks, lease_bytes)
+        record = {
+            "tool": "contam",
+            "format": FORMAT,
+            "versions": _versions(),
+            "machine": machine(),
+            "question": question_of_leases(plan, corpus, leases),
+            "policies": [policy.spec.id for policy in plan.policies],
+            "n_items": len(plan.items),
+            "n_shards": len(corpus.shards),
+            "shards_failed": [failure.name for failure in corpus.coverage.failures],
+            "n_chunks": len(corpus.chunks),
+            "n_bytes": sum(lease.n_bytes for lease in leases),
+            "leases": [asdict(lease) for lease in leases],
+            "files": {name: fingerprint(folder / name) for name in names},
+        }
+        (folder / PLAN_FILE).write_text(json.dumps(record, indent=1) + "\n", "ascii")
+    return record
+
+
+def question_of_leases(plan: Plan, corpus: Corpus, leases: Iterable[Lease]) -> str:
+    """Digest of what decides what a part holds: the question, and where leases begin."""
+    cuts = json.dumps([lease.first for lease in leases])
+    return hashlib.sha256(f"{question_of(plan, corpus)} {cuts}".encode()).hexdigest()
+
+
+def open_plan(folder: str | Path, *, with_items: bool = False) -> OpenPlan:
+    """Open a plan that `write_plan` wrote.
+
+    with_items  whether the items are read, which a merge needs and a worker does not
+
+    Raises OutputError for a folder without a finished plan, a plan of another version or another
+    kind of processor, and for files that are not those that were written.
+    """
+    folder = Path(folder)
+    record = _read_record(folder)
+    files = {name: known for name, known in record["files"].items() if with_items or name != _ITEMS}
+    for name, known in files.items():
+        try:
+            found = fingerprint(folder / name)
+        except OSError as error:
+            raise OutputError(
+                "{}: cannot be read: {}", folder / name, Public(error.strerror),
+                remedy=Remedy.COPY_PLAN_OR_PLAN_AGAIN,
+            ) from error  # fmt: skip
+        if found != known:
+            raise OutputError(
+                "{} is not the file that was written with the plan", folder / name,
+                remedy=Remedy.COPY_PLAN_OR_PLAN_AGAIN,
+            )  # fmt: skip
+    known_tokenizers = {
+        name: load_tokenizer(str(folder / name)) for name in files if name.endswith(".json")
+    }
+    corpus: Corpus = _tree(folder / _CORPUS, {})
+    parameters, policies, view_of, views = _tree(folder / _VIEWS, known_tokenizers)
+    benchmarks: tuple[Benchmark, ...] = ()
+    points: tuple[Any, ...] = (None,) * len(views)
+    if with_items:
+        benchmarks, points = _tree(folder / _ITEMS, {})
+    plan = Plan.of_parts(
+        parameters=parameters,
+        benchmarks=benchmarks,
+        policies=policies,
+        views=views,
+        view_of=view_of,
+    )
+    for view, known in zip(plan.views, points, strict=True):
+        _give_spans(view, plan, known)
+    return OpenPlan(
+        folder=folder,
+        question=record["question"],
+        leases=tuple(Lease(**lease) for lease in record["leases"]),
+        plan=plan,
+        corpus=corpus,
+    )
+
+
+def worker_files(folder: Path) -> dict[str, bytes]:
+    """What a worker on another machine needs of a plan: the content of each file by its name.
+
+    Raises OutputError for a folder without a finished plan, and for files that cannot be read.
+    """
+    names = [name for name in _read_record(folder)["files"] if name != _ITEMS]
+    found = {}
+    for name in (*names, PLAN_FILE):
+        try:
+            found[name] = read_file(folder / name)
+        except OSError as error:
+            raise OutputError(
+                "{}: cannot be read: {}", folder / name, Public(error.strerror),
+                remedy=Remedy.COPY_PLAN_OR_PLAN_AGAIN,
+            ) from error  # fmt: skip
+    return found
+
+
+def _read_record(folder: Path) -> dict[str, Any]:
+    path = folder / PLAN_FILE
+    try:
+        record = json.loads(read_file(path))
+    except OSError as error:
+        raise OutputError(
+            "{} holds no finished plan: {}", folder, Public(error.strerror),
+            remedy=Remedy.GIVE_PLAN_FOLDER,
+        ).of_call() from error  # fmt: skip
+    except ValueError:
+        record = None
+    if not isinstance(record, dict) or not record.keys() >= _FACTS:
+        raise OutputError("{} is no plan", path, remedy=Remedy.GIVE_PLAN_FOLDER)
+    if record["format"] != FORMAT:
+        raise OutputError(
+            "{}: a plan in another format ({})", folder, record["format"],
+            remedy=Remedy.PLAN_AGAIN_HERE,
+        )  # fmt: skip
+    here = {**_versions(), "machine": machine()}
+    made = {**record["versions"], "machine": record["machine"]}
+    other = [name for name in here if here[name] != made.get(name)]
+    if other:
+        raise OutputError(
+            "{}: made with another {}: {}, here {}", folder, Public(other[0]),
+            Public(made.get(other[0])), Public(here[other[0]]), remedy=Remedy.PLAN_AGAIN_HERE,
+        )  # fmt: skip
+    return record
+
+
+def _tree(path: Path, known: Mapping[str, object]) -> Any:  # noqa: ANN401 - what was written
+    try:
+        return MappedFile.tree(path, known)
+    except OSError as error:
+        raise OutputError(
+            "{}: cannot be read: {}", path, Public(error.strerror),
+            remedy=Remedy.COPY_PLAN_OR_PLAN_AGAIN,
+        ) from error  # fmt: skip
+    except TreeError as error:
+        raise OutputError(
+            "{}: {}", path, Place(str(error)), remedy=Remedy.COPY_PLAN_OR_PLAN_AGAIN
+        ) from error
+
+
+def _tokenizers(views: Iterable[TokenView]) -> dict[str, FileTokenizer]:
+    """The tokenizer files that views use, by the names of their copies."""
+    used = [tokenizer for view in views for tokenizer in (view.tokenizer, view.reads_with)]
+    distinct = {id(tokenizer): tokenizer for tokenizer in used if tokenizer is not None}
+    return dict(zip(_TOKENIZERS, distinct.values(), strict=False))
+
+
+def _bare(views: Iterable[TokenView]) -> tuple[TokenView, ...]:
+    """The views without what is made of the items' texts at the end."""
+    return tuple(replace(view, spans=_NoSpans()) for view in views)
+
+
+class _NoSpans:
+    """In place of what only a merge asks for."""
+
+    __slots__ = ()
+
+    def __call__(self, *_: object) -> Any:  # noqa: ANN401 - never returns
+        raise InternalError("a worker was asked for spans of items")
+
+
+def _points(views: Iterable[TokenView]) -> tuple[Any, ...]:
+    """Spans of tokens that only the tokenizer could make again, None for all other views."""
+    return tuple(view.spans() if view.tokenizer is not None else None for view in views)
+
+
+def _give_spans(view: TokenView, plan: Plan, points: Any) -> None:  # noqa: ANN401 - an array or None
+    if points is not None:
+        view.spans = lambda _=None: points
+        return
+    owner = np.empty(0, np.int32) if view.variants is None else view.variants.owner
+    starts = view.gram_table.part_start
+    view.spans = partial(spans_of, plan.items, view.spec.unit, starts, owner)

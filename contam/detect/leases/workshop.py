@@ -1,0 +1,66 @@
+"""Keep what an unfinished scan has done beside where its results will be."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from contam.errors import OutputError, Remedy
+from contam.files.publish import output_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """A folder beside the results that keeps what is done until they are published.
+
+    folder  made when there is more than one lease
+    resume  whether to go on from what an interrupted run of the same scan left there
+    """
+
+    folder: Path
+    resume: bool = False
+
+    @classmethod
+    def beside(cls, out: Path, *, resume: bool = False) -> Workshop:
+        """The one of the results in the folder `out`."""
+        home = Path(os.path.realpath(out))
+        return cls(home.with_name(f".{home.name}.contam-parts"), resume)
+
+    @property
+    def parts(self) -> Path:
+        """Where the parts are."""
+        return self.folder / "parts"
+
+    def n_done(self) -> int:
+        """Leases that are done."""
+        return len(list(self.parts.glob("*.part")))
+
+    def discard(self) -> None:
+        """Remove it, when the results are published."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Let no other run work in it. Raises OutputError when one does."""
+        with output_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(handle)
+            raise OutputError(
+                "another run works in {}", self.folder, remedy=Remedy.CHOOSE_ANOTHER_FOLDER
+            ) from error
+        try:
+            yield
+        finally:
+            os.close(handle)

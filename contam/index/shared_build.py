@@ -1,0 +1,381 @@
+"""Build one index on many machines: a plan, a folder of segments for each group, and a merge.
+
+plan     PLAN/index-plan.json       every shard as it is now, the recipe, the memory
+build    PARTS/group-00007/         segments of a group, and group.json when all are there
+merge    INDEX/                     the same bytes as those of one build
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import contam
+from contam.errors import OutputError, Public, Remedy
+from contam.files.addresses import refuse_address
+from contam.files.listed import FileState
+from contam.files.publish import output_errors
+from contam.files.single import read_file, write_file
+from contam.index.array_files import sync
+from contam.index.build import (
+    DEFAULT_MEMORY,
+    check_free,
+    check_limits,
+    fresh_manifest,
+    read_pending,
+    refuse_inside,
+)
+from contam.index.cut import Group, cut_groups
+from contam.index.json_values import PlainError, from_plain, to_plain
+from contam.index.manifest import MANIFEST, SEGMENTS, publish_manifest, writer_lock
+from contam.index.model import Manifest, SegmentRecord, ShardRecord
+from contam.index.recipe import load_recipe
+from contam.index.states import note_states
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from contam.index.model import Recipe
+    from contam.index.states import States
+    from contam.index.writing.intake import BuildProgress
+
+    PathLike = str | Path
+
+Record = TypeVar("Record")
+
+PLAN_FILE: Final = "index-plan.json"
+GROUP_FILE: Final = "group.json"
+_PLAN_FORMAT, _GROUP_FORMAT = "contam-index-plan-1", "contam-index-group-1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexPlan:
+    """What an index will be made of.
+
+    version   of contam, which decides the bytes of segments
+    manifest  every shard as it was listed, all of them pending
+    memory    bytes that decide how the segments of a group are cut
+    """
+
+    version: str
+    manifest: Manifest
+    memory: int
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups that are indexed apart."""
+        return cut_groups(self.manifest.shards)
+
+    @property
+    def question(self) -> str:
+        """Digest of all of it: groups of another plan do not fit."""
+        return hashlib.sha256(_spelt(to_plain(self))).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateRecord:
+    """The state a shard was read in, see `contam.files.listed.FileState`."""
+
+    uri: str
+    sha256: str
+    size: int
+    modified_ns: int
+    changed_ns: int
+    device: int
+    inode: int
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRecord:
+    """What the indexing of a group gave, besides the files of its segments."""
+
+    question: str
+    number: int
+    shards: tuple[ShardRecord, ...]
+    segments: tuple[SegmentRecord, ...]
+    states: tuple[StateRecord, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """What a worker did: numbers of groups, those that were there before, and failed shards."""
+
+    done: tuple[int, ...]
+    kept: tuple[int, ...]
+    failures: tuple[ShardRecord, ...]
+
+
+def plan_index(  # noqa: PLR0913 - the options of a build, all but three of them by name
+    corpus: Sequence[PathLike],
+    out: PathLike,
+    recipe: str | Recipe = "standard",
+    *,
+    memory: int = DEFAULT_MEMORY,
+    text: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    exclude: Sequence[str] = (),
+    overwrite: bool = False,
+    progress: BuildProgress | None = None,
+) -> IndexPlan:
+    """Write the plan of an index into a folder; the options are those of `contam.index.build`.
+
+    Raises CorpusError, UsageError, and OutputError when there is a plan and `overwrite` is not set.
+    """
+    refuse_address(out, "a plan")
+    check_limits(None, memory)
+    folder = Path(out)
+    refuse_inside(folder, corpus)
+    if isinstance(recipe, str):
+        recipe = load_recipe(recipe)
+    manifest = fresh_manifest(corpus, recipe, text, columns, exclude, progress)
+    plan = IndexPlan(version=contam.__version__, manifest=manifest, memory=memory)
+    with output_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    _write(folder / PLAN_FILE, _PLAN_FORMAT, plan, overwrite=overwrite)
+    return plan
+
+
+def open_index_plan(folder: PathLike) -> IndexPlan:
+    """The plan in a folder. Raises OutputError when there is none, or one of another version."""
+    path = Path(folder) / PLAN_FILE
+    try:
+        plan = _read(path, _PLAN_FORMAT, IndexPlan)
+    except FileNotFoundError as error:
+        raise OutputError(
+            "{} holds no plan of an index", Path(folder), remedy=Remedy.GIVE_INDEX_PLAN
+        ).of_call() from error
+    if plan.version != contam.__version__:
+        raise OutputError(
+            "{}: made with contam {}, here {}", path, Public(plan.version),
+            Public(contam.__version__), remedy=Remedy.PLAN_AGAIN_HERE,
+        )  # fmt: skip
+    return plan
+
+
+def group_folder(parts: Path, number: int) -> Path:
+    """Where the segments of a group are."""
+    return parts / f"group-{number:05d}"
+
+
+def build_groups(
+    plan: IndexPlan,
+    groups: Sequence[Group],
+    parts: PathLike,
+    *,
+    workers: int | None = None,
+    progress: BuildProgress | None = None,
+) -> Built:
+    """Index these groups, each in a folder of its own; one that is there and whole is kept.
+
+    A group with a shard that could not be read is indexed again. Raises OutputError.
+    """
+    refuse_address(parts, "a folder of parts")
+    check_limits(workers, plan.memory)
+    home = Path(parts)
+    done, kept, failures = list[int](), list[int](), list[ShardRecord]()
+    for group in groups:
+        there = _finished(plan, home, group)
+        if there is not None and not _failures(plan, there):
+            kept.append(group.number)
+            continue
+        record = _build_group(plan, group, home, workers, progress)
+        failures += _failures(plan, record)
+        done.append(group.number)
+    return Built(done=tuple(done), kept=tuple(kept), failures=tuple(failures))
+
+
+def _build_group(
+    plan: IndexPlan,
+    group: Group,
+    home: Path,
+    workers: int | None,
+    progress: BuildProgress | None,
+) -> GroupRecord:
+    folder = group_folder(home, group.number)
+    names = tuple(record.name for record in plan.manifest.shards[group.first : group.end])
+    states: States = {}
+    with writer_lock(folder):
+        with output_errors(folder):
+            (folder / GROUP_FILE).unlink(missing_ok=True)
+            if (folder / SEGMENTS).exists():
+                shutil.rmtree(folder / SEGMENTS)
+        manifest = read_pending(
+            folder,
+            replace(plan.manifest, pending=names),
+            lambda _, fresh: states.update(fresh),
+            workers=workers,
+            memory=plan.memory,
+            progress=progress,
+        )
+        record = GroupRecord(
+            question=plan.question,
+            number=group.number,
+            shards=manifest.shards[group.first : group.end],
+            segments=manifest.segments,
+            states=tuple(
+                StateRecord(uri=uri, sha256=sha256, **state._asdict())
+                for uri, (sha256, state) in sorted(states.items())
+            ),
+        )
+        _write(folder / GROUP_FILE, _GROUP_FORMAT, record, overwrite=True)
+    return record
+
+
+def merge_groups(
+    plan: IndexPlan, folders: Sequence[PathLike], index: PathLike, *, overwrite: bool = False
+) -> Manifest:
+    """Make the index of all groups in the folder `index`, and publish it once.
+
+    Segments are linked, or copied where that cannot be.
+
+    Raises OutputError for a group that is missing, damaged or of another plan, and when the index
+    cannot be written or is there already.
+    """
+    refuse_address(index, "an index")
+    target = Path(index)
+    check_free(target, overwrite=overwrite)
+    found = [(_one_group(plan, [Path(folder) for folder in folders], one)) for one in plan.groups]
+    records = [record for _, record in found]
+    segments = {
+        segment.id: _check_segment(folder / SEGMENTS / segment.id, segment)
+        for folder, record in found
+        for segment in record.segments
+    }
+    manifest = replace(
+        plan.manifest,
+        shards=tuple(shard for record in records for shard in record.shards),
+        segments=tuple(segment for record in records for segment in record.segments),
+        pending=(),
+    )
+    with writer_lock(target):
+        with output_errors(target):
+            # First: an index that is replaced must not list segments that are gone.
+            (target / MANIFEST).unlink(missing_ok=True)
+            shutil.rmtree(target / SEGMENTS, ignore_errors=True)
+            (target / SEGMENTS).mkdir(parents=True)
+            for name, files in segments.items():
+                _take_segment(files, target / SEGMENTS / name)
+            sync(target / SEGMENTS)
+        note_states(
+            target,
+            {
+                state.uri: (
+                    state.sha256,
+                    FileState(
+                        state.size, state.modified_ns, state.changed_ns, state.device,
+                        state.inode, state.version,
+                    ),
+                )
+                for record in records
+                for state in record.states
+            },
+        )  # fmt: skip
+        publish_manifest(target, manifest)
+    return manifest
+
+
+def _one_group(plan: IndexPlan, folders: Sequence[Path], group: Group) -> tuple[Path, GroupRecord]:
+    """The folder of a group and its record; of several equal ones the first."""
+    found = [
+        (group_folder(home, group.number), record)
+        for home in folders
+        if (record := _finished(plan, home, group)) is not None
+    ]
+    if not found:
+        raise OutputError(
+            "group {} of {} was not built", group.number, len(plan.groups),
+            remedy=Remedy.BUILD_MISSING_GROUP,
+        )  # fmt: skip
+    first, record = found[0]
+    for other, its_record in found[1:]:
+        # States differ from machine to machine.
+        if replace(its_record, states=record.states) != record:
+            raise OutputError(
+                "{} and {} differ, and are of the same group", first, other,
+                remedy=Remedy.REMOVE_ONE_GROUP,
+            )  # fmt: skip
+    return first, record
+
+
+def _check_segment(source: Path, segment: SegmentRecord) -> tuple[Path, ...]:
+    """The files of a segment. Raises OutputError for one that is gone or has another size."""
+    found = []
+    for file in segment.files:
+        path = source / file.name
+        found += [path] if file.checks is None else [path, path.with_suffix(".crc")]
+        if not all(one.is_file() for one in found) or path.stat().st_size != file.n_bytes:
+            raise OutputError(
+                "{}: is gone, or not as it was written", path, remedy=Remedy.REMOVE_ONE_GROUP
+            )
+    return tuple(found)
+
+
+def _take_segment(files: Sequence[Path], folder: Path) -> None:
+    """Link the files of a segment into a folder, or copy them to another file system."""
+    folder.mkdir()
+    for file in files:
+        try:
+            os.link(file, folder / file.name)
+        except OSError:
+            shutil.copyfile(file, folder / file.name)
+    sync(folder)
+
+
+def _finished(plan: IndexPlan, home: Path, group: Group) -> GroupRecord | None:
+    """The record of a group that was indexed; None where it was not, or not to its end.
+
+    Raises OutputError for one of another plan, or one that is not as it was written.
+    """
+    path = group_folder(home, group.number) / GROUP_FILE
+    try:
+        record = _read(path, _GROUP_FORMAT, GroupRecord)
+    except FileNotFoundError:
+        return None
+    names = [shard.name for shard in plan.manifest.shards[group.first : group.end]]
+    if record.question != plan.question or record.number != group.number:
+        raise OutputError("{}: belongs to another plan", path, remedy=Remedy.GIVE_PARTS_OF_PLAN)
+    if [shard.name for shard in record.shards] != names:
+        raise OutputError("{}: is not as it was written", path, remedy=Remedy.REMOVE_ONE_GROUP)
+    return record
+
+
+def _failures(plan: IndexPlan, record: GroupRecord) -> list[ShardRecord]:
+    """The shards of a group that could not be read, and that were no failures when planned."""
+    known = {shard.name for shard in plan.manifest.shards if shard.failure is not None}
+    return [shard for shard in record.shards if shard.failure and shard.name not in known]
+
+
+def _spelt(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+def _write(path: Path, form: str, value: Any, *, overwrite: bool) -> None:  # noqa: ANN401 - a dataclass
+    body = to_plain(value)
+    digest = hashlib.sha256(_spelt(body)).hexdigest()
+    written = _spelt({"format": form, "sha256": digest, "body": body}) + b"\n"
+    write_file(path, written, overwrite=overwrite)
+
+
+def _read(path: Path, form: str, kind: type[Record]) -> Record:
+    """What `_write` wrote. Raises OutputError, and FileNotFoundError where there is nothing."""
+    try:
+        found = json.loads(read_file(path))
+        body, digest, written = found["body"], found["sha256"], found["format"]
+        if (written, digest) != (form, hashlib.sha256(_spelt(body)).hexdigest()):
+            raise PlainError("its content is not what its digest says")
+        return from_plain(kind, body, "body")
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise OutputError(
+            "{}: cannot be read: {}", path, Public(error.strerror),
+            remedy=Remedy.CHECK_FILE_READABLE,
+        ) from error  # fmt: skip
+    except (ValueError, KeyError, TypeError) as error:
+        raise OutputError("{}: is not as it was written", path, remedy=Remedy.COPY_AGAIN) from error

@@ -1,0 +1,260 @@
+"""`contam plan`, `contam scan --plan` and `contam merge`, as a user and a scheduler call them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from contam.cli.commands.worker import parse_shard
+from contam.errors import UsageError
+from tests.cli.processes import assert_one_line_error, contam_here
+
+TABLES = ("verdicts.parquet", "evidence.parquet", "items.parquet")
+SLURM = {"SLURM_ARRAY_TASK_ID": "7", "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_COUNT": "9"}
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "expected"),
+    [
+        ("1/1", {}, (0, 1)),
+        ("7/256", {}, (6, 256)),
+        ("256/256", {}, (255, 256)),
+        ("auto", SLURM, (6, 9)),
+        ("auto", SLURM | {"SLURM_ARRAY_TASK_MIN": "0"}, (7, 9)),
+        ("auto", {"SLURM_ARRAY_TASK_ID": "0", "SLURM_ARRAY_TASK_COUNT": "2"}, (0, 2)),
+        ("auto", SLURM | {"SLURM_ARRAY_TASK_STEP": "2"}, (3, 9)),
+        ("auto/100", SLURM, (6, 100)),
+        ("auto/64", {"JOB_COMPLETION_INDEX": "0"}, (0, 64)),
+        ("auto/64", {"JOB_COMPLETION_INDEX": "63"}, (63, 64)),
+    ],
+)
+def test_a_worker_knows_its_number(text, environment, expected):
+    assert parse_shard(text, environment) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "environment"),
+    [
+        ("7/5", {}),
+        ("0/5", {}),
+        ("0/0", {}),
+        ("-1/5", {}),
+        ("5", {}),
+        ("", {}),
+        ("1/2/3", {}),
+        ("a/b", {}),
+        ("auto", {}),
+        ("auto/x", SLURM),
+        ("auto", SLURM | {"SLURM_ARRAY_TASK_ID": "x"}),
+        ("auto", {"SLURM_ARRAY_TASK_ID": "1"}),
+        ("auto", SLURM | {"SLURM_ARRAY_TASK_ID": "10"}),
+        ("auto", SLURM | {"SLURM_ARRAY_TASK_ID": "0"}),
+        ("auto", {"JOB_COMPLETION_INDEX": "3"}),
+        ("auto/3", {"JOB_COMPLETION_INDEX": "3"}),
+        ("auto/3", {"JOB_COMPLETION_INDEX": ""}),
+    ],
+)
+def test_a_number_that_cannot_be_is_refused(text, environment):
+    with pytest.raises(UsageError) as caught:
+        parse_shard(text, environment)
+    assert caught.value.hint
+
+
+@pytest.fixture(scope="module")
+def planned(bench_fixtures, tmp_path_factory):
+    """A folder with data, the results of one scan, and a plan of several leases."""
+    home = tmp_path_factory.mktemp("planned")
+    (home / "data").symlink_to(bench_fixtures)
+    what = ("--corpus", "data/corpus", "--benchmark", "data/items", "--policy", "contam,gpt3-test")
+    assert contam_here("scan", *what, "--out", "one", "-q", cwd=home).returncode == 0
+    done = contam_here("plan", *what, "--out", "plan", "--lease-size", "200k", "--json", cwd=home)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert len(said["leases"]) > 2
+    assert said["question"] == json.loads((home / "plan" / "plan.json").read_text())["question"]
+    return home
+
+
+@pytest.fixture
+def home(planned, tmp_path):
+    """The same for one test to write in."""
+    shutil.copytree(planned, tmp_path / "home", symlinks=True)
+    return tmp_path / "home"
+
+
+def test_workers_and_a_merge_print_and_write_what_one_scan_does(home):
+    for index in (2, 1):
+        done = contam_here(
+            "scan", "--plan", "plan", "--shard", f"{index}/2", "--out", "parts", "-q", cwd=home
+        )
+        assert done.returncode == 0, done.stderr
+    merged = contam_here("merge", "parts", "--out", "all", "-q", "--json", cwd=home)
+    assert merged.returncode == 0, merged.stderr
+    for name in TABLES:
+        assert (home / "all" / name).read_bytes() == (home / "one" / name).read_bytes()
+    mine, other = (json.loads((home / name / "run.json").read_text()) for name in ("all", "one"))
+    assert mine | {"timings": 0} == other | {"timings": 0}
+    counts = json.loads(merged.stdout)["counts"]
+    assert counts == mine["counts"]
+    shown = contam_here("merge", "parts", "--out", "again", "-q", cwd=home).stdout
+    assert shown.splitlines()[0].split()[:2] == ["benchmark", "policy"]
+
+
+def test_a_lease_alone_is_done_and_the_rest_is_not_read(home):
+    done = contam_here(
+        "scan", "--plan", "plan", "--lease", "2", "--out", "parts", "--json", cwd=home
+    )
+    assert json.loads(done.stdout)["done"] == [2]
+    merged = contam_here("merge", "parts", "--out", "all", "--fail-on-flagged", cwd=home)
+    assert merged.returncode == 4
+    assert "has no part" in merged.stdout
+    again = contam_here("scan", "--plan", "plan", "--out", "parts", "--json", cwd=home)
+    assert json.loads(again.stdout)["kept"] == [2]
+
+
+def test_a_merge_finds_the_plan_where_it_is_said_to_be(home):
+    assert contam_here("scan", "--plan", "plan", "--out", "parts", "-q", cwd=home).returncode == 0
+    (home / "plan").rename(home / "moved")
+    assert_one_line_error(contam_here("merge", "parts", "--out", "all", cwd=home), 2, "plan")
+    done = contam_here("merge", "parts", "--out", "all", "--plan", "moved", "-q", cwd=home)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_shard_that_changed_is_named_and_ends_with_4(home):
+    (home / "own").mkdir()
+    for file in (home / "data" / "corpus").rglob("*.parquet"):
+        shutil.copy(file, home / "own")
+    what = ("--corpus", "own", "--benchmark", "data/items", "--out", "plan2")
+    assert contam_here("plan", *what, cwd=home).returncode == 0
+    changed = min((home / "own").iterdir())
+    changed.write_bytes(changed.read_bytes()[:-1])
+    done = contam_here("scan", "--plan", "plan2", "--out", "parts", cwd=home)
+    assert done.returncode == 4
+    assert f"NOT READ: {changed.name}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--corpus", "data/corpus"),
+        ("--benchmark", "data/items"),
+        ("--policy", "contam"),
+        ("--seed", "6"),
+        ("--unit", "char"),
+        ("--allow-missing",),
+        ("--no-text",),
+        ("--overwrite",),
+        ("--resume",),
+        ("--fail-on-flagged",),
+    ],
+)
+def test_what_the_plan_says_is_not_said_again(home, more):
+    done = contam_here("scan", "--plan", "plan", "--out", "parts", *more, cwd=home)
+    assert_one_line_error(done, 2, more[0], "--plan")
+    assert not (home / "parts").exists()
+
+
+@pytest.mark.parametrize("more", [("--shard", "1/2"), ("--lease", "1")])
+def test_leases_are_those_of_a_plan(home, more):
+    done = contam_here(
+        "scan",
+        "--corpus",
+        "data/corpus",
+        "--benchmark",
+        "data/items",
+        "--out",
+        "o",
+        *more,
+        cwd=home,
+    )
+    assert_one_line_error(done, 2, more[0], "--plan")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "scan --benchmark data/items --out o",
+        "scan --corpus data/corpus --out o",
+        "scan --plan plan --shard 7/5 --out o",
+        "scan --plan plan --lease 99 --out o",
+        "scan --plan plan --lease 0 --out o",
+        "scan --plan plan --lease 1 --shard 1/2 --out o",
+        "scan --plan one --out o",
+        "plan --corpus data/corpus --benchmark data/items --out o --lease-size big",
+        "plan --corpus data/corpus --benchmark data/items --out o --lease-size 0",
+        "plan --corpus data --benchmark data/items --out data/o",
+        "merge --out o",
+        "merge one --out o",
+    ],
+)
+def test_a_wrong_call_says_so(home, call):
+    done = contam_here(*call.split(), cwd=home)
+    assert_one_line_error(done, 2)
+    assert not (home / "o").exists()
+
+
+def test_settings_of_a_scan_are_not_for_a_worker(home):
+    (home / "contam.toml").write_text('[scan]\ncorpus = ["data/corpus"]\nworkers = 1\n')
+    done = contam_here("scan", "--plan", "plan", "--out", "parts", "-q", cwd=home)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_finished_plan_is_replaced_only_when_asked(home):
+    what = ("plan", "--corpus", "data/corpus", "--benchmark", "data/items", "--out", "plan")
+    before = (home / "plan" / "plan.json").read_bytes()
+    assert_one_line_error(contam_here(*what, cwd=home), 1, "plan")
+    assert (home / "plan" / "plan.json").read_bytes() == before
+    assert contam_here(*what, "--overwrite", cwd=home).returncode == 0
+    assert (home / "plan" / "plan.json").read_bytes() != before
+
+
+def test_workers_make_the_index_of_one_build(home):
+    assert (
+        contam_here("index", "plan", "--corpus", "data/corpus", "--out", "ip", cwd=home).returncode
+        == 0
+    )
+    for index in (1, 2):
+        done = contam_here(
+            "index", "build", "--plan", "ip", "--shard", f"{index}/2", "--out", "groups", "-q", "--json",
+            cwd=home,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["not_read"] == []
+    merged = contam_here("index", "merge", "groups", "--plan", "ip", "--index", "./all", cwd=home)
+    assert merged.returncode == 0, merged.stderr
+    one = contam_here(
+        "index", "build", "--corpus", "data/corpus", "--index", "./built", "-q", cwd=home
+    )
+    assert merged.stdout.replace("/all ", "/built ") == one.stdout
+    assert (home / "all" / "MANIFEST.json").read_bytes() == (
+        home / "built" / "MANIFEST.json"
+    ).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "index build --corpus data/corpus",
+        "index build --index ./o",
+        "index build --corpus data/corpus --index ./o --shard 1/2",
+        "index build --corpus data/corpus --index ./o --out x",
+        "index build --plan ip",
+        "index build --plan ip --out o --shard 3/2",
+        "index build --plan ip --out o --corpus data/corpus",
+        "index build --plan ip --out o --memory 1GB",
+        "index plan --corpus data --out data/o",
+        "index plan --corpus data/corpus --out o --memory 1",
+        "index merge --plan ip --index ./o",
+        "index merge o --index ./o",
+    ],
+)
+def test_a_wrong_call_of_an_index_says_so(home, call):
+    assert (
+        contam_here("index", "plan", "--corpus", "data/corpus", "--out", "ip", cwd=home).returncode
+        == 0
+    )
+    done = contam_here(*call.split(), cwd=home)
+    assert_one_line_error(done, 2)
+    assert not (home / "o").exists()

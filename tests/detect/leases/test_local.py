@@ -1,0 +1,219 @@
+"""A scan of many leases on one machine: killed and resumed, and divided over processes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import contam
+from contam.detect.leases import cut
+from contam.detect.leases.workshop import Workshop
+from contam.errors import ContamError, OutputError
+from tests.cli.processes import ROOT, environment
+from tests.property.worlds import write_items, write_shard
+from tests.waiting import HANG_S
+
+TABLES = ("verdicts.parquet", "evidence.parquet", "items.parquet")
+N_SHARDS = 5
+#: The command line, with leases of a shard each.
+SMALL = """
+import os, sys
+from contam.cli.main import run
+from contam.detect.leases import cut, work
+
+cut.LEAST_BYTES = 1
+parts, real = [], work.write_file
+
+def write_file(path, data, **more):
+    real(path, data, **more)
+    if path.suffix == ".part":
+        parts.append(path)
+    if len(parts) == 2 and (sign := int(os.environ["STOP_WITH"])):
+        os.kill(os.getpid(), sign)
+
+work.write_file = write_file
+run(sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def world(tmp_path):
+    rows = [
+        {"id": f"q{k}", "question": f"the {k}th lantern of the old harbour burns copper green {k}"}
+        for k in range(N_SHARDS)
+    ]
+    for number in range(N_SHARDS):
+        texts = [f"{number} {rows[number]['question']}", "nothing of it", None]
+        write_shard(tmp_path / "corpus" / f"part-{number}.parquet", texts)
+    write_items(tmp_path / "bench.jsonl", rows)
+    return tmp_path
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Leases of a shard each."""
+    monkeypatch.setattr(cut, "LEAST_BYTES", 1)
+
+
+def files_of(out):
+    run = json.loads((out / "run.json").read_bytes())
+    del run["timings"]
+    return {"run": run, **{name: (out / name).read_bytes() for name in TABLES}}
+
+
+def search(world, out, **more):
+    result = contam.scan(
+        world / "corpus", world / "bench.jsonl", policies=("contam", "gpt4-50char"), **more
+    )
+    contam.write_report(result, out)
+    return files_of(out)
+
+
+@pytest.mark.parametrize("workers", [4, 9])
+@pytest.mark.usefixtures("small")
+def test_any_number_of_workers_and_processes_gives_the_same_bytes(world, workers):
+    whole = search(world, world / "a", workers=1)
+    workshop = Workshop.beside(world / "b")
+    assert search(world, world / "b", workers=workers, workshop=workshop) == whole
+    assert workshop.n_done() == N_SHARDS
+    workshop.discard()
+    assert not workshop.folder.exists()
+
+
+def test_a_small_corpus_is_one_lease_and_leaves_nothing_behind(world):
+    workshop = Workshop.beside(world / "a")
+    search(world, world / "a", workers=1, workshop=workshop)
+    assert not workshop.folder.exists()
+
+
+@pytest.mark.usefixtures("small")
+def test_a_shard_that_cannot_be_read_is_the_same_failure_in_any_process(world):
+    (world / "corpus" / "part-1.parquet").write_bytes(b"PAR1 no")
+    whole = search(world, world / "a", workers=1)
+    found = search(world, world / "b", workers=5, workshop=Workshop.beside(world / "b"))
+    assert found == whole
+    assert not found["run"]["coverage"]["complete"]
+
+
+def call(world, out, *more, stop_with=0):
+    """Run the command line; it gets the signal when its second part is written."""
+    given = ("--corpus", world / "corpus", "--benchmark", world / "bench.jsonl", "--out", out)
+    return subprocess.run(
+        [sys.executable, "-c", SMALL, "scan", *map(str, given), "--workers", "1", *more],
+        capture_output=True,
+        text=True,
+        env=environment(STOP_WITH=str(stop_with)),
+        cwd=ROOT,
+        timeout=HANG_S,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_scan_goes_on_from_what_it_had_done(world, sign):
+    assert call(world, world / "a").returncode == 0
+    out, workshop = world / "b", Workshop.beside(world / "b")
+    stopped = call(world, out, stop_with=int(sign))
+    assert stopped.returncode != 0
+    assert not out.exists()
+    assert workshop.n_done() == 2
+    assert ("--resume" in stopped.stderr) == (sign == signal.SIGINT)
+    again = call(world, out, "--resume")
+    assert again.returncode == 0, again.stderr
+    assert files_of(out) == files_of(world / "a")
+    assert not workshop.folder.exists()
+
+
+def interrupted(world, out, monkeypatch):
+    """A scan that stops after its second part."""
+    from contam.detect.leases import work
+
+    real, done = work.scan_lease, []
+
+    def stop_after_two(*args, **kwargs):
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(1)
+        return real(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(work, "scan_lease", stop_after_two)
+        with pytest.raises(KeyboardInterrupt):
+            search(world, out, workers=1, workshop=Workshop.beside(out))
+    assert Workshop.beside(out).n_done() == 2
+
+
+@pytest.mark.usefixtures("small")
+def test_resuming_repeats_nothing_that_was_done(world, monkeypatch):
+    whole = search(world, world / "a", workers=1)
+    interrupted(world, world / "b", monkeypatch)
+    parts = Workshop.beside(world / "b").parts
+    before = {path: path.stat().st_mtime_ns for path in parts.glob("*.part")}
+    workshop = Workshop.beside(world / "b", resume=True)
+    assert search(world, world / "b", workers=5, workshop=workshop) == whole
+    after = {path: path.stat().st_mtime_ns for path in parts.glob("*.part")}
+    assert {path: after[path] for path in before} == before
+    assert len(after) == N_SHARDS
+
+
+@pytest.mark.usefixtures("small")
+def test_without_resume_a_scan_begins_anew(world, monkeypatch):
+    whole = search(world, world / "a", workers=1)
+    interrupted(world, world / "b", monkeypatch)
+    write_shard(world / "corpus" / "part-9.parquet", ["a shard that came later"])
+    found = search(world, world / "b", workers=1, workshop=Workshop.beside(world / "b"))
+    assert found["verdicts.parquet"] == whole["verdicts.parquet"]
+    assert found["run"]["coverage"]["shards_read"] == N_SHARDS + 1
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("change", ["shard", "item", "option"])
+def test_parts_of_another_question_are_not_taken_up(world, monkeypatch, change):
+    interrupted(world, world / "b", monkeypatch)
+    more = {}
+    if change == "shard":
+        write_shard(world / "corpus" / "part-9.parquet", ["a shard that came later"])
+    elif change == "item":
+        with (world / "bench.jsonl").open("a") as file:
+            file.write('{"id": "late", "question": "what came later than all the others"}\n')
+    else:
+        more = {"min_run": 9}
+    with pytest.raises(OutputError, match="another scan"):
+        search(
+            world,
+            world / "b",
+            workers=1,
+            workshop=Workshop.beside(world / "b", resume=True),
+            **more,
+        )
+
+
+@pytest.mark.usefixtures("small")
+def test_two_runs_do_not_work_in_one_folder(world):
+    workshop = Workshop.beside(world / "b")
+    with workshop.held(), pytest.raises(OutputError, match="another run"):
+        search(world, world / "b", workers=1, workshop=workshop)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_killed_process_ends_the_scan_with_what_was_done(world, monkeypatch):
+    from contam.detect.leases import local
+
+    child = local._CHILD
+    monkeypatch.setattr(
+        local, "_CHILD", f"import os, sys; sys.stdin.readline(); os.kill(os.getpid(), 9); {child}"
+    )
+    with pytest.raises(ContamError, match="SIGKILL") as caught:
+        search(world, world / "b", workers=5, workshop=Workshop.beside(world / "b"))
+    assert "resume" in caught.value.hint
+    assert not (world / "b").exists()
+    monkeypatch.undo()
+    monkeypatch.setattr(cut, "LEAST_BYTES", 1)
+    whole = search(world, world / "a", workers=1)
+    workshop = Workshop.beside(world / "b", resume=True)
+    assert search(world, world / "b", workers=5, workshop=workshop) == whole
