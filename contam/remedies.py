@@ -81,7 +81,7 @@ class Remedy(Enum):
     DO_LEASE_AGAIN = "remove the file, and do its lease again"
     GIVE_PARTS_OF_PLAN = "give the folders that workers on this plan wrote"
     INSTALL_ON_NODES = "install contam and the same packages on every node of the cluster"
-    START_CLUSTER = "start one with `ray start --head`, and its nodes with `ray start --address`"
+    START_CLUSTER = "start one with `ray start`, or check its address"
     RUN_ON_NODE = "run it on a node, for example with `ray job submit`"
     BEGIN_WITHOUT_RESUME = Own("resume=False begins anew")
     RESUME_WITH_FEWER_WORKERS = Own(

@@ -60,7 +60,7 @@ def test_the_core_scans_indexes_and_shows(verdicts, bench_fixtures, tmp_path):
         assert done.returncode == 0, (arguments, done.stderr)
 
 
-@pytest.mark.parametrize("command", ["rescore", "audit", "serve"])
+@pytest.mark.parametrize("command", ["rescore", "audit", "serve", "scan"])
 def test_a_missing_extra_is_named_in_one_line(command, verdicts, bench_fixtures, tmp_path):
     out = tmp_path / "out"
     arguments, extra = {
@@ -70,6 +70,7 @@ def test_a_missing_extra_is_named_in_one_line(command, verdicts, bench_fixtures,
         ),
         "audit": ((bench_fixtures / "AUDIT.toml", "--out", out), "audit"),
         "serve": (("--index", tmp_path), "serve"),
+        "scan": (("--plan", tmp_path / "plan", "--engine", "ray", "--out", out), "ray"),
     }[command]
     done = contam_without(EXTRA, command, *arguments)
     assert done.returncode == 1

@@ -318,7 +318,7 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
         opened = _opened(paths, parameters, tables)
         compile_once("scan", scan_a_little, progress)
         plan = make_plan(given_benchmark(benchmark, name), parameters)
-        if workshop is not None and not tables and len(cut_leases(opened.chunks)) > 1:
+        if workshop is not None and not tables and workshop.serves(cut_leases(opened.chunks)):
             from contam.detect.leases.local import scan_in_leases  # which is made of scans
 
             opened = _with_own_files_noted(opened, plan)

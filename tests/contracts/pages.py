@@ -29,6 +29,7 @@ RUN = (
     "README.md",
     "docs/guides/start.md",
     "docs/guides/batch.md",
+    "docs/guides/clusters.md",
     "docs/guides/evaluation.md",
     "docs/guides/audit.md",
     "docs/guides/service.md",

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.processes import assert_one_line_error, command, contam, environment
+from tests.contracts.pages import REPOSITORY, blocks
 from tests.integration.processes import ITEMS, varied_texts, warm_up, write_parquet
 from tests.ray.conftest import two_nodes
 from tests.waiting import HANG_S, wait_until
@@ -82,36 +83,45 @@ def assert_same(out, plain):
         assert (out / name).read_bytes() == (plain / name).read_bytes(), name
 
 
-def readers(path):
-    """Processes that have a file open."""
+def readers(folder):
+    """Processes of the cluster that have a file open there, or this very file."""
     found = []
     for process in Path("/proc").iterdir():
         if process.name.isdecimal():
             try:
+                if not (process / "cmdline").read_bytes().startswith(b"ray::_Worker"):
+                    continue
                 opened = [one.readlink() for one in (process / "fd").iterdir()]
             except OSError:
-                continue  # it has ended, or is not ours
-            if path in opened:
+                continue  # it has ended
+            if any(path.is_relative_to(folder) for path in opened):
                 found.append(int(process.name))
     return found
 
 
-def kill_reader(path):
-    """Kill a process with SIGKILL while it reads a file: wait for one that does."""
-
-    def killed():
-        for pid in readers(path):
-            os.kill(pid, signal.SIGSTOP)
-            # One that had just closed it goes on.
-            is_reading = pid in readers(path)
-            os.kill(pid, signal.SIGKILL if is_reading else signal.SIGCONT)
-            if is_reading:
-                return pid
-        return None
-
+def stop_reader(folder):
+    """Stop a process while it reads a file there: wait for one that does. Gives its number."""
     found = []
-    wait_until(lambda: found.append(killed()) or found[-1], pause_s=0.001)
-    wait_until(lambda: found[-1] not in readers(path))
+
+    def stopped():
+        for pid in readers(folder):
+            os.kill(pid, signal.SIGSTOP)
+            if pid in readers(folder):
+                found.append(pid)
+                return True
+            # It had just closed it.
+            os.kill(pid, signal.SIGCONT)
+        return False
+
+    wait_until(stopped, pause_s=0.001)
+    return found[0]
+
+
+def kill_reader(path):
+    """Kill a process with SIGKILL while it reads a file."""
+    pid = stop_reader(path)
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: pid not in readers(path))
 
 
 def test_two_nodes_find_what_one_machine_finds(cluster, plan, plain, tmp_path):
@@ -187,7 +197,7 @@ def test_ctrl_c_ends_the_processes_and_keeps_what_is_done(cluster, plan, plain, 
     _, said = call.communicate(timeout=HANG_S)
     assert call.returncode == 130, said
     assert "the same call does the others" in said
-    wait_until(lambda: not any(readers(shard) for shard in corpus.iterdir()))
+    wait_until(lambda: not readers(corpus))
     n_done = len(list(parts.glob("*.part")))
     assert 2 <= n_done < SHARDS
     again = run(on_ray(plan, cluster, parts))
@@ -201,10 +211,41 @@ def test_what_a_node_cannot_read_another_reads(plan, plain, corpus, tmp_path):
     if os.geteuid() or subprocess.run(["unshare", "--mount", "true"]).returncode:
         pytest.skip("nothing may be mounted here")
     with two_nodes(corpus) as address:
-        done = run(on_ray(plan, address, parts))
-    assert done.returncode == 0, done.stderr
+        call = subprocess.Popen(
+            on_ray(plan, address, parts), stderr=subprocess.PIPE, text=True, env=environment()
+        )
+        # The node that sees the corpus is held until the other has tried.
+        reader = stop_reader(corpus)
+        while "another node tries" not in (line := call.stderr.readline()):
+            assert line
+        os.kill(reader, signal.SIGCONT)
+        _, said = call.communicate(timeout=HANG_S)
+    assert call.returncode == 0, said
     assert merged(parts, tmp_path / "out").returncode == 0
     assert_same(tmp_path / "out", plain)
+
+
+def test_no_plan_is_needed(cluster, plain, corpus, tmp_path):
+    out = tmp_path / "out"
+    done = contam(
+        "scan", "--corpus", corpus, "--benchmark", ITEMS, "--engine", "ray", "--address", cluster,
+        "--out", out,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert_same(out, plain)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_the_guide_works_as_written(cluster, bench_fixtures, tmp_path):
+    page = (REPOSITORY / "docs" / "guides" / "clusters.md").read_text("utf-8")
+    (shown,) = [block.text for block in blocks(page) if "ray start" in block.text]
+    (tmp_path / "bench_fixtures").symlink_to(bench_fixtures)
+    calls = [line.split()[2:] for line in shown.splitlines() if line.startswith("$ contam")]
+    assert len(calls) == 3
+    for call in calls:
+        done = contam(*call, cwd=tmp_path, RAY_ADDRESS=cluster)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "build" / "ray-merged" / "verdicts.parquet").exists()
 
 
 def test_without_a_cluster_nothing_is_written(plan, tmp_path):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options
-from contam.cli.commands.worker import Engine, work
+from contam.cli.commands.worker import Engine, refuse_engine, work
 from contam.cli.defaults import noted
 from contam.cli.terminal import talk
 from contam.errors import UsageError
@@ -69,7 +69,7 @@ def scan(
     ] = None,
     engine: Annotated[
         Engine | None,
-        typer.Option(help="With --plan: who does the leases. [default: this process]"),
+        typer.Option(help="Who does the work: ray, a cluster. [default: this machine]"),
     ] = None,
     address: Annotated[
         str | None,
@@ -129,10 +129,10 @@ def scan(
             engine=engine,
             address=address,
         )
-    planned = {"--shard": shard, "--lease": lease, "--engine": engine, "--address": address}
-    for flag, value in planned.items():
-        if value is not None:
-            raise UsageError(f"{flag} needs --plan", hint="`contam plan` makes one")
+    if shard is not None or lease is not None:
+        flag = "--lease" if shard is None else "--shard"
+        raise UsageError(f"{flag} needs --plan", hint="`contam plan` makes one")
+    refuse_engine(engine, address)
     if not corpus or not benchmark:
         missing = "--benchmark" if corpus else "--corpus"
         raise UsageError(f"Missing option '{missing}'", hint="see `contam scan --help`")
@@ -142,9 +142,10 @@ def scan(
     from contam.benchmark.mapping import parse_mapping
 
     parts = parse_mapping(mapping) if mapping else None
-    from contam.detect.leases.workshop import Workshop
+    from contam.detect.leases.workshop import RayCluster, Workshop
 
-    workshop = Workshop.beside(folder, resume=resume)
+    cluster = RayCluster(address or "auto", workers) if engine else None
+    workshop = Workshop.beside(folder, resume=resume, cluster=cluster)
 
     def search(progress: ScanProgress) -> ScanResult:
         from contam.detect.scan import scan as run_scan

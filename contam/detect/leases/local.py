@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.detect.leases.cut import Lease
-    from contam.detect.leases.workshop import Workshop
+    from contam.detect.leases.workshop import RayCluster, Workshop
     from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
     from contam.detect.scan import Corpus, ScanProgress
@@ -75,6 +75,9 @@ def scan_in_leases(
             corpus=corpus,
             is_own=True,
         )
+        if workshop.cluster is not None:
+            _work_in_cluster(opened, workshop, workshop.cluster, progress)
+            return merge_parts(opened, [parts], workers=workers, started=started)
         n_processes = min(-(-workers // THREADS), len(leases))
         if n_processes < 2:  # noqa: PLR2004 - one process needs no others
             work_on(opened, leases, parts, workers=workers, progress=progress)
@@ -91,6 +94,25 @@ def _empty(folder: Path, progress: ScanProgress | None) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
+def _work_in_cluster(
+    opened: OpenPlan, workshop: Workshop, cluster: RayCluster, progress: ScanProgress | None
+) -> None:
+    from contam.detect.leases.on_ray import work_on_ray  # which not everybody has
+
+    work_on_ray(
+        replace(opened, folder=_written(opened, workshop)), opened.leases, workshop.parts,
+        address=cluster.address, workers=cluster.workers, progress=progress,
+    )  # fmt: skip
+
+
+def _written(opened: OpenPlan, workshop: Workshop) -> Path:
+    """The folder of a plan that other processes can open."""
+    plan = workshop.folder / "plan"
+    shutil.rmtree(plan, ignore_errors=True)
+    write_plan(opened.plan, opened.corpus, plan)
+    return plan
+
+
 def _work_in_processes(
     opened: OpenPlan,
     workshop: Workshop,
@@ -99,9 +121,7 @@ def _work_in_processes(
     progress: ScanProgress | None,
 ) -> None:
     parts = workshop.parts
-    plan = workshop.folder / "plan"
-    shutil.rmtree(plan, ignore_errors=True)
-    write_plan(opened.plan, opened.corpus, plan)
+    plan = _written(opened, workshop)
     # Claims the folder for the plan, for processes and for a run that goes on from here.
     work_on(opened, (), parts, workers=1)
     waiting: queue.SimpleQueue[Lease] = queue.SimpleQueue()

@@ -361,6 +361,8 @@ class _Run:
         seat.lost = 0
         if answer.failures and task.read is None:
             # Perhaps another node has the files.
+            _, shard, reason = answer.failures[0]
+            self._note(f"{answer.host} cannot read {shard}, another node tries: {reason}")
             task.read = answer
             task.nodes.add(answer.node)
             self._waiting.append(task)

@@ -14,30 +14,52 @@ from contam.errors import OutputError, Remedy
 from contam.files.publish import output_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from contam.detect.leases.cut import Lease
+
+
+@dataclass(frozen=True, slots=True)
+class RayCluster:
+    """A Ray cluster that does the leases.
+
+    address  as `ray.init` takes it
+    workers  threads of a process; None for the usual number
+    """
+
+    address: str = "auto"
+    workers: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
     """A folder beside the results that keeps what is done until they are published.
 
-    folder  made when there is more than one lease
-    resume  whether to go on from what an interrupted run of the same scan left there
+    folder   made when there is more than one lease, or a cluster
+    resume   whether to go on from what an interrupted run of the same scan left there
+    cluster  what does the leases; None for this machine
     """
 
     folder: Path
     resume: bool = False
+    cluster: RayCluster | None = None
 
     @classmethod
-    def beside(cls, out: Path, *, resume: bool = False) -> Workshop:
+    def beside(
+        cls, out: Path, *, resume: bool = False, cluster: RayCluster | None = None
+    ) -> Workshop:
         """The one of the results in the folder `out`."""
         home = Path(os.path.realpath(out))
-        return cls(home.with_name(f".{home.name}.contam-parts"), resume)
+        return cls(home.with_name(f".{home.name}.contam-parts"), resume, cluster)
 
     @property
     def parts(self) -> Path:
         """Where the parts are."""
         return self.folder / "parts"
+
+    def serves(self, leases: Sequence[Lease]) -> bool:
+        """Whether these leases are worth it: one is done sooner by itself, on this machine."""
+        return len(leases) > (0 if self.cluster else 1)
 
     def n_done(self) -> int:
         """Leases that are done."""

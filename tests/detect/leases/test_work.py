@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 import contam
 from contam.detect.leases.cut import share_of
 from contam.detect.leases.part_file import part_bytes, read_part
-from contam.detect.leases.plan_folder import PLAN_FILE, open_plan, write_plan
+from contam.detect.leases.plan_folder import PLAN_FILE, open_plan, worker_files, write_plan
 from contam.detect.leases.work import (
     PARTS_FILE,
+    failed_part,
     lease_by_number,
     merge_parts,
     part_path,
@@ -356,6 +357,36 @@ def test_a_failure_in_planning_is_one_of_the_merge(tmp_path, world):
     found = merged(world / "again", [world / "parts5"], tmp_path / "a")
     assert found == in_one(world / "corpus", world / "bench.jsonl", tmp_path / "b", ("contam",))
     assert not found["run"]["coverage"]["complete"]
+
+
+def test_a_lease_that_nobody_could_do_leaves_its_shards_unread_until_somebody_does_it(world):
+    whole = in_one(world / "corpus", world / "bench.jsonl", world / "b", ("contam",))
+    all_done(world)
+    opened = open_plan(world / "plan")
+    part = failed_part(opened, opened.leases[1], "lost 3 times")
+    part_path(world / "parts", 2).write_bytes(part_bytes(part))
+    result = merge_parts(open_plan(world / "plan", with_items=True), [world / "parts"])
+    (failure,) = result.coverage["shards_failed"]
+    assert failure["reason"] == "lost 3 times"
+    assert failure["shard"] == opened.corpus.names[opened.corpus.chunks[1].shard]
+    assert not {"clean"} & {verdict.label for verdict in result}
+    assert all_done(world).done == (2,)
+    assert merged(world / "plan", [world / "parts"], world / "a") == whole
+
+
+def test_what_is_sent_to_a_worker_is_a_plan_without_items(world, tmp_path):
+    files = worker_files(world / "plan")
+    assert "items.bin" not in files
+    (tmp_path / "sent").mkdir()
+    for name, data in files.items():
+        (tmp_path / "sent" / name).write_bytes(data)
+    sent, kept = open_plan(tmp_path / "sent"), open_plan(world / "plan")
+    for lease in kept.leases:
+        answers = {part_bytes(scan_lease(opened, lease, workers=1)) for opened in (sent, kept)}
+        assert len(answers) == 1
+    (world / "plan" / "views.bin").unlink()
+    with pytest.raises(OutputError, match=r"views\.bin"):
+        worker_files(world / "plan")
 
 
 def test_a_tokenizer_travels_with_the_plan(world):
