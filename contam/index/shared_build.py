@@ -12,7 +12,8 @@ import json
 import os
 import shutil
 from dataclasses import dataclass, replace
-from importlib.metadata import version
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -111,6 +112,15 @@ class Built:
     failures: tuple[ShardRecord, ...]
 
 
+@cache
+def _version() -> str:
+    """The version of contam that is installed; of a checkout that is not, "0"."""
+    try:
+        return version("contam")
+    except PackageNotFoundError:
+        return "0"
+
+
 def plan_index(  # noqa: PLR0913 - the options of a build, all but three of them by name
     corpus: Sequence[PathLike],
     out: PathLike,
@@ -134,7 +144,7 @@ def plan_index(  # noqa: PLR0913 - the options of a build, all but three of them
     if isinstance(recipe, str):
         recipe = load_recipe(recipe)
     manifest = fresh_manifest(corpus, recipe, text, columns, exclude, progress)
-    plan = IndexPlan(version=version("contam"), manifest=manifest, memory=memory)
+    plan = IndexPlan(version=_version(), manifest=manifest, memory=memory)
     with output_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     _write(folder / PLAN_FILE, _PLAN_FORMAT, plan, overwrite=overwrite)
@@ -150,10 +160,10 @@ def open_index_plan(folder: PathLike) -> IndexPlan:
         raise OutputError(
             "{} holds no plan of an index", Path(folder), remedy=Remedy.GIVE_INDEX_PLAN
         ).of_call() from error
-    if plan.version != version("contam"):
+    if plan.version != _version():
         raise OutputError(
             "{}: made with contam {}, here {}", path, Public(plan.version),
-            Public(version("contam")), remedy=Remedy.PLAN_AGAIN_HERE,
+            Public(_version()), remedy=Remedy.PLAN_AGAIN_HERE,
         )  # fmt: skip
     return plan
 
