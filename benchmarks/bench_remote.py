@@ -17,6 +17,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 import zstandard
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -26,7 +29,6 @@ from contam.corpus.chunks import plan_chunks
 from contam.corpus.columns import select_all
 from contam.corpus.shards import survey
 from contam.detect.scan import scan
-from tests.integration.processes import ITEMS, varied_texts, write_parquet
 from tests.remote.s3 import S3Handler, put_folder
 from tests.remote.server import running
 
@@ -34,7 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from multiprocessing.connection import Connection
 
+_FIXTURES: Final = Path(__file__).resolve().parents[1] / "bench_fixtures"
 _BUCKET: Final = "corpus"
+_KINDS: Final = ("parquet", "plain", "jsonl")
 _ROUNDS: Final = 5
 _SHARDS: Final = 4
 
@@ -53,15 +57,21 @@ def serve(folder: Path, ask: Connection) -> None:
 
 
 def write_corpus(folder: Path, n_bytes: int) -> None:
-    """Shards of Parquet and of packed JSON lines, each with a share of the text."""
-    import orjson
-
-    texts = varied_texts(n_bytes)  # type: ignore[no-untyped-call]  # tests have no types
+    """Shards of Parquet, packed and plain, and of packed JSON lines, each with its share."""
+    found = pq.read_table(_FIXTURES / "corpus", columns=["text"])["text"].to_pylist()
+    originals = [text for text in found if text]
+    n_turns = 1 + n_bytes // sum(map(len, originals))
+    texts = [f"entry {turn}\n{text}\n{turn}" for turn in range(n_turns) for text in originals]
+    for kind in _KINDS:
+        (folder / kind).mkdir()
     for number in range(_SHARDS):
         own = texts[number::_SHARDS]
-        write_parquet(folder / "parquet" / f"part-{number}.parquet", own, row_group_size=2_000)  # type: ignore[no-untyped-call]  # as above
+        table = pa.table({"text": pa.array(own, pa.large_string())})
+        name = f"part-{number}.parquet"
+        pq.write_table(table, folder / "parquet" / name, compression="zstd", row_group_size=2_000)
+        # The worst case: every byte of the text is fetched.
+        pq.write_table(table, folder / "plain" / name, compression="none", row_group_size=2_000)
         packed = zstandard.compress(b"".join(orjson.dumps({"text": text}) + b"\n" for text in own))
-        (folder / "jsonl").mkdir(exist_ok=True)
         (folder / "jsonl" / f"part-{number}.jsonl.zst").write_bytes(packed)
 
 
@@ -100,12 +110,12 @@ def main() -> None:
         os.environ["AWS_ENDPOINT_URL"] = ours.recv()
         works: dict[str, Callable[[str], object]] = {
             "read": read,
-            "scan": lambda corpus: scan(corpus, ITEMS, workers=2),
+            "scan": lambda corpus: scan(corpus, _FIXTURES / "items", workers=2),
         }
         print(f"{megabytes} MB of text; processor seconds, least of {_ROUNDS}")
         print("what  format    folder  bucket  ratio")
         for what, work in works.items():
-            for kind in ("parquet", "jsonl"):
+            for kind in _KINDS:
                 places = (str(folder / kind), f"s3://{_BUCKET}/{kind}")
                 for place in places:
                     work(place)

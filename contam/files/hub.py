@@ -6,6 +6,7 @@ the Hub sends us.
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from queue import Empty, SimpleQueue
@@ -105,7 +106,7 @@ class HubStore:
     def state(self, address: Address) -> FileState:
         path = _path(address)
         if path not in self._found and not any(map(self._noted, self._paths_info(path))):
-            raise FileNotFoundError("the Hub has no such file")
+            raise FileNotFoundError(errno.ENOENT, "the Hub has no such file")
         return self._found[path]
 
     def open(self, address: Address) -> RemoteFile:
@@ -190,11 +191,11 @@ def _told(error: Exception) -> OSError:
     status = getattr(getattr(error, "response", None), "status_code", None)
     kind = type(error).__name__
     if kind in {"EntryNotFoundError", "RemoteEntryNotFoundError", "RevisionNotFoundError"}:
-        return FileNotFoundError("the Hub has no such file or revision")
+        return FileNotFoundError(errno.ENOENT, "the Hub has no such file or revision")
     if kind in {"RepositoryNotFoundError", "GatedRepoError"} or status in _REFUSED:
         return RefusedError("the Hub has no such data set, or not for these credentials")
     if status == _MISSING:
-        return FileNotFoundError("the Hub has no such file or revision")
+        return FileNotFoundError(errno.ENOENT, "the Hub has no such file or revision")
     if status is None or status in _BUSY:
         return BusyError(f"the Hub did not answer: {status or kind}")
     return StoreError(f"the Hub answered with status {status}")

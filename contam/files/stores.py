@@ -42,9 +42,6 @@ _MOST_BYTES: Final = 8 << 20
 _PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 20
 
-_ATTEMPTS: Final = "CONTAM_STORE_ATTEMPTS"
-_TIMEOUT: Final = "CONTAM_STORE_TIMEOUT"
-
 
 class StoreError(OSError):
     """A store refused, did not answer, or broke off, and did so each time it was asked."""
@@ -96,8 +93,10 @@ def store_of(address: Address) -> Store:
 
 def patience() -> Patience:
     """As the environment has it. Raises ConfigError."""
-    attempts = _number(_ATTEMPTS, 10)
-    return Patience(int(attempts), _number(_TIMEOUT, 30))
+    environ = os.environ
+    attempts = _number("CONTAM_STORE_ATTEMPTS", environ.get("CONTAM_STORE_ATTEMPTS"), 10)
+    timeout_s = _number("CONTAM_STORE_TIMEOUT", environ.get("CONTAM_STORE_TIMEOUT"), 30)
+    return Patience(int(attempts), timeout_s)
 
 
 def persistently(ask: Callable[[], Result]) -> Result:
@@ -112,8 +111,7 @@ def persistently(ask: Callable[[], Result]) -> Result:
     return ask()
 
 
-def _number(variable: str, default: float) -> float:
-    text = os.environ.get(variable, "")
+def _number(variable: str, text: str | None, default: float) -> float:
     try:
         found = float(text) if text else default
     except ValueError:

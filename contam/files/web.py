@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import http.client
 import re
 import ssl
@@ -177,7 +178,7 @@ def _read(headers: Message, data: bytes, status: int) -> Answer:
 def _failure(status: int) -> OSError:
     fact = f"the server answered with status {status}"
     if status in _GONE:
-        return FileNotFoundError(fact)
+        return FileNotFoundError(errno.ENOENT, fact)
     kind: Callable[[str], OSError] = StoreError
     if status in _REFUSED:
         kind = RefusedError

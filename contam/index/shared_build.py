@@ -12,10 +12,11 @@ import json
 import os
 import shutil
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import contam
 from contam.errors import OutputError, Public, Remedy
 from contam.files.addresses import refuse_address
 from contam.files.listed import FileState
@@ -111,6 +112,15 @@ class Built:
     failures: tuple[ShardRecord, ...]
 
 
+@cache
+def _version() -> str:
+    """The version of contam that is installed; of a checkout that is not, "0"."""
+    try:
+        return version("contam")
+    except PackageNotFoundError:
+        return "0"
+
+
 def plan_index(  # noqa: PLR0913 - the options of a build, all but three of them by name
     corpus: Sequence[PathLike],
     out: PathLike,
@@ -134,7 +144,7 @@ def plan_index(  # noqa: PLR0913 - the options of a build, all but three of them
     if isinstance(recipe, str):
         recipe = load_recipe(recipe)
     manifest = fresh_manifest(corpus, recipe, text, columns, exclude, progress)
-    plan = IndexPlan(version=contam.__version__, manifest=manifest, memory=memory)
+    plan = IndexPlan(version=_version(), manifest=manifest, memory=memory)
     with output_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     _write(folder / PLAN_FILE, _PLAN_FORMAT, plan, overwrite=overwrite)
@@ -150,10 +160,10 @@ def open_index_plan(folder: PathLike) -> IndexPlan:
         raise OutputError(
             "{} holds no plan of an index", Path(folder), remedy=Remedy.GIVE_INDEX_PLAN
         ).of_call() from error
-    if plan.version != contam.__version__:
+    if plan.version != _version():
         raise OutputError(
             "{}: made with contam {}, here {}", path, Public(plan.version),
-            Public(contam.__version__), remedy=Remedy.PLAN_AGAIN_HERE,
+            Public(_version()), remedy=Remedy.PLAN_AGAIN_HERE,
         )  # fmt: skip
     return plan
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from contam.kernels._jit import int64, lean_kernel
-from contam.kernels.bits import prefetch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,26 +24,6 @@ RUN_STEPS = 8
 
 #: Runs that are put in order one by one, before such stretches are merged.
 _SORTED_AT_ONCE = 16
-
-#: Hits whose places are asked for together: they are anywhere in tables larger than any cache.
-_FETCHED = 32
-
-
-@lean_kernel
-def fetch_places(hit_gram: NDArray[np.int32], begin: int, end: int, gram_table: GramTable) -> None:
-    """Have the machine fetch what `find_runs` reads first of these hits, side by side."""
-    starts, place = gram_table.gram_start, gram_table.place
-    for h in range(begin, end):
-        prefetch(starts, hit_gram[h])
-        prefetch(gram_table.gram_short, hit_gram[h])
-        prefetch(gram_table.gram_common, hit_gram[h])
-    for h in range(begin, end):
-        prefetch(place, starts[hit_gram[h]])
-        prefetch(gram_table.place_part, starts[hit_gram[h]])
-    for h in range(begin, end):
-        first = starts[hit_gram[h]]
-        prefetch(gram_table.part_start, gram_table.place_part[first])
-        prefetch(gram_table.token, max(place[first] - 1, 0))
 
 
 @lean_kernel
@@ -81,8 +60,6 @@ def find_runs(
     streak_end = 0
     streak = 0
     for h in range(n_hits):
-        if h % _FETCHED == 0:
-            fetch_places(hit_gram, h, min(h + _FETCHED, n_hits), gram_table)
         if h == streak_end:
             while streak_end < n_hits and hit_at[streak_end] - hit_at[h] == streak_end - h:
                 streak_end += 1

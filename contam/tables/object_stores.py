@@ -183,7 +183,7 @@ def _connect(root: Address) -> fs.FileSystem:
         return _s3(root.name, asked)
     if root.scheme == "gs":
         return fs.GcsFileSystem(
-            anonymous=_flag("GOOGLE_NO_SIGN_REQUEST"),
+            anonymous=_is_set(os.environ.get("GOOGLE_NO_SIGN_REQUEST")),
             retry_time_limit=timedelta(seconds=asked.attempts * asked.timeout_s),
         )
     return _azure()
@@ -201,7 +201,7 @@ def _s3(bucket: str, asked: Patience) -> fs.S3FileSystem:
     return fs.S3FileSystem(
         region=region or ("us-east-1" if endpoint else None),
         endpoint_override=endpoint,
-        anonymous=_flag("AWS_NO_SIGN_REQUEST"),
+        anonymous=_is_set(environ.get("AWS_NO_SIGN_REQUEST")),
         request_timeout=asked.timeout_s,
         connect_timeout=min(_CONNECT_S, asked.timeout_s),
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=asked.attempts),
@@ -210,7 +210,7 @@ def _s3(bucket: str, asked: Patience) -> fs.S3FileSystem:
 
 def _azure() -> fs.AzureFileSystem:
     environ = os.environ
-    account = environ.get("AZURE_STORAGE_ACCOUNT") or environ.get("AZURE_STORAGE_ACCOUNT_NAME")
+    account = environ.get("AZURE_STORAGE_ACCOUNT")
     if not account:
         raise ConfigError(
             "no account for az:// is named: AZURE_STORAGE_ACCOUNT is not set",
@@ -218,17 +218,13 @@ def _azure() -> fs.AzureFileSystem:
         )
     return fs.AzureFileSystem(
         account,
-        account_key=environ.get("AZURE_STORAGE_KEY") or environ.get("AZURE_STORAGE_ACCOUNT_KEY"),
+        account_key=environ.get("AZURE_STORAGE_KEY"),
         sas_token=environ.get("AZURE_STORAGE_SAS_TOKEN"),
-        blob_storage_authority=environ.get("AZURE_STORAGE_AUTHORITY"),
-        dfs_storage_authority=environ.get("AZURE_STORAGE_AUTHORITY"),
-        blob_storage_scheme=environ.get("AZURE_STORAGE_SCHEME"),
-        dfs_storage_scheme=environ.get("AZURE_STORAGE_SCHEME"),
     )
 
 
-def _flag(variable: str) -> bool:
-    return os.environ.get(variable, "").lower() in {"1", "true", "yes"}
+def _is_set(value: str | None) -> bool:
+    return (value or "").lower() in {"1", "true", "yes"}
 
 
 def _path(address: Address) -> str:

@@ -14,7 +14,7 @@ from tests.contracts import pages, policies_page
 
 REFERENCE = "docs/reference.md"
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)")
-_ENVIRONMENT = re.compile(r"environ(?:\.get|\.setdefault)?[(\[]\s*\"([A-Z_]+)\"")
+_ENVIRONMENT = re.compile(r"environ(?:\.get|\.setdefault)?[(\[]\s*\"([A-Z_0-9]+)\"")
 #: Read by Numba itself, for us.
 _READ_ELSEWHERE = {"NUMBA_DISABLE_JIT"}
 

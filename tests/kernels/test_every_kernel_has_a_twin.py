@@ -31,7 +31,6 @@ COVERED_BY = {
     "hash_short_grams": "hash_grams",
     "is_before": "order_runs",
     "grown": "open_by_reach",
-    "fetch_places": "find_runs",
     "equal_tokens": "find_runs",
     "known_length": "find_runs",
     "add_run": "find_runs",

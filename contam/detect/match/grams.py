@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 #: Grams that are looked at together where they need not be there all at once.
 _AT_ONCE = 1 << 22
-_MOST_SHARES = 8
+_MOST_SHARES = 4
 #: Places of tokens are numbers of 32 bits; so many take far more memory than most machines have.
 _MOST_TOKENS = (1 << 31) - 1
 #: Grams, or tokens, for which temporary arrays are made at once.
@@ -142,7 +142,8 @@ class _Shares:
         del start, starts
         columns.reverse()
         # Column by column, and each is let go: never are all there twice.
-        key, start, place, part, common = (np.concatenate(columns.pop()) for _ in range(5))
+        joined = [np.concatenate(columns.pop()) for _ in range(len(columns))]
+        key, start, place, part, common = joined
         return GramPlaces(key, start, place, part), common
 
 
