@@ -142,6 +142,21 @@ def test_a_missing_lease_leaves_its_shards_unread_and_nothing_clean(world):
     assert "clean" not in {verdict.label for verdict in result}
 
 
+def test_allowing_unread_shards_does_not_allow_leases_that_nobody_did(world):
+    planned(
+        world / "corpus", world / "bench.jsonl", world / "plan2", ("contam",), allow_missing=True
+    )
+    opened = open_plan(world / "plan2")
+    work_on(opened, opened.leases, world / "parts", workers=1)
+    kept = part_path(world / "parts", 2).rename(world / "kept")
+    result = merge_parts(open_plan(world / "plan2", with_items=True), [world / "parts"])
+    assert result.exit_code() == 4
+    assert "clean" not in {verdict.label for verdict in result}
+    kept.rename(part_path(world / "parts", 2))
+    result = merge_parts(open_plan(world / "plan2", with_items=True), [world / "parts"])
+    assert (result.exit_code(), result.run["parameters"]["allow_missing"]) == (0, True)
+
+
 @pytest.mark.parametrize("spoil", ["cut", "flip", "empty", "text", "no zip"])
 def test_a_damaged_part_is_named_and_made_again(world, spoil):
     all_done(world)
