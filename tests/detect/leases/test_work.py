@@ -333,6 +333,32 @@ def test_a_folder_that_holds_no_plan_is_refused(world, text):
         open_plan(world / "plan")
 
 
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda leases: leases.pop(),
+        lambda leases: leases.clear(),
+        lambda leases: leases.reverse(),
+        lambda leases: leases.append(leases[0]),
+        lambda leases: leases[1].update(first=0),
+        lambda leases: leases[0].update(end=0),
+        lambda leases: leases[-1].update(end=99),
+        lambda leases: leases[0].update(number=-2),
+        lambda leases: leases[0].update(number="../x"),
+        lambda leases: leases[0].update(n_bytes="many"),
+        lambda leases: leases[0].pop("end"),
+        lambda leases: leases.append("a lease"),
+    ],
+)
+def test_leases_that_are_not_the_whole_corpus_once_are_refused(world, spoil):
+    path = world / "plan" / PLAN_FILE
+    record = json.loads(path.read_bytes())
+    spoil(record["leases"])
+    path.write_text(json.dumps(record))
+    with pytest.raises(OutputError, match="plan"):
+        open_plan(world / "plan")
+
+
 def test_a_folder_with_other_files_gets_no_parts(world):
     (world / "mine").mkdir()
     (world / "mine" / "thesis.tex").write_text("x")
