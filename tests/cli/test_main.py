@@ -123,7 +123,8 @@ def test_a_group_without_a_command_prints_its_help(group):
     ("arguments", "words"),
     [
         (["scn"], ["scn", "scan"]),
-        (["scan"], ["--corpus"]),
+        (["scan"], ["--out"]),
+        (["scan", "--out", "o"], ["--corpus"]),
         (["scan", "--corpus", "a", "--benchmark", "b"], ["--out"]),
         (["scan", "--corpus", "--benchmark", "b"], ["--corpus needs a value"]),
         (["scan", "--corpus", "a", "--nonsense"], ["--nonsense"]),

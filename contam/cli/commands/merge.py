@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contam.cli import options
-from contam.cli.commands.scan import print_result, write_result
+from contam.cli.commands.scan import print_result, refuse_out_in, write_result
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,7 +48,9 @@ def merge(
     found = Path(plan) if plan else question_of_parts(folders[0])[1]
 
     def gather(progress: ScanProgress) -> ScanResult:
-        return merge_parts(open_plan(found, with_items=True), folders, progress=progress)
+        opened = open_plan(found, with_items=True)
+        refuse_out_in(out, opened.corpus.paths)
+        return merge_parts(opened, folders, progress=progress)
 
     result = write_result(gather, Path(out), overwrite=overwrite, quiet=quiet)
     return print_result(

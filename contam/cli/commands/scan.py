@@ -14,7 +14,7 @@ from contam.cli.terminal import talk
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from contam.client.answers import Answer
     from contam.detect.result import ScanResult
@@ -220,7 +220,7 @@ def refuse_beside_plan(given: Mapping[str, object]) -> None:
             )
 
 
-def refuse_out_in(out: str | Path, corpus: list[str], what: str = "the results") -> None:
+def refuse_out_in(out: str | Path, corpus: Iterable[str], what: str = "the results") -> None:
     """Raise UsageError when the results would lie inside what is searched."""
     home = Path(out).resolve()
     for folder in map(Path, filter(None, corpus)):

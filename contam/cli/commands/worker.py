@@ -56,11 +56,13 @@ def work(
         raise UsageError("--shard and --lease exclude each other", hint="give one of them")
     share = parse_shard(shard, os.environ) if shard is not None else (0, 1)
     from contam.cli import render
+    from contam.cli.commands.scan import refuse_out_in
     from contam.cli.progress import reporter
     from contam.cli.terminal import emit, plain, talk
     from contam.detect.leases.plan_folder import open_plan
 
     opened = open_plan(plan)
+    refuse_out_in(out, opened.corpus.paths, what="the parts")
     leases = _chosen(opened, share, lease)
     with reporter(quiet=quiet) as progress:
         if engine is None:

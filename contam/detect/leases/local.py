@@ -7,8 +7,10 @@ that one process keeps no more than 6 to 10 cores busy.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
+import pickle
 import queue
 import shutil
 import signal
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
 #: Threads of a process; as many as one interpreter keeps busy.
 THREADS: Final = 4
+#: Begins the answer of a process that an error has stopped.
+_FAILED: Final = "!"
 _CHILD: Final = "from contam.detect.leases.local import work_for_parent; work_for_parent()"
 
 
@@ -201,7 +205,10 @@ def _feed(
             # A process that has ended takes nothing, and answers nothing.
             with contextlib.suppress(BrokenPipeError):
                 stdin.write(ask)
-            if ask[0] != "{" and stdout.readline() != ask:
+            if ask[0] != "{" and (answer := stdout.readline()) != ask:
+                if answer.startswith(_FAILED):
+                    # Of our own process, which sends nothing that it did not make.
+                    raise pickle.loads(base64.b64decode(answer[1:]))  # noqa: S301
                 code = process.wait()
                 how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
                 raise ContamError(
@@ -232,13 +239,19 @@ def _asked(
 def work_for_parent() -> None:
     """Do the leases that standard input names until it ends, and answer a line for each.
 
+    An error that stops the work is the last answer.
+
     Ctrl-C reaches the parent too, which ends this process.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     order = json.loads(sys.stdin.readline())
-    opened = replace(open_plan(order["plan"]), is_own=True)
-    for line in sys.stdin:
-        lease = opened.leases[int(line) - 1]
-        work_on(opened, [lease], order["parts"], workers=order["workers"])
-        sys.stdout.write(f"{lease.number}\n")
-        sys.stdout.flush()
+    try:
+        opened = replace(open_plan(order["plan"]), is_own=True)
+        for line in sys.stdin:
+            lease = opened.leases[int(line) - 1]
+            work_on(opened, [lease], order["parts"], workers=order["workers"])
+            sys.stdout.write(f"{lease.number}\n")
+            sys.stdout.flush()
+    except ContamError as error:
+        # The parent raises it: what stopped the scan is said once, with its hint.
+        sys.stdout.write(f"{_FAILED}{base64.b64encode(pickle.dumps(error)).decode()}\n")

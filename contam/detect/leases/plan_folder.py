@@ -189,6 +189,7 @@ def open_plan(folder: str | Path, *, with_items: bool = False) -> OpenPlan:
         name: load_tokenizer(str(folder / name)) for name in files if name.endswith(".json")
     }
     corpus: Corpus = _tree(folder / _CORPUS, {})
+    leases = _leases(folder / PLAN_FILE, record["leases"], len(corpus.chunks))
     parameters, policies, view_of, views = _tree(folder / _VIEWS, known_tokenizers)
     benchmarks: tuple[Benchmark, ...] = ()
     points: tuple[Any, ...] = (None,) * len(views)
@@ -206,7 +207,7 @@ def open_plan(folder: str | Path, *, with_items: bool = False) -> OpenPlan:
     return OpenPlan(
         folder=folder,
         question=record["question"],
-        leases=tuple(Lease(**lease) for lease in record["leases"]),
+        leases=leases,
         plan=plan,
         corpus=corpus,
     )
@@ -257,6 +258,26 @@ def _read_record(folder: Path) -> dict[str, Any]:
             Public(made.get(other[0])), Public(here[other[0]]), remedy=Remedy.PLAN_AGAIN_HERE,
         )  # fmt: skip
     return record
+
+
+def _leases(path: Path, found: object, n_chunks: int) -> tuple[Lease, ...]:
+    """The leases that plan.json lists, which together are every chunk once, in order."""
+    try:
+        leases = tuple(Lease(**lease) for lease in found)  # type: ignore[attr-defined]
+        ends = [0, *(lease.end for lease in leases)]
+        whole = [lease.first for lease in leases] == ends[:-1] and ends[-1] == n_chunks
+        sound = all(
+            lease.number == number and lease.first < lease.end and lease.n_bytes >= 0
+            for number, lease in enumerate(leases, 1)
+        )
+    except TypeError:
+        whole = sound = False
+    if not (whole and sound):
+        raise OutputError(
+            "{}: the leases of the plan are not the whole corpus, once and in order", path,
+            remedy=Remedy.COPY_PLAN_OR_PLAN_AGAIN,
+        )  # fmt: skip
+    return leases
 
 
 def _tree(path: Path, known: Mapping[str, object]) -> Any:  # noqa: ANN401 - what was written

@@ -283,7 +283,8 @@ def merge_parts(
     for folder in folders:
         question_of_parts(folder)
         _refuse_unknown(folder, opened)
-    whole = Partial.start(opened.plan, opened.corpus)
+    plan = opened.plan
+    whole = Partial.start(plan, opened.corpus)
     documents: dict[tuple[int, int], DocumentMeta] = {}
     if progress is not None:
         progress.start(sum(lease.n_bytes for lease in opened.leases))
@@ -291,6 +292,8 @@ def merge_parts(
         part = _one_part(opened, folders, lease)
         if part is None:
             _note_unread(whole, opened, lease, _NO_PART.format(lease.number, len(opened.leases)))
+            # A plan allows shards that cannot be read, not leases that nobody did.
+            plan = replace(plan, parameters=replace(plan.parameters, allow_missing=False))
         else:
             whole.take(part.answer, opened.question)
             documents.update(part.documents)
@@ -300,7 +303,7 @@ def merge_parts(
         progress.finish()
     known = {name: getattr(opened.corpus, name) for name in Corpus.__dataclass_fields__}
     corpus = PlannedCorpus(**known, documents=documents)
-    return judge_partial(opened.plan, corpus, whole, workers=workers, started=started)
+    return judge_partial(plan, corpus, whole, workers=workers, started=started)
 
 
 def _one_part(opened: OpenPlan, folders: Sequence[Path], lease: Lease) -> Part | None:

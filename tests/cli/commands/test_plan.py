@@ -10,6 +10,7 @@ import pytest
 from contam.cli.commands.worker import parse_shard
 from contam.errors import UsageError
 from tests.cli.processes import assert_one_line_error, contam_here
+from tests.property.worlds import write_items, write_shard
 
 TABLES = ("verdicts.parquet", "evidence.parquet", "items.parquet")
 SLURM = {"SLURM_ARRAY_TASK_ID": "7", "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_TASK_COUNT": "9"}
@@ -261,3 +262,16 @@ def test_a_wrong_call_of_an_index_says_so(home, call):
     done = contam_here(*call.split(), cwd=home)
     assert_one_line_error(done, 2)
     assert not (home / "o").exists()
+
+
+@pytest.mark.parametrize("call", ["scan --plan plan --out", "merge parts --out"])
+def test_nothing_is_written_into_the_corpus(home, call):
+    (home / "data").unlink()
+    write_shard(home / "data" / "corpus" / "a.parquet", ["nothing of it"])
+    what = ("--corpus", "data/corpus", "--benchmark", "bench.jsonl")
+    write_items(home / "bench.jsonl", [{"id": "q", "question": "who lit the old green lantern"}])
+    assert contam_here("plan", *what, "--out", "plan", "--overwrite", cwd=home).returncode == 0
+    assert contam_here("scan", "--plan", "plan", "--out", "parts", cwd=home).returncode == 0
+    done = contam_here(*call.split(), "data/corpus/o", cwd=home)
+    assert_one_line_error(done, 2, "inside the corpus")
+    assert [entry.name for entry in (home / "data" / "corpus").iterdir()] == ["a.parquet"]

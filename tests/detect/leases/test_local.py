@@ -217,3 +217,18 @@ def test_a_killed_process_ends_the_scan_with_what_was_done(world, monkeypatch):
     whole = search(world, world / "a", workers=1)
     workshop = Workshop.beside(world / "b", resume=True)
     assert search(world, world / "b", workers=5, workshop=workshop) == whole
+
+
+@pytest.mark.usefixtures("small")
+def test_an_error_in_a_process_is_the_error_of_the_scan(world, capfd):
+    workshop = Workshop.beside(world / "b", resume=True)
+    in_the_way = workshop.parts / "lease-00003.part"
+    search(world, world / "a", workers=1, workshop=workshop)
+    in_the_way.unlink()
+    in_the_way.mkdir()
+    with pytest.raises(OutputError, match=in_the_way.name) as one:
+        search(world, world / "b", workers=1, workshop=workshop)
+    with pytest.raises(OutputError, match=in_the_way.name) as other:
+        search(world, world / "b", workers=5, workshop=workshop)
+    assert (str(other.value), other.value.hint) == (str(one.value), one.value.hint)
+    assert capfd.readouterr().err == ""

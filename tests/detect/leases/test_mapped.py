@@ -7,6 +7,7 @@ import io
 import os
 import pickle
 from dataclasses import dataclass
+from pathlib import PosixPath
 
 import numpy as np
 import pytest
@@ -14,8 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.corpus.chunks import Chunk
+from contam.corpus.coverage import ShardFailure
+from contam.corpus.listing import Skipped
 from contam.detect.leases.mapped import MappedFile, TreeError, write_tree
+from contam.detect.match.matching import Matcher
+from contam.facts import Place
+from contam.files.addresses import checked
 from contam.kernels.score_item import ViewSpec
+from contam.remedies import Remedy
+from contam.server.jobs.store import JobStore
 
 
 def written(path, tree, known=None):
@@ -46,7 +54,10 @@ def test_what_a_process_writes_stays_in_it(tmp_path):
 
 
 def test_our_objects_come_back(tmp_path):
-    tree = (Chunk(1, (2, 3), 4, 5, 6), ViewSpec(unit=1, seed=5, min_run=8, stride=1), {"a": None})
+    failure = ShardFailure.noted(0, "a", "it is gone", Remedy.COPY_PLAN_OR_PLAN_AGAIN)
+    skipped = Skipped(checked("s3://bucket/a.txt"), Place("not a shard"))
+    view = ViewSpec(unit=1, seed=5, min_run=8, stride=1)
+    tree = (Chunk(1, (2, 3), 4, 5, 6), view, failure, skipped, {"a": None})
     assert MappedFile.tree(written(tmp_path / "a", tree)) == tree
 
 
@@ -81,6 +92,9 @@ class Foreign:
         Call(eval, "__import__('os').mkdir('made')"),
         Call(getattr, "text", "encode"),
         Call(np.load, "made"),
+        Call(JobStore, PosixPath("made")),
+        Call(MappedFile, PosixPath("a")),
+        Call(Matcher, None),
         Foreign(),
     ],
 )

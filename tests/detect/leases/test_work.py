@@ -143,6 +143,21 @@ def test_a_missing_lease_leaves_its_shards_unread_and_nothing_clean(world):
     assert "clean" not in {verdict.label for verdict in result}
 
 
+def test_allowing_unread_shards_does_not_allow_leases_that_nobody_did(world):
+    planned(
+        world / "corpus", world / "bench.jsonl", world / "plan2", ("contam",), allow_missing=True
+    )
+    opened = open_plan(world / "plan2")
+    work_on(opened, opened.leases, world / "parts", workers=1)
+    kept = part_path(world / "parts", 2).rename(world / "kept")
+    result = merge_parts(open_plan(world / "plan2", with_items=True), [world / "parts"])
+    assert result.exit_code() == 4
+    assert "clean" not in {verdict.label for verdict in result}
+    kept.rename(part_path(world / "parts", 2))
+    result = merge_parts(open_plan(world / "plan2", with_items=True), [world / "parts"])
+    assert (result.exit_code(), result.run["parameters"]["allow_missing"]) == (0, True)
+
+
 @pytest.mark.parametrize("spoil", ["cut", "flip", "empty", "text", "no zip"])
 def test_a_damaged_part_is_named_and_made_again(world, spoil):
     all_done(world)
@@ -316,6 +331,32 @@ def test_a_plan_of_another_version_is_refused(world, fact, value):
 def test_a_folder_that_holds_no_plan_is_refused(world, text):
     (world / "plan" / PLAN_FILE).write_text(text)
     with pytest.raises(OutputError, match="no plan"):
+        open_plan(world / "plan")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda leases: leases.pop(),
+        lambda leases: leases.clear(),
+        lambda leases: leases.reverse(),
+        lambda leases: leases.append(leases[0]),
+        lambda leases: leases[1].update(first=0),
+        lambda leases: leases[0].update(end=0),
+        lambda leases: leases[-1].update(end=99),
+        lambda leases: leases[0].update(number=-2),
+        lambda leases: leases[0].update(number="../x"),
+        lambda leases: leases[0].update(n_bytes="many"),
+        lambda leases: leases[0].pop("end"),
+        lambda leases: leases.append("a lease"),
+    ],
+)
+def test_leases_that_are_not_the_whole_corpus_once_are_refused(world, spoil):
+    path = world / "plan" / PLAN_FILE
+    record = json.loads(path.read_bytes())
+    spoil(record["leases"])
+    path.write_text(json.dumps(record))
+    with pytest.raises(OutputError, match="plan"):
         open_plan(world / "plan")
 
 
