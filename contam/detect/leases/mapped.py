@@ -51,12 +51,6 @@ _HOMES: Final = (
     "contam.tables.columns",
 )  # fmt: skip
 
-#: What reading a damaged pickle may raise.
-_DAMAGED: Final = (
-    struct.error, pickle.UnpicklingError, EOFError, ValueError, TypeError, ImportError,
-    AttributeError, LookupError, MemoryError,
-)  # fmt: skip
-
 
 class TreeError(ValueError):
     """A file that holds no tree, or one that names what no tree of ours has."""
@@ -161,6 +155,6 @@ class MappedFile:
                 return _Unpickler(body, buffers, known).load()
         except TreeError:
             raise
-        except _DAMAGED as error:
+        except Exception as error:  # noqa: BLE001 - reading a damaged pickle may raise anything
             raise TreeError(str(error)) from error
         raise TreeError("the file is not whole")
