@@ -76,9 +76,9 @@ def work(
             }
         )
         return code
-    kept = f", {len(found.kept)} there before" if found.kept else ""
+    kept = f", {len(found.kept):,} there before" if found.kept else ""
     emit(
-        f"{render.counted(len(found.done), 'lease')} of {len(opened.leases)} done{kept}\n"
+        f"{render.counted(len(found.done), 'lease')} of {len(opened.leases):,} done{kept}\n"
         f"parts     {out}\n"
     )
     return code
