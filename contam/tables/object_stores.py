@@ -165,7 +165,8 @@ def told(error: OSError) -> OSError:
         return error
     text = " ".join(str(error).split())
     if found := _AWS.search(text):
-        if found[1] in {"NO_SUCH_KEY", "NO_SUCH_BUCKET"}:
+        # The last is what a HEAD gets, whose answer has no body.
+        if found[1] in {"NO_SUCH_KEY", "NO_SUCH_BUCKET", "RESOURCE_NOT_FOUND"}:
             return StoreError("the object is gone")
         # Nothing that the store sent: what it refuses it may repeat.
         code = _CODE.search(text)

@@ -76,7 +76,8 @@ def work(
     code = EXIT_INCOMPLETE if found.failures else 0
     if not quiet:
         for failure in found.failures[:_NAMED]:
-            talk(f"NOT READ: {plain(failure.name)}: {plain(failure.reason)}")
+            reason = failure.reason.removeprefix(f"{failure.name}: ")
+            talk(f"NOT READ: {plain(failure.name)}: {plain(reason)}")
         if found.failures:
             talk("hint: repair these shards and run the same call again: it repeats their leases")
     if as_json:
@@ -93,9 +94,9 @@ def work(
             }
         )
         return code
-    kept = f", {len(found.kept)} there before" if found.kept else ""
+    kept = f", {len(found.kept):,} there before" if found.kept else ""
     emit(
-        f"{render.counted(len(found.done), 'lease')} of {len(opened.leases)} done{kept}\n"
+        f"{render.counted(len(found.done), 'lease')} of {len(opened.leases):,} done{kept}\n"
         f"parts     {out}\n"
     )
     return code

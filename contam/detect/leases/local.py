@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import os
 import pickle
 import queue
 import shutil
@@ -236,6 +237,21 @@ def _asked(
             progress.advance(lease.n_bytes)
 
 
+def _lines_until_parent_ends() -> Iterator[str]:
+    """The lines of standard input. When it ends this process ends, in the middle of a lease even."""
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def read() -> None:
+        for line in sys.stdin:
+            lines.put(line)
+        # The parent was killed, or has taken the last answer: a part is written whole or not at all.
+        os._exit(0)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        yield lines.get()
+
+
 def work_for_parent() -> None:
     """Do the leases that standard input names until it ends, and answer a line for each.
 
@@ -247,7 +263,7 @@ def work_for_parent() -> None:
     order = json.loads(sys.stdin.readline())
     try:
         opened = replace(open_plan(order["plan"]), is_own=True)
-        for line in sys.stdin:
+        for line in _lines_until_parent_ends():
             lease = opened.leases[int(line) - 1]
             work_on(opened, [lease], order["parts"], workers=order["workers"])
             sys.stdout.write(f"{lease.number}\n")
@@ -255,3 +271,4 @@ def work_for_parent() -> None:
     except ContamError as error:
         # The parent raises it: what stopped the scan is said once, with its hint.
         sys.stdout.write(f"{_FAILED}{base64.b64encode(pickle.dumps(error)).decode()}\n")
+        sys.stdout.flush()

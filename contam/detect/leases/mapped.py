@@ -155,6 +155,6 @@ class MappedFile:
                 return _Unpickler(body, buffers, known).load()
         except TreeError:
             raise
-        except Exception as error:  # noqa: BLE001 - reading a damaged pickle may raise anything
+        except Exception as error:
             raise TreeError(str(error)) from error
         raise TreeError("the file is not whole")

@@ -196,11 +196,13 @@ def _get(
             getattr(count.best, column.name)[seen] = arrays[
                 f"{key}.count{number}.best.{column.name}"
             ]
+        _check_items(count.best, items.n_items)
         counts.append(count)
     matches = Matches(**_columns(arrays, f"{key}.matches", Matches))
     pieces = Pieces(**_columns(arrays, f"{key}.pieces", Pieces))
-    if len(matches) and not 0 <= matches.item.min() <= matches.item.max() < items.n_items:
-        raise ValueError("an item that the plan does not have")
+    _check_items(matches, items.n_items)
+    if len(pieces.match) and not 0 <= pieces.match.min() <= pieces.match.max() < len(matches):
+        raise ValueError("a piece of no match")
     return Collected(
         n_tokens=int(n_tokens),
         longest_at=longest,
@@ -209,6 +211,12 @@ def _get(
         pieces=pieces,
         rank=arrays[f"{key}.rank"],
     )
+
+
+def _check_items(matches: Matches, n_items: int) -> None:
+    """Raise ValueError for matches of items that a plan does not have; -1 is none."""
+    if len(matches.item) and not -1 <= matches.item.min() <= matches.item.max() < n_items:
+        raise ValueError("an item that the plan does not have")
 
 
 def _put_columns(arrays: dict[str, NDArray[Any]], key: str, table: Matches | Pieces) -> None:
