@@ -238,13 +238,13 @@ def _asked(
 
 
 def _lines_until_parent_ends() -> Iterator[str]:
-    """The lines of standard input; when it ends this process ends, even in the middle of a lease."""
+    """The lines of standard input; this process ends with it, even in the middle of a lease."""
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def read() -> None:
         for line in sys.stdin:
             lines.put(line)
-        # The parent was killed, or has taken the last answer. Parts are written whole or not at all.
+        # The parent was killed, or needs no more. Parts are written whole or not at all.
         os._exit(0)
 
     threading.Thread(target=read, daemon=True).start()
