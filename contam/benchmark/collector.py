@@ -9,7 +9,6 @@ from sys import intern
 from typing import TYPE_CHECKING
 
 from contam.benchmark.items import BenchItem, Benchmark, ItemName, SkippedRow, SourceFile
-from contam.benchmark.key_table import KeyTable
 from contam.errors import BenchmarkError, Place, Plain, Remedy
 
 if TYPE_CHECKING:
@@ -105,6 +104,8 @@ class Collector:
 
     def _benchmark(self, name: str) -> Benchmark:
         items = tuple(self._items[name])
+        from contam.benchmark.key_table import KeyTable  # which loads NumPy: a client makes no keys
+
         keys = KeyTable.of(items)
         return Benchmark(
             name=name,

@@ -161,10 +161,18 @@ def index_pending(
         note_states(folder, states)
         publish_manifest(folder, now)
 
-    publish_manifest(folder, manifest)
-    remove_strays(folder, manifest)
+    def begin() -> None:
+        publish_manifest(folder, manifest)
+        remove_strays(folder, manifest)
+
     return read_pending(
-        folder, manifest, publish, workers=workers, memory=memory, progress=progress
+        folder,
+        manifest,
+        publish,
+        begin=begin,
+        workers=workers,
+        memory=memory,
+        progress=progress,
     )
 
 
@@ -173,18 +181,21 @@ def read_pending(
     manifest: Manifest,
     publish: Callable[[Manifest, States], None],
     *,
+    begin: Callable[[], None] = lambda: None,
     workers: int | None,
     memory: int,
     progress: BuildProgress | None,
 ) -> Manifest:
     """Write the segments of what is pending in a manifest below the folder.
 
+    begin    called before anything is written, when it is known that something can be read
     publish  called with the manifest whenever segments of whole shards were added to it, and with
              the states of the shards added since the last call
     """
     compile_once("build", build_a_little, progress)
     tools = Tools.of(manifest.recipe)
     intake = Intake.of(manifest)
+    begin()
     n_workers = worker_count(workers, memory)
     if progress is not None:
         progress.start(intake.n_bytes)

@@ -19,6 +19,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from tests.waiting import HANG_S
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from ssl import SSLContext
@@ -159,8 +161,8 @@ class Handler(BaseHTTPRequestHandler):
         elif fault.do == "reset":
             self._reset()
         elif fault.do == "stall":
-            # Until the client has given up, or the test is over.
-            self.server.over.wait(60)
+            # Until the test is over; the client gives up before.
+            self.server.over.wait(HANG_S)
             self.close_connection = True
         elif fault.do == "expired":
             self.refuse(400, "ExpiredToken")

@@ -77,6 +77,7 @@ def test_a_benchmark_of_the_hub_has_the_name_of_its_data_set(endpoint):
 
 
 @pytest.mark.parametrize("do", ["500", "503", "reset", "reset body", "cut body", "stall"])
+@pytest.mark.slow
 def test_a_fault_that_passes_changes_nothing(endpoint, do, local, items, tmp_path):
     # A listing may take as long as all its pages.
     whats = ("revision", "resolve") if do == "stall" else ("revision", "tree", "resolve")
@@ -89,6 +90,7 @@ def test_a_fault_that_passes_changes_nothing(endpoint, do, local, items, tmp_pat
 
 @pytest.mark.parametrize("do", ["503", "cut body", "403"])
 @pytest.mark.parametrize("name", ["a.parquet", "c.jsonl"])
+@pytest.mark.slow
 def test_a_fault_that_stays_is_a_failure_by_name(endpoint, do, name, items, tmp_path, monkeypatch):
     monkeypatch.setenv("CONTAM_STORE_ATTEMPTS", "2")
     endpoint.fail(do, key=f"resolve/{COMMITS['main']}/data/{name}", times=None)

@@ -15,6 +15,9 @@ DATA = f"s3://{BUCKET}/data"
 FORMATS = ("a.parquet", "b.arrow", "c.jsonl", "in/h.jsonl.zst")
 PASSING = ("500", "503", "reset", "reset body", "cut body")
 
+#: Every request that fails is made again, after a pause.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def patient(monkeypatch):

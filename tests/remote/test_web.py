@@ -83,6 +83,7 @@ def test_a_harmless_query_is_no_part_of_the_name(site):
 
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("do", PASSING)
+@pytest.mark.slow
 def test_a_fault_that_passes_changes_nothing(site, do, name, items, tmp_path, folder):
     _, expected = report([folder / name], items, tmp_path / "copy")
     fault = site.fail(do, after=4)
@@ -92,6 +93,7 @@ def test_a_fault_that_passes_changes_nothing(site, do, name, items, tmp_path, fo
     assert tables == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", range(2, 12))
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_file_replaced_while_it_is_read_was_not_read(site, name, after, items, tmp_path):
@@ -107,6 +109,7 @@ def test_a_file_replaced_while_it_is_read_was_not_read(site, name, after, items,
 
 
 @pytest.mark.parametrize("do", ["503", "403", "cut body"])
+@pytest.mark.slow
 def test_a_fault_that_stays_is_a_failure_by_name(site, do, items, tmp_path):
     site.fail(do, key="c.jsonl", after=3, times=None)
     result, _ = report(addresses(site, "c.jsonl", "e.tsv"), items, tmp_path / "out")
