@@ -71,7 +71,10 @@ class Workshop:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Let no other run work in it. Raises OutputError when one does."""
+        """Let no other run work in it; removed when the block fails before any lease is done.
+
+        Raises OutputError when another run does.
+        """
         with output_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             handle = os.open(self.folder, os.O_RDONLY)
@@ -84,5 +87,9 @@ class Workshop:
             ) from error
         try:
             yield
+        except BaseException:
+            if not self.n_done():
+                self.discard()
+            raise
         finally:
             os.close(handle)

@@ -232,3 +232,15 @@ def test_an_error_in_a_process_is_the_error_of_the_scan(world, capfd):
         search(world, world / "b", workers=5, workshop=workshop)
     assert (str(other.value), other.value.hint) == (str(one.value), one.value.hint)
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("small")
+def test_a_run_that_fails_before_a_lease_is_done_leaves_nothing(world, monkeypatch):
+    def fail(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("contam.detect.leases.work.scan_lease", fail)
+    workshop = Workshop.beside(world / "b")
+    with pytest.raises(KeyboardInterrupt):
+        search(world, world / "b", workers=1, workshop=workshop)
+    assert not workshop.folder.exists()
