@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from pathlib import Path
 
 # A busy machine needs longer for these than Ray waits by itself.
 os.environ.update(
@@ -38,6 +39,9 @@ def main() -> None:
     from ray.cluster_utils import Cluster
 
     folder, *hidden = sys.argv[1:]
+    # Ray notes the address of its last cluster in this folder, and does not make it.
+    os.environ["RAY_TMPDIR"] = folder
+    Path(folder, "ray").mkdir()
     cluster = Cluster(
         initialize_head=True,
         head_node_args=_NODE | {"include_dashboard": False, "temp_dir": folder},
