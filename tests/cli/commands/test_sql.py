@@ -159,7 +159,13 @@ def test_a_query_writes_no_file_and_changes_none(make_result, tmp_path, monkeypa
         "show tables",
         "summarize verdicts",
         "pragma table_info('verdicts')",
-        "pivot verdicts on label using count(*)",
+        pytest.param(
+            "pivot verdicts on label using count(*)",
+            marks=pytest.mark.skipif(
+                not hasattr(duckdb.DuckDBPyRelation, "to_arrow_reader"),
+                reason="older releases may spin for ever in the second half of a pivot",
+            ),
+        ),
         "set threads = 1; with v as (from verdicts) select label from v",
     ],
 )
