@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from contam.detect.leases.cut import cut_leases
 from contam.detect.leases.plan_folder import OpenPlan, open_plan, question_of_leases, write_plan
-from contam.detect.leases.work import is_done, merge_parts, question_of_parts, work_on
+from contam.detect.leases.work import claim_leases, merge_parts, question_of_parts, work_on
 from contam.errors import ContamError, OutputError, Public, Remedy
 
 if TYPE_CHECKING:
@@ -127,10 +127,8 @@ def _work_in_processes(
 ) -> None:
     parts = workshop.parts
     plan = _written(opened, workshop)
-    # Claims the folder for the plan, for processes and for a run that goes on from here.
-    work_on(opened, (), parts, workers=1)
     waiting: queue.SimpleQueue[Lease] = queue.SimpleQueue()
-    todo = [lease for lease in opened.leases if not is_done(opened, parts, lease)]
+    _, todo = claim_leases(opened, opened.leases, parts)
     for lease in todo:
         waiting.put(lease)
     if progress is not None:

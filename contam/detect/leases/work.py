@@ -273,7 +273,8 @@ def merge_parts(
 
     workers  threads that the record of the run names
 
-    The shards of a lease without a part were not read. A lease of which several folders have equal
+    The shards of a lease without a part were not read, nor were those of a plan of this very run
+    that have changed since they were listed. A lease of which several folders have equal
     parts counts once.
 
     Raises OutputError for parts of another plan, damaged ones, and unequal ones of one lease;
@@ -281,7 +282,6 @@ def merge_parts(
     """
     started = time.time() if started is None else started
     for folder in folders:
-        question_of_parts(folder)
         _refuse_unknown(folder, opened)
     plan = opened.plan
     whole = Partial.start(plan, opened.corpus)
@@ -301,6 +301,10 @@ def merge_parts(
             progress.advance(lease.n_bytes)
     if progress is not None:
         progress.finish()
+    if opened.is_own:
+        failed = {failure.shard for failure in whole.coverage.failures}
+        for failure in changed_shards(opened.corpus, range(len(opened.corpus.shards)), failed):
+            whole.read.add_failure(failure)
     known = {name: getattr(opened.corpus, name) for name in Corpus.__dataclass_fields__}
     corpus = PlannedCorpus(**known, documents=documents)
     return judge_partial(plan, corpus, whole, workers=workers, started=started)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import sys
 import pytest
 
 import contam
-from contam.detect.leases import cut
+from contam.detect.leases import cut, local
 from contam.detect.leases.workshop import Workshop
 from contam.errors import ContamError, OutputError
 from tests.cli.processes import ROOT, environment
@@ -172,12 +173,15 @@ def test_without_resume_a_scan_begins_anew(world, monkeypatch):
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("change", ["shard", "item", "option"])
+@pytest.mark.parametrize("change", ["shard", "item", "option", "time"])
 def test_parts_of_another_question_are_not_taken_up(world, monkeypatch, change):
     interrupted(world, world / "b", monkeypatch)
     more = {}
     if change == "shard":
         write_shard(world / "corpus" / "part-9.parquet", ["a shard that came later"])
+    elif change == "time":
+        # As one whose middle was written to: no digest of its edges shows that.
+        os.utime(world / "corpus" / "part-0.parquet", ns=(1, 1))
     elif change == "item":
         with (world / "bench.jsonl").open("a") as file:
             file.write('{"id": "late", "question": "what came later than all the others"}\n')
@@ -202,8 +206,6 @@ def test_two_runs_do_not_work_in_one_folder(world):
 
 @pytest.mark.usefixtures("small")
 def test_a_killed_process_ends_the_scan_with_what_was_done(world, monkeypatch):
-    from contam.detect.leases import local
-
     child = local._CHILD
     monkeypatch.setattr(
         local, "_CHILD", f"import os, sys; sys.stdin.readline(); os.kill(os.getpid(), 9); {child}"
@@ -244,3 +246,19 @@ def test_a_run_that_fails_before_a_lease_is_done_leaves_nothing(world, monkeypat
     with pytest.raises(KeyboardInterrupt):
         search(world, world / "b", workers=1, workshop=workshop)
     assert not workshop.folder.exists()
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("workers", [1, 5])
+def test_a_shard_that_changes_after_its_lease_was_not_read(world, monkeypatch, workers):
+    real = local.merge_parts
+
+    def change_first(*args, **more):
+        os.utime(world / "corpus" / "part-0.parquet", ns=(1, 1))
+        return real(*args, **more)
+
+    monkeypatch.setattr(local, "merge_parts", change_first)
+    workshop = Workshop.beside(world / "b")
+    found = search(world, world / "b", workers=workers, workshop=workshop)
+    failed = found["run"]["coverage"]["shards_failed"]
+    assert [failure["shard"] for failure in failed] == ["part-0.parquet"]
