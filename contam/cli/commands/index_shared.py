@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
 from contam.cli import options
-from contam.cli.commands.worker import parse_shard
+from contam.cli.commands.worker import parse_shard, tell_work
 from contam.cli.terminal import emit
-
-_EXIT_INCOMPLETE: Final = 4
 
 
 def plan(
@@ -100,9 +98,7 @@ def build_groups(
     plan: str, out: str, shard: str | None, workers: int | None, *, as_json: bool, quiet: bool
 ) -> int:
     """Index the groups of one worker, and say what was done; returns the exit code."""
-    from contam.cli import render
     from contam.cli.progress import reporter
-    from contam.cli.terminal import plain, talk
     from contam.index.shared_build import build_groups as build_each
     from contam.index.shared_build import open_index_plan
 
@@ -112,28 +108,12 @@ def build_groups(
         built = build_each(
             opened, opened.groups[index::count], out, workers=workers, progress=progress
         )
-    code = _EXIT_INCOMPLETE if built.failures else 0
-    for failed in built.failures:
-        talk(f"NOT READ: {plain(failed.name)}: {plain(failed.failure or '')}")
-    if built.failures:
-        talk("hint: repair these shards and run the same call again: it repeats their groups")
-    if as_json:
-        render.emit_json(
-            {
-                "out": out,
-                "exit_code": code,
-                "n_groups": len(opened.groups),
-                "done": list(built.done),
-                "kept": list(built.kept),
-                "not_read": [
-                    {"shard": failed.name, "reason": failed.failure} for failed in built.failures
-                ],
-            }
-        )
-        return code
-    kept = f", {len(built.kept)} there before" if built.kept else ""
-    emit(
-        f"{render.counted(len(built.done), 'group')} of {len(opened.groups)} done{kept}\n"
-        f"parts     {out}\n"
+    return tell_work(
+        "group",
+        len(opened.groups),
+        done=built.done,
+        kept=built.kept,
+        failures=[(failed.name, failed.failure or "") for failed in built.failures],
+        out=out,
+        as_json=as_json,
     )
-    return code

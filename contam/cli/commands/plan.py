@@ -14,6 +14,7 @@ from contam.cli.commands.scan import (
     refuse_long_seed,
     refuse_out_in,
 )
+from contam.cli.commands.worker import EXIT_INCOMPLETE
 from contam.errors import UsageError
 
 SPREAD_OPTIONS = ("--corpus", "--exclude", "--benchmark", "--policy", "--map")
@@ -100,7 +101,7 @@ def plan(
             talk(f"note: {plain(note)}")
         for failure in opened.coverage.failures:
             talk(f"NOT READ: {plain(failure.name)}: {plain(failure.reason)}")
-    code = 0 if opened.coverage.complete or not opened.coverage.failures else 4
+    code = EXIT_INCOMPLETE if opened.coverage.failures else 0
     n_leases = len(record["leases"])
     if as_json:
         render.emit_json({"out": out, "exit_code": code, **_summary(record)})

@@ -28,9 +28,9 @@ _NOTES_SHOWN = 20
 
 def scan(
     *,
-    out: options.OutFolder,
     corpus: options.CorpusOrPlan = None,
     benchmark: options.Benchmark = None,
+    out: options.OutFolder,
     policy: options.Policies = None,
     unit: options.Unit = "word",
     workers: options.Workers = None,

@@ -55,10 +55,8 @@ def work(
     if shard is not None and lease is not None:
         raise UsageError("--shard and --lease exclude each other", hint="give one of them")
     share = parse_shard(shard, os.environ) if shard is not None else (0, 1)
-    from contam.cli import render
     from contam.cli.commands.scan import refuse_out_in
     from contam.cli.progress import reporter
-    from contam.cli.terminal import emit, plain, talk
     from contam.detect.leases.plan_folder import open_plan
 
     opened = open_plan(plan)
@@ -73,32 +71,58 @@ def work(
             found = work_on_ray(
                 opened, leases, out, address=address or "auto", workers=workers, progress=progress
             )
-    code = EXIT_INCOMPLETE if found.failures else 0
-    if not quiet:
-        for failure in found.failures[:_NAMED]:
-            reason = failure.reason.removeprefix(f"{failure.name}: ")
-            talk(f"NOT READ: {plain(failure.name)}: {plain(reason)}")
-        if found.failures:
-            talk("hint: repair these shards and run the same call again: it repeats their leases")
+    return tell_work(
+        "lease",
+        len(opened.leases),
+        done=found.done,
+        kept=found.kept,
+        failures=[(failure.name, failure.reason) for failure in found.failures],
+        out=str(out),
+        as_json=as_json,
+    )
+
+
+def tell_work(
+    thing: str,
+    total: int,
+    *,
+    done: Sequence[int],
+    kept: Sequence[int],
+    failures: Sequence[tuple[str, str]],
+    out: str,
+    as_json: bool,
+) -> int:
+    """Say what a worker did, and what it could not read; returns the exit code.
+
+    thing     what it does one by one, of which there are `total`
+    failures  names of shards, and why each was not read
+    """
+    from contam.cli import render
+    from contam.cli.terminal import emit, plain, talk
+
+    code = EXIT_INCOMPLETE if failures else 0
+    for name, reason in failures[:_NAMED]:
+        shown = reason.removeprefix(f"{name}: ")
+        talk(f"NOT READ: {plain(name)}: {plain(shown)}")
+    if len(failures) > _NAMED:
+        talk(f"NOT READ: {len(failures) - _NAMED:,} more")
+    if failures:
+        talk(f"hint: repair these shards and run the same call again: it repeats their {thing}s")
     if as_json:
+        not_read = [{"shard": name, "reason": reason} for name, reason in failures]
         render.emit_json(
             {
-                "out": str(out),
+                "out": out,
                 "exit_code": code,
-                "leases": len(opened.leases),
-                "done": list(found.done),
-                "kept": list(found.kept),
-                "not_read": [
-                    {"shard": failure.name, "reason": failure.reason} for failure in found.failures
-                ],
+                f"{thing}s": total,
+                "done": list(done),
+                "kept": list(kept),
+                "not_read": not_read,
             }
         )
         return code
-    kept = f", {len(found.kept):,} there before" if found.kept else ""
-    emit(
-        f"{render.counted(len(found.done), 'lease')} of {len(opened.leases):,} done{kept}\n"
-        f"parts     {out}\n"
-    )
+    before = f", {len(kept):,} there before" if kept else ""
+    emit(f"{render.counted(len(done), thing)} of {total:,} done{before}\nparts     {out}\n")
     return code
 
 
