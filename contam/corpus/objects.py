@@ -27,7 +27,7 @@ def expand_address(given: object) -> Iterator[tuple[Address, str, Address, bool]
     """
     address = checked(given)
     try:
-        # Links of the past: what is listed now is read now, under an address that says so.
+        # A revision may move while it is read: from here on the address names its commit.
         address = store_of(address).pinned(address)
         kind = "folder" if str(given).endswith("/") else store_of(address).look(address)
         if kind == "file":
@@ -40,11 +40,8 @@ def expand_address(given: object) -> Iterator[tuple[Address, str, Address, bool]
     except FileNotFoundError:
         base, found = address, []
     except OSError as error:
-        remedy = (
-            Remedy.ASK_STORE_LATER
-            if not isinstance(error, RefusedError)
-            else (Remedy.GIVE_CREDENTIALS)
-        )
+        refused = isinstance(error, RefusedError)
+        remedy = Remedy.GIVE_CREDENTIALS if refused else Remedy.ASK_STORE_LATER
         raise CorpusError(
             "{}: cannot be listed: {}", Place(given), Plain(error.strerror or error), remedy=remedy
         ) from error  # fmt: skip
