@@ -1,0 +1,28 @@
+"""Study what scores are made of: memory, preparation, the choice of tasks, the calendar.
+
+Each study is one function that returns a `Study`. Names are loaded when first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from contam.study.model import Study
+    from contam.study.write import write_study
+
+__all__ = ["Study", "write_study"]
+
+_HOME = {
+    "Study": "contam.study.model",
+    "write_study": "contam.study.write",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute may be anything
+    if name not in _HOME:
+        raise AttributeError(f"module 'contam.study' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
