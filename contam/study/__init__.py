@@ -9,20 +9,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from contam.study.boards import board
     from contam.study.model import Study
     from contam.study.write import write_study
 
-__all__ = ["Study", "write_study"]
+__all__ = ["Study", "board", "write_study"]
 
 _HOME = {
-    "Study": "contam.study.model",
-    "write_study": "contam.study.write",
+    "Study": ("contam.study.model", "Study"),
+    "board": ("contam.study.boards", "board"),
+    "write_study": ("contam.study.write", "write_study"),
 }
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute may be anything
     if name not in _HOME:
         raise AttributeError(f"module 'contam.study' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    module, own = _HOME[name]
+    value = getattr(import_module(module), own)
     globals()[name] = value
     return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from contam.cli import options
+from contam.cli.commands import study_board
 
 app = typer.Typer(
     help="Study what scores are made of: memory, preparation, choice of tasks, calendar.",
@@ -12,4 +13,8 @@ app = typer.Typer(
 )
 app.callback(invoke_without_command=True)(options.help_without_command)
 
-SPREAD_OPTIONS = ("--original", "--fresh", "--columns")
+app.command("board", short_help="Rank models on many tasks, and see how easily it moves.")(
+    study_board.board
+)
+
+SPREAD_OPTIONS = ("--original", "--fresh", "--columns", "--task", "--lower-is-better")
