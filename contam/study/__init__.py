@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from contam.study.boards import board
+    from contam.study.dates import time
     from contam.study.model import Study
     from contam.study.write import write_study
 
-__all__ = ["Study", "board", "write_study"]
+__all__ = ["Study", "board", "time", "write_study"]
 
 _HOME = {
     "Study": ("contam.study.model", "Study"),
     "board": ("contam.study.boards", "board"),
+    "time": ("contam.study.dates", "time"),
     "write_study": ("contam.study.write", "write_study"),
 }
 

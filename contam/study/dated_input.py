@@ -12,7 +12,7 @@ import numpy as np
 from contam.corpus.dates import span_of
 from contam.detect.labels import CLEAN
 from contam.detect.report import Report
-from contam.errors import LogError, Names, Public, Remedy, UsageError
+from contam.errors import LogError, Names, Remedy, UsageError
 from contam.rescore.direction import directed
 from contam.rescore.holdouts import item_numbers
 from contam.rescore.judging import FileOptions, join_logs, open_verdicts, policies_of
@@ -86,7 +86,7 @@ class Dated:
     coverage: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_dated(
+def read_dated(  # noqa: PLR0913 - what is read, all but two by name
     logs: str | Path | Sequence[str | Path],
     dates: Source | None,
     *,
@@ -129,7 +129,9 @@ def read_dated(
             f"{len(undated)} of {len(places)} items have no date and are left out:"
             f" {', '.join(undated[:5])}{', ...' if len(undated) > 5 else ''}"  # noqa: PLR2004 - as shown
         )
-    kept = sorted((item for item in places if item not in set(undated)), key=lambda i: (spans[i], i))
+    kept = sorted(
+        (item for item in places if item not in set(undated)), key=lambda i: (spans[i], i)
+    )
     at = np.array([places[item] for item in kept], np.int64)
     new = {int(old): place for place, old in enumerate(at)}
     cutoff_days, cutoff_notes, cutoff_sources = _cutoffs(cutoffs, read.models, columns)
@@ -247,9 +249,7 @@ def _cutoffs(
     return found, notes, sources
 
 
-def _scores(
-    logs: Sequence[Log], metric: str, verdicts: Verdicts | None, policy: str
-) -> Dated:
+def _scores(logs: Sequence[Log], metric: str, verdicts: Verdicts | None, policy: str) -> Dated:
     """Scores of one benchmark over all its items, and what verdicts say of these; no dates yet."""
     refuse_two_logs([(log, log.model) for log in logs])
     numbers = item_numbers(logs)
@@ -286,9 +286,7 @@ def _scores(
             {"set": "logs", "path": log.path, "sha256": log.digest, "model": log.model}
             for log in logs
         ),
-        notes=tuple(
-            f"less is better, so scores are 1 - {kept[0].metric}" for _ in found.offsets
-        ),
+        notes=tuple(f"less is better, so scores are 1 - {kept[0].metric}" for _ in found.offsets),
     )
     return base if verdicts is None else _judged(base, logs, numbers, verdicts, policy)
 
