@@ -111,7 +111,7 @@ def read_dated(  # noqa: PLR0913 - what is read, all but two by name
     kinds = tuple(
         name for name in (STRATA if strata is None else strata) if strata or rows.has(name)
     )
-    own = columns_of(columns, "logs") if columns else {}
+    own = _marked(columns, "logs")
     if dates is None:
         own = _roles(rows, kinds, own)
     spans, strata_of, notes = _items(rows, kinds)
@@ -167,6 +167,12 @@ def iso(day: int) -> str:
     return dt.date.fromordinal(day).isoformat()
 
 
+def _marked(columns: Mapping[str, str] | None, side: str) -> dict[str, str]:
+    """Columns of one input: its roles are not those of the dates, so each must name it."""
+    given = {role: name for role, name in (columns or {}).items() if "." in role}
+    return columns_of(given, side)
+
+
 def _roles(rows: Rows, kinds: Sequence[str], own: Mapping[str, str]) -> dict[str, str]:
     """How the reader of logs is to take a table that has the dates, too."""
     given = dict(own)
@@ -220,10 +226,11 @@ def _cutoffs(
     models: Sequence[str],
     columns: Mapping[str, str] | None,
 ) -> tuple[dict[str, Days], list[str], list[Mapping[str, Any]]]:
+    sources: list[Mapping[str, Any]] = []
     if given is None:
-        return {}, [], []
+        return {}, [], sources
     if isinstance(given, dict):
-        pairs, sources = list(given.items()), []
+        pairs = list(given.items())
         if unknown := sorted(set(given) - set(models)):
             raise UsageError(
                 "no scores of the model {!r}, which has a cutoff", unknown[0],
@@ -231,13 +238,13 @@ def _cutoffs(
             )  # fmt: skip
         where = ["the cutoff"] * len(pairs)
     else:
-        rows = Rows(given, "cutoffs", usual=_CUTOFFS, columns=columns_of(columns, "cutoffs"))
+        rows = Rows(given, "cutoffs", usual=_CUTOFFS, columns=_marked(columns, "cutoffs"))
         names = rows.texts("model")
         refuse_doubles(rows, names, "model")
         pairs = list(zip(names, rows.texts("cutoff", empty=True), strict=True))
         where = [str(rows.at(row)) for row in range(len(rows))]
         sources = [{"set": "cutoffs", **rows.source}]
-    found = {}
+    found: dict[str, Days] = {}
     for place, (model, text) in zip(where, pairs, strict=True):
         days = days_of(str(text))
         if days is None and str(text).strip():
