@@ -9,13 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from contam.study.fresh_sets import FreshSettings, fresh
     from contam.study.model import Study
     from contam.study.write import write_study
 
-__all__ = ["Study", "write_study"]
+__all__ = ["FreshSettings", "Study", "fresh", "write_study"]
 
 _HOME = {
+    "FreshSettings": "contam.study.fresh_sets",
     "Study": "contam.study.model",
+    "fresh": "contam.study.fresh_sets",
     "write_study": "contam.study.write",
 }
 

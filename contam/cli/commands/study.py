@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from contam.cli import options
+from contam.cli.commands import study_fresh
 
 app = typer.Typer(
     help="Study what scores are made of: memory, preparation, choice of tasks, calendar.",
@@ -12,4 +13,6 @@ app = typer.Typer(
 )
 app.callback(invoke_without_command=True)(options.help_without_command)
 
-SPREAD_OPTIONS = ("--original", "--fresh", "--columns")
+app.command("fresh", short_help="Compare an original test set with a fresh one.")(study_fresh.fresh)
+
+SPREAD_OPTIONS = tuple(dict.fromkeys(study_fresh.SPREAD_OPTIONS))
