@@ -102,11 +102,12 @@ def constat_rows(
         reason = f"{len(references)} reference models, fewer than {LEAST_REFERENCES}"
         return [], Refusal("ConStat", reason)
     for side in (original, fresh):
-        if len(set(side.n.tolist())) > 1 or not all(map(side.binary, range(len(side.models)))):
+        alike = side.same_items and len(set(side.n.tolist())) == 1
+        if not (alike and all(map(side.binary, range(len(side.models))))):
             return [], Refusal(
                 "ConStat",
-                f"the models answered different numbers of items of the {side.name} set, or items"
-                " are not right or wrong",
+                f"the models have different items of the {side.name} set, or some that are not"
+                " right or wrong",
             )
     rng = np.random.default_rng(seed)
     tested = [name for name in original.models if name not in references]
