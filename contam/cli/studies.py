@@ -28,10 +28,11 @@ Verdicts = Annotated[
     ),
 ]
 Policy = Annotated[
-    str, typer.Option(metavar="NAME", help="Policy of the verdicts, where they hold several.")
+    str | None,
+    typer.Option(metavar="NAME", help="Policy of the verdicts, where they hold several."),
 ]
 Metric = Annotated[
-    str, typer.Option(metavar="METRIC", help="Metric of the logs, where they have several.")
+    str | None, typer.Option(metavar="METRIC", help="Metric of the logs, where they have several.")
 ]
 Draws = Annotated[int, typer.Option(min=99, metavar="N", help="Draws of a bootstrap.")]
 Overwrite = options.Overwrite
@@ -60,33 +61,53 @@ def finish(study: Study, out: str, *, overwrite: bool, as_json: bool, quiet: boo
         render.emit_json({"out": out, **tree(study)})
     else:
         for text in (study.finding.found, study.finding.sure, study.finding.change):
-            emit(f"{visible(text)}\n")
+            emit(_wrapped(text))
         render.emit_renderable("", _table(study))
+        if (more := study.to_arrow().num_rows - _MOST_ROWS) > 0:
+            emit(f"{more:,} more rows in {visible(next(iter(study.tables)))}.parquet\n")
         for refusal in study.refusals:
-            emit(f"not estimated: {visible(refusal.what)}: {visible(refusal.reason)}\n")
+            emit(_wrapped(f"not estimated: {refusal.what}: {refusal.reason}"))
         emit(f"\nresults  {visible(out)}\nsummary  {visible(str(Path(out) / SUMMARY))}\n")
     return 0 if complete else 4
 
 
+def _wrapped(text: str) -> str:
+    """A paragraph in lines of the terminal's width; what would steer it made visible."""
+    from textwrap import fill
+
+    from contam.cli.terminal import page_width, visible
+
+    return fill(visible(text), page_width(), break_on_hyphens=False) + "\n"
+
+
 def _table(study: Study) -> RenderableType:
-    """The first columns and rows of the main table."""
+    """The columns of the main table that a study shows; limits as one column."""
     from contam.cli.sheet import Sheet
     from contam.cli.terminal import visible
     from contam.study.write import shown
 
     rows = study.rows()
-    names = study.to_arrow().column_names
-    first = {name: next((row[name] for row in rows if row[name] is not None), "") for name in names}
-    texts = [name for name in names if isinstance(first[name], str)]
-    kept = [name for name in names if name not in texts][:_MOST_NUMBERS]
-    sheet = Sheet(texts[:_MOST_TEXTS], [name.replace("_", " ") for name in kept])
+    names = study.shown_columns()
+    texts = [name for name in names if any(isinstance(row[name], str) for row in rows)]
+    # What is the same in every row, as where nothing was split, says nothing.
+    texts = [name for name in texts if name == texts[0] or len({row[name] for row in rows}) > 1]
+    kept = [name for name in names if name not in texts and not name.endswith("_high")]
+    kept = [name for name in kept if not any(isinstance(row[name], str) for row in rows)]
+    sheet = Sheet(texts, [_heading(name) for name in kept])
     for row in rows[:_MOST_ROWS]:
-        sheet.add(
-            [visible(row[name]) for name in texts[:_MOST_TEXTS]],
-            [shown(row[name], name) for name in kept],
-        )
+        numbers = [
+            f"[{shown(row[name])}, {shown(row[_high(name)])}]"
+            if name.endswith("_low") and row[name] is not None
+            else shown(row[name], name)
+            for name in kept
+        ]
+        sheet.add([visible(row[name]) for name in texts], numbers)
     return sheet
 
 
-_MOST_TEXTS = 2
-_MOST_NUMBERS = 8
+def _high(name: str) -> str:
+    return name.removesuffix("_low") + "_high"
+
+
+def _heading(name: str) -> str:
+    return "interval" if name.endswith("_low") else name.replace("_", " ")

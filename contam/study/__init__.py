@@ -11,23 +11,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from contam.study.boards import board
     from contam.study.dates import time
+    from contam.study.fresh_sets import FreshSettings, fresh
     from contam.study.model import Study
     from contam.study.write import write_study
 
-__all__ = ["Study", "board", "time", "write_study"]
+__all__ = ["FreshSettings", "Study", "board", "fresh", "time", "write_study"]
 
 _HOME = {
-    "Study": ("contam.study.model", "Study"),
-    "board": ("contam.study.boards", "board"),
-    "time": ("contam.study.dates", "time"),
-    "write_study": ("contam.study.write", "write_study"),
+    "FreshSettings": "contam.study.fresh_sets",
+    "Study": "contam.study.model",
+    "board": "contam.study.boards",
+    "fresh": "contam.study.fresh_sets",
+    "time": "contam.study.dates",
+    "write_study": "contam.study.write",
 }
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute may be anything
     if name not in _HOME:
         raise AttributeError(f"module 'contam.study' has no attribute {name!r}")
-    module, own = _HOME[name]
-    value = getattr(import_module(module), own)
+    value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value

@@ -175,6 +175,7 @@ def board(  # noqa: PLR0913 - the options of a study, all but one by name
         tables=tables,
         refusals=refusals,
         pictures=_pictures(given, sides),
+        columns=_shown(sides),
         run={
             "parameters": {
                 "policy": given.policy,
@@ -187,6 +188,14 @@ def board(  # noqa: PLR0913 - the options of a study, all but one by name
             "coverage": given.coverage,
         },
     )
+
+
+def _shown(sides: Sequence[_Side]) -> tuple[str, ...]:
+    """The model, and what stands for it by each aggregate that there is."""
+    ends = ["", "_clean"][: len(sides)]
+    names = [name for name in AGGREGATES if not np.isnan(sides[0].values[name]).all()]
+    first = [f"{names[0]}{end}" for end in ends]
+    return ("model", *first, *(f"rank_{name}{end}" for name in names for end in ends))
 
 
 def _side(name: str, table: Floats, given: Given, seed: int) -> _Side:

@@ -168,6 +168,7 @@ def time(  # noqa: PLR0913 - the options of a study, all but two by name
         tables=tables,
         refusals=refusals,
         pictures=pictures(drops, cohorts),
+        columns=_columns(references=bool(references), strata=bool(given.strata_names)),
         run={
             "parameters": {
                 "references": list(references),
@@ -183,6 +184,14 @@ def time(  # noqa: PLR0913 - the options of a study, all but two by name
             "coverage": dict(given.coverage),
         },
     )
+
+
+def _columns(*, references: bool, strata: bool) -> tuple[str, ...]:
+    best = "against_references" if references else "drop"
+    more = ("stratified",) if strata else ()
+    limits = (f"{best}_low", f"{best}_high", f"{best}_p_holm")
+    kinds = ("drop", *more, *(("against_references",) if references else ()))
+    return ("model", "cutoff", "n_before", "n_after", *kinds, *limits)
 
 
 def _refuse_scores(given: Dated) -> None:

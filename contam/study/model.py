@@ -113,6 +113,7 @@ class Study:
     name      of the study: "fresh", "preparation", ...
     tables    Arrow tables by name, the main one first
     refusals  what is not estimated, each with its reason
+    columns   of the main table, those that a terminal and a notebook show; all where none is named
     run       JSON-able: settings, inputs by digest, notes and, with verdicts, their coverage
     """
 
@@ -121,6 +122,7 @@ class Study:
     tables: Mapping[str, Table]
     refusals: Sequence[Refusal] = ()
     pictures: Sequence[Chart | Bump] = ()
+    columns: Sequence[str] = ()
     run: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -131,13 +133,13 @@ class Study:
         """The finding, what was refused, and the main table, for notebooks."""
         from contam.study.write import shown
 
-        main = next(iter(self.tables))
-        rows = self.rows(main)[:_MOST_SHOWN]
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.tables[main].column_names)
-        body = "".join(
-            f"<tr>{''.join(f'<td>{escape(shown(value))}</td>' for value in row.values())}</tr>"
-            for row in rows
+        names = self.shown_columns()
+        head = "".join(f"<th>{escape(name)}</th>" for name in names)
+        cells = (
+            "".join(f"<td>{escape(shown(row[name], name))}</td>" for name in names)
+            for row in self.rows()[:_MOST_SHOWN]
         )
+        body = "".join(f"<tr>{row}</tr>" for row in cells)
         refused = "".join(
             f"<li>{escape(refusal.what)}: {escape(refusal.reason)}</li>"
             for refusal in self.refusals
@@ -147,6 +149,10 @@ class Study:
             f"{f'<p>Not estimated:</p><ul>{refused}</ul>' if refused else ''}"
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         )
+
+    def shown_columns(self) -> tuple[str, ...]:
+        """The columns of the main table that are shown where there is little room."""
+        return tuple(self.columns or self.to_arrow().column_names)
 
     def rows(self, table: str = "") -> list[Row]:
         """The rows of one table, the main one unless named, as dictionaries."""

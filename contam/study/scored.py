@@ -47,6 +47,7 @@ class Scores:
     name    of the set, as messages and tables call it
     score   float64[m], means within 0 and 1;  n  int64[m], items behind each
     items   by model, what each item scored; empty where only totals are given
+    same_items  whether all models have the same items, in one order; for totals it is taken so
     more    further columns of a table of totals, float64[m] by name, nan where empty
     clean   the same on the items that verdicts call clean; None without verdicts
     sources, notes, coverage  what run.json says of the inputs
@@ -57,6 +58,7 @@ class Scores:
     score: Floats
     n: Ints
     items: Mapping[str, Floats] = field(default_factory=dict)
+    same_items: bool = True
     more: Mapping[str, Floats] = field(default_factory=dict)
     clean: Scores | None = None
     sources: tuple[Mapping[str, Any], ...] = ()
@@ -214,7 +216,7 @@ def _logged(
         if all(mask.any() for mask in masks):
             clean = _scores(
                 [
-                    replace(series, score=series.score[mask])
+                    replace(series, score=series.score[mask], item=series.item[mask])
                     for series, mask in zip(kept, masks, strict=True)
                 ],
                 name,
@@ -259,10 +261,13 @@ def main_series(series: Sequence[Series], name: str, metric: str) -> list[Series
 
 
 def _scores(series: Sequence[Series], name: str) -> Scores:
+    order = [np.argsort(own.item, kind="stable") for own in series]
+    items = [own.item[by] for own, by in zip(series, order, strict=True)]
     return Scores(
         name=name,
         models=tuple(own.model for own in series),
         score=np.array([own.score.mean() for own in series]),
         n=np.array([len(own.score) for own in series], np.int64),
-        items={own.model: own.score for own in series},
+        items={own.model: own.score[by] for own, by in zip(series, order, strict=True)},
+        same_items=all(np.array_equal(one, items[0]) for one in items),
     )

@@ -121,8 +121,16 @@ def shown(value: object, column: str = "") -> str:
     if isinstance(value, float):
         if column == "p" or column.startswith("p_") or column.endswith(("_p", "_holm", "_bh")):
             return small(value)
-        return f"{value:.4g}" if abs(value) < _TEN_THOUSAND else f"{value:.3e}"
+        return figure(value)
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-_TEN_THOUSAND: Final = 1e4
+def figure(value: float) -> str:
+    """Three digits behind the point, or three that count of what is smaller or larger."""
+    if value and not _LEAST <= abs(value) < _MOST:
+        return f"{value:.3g}"
+    return f"{value:.3f}".replace("-0.000", "0.000")
+
+
+_LEAST: Final = 1e-3
+_MOST: Final = 1e5

@@ -9,6 +9,8 @@ import typer
 
 from contam.cli import options, studies
 
+SPREAD_OPTIONS = ("--columns", "--task", "--lower-is-better")
+
 
 def board(
     *,
@@ -32,7 +34,7 @@ def board(
             help="Results of `contam rescore`, all and clean, instead of --scores and --clean.",
         ),
     ] = None,
-    policy: studies.Policy = "",
+    policy: studies.Policy = None,
     task: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME...", help="Tasks to use. [default: all columns but the model]"),
@@ -43,7 +45,7 @@ def board(
     ] = None,
     columns: studies.Columns = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the searches.")] = 0,
-    overwrite: studies.Overwrite = False,
+    overwrite: options.Overwrite = False,
     as_json: studies.Json = False,
     quiet: studies.Quiet = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
@@ -59,7 +61,7 @@ def board(
         scores,
         clean=clean,
         rescored=rescored,
-        policy=policy,
+        policy=policy or "",
         tasks=task or (),
         lower_is_better=lower_is_better or (),
         columns=parse_mapping(columns) if columns else None,

@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 
 from contam.cli import options, studies
+from contam.cli.options import split_names
+
+SPREAD_OPTIONS = ("--logs", "--columns", "--cutoff", "--reference", "--strata")
 
 
 def time(
@@ -30,7 +33,7 @@ def time(
     ] = None,
     cutoff: Annotated[
         list[str] | None,
-        typer.Option(metavar="MODEL=DATE...", help="Last day of a model's training data."),
+        typer.Option(metavar="MODEL=DATE,...", help="Last day of a model's training data."),
     ] = None,
     cutoffs: Annotated[
         Path | None,
@@ -39,13 +42,13 @@ def time(
     reference: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="MODEL...", help="Models that cannot have seen the items: theirs is taken off."
+            metavar="MODEL,...", help="Models that cannot have seen the items: theirs is taken off."
         ),
     ] = None,
     strata: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="COLUMN...",
+            metavar="COLUMN,...",
             help="Columns of the dates to compare like with like by. [default: platform,"
             " difficulty, where they are there]",
         ),
@@ -54,8 +57,8 @@ def time(
         str, typer.Option(metavar="NAME", help="month, quarter, half-year or year.")
     ] = "quarter",
     verdicts: studies.Verdicts = None,
-    policy: studies.Policy = "",
-    metric: studies.Metric = "",
+    policy: studies.Policy = None,
+    metric: studies.Metric = None,
     columns: studies.Columns = None,
     least: Annotated[
         int,
@@ -65,7 +68,7 @@ def time(
         int, typer.Option(min=99, metavar="N", help="Draws of the search for a cutoff.")
     ] = 2_000,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all draws.")] = 0,
-    overwrite: studies.Overwrite = False,
+    overwrite: options.Overwrite = False,
     as_json: studies.Json = False,
     quiet: studies.Quiet = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
@@ -84,13 +87,13 @@ def time(
     study = study_time(
         logs,
         dates,
-        cutoffs=_cutoffs(cutoff) if cutoff else cutoffs,
-        references=reference or (),
-        strata=strata,
+        cutoffs=_cutoffs(split_names(cutoff)) if cutoff else cutoffs,
+        references=split_names(reference or []),
+        strata=None if strata is None else split_names(strata),
         window=window,
         verdicts=verdicts,
-        policy=policy,
-        metric=metric,
+        policy=policy or "",
+        metric=metric or "",
         columns=parse_mapping(columns) if columns else None,
         least=least,
         permutations=permutations,
