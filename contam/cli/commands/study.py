@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from contam.cli import options
-from contam.cli.commands import study_board, study_fresh, study_time
+from contam.cli.commands import study_board, study_fresh, study_likelihood, study_time
 
 app = typer.Typer(
     help="Study what scores are made of: memory, preparation, choice of tasks, calendar.",
@@ -18,6 +18,9 @@ app.command("board", short_help="Rank models on many tasks, and see how easily i
     study_board.board
 )
 app.command("time", short_help="See whether scores fall where a model's data end.")(study_time.time)
+app.command("likelihood", short_help="Ask log-probabilities what a model has seen.")(
+    study_likelihood.likelihood
+)
 
 SPREAD_OPTIONS = tuple(
     dict.fromkeys(
