@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from contam.study.fresh_sets import FreshSettings, fresh
     from contam.study.model import Study
+    from contam.study.preparing import PreparationSettings, preparation
     from contam.study.write import write_study
 
-__all__ = ["FreshSettings", "Study", "fresh", "write_study"]
+__all__ = ["FreshSettings", "PreparationSettings", "Study", "fresh", "preparation", "write_study"]
 
 _HOME = {
     "FreshSettings": "contam.study.fresh_sets",
+    "PreparationSettings": "contam.study.preparing",
     "Study": "contam.study.model",
     "fresh": "contam.study.fresh_sets",
+    "preparation": "contam.study.preparing",
     "write_study": "contam.study.write",
 }
 

@@ -76,6 +76,7 @@ CALLS = [
     f"rescore --verdicts gone.csv {LOGS} --out new",
     "rescore --verdicts out --logs gone --out new",
     "rescore --verdicts out --logs gone/*.json --out new",
+    "study preparation --scores gone --out new",
     "study fresh --original gone --fresh gone --out new",
     "study fresh --original data/logs/brook_math.csv --fresh gone --out new",
     f"export --verdicts gone {LOGS} --inspect --out new",

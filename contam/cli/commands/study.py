@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from contam.cli import options
-from contam.cli.commands import study_fresh
+from contam.cli.commands import study_fresh, study_preparation
 
 app = typer.Typer(
     help="Study what scores are made of: memory, preparation, choice of tasks, calendar.",
@@ -14,5 +14,10 @@ app = typer.Typer(
 app.callback(invoke_without_command=True)(options.help_without_command)
 
 app.command("fresh", short_help="Compare an original test set with a fresh one.")(study_fresh.fresh)
+app.command("preparation", short_help="Ask what of a lead is preparation for the test.")(
+    study_preparation.preparation
+)
 
-SPREAD_OPTIONS = tuple(dict.fromkeys(study_fresh.SPREAD_OPTIONS))
+SPREAD_OPTIONS = tuple(
+    dict.fromkeys((*study_fresh.SPREAD_OPTIONS, *study_preparation.SPREAD_OPTIONS))
+)
