@@ -64,6 +64,8 @@ _HOME = {
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute may be anything
     if name == "__version__":
         return _version()
+    if name == "study":
+        return import_module("contam.study")
     if name not in _HOME:
         raise AttributeError(f"module 'contam' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)

@@ -213,6 +213,9 @@ class Remedy(Enum):
         "suspect, suspicious; not_checkable, unknown and an empty cell"
     )
     SCORES_ARE_NUMBERS = "scores are numbers"
+    GIVE_SHARES = "give shares from 0 to 1, or counts; a percent is a hundredth"
+    FILL_OR_REMOVE_ROW = "fill the cell, or leave the row out"
+    NAME_STUDY_COLUMN = "name it under `columns` as {role}; columns there: {columns}"
     USE_KNOWN_SCORES = "scores are numbers, TRUE and FALSE, yes and no, or C and I"
     CHOOSE_AMONG_COLUMNS = "columns there: {columns}"
     TWO_VERSIONS_OR_BENCHMARKS = (

@@ -26,7 +26,8 @@ FLAG = re.compile(r"(?<![\w-])--[a-z]")
 COMMAND = re.compile(rf"\bcontam ({'|'.join(set(COMMANDS) - {'hash', 'keys'})})\b")
 #: Packages that are called through any interface.
 LIBRARY = (
-    "audit", "benchmark", "corpus", "detect", "files", "index", "rescore", "tables", "text",
+    "audit", "benchmark", "corpus", "detect", "files", "index", "rescore", "study",
+    "tables", "text",
 )  # fmt: skip
 REQUEST = re.compile(r"\boptions\.|\b(GET|POST) /")
 

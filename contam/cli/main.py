@@ -40,6 +40,7 @@ from contam.cli.commands import (
     serve,
     show,
     sql,
+    study,
     warm,
     worker,
 )
@@ -98,6 +99,7 @@ app.command("hash", short_help="Hash items, so that they can be checked without 
 app.command("serve", short_help="Serve checks over HTTP.")(serve.serve)
 app.add_typer(keys.app, name="keys", short_help="Make, list and revoke the keys of a service.")
 app.add_typer(audit.app, name="audit", short_help="Make and verify the pack of a release.")
+app.add_typer(study.app, name="study", short_help="Study what scores are made of.")
 app.add_typer(index.app, name="index", short_help="Build, change, check and show an index.")
 
 COMMANDS = (
@@ -119,6 +121,7 @@ SPREAD_OPTIONS = {
     "hash": hashing.SPREAD_OPTIONS,
     "serve": serve.SPREAD_OPTIONS,
     "audit": audit.SPREAD_OPTIONS,
+    "study": study.SPREAD_OPTIONS,
 }
 
 WITH_DEFAULTS: Final[dict[str, Callable[..., int]]] = {

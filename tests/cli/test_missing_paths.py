@@ -76,6 +76,8 @@ CALLS = [
     f"rescore --verdicts gone.csv {LOGS} --out new",
     "rescore --verdicts out --logs gone --out new",
     "rescore --verdicts out --logs gone/*.json --out new",
+    "study fresh --original gone --fresh gone --out new",
+    "study fresh --original data/logs/brook_math.csv --fresh gone --out new",
     f"export --verdicts gone {LOGS} --inspect --out new",
     "export --verdicts out --logs gone --inspect --out new",
     "check --server http://127.0.0.1:9 --benchmark gone --out new",

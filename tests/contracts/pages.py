@@ -31,6 +31,7 @@ RUN = (
     "docs/guides/batch.md",
     "docs/guides/clusters.md",
     "docs/guides/evaluation.md",
+    "docs/guides/studies.md",
     "docs/guides/audit.md",
     "docs/guides/service.md",
     "docs/guides/recipes.md",
@@ -247,7 +248,15 @@ def reader():
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = COLUMNS
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("corpus", "items", "logs", "truth.jsonl", "AUDIT.toml", "RULES.toml"):
+        for name in (
+            "corpus",
+            "items",
+            "logs",
+            "studies",
+            "truth.jsonl",
+            "AUDIT.toml",
+            "RULES.toml",
+        ):
             source, copy = (
                 REPOSITORY / "bench_fixtures" / name,
                 Path(folder, "bench_fixtures", name),

@@ -1,0 +1,18 @@
+"""`contam study`: studies of what scores are made of."""
+
+from __future__ import annotations
+
+import typer
+
+from contam.cli import options
+from contam.cli.commands import study_fresh
+
+app = typer.Typer(
+    help="Study what scores are made of: memory, preparation, choice of tasks, calendar.",
+    rich_markup_mode=None,
+)
+app.callback(invoke_without_command=True)(options.help_without_command)
+
+app.command("fresh", short_help="Compare an original test set with a fresh one.")(study_fresh.fresh)
+
+SPREAD_OPTIONS = tuple(dict.fromkeys(study_fresh.SPREAD_OPTIONS))
