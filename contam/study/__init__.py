@@ -9,16 +9,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from contam.study.boards import board
+    from contam.study.dates import time
     from contam.study.fresh_sets import FreshSettings, fresh
     from contam.study.model import Study
     from contam.study.write import write_study
 
-__all__ = ["FreshSettings", "Study", "fresh", "write_study"]
+__all__ = ["FreshSettings", "Study", "board", "fresh", "time", "write_study"]
 
 _HOME = {
     "FreshSettings": "contam.study.fresh_sets",
     "Study": "contam.study.model",
+    "board": "contam.study.boards",
     "fresh": "contam.study.fresh_sets",
+    "time": "contam.study.dates",
     "write_study": "contam.study.write",
 }
 
