@@ -254,7 +254,7 @@ def _item_columns(plan: Plan) -> dict[str, Column]:
 
 def _parameters(plan: Plan) -> dict[str, Any]:
     parameters = asdict(plan.parameters)
-    for name in ("columns", "exclude"):
+    for name in ("columns", "exclude", "every_hit"):
         # Older results do not have them: they are written where they say something.
         if not parameters[name]:
             del parameters[name]
