@@ -370,7 +370,7 @@ def _special(column: pq.ColumnSchema) -> str:
 
 def _alike(new: pq.ColumnSchema, old: pq.ColumnSchema) -> bool:
     """Whether values of two leaf columns are the same bytes."""
-    same = (
+    same = bool(
         new.physical_type == old.physical_type
         and new.length == old.length
         and new.max_definition_level == old.max_definition_level

@@ -110,12 +110,6 @@ class Hits:
         """By shard, row and item: the same whoever found what first."""
         return self.take(np.lexsort((self.item, self.row, self.shard)))
 
-    def spans_of(self, at: int) -> list[tuple[int, int]]:
-        """The stretches of one match."""
-        begin = int(self.n_spans[:at].sum())
-        some = slice(begin, begin + int(self.n_spans[at]))
-        return list(zip(self.start[some].tolist(), self.end[some].tolist(), strict=True))
-
     def save(self, path: Path) -> None:
         """Add the columns to the end of a file."""
         with path.open("ab") as file:
@@ -130,9 +124,7 @@ class Hits:
             while file.tell() < size:
                 found.append(
                     cls(
-                        **{
-                            column.name: np.load(file, allow_pickle=False) for column in fields(cls)
-                        }
+                        **{column.name: np.load(file, allow_pickle=False) for column in fields(cls)}
                     )
                 )
         return found
@@ -165,25 +157,37 @@ class HitStore:
         """All that is in memory, in order."""
         return Hits.concat([Hits.none(self.n_policies), *self._tables]).in_order()
 
-    def shards(self) -> Iterator[tuple[int, Hits]]:
-        """The hits of each shard that has some, in order; one shard is read at a time.
-
-        Hits that are held in memory go to the folder first, if there is one.
-        """
-        if self.folder is None:
-            yield from _by_shard(self.held())
-            return
+    def settle(self) -> None:
+        """Write what is held in memory to the folder, where there is one; nothing is added then."""
         with self._lock:
-            self._spill(self.folder)
-        for path in sorted(self.folder.glob("*.hits")):
-            yield int(path.stem), Hits.concat(Hits.load(path)).in_order()
+            if self.folder is not None:
+                self._spill(self.folder)
+
+    def shards(self) -> list[int]:
+        """The shards that have hits, ascending."""
+        held = set(
+            np.concatenate([np.empty(0, np.int32), *(t.shard for t in self._tables)]).tolist()
+        )
+        spilled = self.folder.glob("*.hits") if self.folder is not None else ()
+        return sorted(held | {int(path.stem) for path in spilled})
+
+    def of_shard(self, shard: int) -> Hits:
+        """The hits of one shard, by row and item."""
+        tables = [table.take(np.flatnonzero(table.shard == shard)) for table in self._tables]
+        if self.folder is not None and (path := self._path(self.folder, shard)).exists():
+            tables += Hits.load(path)
+        return Hits.concat([Hits.none(self.n_policies), *tables]).in_order()
 
     def _spill(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for shard, hits in _by_shard(self.held()):
-            hits.save(folder / f"{shard:08d}.hits")
+            hits.save(self._path(folder, shard))
         self._tables.clear()
         self._held = 0
+
+    @staticmethod
+    def _path(folder: Path, shard: int) -> Path:
+        return folder / f"{shard:08d}.hits"
 
 
 def _by_shard(hits: Hits) -> Iterator[tuple[int, Hits]]:
