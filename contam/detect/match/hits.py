@@ -130,9 +130,7 @@ class Hits:
             while file.tell() < size:
                 found.append(
                     cls(
-                        **{
-                            column.name: np.load(file, allow_pickle=False) for column in fields(cls)
-                        }
+                        **{column.name: np.load(file, allow_pickle=False) for column in fields(cls)}
                     )
                 )
         return found
