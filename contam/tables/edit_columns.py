@@ -15,8 +15,8 @@ from contam.tables.chat_arrow import values_of
 from contam.tables.columns import ColumnRef
 from contam.tables.dictionaries import recoded, used, with_dictionaries
 from contam.tables.fields import as_text_block, pick
-from contam.tables.json_literals import Change, Literal, applied, located, located_at
 from contam.tables.json_text import clean, json_or_none
+from contam.tables.literals import Change, Literal, applied, located, located_at
 from contam.tables.text_leaves import Joined, Leaf, marked, unrepaired
 
 if TYPE_CHECKING:

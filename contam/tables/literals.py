@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 from contam.tables.json_text import at_path, json_or_none
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _BLANKS = re.compile("[ \t\r\n]*")
 # Two escapes of a pair of surrogates are one code point, as parsers read them.
-_ESCAPE = re.compile(
+_JSON_ESCAPE = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\."
 )
 # Of numbers only the kind is asked for, and a long one has no value as an int.
@@ -32,13 +32,15 @@ class Change(NamedTuple):
 
 
 class Literal(str):
-    """A string in a JSON text: its value, and where its characters are written.
+    """A string that stands in a text: its value, and where its characters are written.
 
-    begin, end  of what is between the quotes
-    written     what is between them
-    within      the string that holds this JSON text; None when it is no string's value
+    escapes     what writes one character with several; None where nothing does
+    begin, end  of the string in the text, without quotes around it
+    written     what stands there
+    within      the string that holds this text; None when no other does
     """
 
+    escapes: ClassVar[re.Pattern[str] | None] = None
     __slots__ = ("begin", "end", "within", "written")
 
     begin: int
@@ -64,25 +66,64 @@ class Literal(str):
             literal = literal.within
         return changes
 
+    def spelt(self, new: str) -> str:
+        """Other text as it is written in this string."""
+        return new
+
     def outside(self, changes: list[Change]) -> list[Change]:
         """Changes of the value as changes of the text that holds it."""
         places, extras = [], [0]
-        for match in _ESCAPE.finditer(self.written) if "\\" in self.written else ():
+        for match in self.escapes.finditer(self.written) if self.escapes else ():
             places.append(match.start() - extras[-1])
             extras.append(extras[-1] + len(match.group()) - 1)
 
         def place_outside(place: int) -> int:
             return self.begin + place + extras[bisect_left(places, place)]
 
-        ascii_only = self.written.isascii()
         return [
             Change(
                 place_outside(change.begin),
                 place_outside(change.end),
-                json.dumps(change.new, ensure_ascii=ascii_only)[1:-1],
+                self.spelt(change.new),
             )
             for change in changes
         ]
+
+
+class JsonString(Literal):
+    """A string in a JSON text."""
+
+    escapes = _JSON_ESCAPE
+    __slots__ = ()
+
+    def spelt(self, new: str) -> str:
+        """What is added is written in ASCII where the string is."""
+        return json.dumps(new, ensure_ascii=self.written.isascii())[1:-1]
+
+
+class QuotedCell(Literal):
+    """A cell of a delimited table, between quotes."""
+
+    escapes = re.compile('""')
+    __slots__ = ()
+
+    def spelt(self, new: str) -> str:
+        """Quotes are doubled."""
+        return new.replace('"', '""')
+
+
+class BareCell(Literal):
+    """A cell of a delimited table, without quotes."""
+
+    __slots__ = ()
+
+    def outside(self, changes: list[Change]) -> list[Change]:
+        """The whole cell gets quotes where it must have them now."""
+        new = applied(str(self), changes)
+        if new and not set('"\r\n,;\t').intersection(new):
+            return super().outside(changes)
+        quoted = new.replace('"', '""')
+        return [Change(self.begin, self.end, f'"{quoted}"')]
 
 
 def applied(text: str, changes: Sequence[Change]) -> str:
@@ -97,7 +138,7 @@ def applied(text: str, changes: Sequence[Change]) -> str:
 
 
 def located(text: str, within: Literal | None = None) -> object:
-    """The value of a JSON text that a parser has accepted, with a `Literal` for each string.
+    """The value of a JSON text that a parser has accepted, with a `JsonString` for each string.
 
     Of a name that occurs twice in one object the last value counts, as for parsers. Numbers are
     floats. Raises ValueError for what is no JSON.
@@ -121,7 +162,7 @@ def located(text: str, within: Literal | None = None) -> object:
         else:
             value, end = _DECODER.raw_decode(text, at)
             if char == '"':
-                value = Literal(value, at + 1, end - 1, text[at + 1 : end - 1], within)
+                value = JsonString(value, at + 1, end - 1, text[at + 1 : end - 1], within)
             _put(inside, name, value)
             at = _skip(text, end)
         while above and text[at : at + 1] in ("}", "]"):
