@@ -17,6 +17,7 @@ import numpy as np
 from contam.corpus.coverage import ShardCoverage, ShardFailure
 from contam.corpus.documents import DocumentMeta
 from contam.detect.match.collect import COUNTED, Collected, PolicyCount
+from contam.detect.match.hits import Hits
 from contam.detect.match.pieces import Pieces
 from contam.detect.model import Matches
 from contam.detect.partial import PartialAnswer
@@ -177,6 +178,8 @@ def _put(arrays: dict[str, NDArray[Any]], key: str, collected: Collected) -> Non
     _put_columns(arrays, f"{key}.matches", collected.matches)
     _put_columns(arrays, f"{key}.pieces", collected.pieces)
     arrays[f"{key}.rank"] = collected.rank
+    if collected.hits is not None:
+        _put_columns(arrays, f"{key}.hits", collected.hits)
 
 
 def _get(
@@ -195,6 +198,11 @@ def _get(
     matches = Matches(**_columns(arrays, f"{key}.matches", Matches))
     pieces = Pieces(**_columns(arrays, f"{key}.pieces", Pieces))
     _check_items(matches, items.n_items)
+    hits = Hits(**_columns(arrays, f"{key}.hits", Hits)) if f"{key}.hits.item" in arrays else None
+    if hits is not None:
+        _check_items(hits, items.n_items)
+        if hits.counted.shape != (len(hits), n_policies) or hits.n_spans.sum() != len(hits.start):
+            raise ValueError("hits of other policies, or without their stretches")
     if len(pieces.match) and not 0 <= pieces.match.min() <= pieces.match.max() < len(matches):
         raise ValueError("a piece of no match")
     return Collected(
@@ -204,21 +212,22 @@ def _get(
         matches=matches,
         pieces=pieces,
         rank=arrays[f"{key}.rank"],
+        hits=hits,
     )
 
 
-def _check_items(matches: Matches, n_items: int) -> None:
+def _check_items(matches: Matches | Hits, n_items: int) -> None:
     """Raise ValueError for matches of items that a plan does not have; -1 is none."""
     if len(matches.item) and not -1 <= matches.item.min() <= matches.item.max() < n_items:
         raise ValueError("an item that the plan does not have")
 
 
-def _put_columns(arrays: dict[str, NDArray[Any]], key: str, table: Matches | Pieces) -> None:
+def _put_columns(arrays: dict[str, NDArray[Any]], key: str, table: Matches | Pieces | Hits) -> None:
     for column in fields(table):
         arrays[f"{key}.{column.name}"] = getattr(table, column.name)
 
 
 def _columns(
-    arrays: Mapping[str, NDArray[Any]], key: str, kind: type[Matches | Pieces]
+    arrays: Mapping[str, NDArray[Any]], key: str, kind: type[Matches | Pieces | Hits]
 ) -> dict[str, Any]:
     return {column.name: arrays[f"{key}.{column.name}"] for column in fields(kind)}
