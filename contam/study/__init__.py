@@ -9,19 +9,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from contam.study.boards import board
+    from contam.study.dates import time
     from contam.study.fresh_sets import FreshSettings, fresh
     from contam.study.model import Study
     from contam.study.preparing import PreparationSettings, preparation
     from contam.study.write import write_study
 
-__all__ = ["FreshSettings", "PreparationSettings", "Study", "fresh", "preparation", "write_study"]
+__all__ = [
+    "FreshSettings",
+    "PreparationSettings",
+    "Study",
+    "board",
+    "fresh",
+    "preparation",
+    "time",
+    "write_study",
+]
 
 _HOME = {
     "FreshSettings": "contam.study.fresh_sets",
     "PreparationSettings": "contam.study.preparing",
     "Study": "contam.study.model",
+    "board": "contam.study.boards",
     "fresh": "contam.study.fresh_sets",
     "preparation": "contam.study.preparing",
+    "time": "contam.study.dates",
     "write_study": "contam.study.write",
 }
 

@@ -138,7 +138,8 @@ def _bump(picture: Bump) -> Figure:
         fell = ranks[-1] - ranks[0]
         tone: Tone = "faint" if abs(fell) < 1 else "alarm" if fell > 0 else "plain"
         axes.plot(range(last + 1), ranks, "-o", color=_COLOURS[tone], linewidth=1.2, markersize=3.5)
-    axes.set_ylim(len(models) + 0.6, 0.4)
+    lowest = max([len(models), *(max(ranks) for ranks in picture.ranks.values())])
+    axes.set_ylim(lowest + 0.6, 0.4)
     for axis, at in ((axes, 0), (axes.secondary_yaxis("right"), -1)):
         # Tied models stand one below the other around their rank.
         ordered = sorted(((ranks[at], name) for name, ranks in picture.ranks.items()), reverse=True)

@@ -208,7 +208,7 @@ def _logged(
         notes, coverage = judging.notes, judging.coverage
         extra = {"verdicts": judging.source, "policy": flags.policy}
     found = turned([own for log in logs for own in series_of(log, log.model, index[id(log)])])
-    kept = _main(found.series, name, metric)
+    kept = main_series(found.series, name, metric)
     whole = _scores(kept, name)
     clean = None
     if flags is not None:
@@ -235,7 +235,7 @@ def _logged(
     )
 
 
-def _main(series: Sequence[Series], name: str, metric: str) -> list[Series]:
+def main_series(series: Sequence[Series], name: str, metric: str) -> list[Series]:
     """The main metric of one benchmark. Raises LogError for two benchmarks, or no such metric."""
     main = main_metrics(series, [metric] if metric else ())
     if len(main) != 1:

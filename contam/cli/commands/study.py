@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from contam.cli import options
-from contam.cli.commands import study_fresh, study_preparation
+from contam.cli.commands import study_board, study_fresh, study_preparation, study_time
 
 app = typer.Typer(
     help="Study what scores are made of: memory, preparation, choice of tasks, calendar.",
@@ -17,7 +17,23 @@ app.command("fresh", short_help="Compare an original test set with a fresh one."
 app.command("preparation", short_help="Ask what of a lead is preparation for the test.")(
     study_preparation.preparation
 )
+app.command("board", short_help="Rank models on many tasks, and see how easily it moves.")(
+    study_board.board
+)
+app.command("time", short_help="See whether scores fall where a model's data end.")(study_time.time)
 
 SPREAD_OPTIONS = tuple(
-    dict.fromkeys((*study_fresh.SPREAD_OPTIONS, *study_preparation.SPREAD_OPTIONS))
+    dict.fromkeys(
+        (
+            *study_fresh.SPREAD_OPTIONS,
+            *study_preparation.SPREAD_OPTIONS,
+            "--columns",
+            "--task",
+            "--lower-is-better",
+            "--logs",
+            "--cutoff",
+            "--reference",
+            "--strata",
+        )
+    )
 )
