@@ -99,6 +99,8 @@ class Remedy(Enum):
     )
     LOOK_FOR_STRAY_QUOTE = "look for a stray quotation mark"
     REPAIR_JSON_LINE = "JSONL has one JSON object a line: repair the line, or leave the file out"
+    DROP_DOCUMENT = "drop the document as a whole, or leave the file out"
+    EXCLUDE_SHARDS = "repair them, or exclude them: what is excluded is not in the result either"
     REPAIR_ROW_OR_LEAVE_OUT = "repair the row, or leave the file out"
     ONE_ITEM_A_LINE = "in JSON lines every line is one item"
     ONE_OBJECT_A_LINE = "in JSON lines every line is one whole object; is the file complete?"

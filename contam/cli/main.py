@@ -23,6 +23,7 @@ from contam.cli.commands import (
     annotate,
     audit,
     check,
+    clean,
     dupes,
     export,
     hashing,
@@ -74,6 +75,9 @@ app = typer.Typer(
 app.command("scan", short_help="Search a corpus for benchmark items.")(scan.scan)
 app.command("plan", short_help="Freeze a scan into a folder that many workers share.")(plan.plan)
 app.command("merge", short_help="Merge the parts of all workers into results.")(merge.merge)
+app.command("clean", short_help="Write a corpus without the documents that hold items.")(
+    clean.clean
+)
 app.command("query", short_help="Search an index for benchmark items, or for one text.")(
     query.query
 )
@@ -109,6 +113,7 @@ COMMANDS = (
 SPREAD_OPTIONS = {
     "scan": scan.SPREAD_OPTIONS,
     "plan": plan.SPREAD_OPTIONS,
+    "clean": clean.SPREAD_OPTIONS,
     "query": query.SPREAD_OPTIONS,
     "show": show.SPREAD_OPTIONS,
     "index": index.SPREAD_OPTIONS,
@@ -200,6 +205,8 @@ def _left(arguments: Sequence[str]) -> str:
     """What is there after an interrupted call."""
     if "index" in arguments[:1]:
         return index.INTERRUPTED
+    if "clean" in arguments[:1]:
+        return clean.INTERRUPTED
     if "scan" in arguments[:1] and any(word.startswith("--plan") for word in arguments):
         return worker.INTERRUPTED
     return "nothing was written"

@@ -61,6 +61,8 @@ class Unpacker:
     """Turns packed bytes into pieces of what they held, however the packed bytes are cut.
 
     Members may follow one another, with zero padding between and after them.
+
+    ends  of the members so far: (packed bytes, unpacked bytes) up to there
     """
 
     def __init__(
@@ -86,12 +88,16 @@ class Unpacker:
         self._single = single
         self._decoder: _Decoder | None = None
         self._begun = False
+        self._n_packed = self._n_unpacked = 0
+        self.ends: list[tuple[int, int]] = []
 
     def feed(self, packed: bytes) -> Iterator[bytes]:
         """What more packed bytes unpack to. Raises DamagedError."""
         # In slices: decoders copy what they were given and have not used yet.
         for at in range(0, len(packed), _FEED_BYTES):
-            yield from self._unpacked(packed[at : at + _FEED_BYTES])
+            data = packed[at : at + _FEED_BYTES]
+            self._n_packed += len(data)
+            yield from self._unpacked(data)
 
     def finish(self) -> None:
         """Say that there are no more packed bytes. Raises CutError when there should be."""
@@ -112,10 +118,12 @@ class Unpacker:
                 raise DamagedError(str(error)) from error
             data = b""
             if out:
+                self._n_unpacked += len(out)
                 yield out
             if self._decoder.eof:
                 data = self._decoder.unused_data
                 self._decoder = None
+                self.ends.append((self._n_packed - len(data), self._n_unpacked))
             elif self._decoder.needs_input:
                 return
 

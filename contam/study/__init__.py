@@ -14,16 +14,29 @@ if TYPE_CHECKING:
     from contam.study.fresh_sets import FreshSettings, fresh
     from contam.study.logprobs import likelihood
     from contam.study.model import Study
+    from contam.study.preparing import PreparationSettings, preparation
     from contam.study.write import write_study
 
-__all__ = ["FreshSettings", "Study", "board", "fresh", "likelihood", "time", "write_study"]
+__all__ = [
+    "FreshSettings",
+    "PreparationSettings",
+    "Study",
+    "board",
+    "fresh",
+    "likelihood",
+    "preparation",
+    "time",
+    "write_study",
+]
 
 _HOME = {
     "FreshSettings": "contam.study.fresh_sets",
+    "PreparationSettings": "contam.study.preparing",
     "Study": "contam.study.model",
     "board": "contam.study.boards",
     "fresh": "contam.study.fresh_sets",
     "likelihood": "contam.study.logprobs",
+    "preparation": "contam.study.preparing",
     "time": "contam.study.dates",
     "write_study": "contam.study.write",
 }

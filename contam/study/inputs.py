@@ -216,6 +216,8 @@ def refuse_unknown_sides(columns: Mapping[str, str] | None, sides: Sequence[str]
 
 def _loaded(given: Source, called: str) -> Table:
     if isinstance(given, str | Path):
+        if not Path(given).exists():
+            raise LogError("no such file: {}", Path(given), remedy=Remedy.CHECK_PATH).of_call()
         return load(LogFile(Path(given)))
     found = given_benchmark(given, called)
     if len(found) != 1:

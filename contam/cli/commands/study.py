@@ -5,7 +5,13 @@ from __future__ import annotations
 import typer
 
 from contam.cli import options
-from contam.cli.commands import study_board, study_fresh, study_likelihood, study_time
+from contam.cli.commands import (
+    study_board,
+    study_fresh,
+    study_likelihood,
+    study_preparation,
+    study_time,
+)
 
 app = typer.Typer(
     help="Study what scores are made of: memory, preparation, choice of tasks, calendar.",
@@ -14,6 +20,9 @@ app = typer.Typer(
 app.callback(invoke_without_command=True)(options.help_without_command)
 
 app.command("fresh", short_help="Compare an original test set with a fresh one.")(study_fresh.fresh)
+app.command("preparation", short_help="Ask what of a lead is preparation for the test.")(
+    study_preparation.preparation
+)
 app.command("board", short_help="Rank models on many tasks, and see how easily it moves.")(
     study_board.board
 )
@@ -26,6 +35,7 @@ SPREAD_OPTIONS = tuple(
     dict.fromkeys(
         (
             *study_fresh.SPREAD_OPTIONS,
+            *study_preparation.SPREAD_OPTIONS,
             *study_board.SPREAD_OPTIONS,
             *study_time.SPREAD_OPTIONS,
         )

@@ -12,11 +12,12 @@ from contam.tables.chat import Turn, turn_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import PurePath
+    from pathlib import Path, PurePath
 
     from contam.corpus.offsets import ByteSpan
     from contam.tables.blocks import TextBlock
     from contam.tables.columns import ColumnRef, TextColumns
+    from contam.tables.edits import Edit, Rewritten
     from contam.tables.parquet import RowGroup
 
 _HEAD_BYTES = 64 << 10
@@ -138,6 +139,18 @@ class CorpusFormat(ABC):
 
         with_turns  whether turns are wanted; a format that has them anyway may give them
         """
+
+    @abstractmethod
+    def rewrite(
+        self,
+        path: str,
+        target: Path,
+        edits: Sequence[Edit],
+        sources: TextColumns,
+        *,
+        replacement: str | None,
+    ) -> Rewritten:
+        """Write a file again with edits, see `contam.tables.edits.Rewriter`."""
 
 
 def head_of(path: PurePath) -> bytes:

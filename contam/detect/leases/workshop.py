@@ -75,21 +75,29 @@ class Workshop:
 
         Raises OutputError when another run does.
         """
-        with output_errors(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.folder, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(handle)
-            raise OutputError(
-                "another run works in {}", self.folder, remedy=Remedy.CHOOSE_ANOTHER_FOLDER
-            ) from error
-        try:
-            yield
-        except BaseException:
-            if not self.n_done():
-                self.discard()
-            raise
-        finally:
-            os.close(handle)
+        with folder_held(self.folder):
+            try:
+                yield
+            except BaseException:
+                if not self.n_done():
+                    self.discard()
+                raise
+
+
+@contextlib.contextmanager
+def folder_held(folder: Path) -> Iterator[None]:
+    """Make a folder, and let no other run work in it. Raises OutputError when another run does."""
+    with output_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        raise OutputError(
+            "another run works in {}", folder, remedy=Remedy.CHOOSE_ANOTHER_FOLDER
+        ) from error
+    try:
+        yield
+    finally:
+        os.close(handle)
