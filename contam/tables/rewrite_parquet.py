@@ -144,11 +144,11 @@ class _Comparison:
         """Compare a row group with its copy; the rows of the edits count from its first."""
         old, new = self._files
         if edits:
-            streams = [
+            before, after = (
                 _batches(path, meta, place)
                 for path, meta, place in zip(self._paths, self._metas, places, strict=True)
-            ]
-            return same_rows.count_same(*streams, edits, self._texts)
+            )
+            return same_rows.count_same(before, after, edits, self._texts)
         for mine, theirs in zip(chunks_of(group), chunks_of(new.groups[places[1]]), strict=True):
             pieces = zip(old.chunk(mine), new.chunk(theirs), strict=True)
             if any(one != other for one, other in pieces):

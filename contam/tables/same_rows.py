@@ -74,7 +74,7 @@ class _Rows:
     def rest(self) -> int:
         """How many rows were not taken."""
         held = self._held.num_rows if self._held is not None else 0
-        return held + sum(batch.num_rows for batch in self._batches)
+        return int(held + sum(batch.num_rows for batch in self._batches))
 
 
 def _compare(
