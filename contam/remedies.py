@@ -296,6 +296,7 @@ class Remedy(Enum):
     INSTALL_MLFLOW = "pip install 'contam[mlflow]'"
     GIVE_FOLDER_OF_AUDIT = "give the folder of an audit"
     RUN_AUDIT_AGAIN = "run the audit again"
+    GIVE_CLEANED_CORPUS = "name the corpus/ beside that record, whole and as it was written"
     GIVE_FILE = "give a file"
     USE_KEYS_OF_RULES = "keys: pack, [[rule]]"
     ADD_RULE = "add a [[rule]]"
