@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.benchmark.items import ItemName
 from contam.cleaning.choice import CleanOptions, choice_of, judged, refuse_unknown_benchmarks
 from contam.cleaning.record import Searched, facts_of, record_of
-from contam.cleaning.shard import Cleaning, Removal, copy, digest, removals, rewritten
+from contam.cleaning.shard import Cleaning, Removal, copy, digest, removals, written
 from contam.cleaning.work_folder import CORPUS, RECORD, REMOVED, WorkFolder, digest_of
 from contam.detect.corpus_checks import refuse_without_text, undecoded_shards
 from contam.detect.leases.local import do_leases
@@ -328,13 +328,13 @@ class _Run:
 
     def _copied(self, number: int, shard: Shard) -> dict[str, Any]:
         before = _digest(shard)
-        written = None
+        copied = None
         if self.options.action != "list":
             draft = self.work.draft(number, shard.name)
             with output_errors(draft):
                 copy(shard, draft)
-            written = self.work.put(draft, CORPUS, shard.name)
-            if written != before:
+            copied = self.work.put(draft, CORPUS, shard.name)
+            if copied != before:
                 raise ShardError(
                     "{shard}: its copy is not the same", shard=shard.name,
                     remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
@@ -342,7 +342,7 @@ class _Run:
         rows = self.coverage.read[number].rows if number in self.coverage.read else 0
         return {
             "name": shard.name, "format": shard.format, "rows_before": rows, "rows_after": rows,
-            "found": 0, "in": before, CORPUS: written, REMOVED: None,
+            "found": 0, "in": before, CORPUS: copied, REMOVED: None,
         }  # fmt: skip
 
     def _touched(self, number: int, shard: Shard, workers: int) -> dict[str, Any]:
@@ -354,12 +354,11 @@ class _Run:
         removed = removals(self.cleaning, shard, selection, found)
         rows_before = rows_after = self.coverage.read[number].rows
         facts: dict[str, Any] = {}
-        written = None
+        copied = None
         if self.options.action != "list":
             draft = self.work.draft(number, shard.name)
-            done, removed, n_passes = rewritten(
-                self.cleaning, shard, selection, removed, draft, workers=workers
-            )
+            again = written(self.cleaning, shard, selection, removed, draft, workers=workers)
+            done, removed = again.done, again.removed
             if done.rows_before != rows_before:
                 raise ShardError(
                     "{shard}: {} rows were searched, and {} written from", rows_before,
@@ -369,8 +368,12 @@ class _Run:
             dropped = len(removed) if self.options.action == "drop" else 0
             if rows_after != rows_before - dropped:
                 raise InternalError(f"{shard.name}: {rows_after} rows were written")
-            facts = {"passes": n_passes, "not_kept": list(done.not_kept)}
-            written = self.work.put(draft, CORPUS, shard.name)
+            facts = {
+                "rows_same": again.n_same,
+                "passes": again.n_passes,
+                "not_kept": list(done.not_kept),
+            }
+            copied = self.work.put(draft, CORPUS, shard.name)
         table = self.work.draft(number, f"{shard.name}.parquet")
         with output_errors(table):
             write_removed(
@@ -386,7 +389,7 @@ class _Run:
             "found": len(removed),
             **facts,
             "in": before,
-            CORPUS: written,
+            CORPUS: copied,
             REMOVED: self.work.put(table, REMOVED, f"{shard.name}.parquet"),
             **self._counts([one.found for one in removed]),
             "sources": dict(sorted(Counter(one.meta.source or "" for one in removed).items())),

@@ -148,4 +148,5 @@ def _proof(run: Searched, shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]
         "documents_left": 0,
         "rows_before": sum(shard["rows_before"] for shard in shards),
         "rows_after": sum(shard["rows_after"] for shard in shards),
+        "rows_same": sum(shard.get("rows_same", shard["rows_after"]) for shard in shards),
     }
