@@ -67,6 +67,7 @@ class Remedy(Enum):
     LET_NOBODY_WRITE_TO_CORPUS = "let nobody write to the corpus while it is read"
     NAME_STORE_ADDRESS = "objects are named as s3://, gs://, az://, https:// or hf://datasets/"
     NAME_LOCAL_PATH = "copy it to this machine, and name the copy"
+    NAME_WRITABLE_PLACE = "name a folder of this machine, or an address of s3://, gs:// or az://"
     GIVE_CREDENTIALS_OTHERWISE = "leave them out, and give them as the store's own tools take them"
     GIVE_CREDENTIALS = "check the credentials, and what they allow"
     ASK_STORE_LATER = "begin again when the store answers, with credentials that it takes"

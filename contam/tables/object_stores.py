@@ -6,10 +6,12 @@ off. It does not notice when an object is replaced between two requests.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -23,6 +25,7 @@ from contam.files.stores import RefusedError, RemoteFile, StoreError, patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from contam.files.stores import Patience
 
@@ -46,6 +49,8 @@ _UNCLEAR: Final = re.compile("INTERNAL_FAILURE|UNKNOWN")
 _LONGEST_ANSWER: Final = 16 << 10
 _ATTEMPTS_HERE: Final = 4
 _PAUSE_S: Final = 0.1
+#: Bytes of a file that are sent at the same time.
+_PIECE: Final = 64 << 20
 
 _stores: dict[Address, ObjectStore] = {}
 _lock = threading.Lock()
@@ -70,7 +75,6 @@ class ObjectStore:
         self._root = root
         self._lock = threading.Lock()
         self._connected = _connect(root)
-        self._worked = False
 
     def look(self, address: Address) -> str:
         kinds = {fs.FileType.File: "file", fs.FileType.Directory: "folder"}
@@ -107,18 +111,28 @@ class ObjectStore:
 
         return RemoteFile(state, _Reading(self, path, native).fetch, native.close)
 
+    def write(self, address: Address, source: Path | bytes) -> None:
+        """Write an object. Arrow sends a large one in parts, which the store then joins."""
+        content = _content(source)
+        # Ctrl-C reaches the main thread alone: a stream that is given up halfway makes an object
+        # of what it was given.
+        with ThreadPoolExecutor(1) as apart:
+            sent = apart.submit(self.ask, lambda store: _send(store, _path(address), content))
+            sent.result()
+
+    def remove(self, address: Address) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self.ask(lambda store: store.delete_file(_path(address)))
+
     def ask(self, question: Callable[[fs.FileSystem], Result]) -> Result:
-        """Ask once more with fresh credentials when those that worked are refused."""
+        """Ask once more with fresh credentials when those that there are are refused."""
         store = self._connected
         try:
-            answer = question(store)
+            return question(store)
         except OSError as error:
             failure = told(error)
-            if not (isinstance(failure, RefusedError) and self._worked):
+            if not isinstance(failure, RefusedError):
                 raise failure from error
-        else:
-            self._worked = True
-            return answer
         with self._lock:
             if self._connected is store:
                 self._connected = _connect(self._root)
@@ -126,6 +140,27 @@ class ObjectStore:
             return question(self._connected)
         except OSError as error:
             raise told(error) from error
+
+
+def _send(store: fs.FileSystem, path: str, content: pa.Buffer) -> None:
+    target = store.open_output_stream(path, compression=None)
+    try:
+        for begin in range(0, content.size, _PIECE):
+            target.write(content.slice(begin, min(_PIECE, content.size - begin)))
+            # Waits for what is under way: else all of it would be copied to memory.
+            target.flush()
+    except BaseException:
+        with contextlib.suppress(OSError):
+            target.close()
+        raise
+    target.close()
+
+
+def _content(source: Path | bytes) -> pa.Buffer:
+    if isinstance(source, bytes) or not source.stat().st_size:
+        return pa.py_buffer(source if isinstance(source, bytes) else b"")
+    with pa.memory_map(str(source)) as file:
+        return file.read_buffer()
 
 
 class _Reading:
