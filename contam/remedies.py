@@ -69,6 +69,7 @@ class Remedy(Enum):
     NAME_LOCAL_PATH = "copy it to this machine, and name the copy"
     NAME_WRITABLE_PLACE = "name a folder of this machine, or an address of s3://, gs:// or az://"
     GIVE_CREDENTIALS_OTHERWISE = "leave them out, and give them as the store's own tools take them"
+    RENEW_CREDENTIALS = "renew the credentials and repeat the call: what is done is kept"
     GIVE_CREDENTIALS = "check the credentials, and what they allow"
     ASK_STORE_LATER = "begin again when the store answers, with credentials that it takes"
     FILE_EXISTED_WHEN_LISTED = "it existed when the shards were listed"

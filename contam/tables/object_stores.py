@@ -21,7 +21,7 @@ from pyarrow import fs
 from contam.errors import ConfigError, Remedy
 from contam.files.addresses import Address
 from contam.files.listed import FileState
-from contam.files.stores import RefusedError, RemoteFile, StoreError, patience
+from contam.files.stores import RefusedError, RemoteFile, StoreError, access_lost, patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -75,6 +75,9 @@ class ObjectStore:
         self._root = root
         self._lock = threading.Lock()
         self._connected = _connect(root)
+        #: Objects that can show whether there is access: the last that was read, and listed ones.
+        self._read = ""
+        self._listed: tuple[str, ...] = ()
 
     def look(self, address: Address) -> str:
         kinds = {fs.FileType.File: "file", fs.FileType.Directory: "folder"}
@@ -86,7 +89,10 @@ class ObjectStore:
 
     def below(self, address: Address) -> Iterator[Address]:
         wanted = fs.FileSelector(_path(address), recursive=True)
-        for found in self.ask(lambda store: store.get_file_info(wanted)):
+        listed = self.ask(lambda store: store.get_file_info(wanted))
+        files = [found.path for found in listed if found.type is fs.FileType.File]
+        self._listed = tuple(files[at] for at in {0, len(files) // 2, -1} if files)
+        for found in listed:
             if found.type is fs.FileType.File:
                 key = Address(f"{address.scheme}://{found.path}")
                 if _path(key) != found.path:
@@ -99,7 +105,7 @@ class ObjectStore:
 
     def open(self, address: Address) -> RemoteFile:
         path = _path(address)
-        native = self.ask(lambda store: store.open_input_file(path))
+        native = self.ask_for(path, lambda store: store.open_input_file(path))
         try:
             state = _state(native.metadata() or {}, native.size())
             if not state.version and not state.modified_ns:
@@ -110,6 +116,25 @@ class ObjectStore:
             raise
 
         return RemoteFile(state, _Reading(self, path, native).fetch, native.close)
+
+    def ask_for(self, path: str, question: Callable[[fs.FileSystem], Result]) -> Result:
+        """Ask for an object. Raises CorpusError when no other can be read either: the run ends."""
+        try:
+            answer = self.ask(question)
+        except RefusedError as error:
+            if any(map(self._is_readable, {self._read, *self._listed} - {"", path})):
+                raise
+            raise access_lost(f"{self._root.scheme}://{path}", error) from error
+        self._read = path
+        return answer
+
+    def _is_readable(self, path: str) -> bool:
+        try:
+            with self._connected.open_input_file(path) as file:
+                file.read_at(1, 0)
+        except OSError:
+            return False
+        return True
 
     def write(self, address: Address, source: Path | bytes) -> None:
         """Write an object. Arrow sends a large one in parts, which the store then joins."""
@@ -191,7 +216,7 @@ class _Reading:
             with store.open_input_file(self._path) as file:
                 return bytes(file.read_at(end - begin, begin))
 
-        return self._store.ask(again)
+        return self._store.ask_for(self._path, again)
 
 
 def told(error: OSError) -> OSError:

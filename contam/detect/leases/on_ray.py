@@ -23,7 +23,15 @@ from typing import TYPE_CHECKING, Any, Final
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from contam.errors import ContamError, IncompleteError, Plain, Public, Remedy, UsageError
+from contam.errors import (
+    ContamError,
+    CorpusError,
+    IncompleteError,
+    Plain,
+    Public,
+    Remedy,
+    UsageError,
+)
 from contam.files.uploads import place
 from contam.memory import tune_command
 
@@ -106,9 +114,12 @@ class _Worker:
 
         if self._opened is None:
             raise RuntimeError("the plan is not open")
-        part = scan_lease(
-            self._opened, lease_by_number(self._opened, number), workers=self._threads
-        )
+        try:
+            part = scan_lease(
+                self._opened, lease_by_number(self._opened, number), workers=self._threads
+            )
+        except CorpusError as error:  # without access to the store, no lease can be done here
+            return self._answer(refused=str(error))
         failures = part.answer.failures
         return self._answer(
             part=part_bytes(part),
@@ -365,6 +376,11 @@ class _Run:
                 self._dismiss(seat, f"{answer.host}: {answer.refused}")
             return
         seat.lost = 0
+        if answer.refused:
+            task.attempts -= 1
+            self._waiting.insert(0, task)
+            self._dismiss(seat, f"{answer.host}: {answer.refused}")
+            return
         if answer.failures and task.read is None:
             # Perhaps another node has the files.
             _, shard, reason = answer.failures[0]

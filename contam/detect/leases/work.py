@@ -20,7 +20,8 @@ from contam.detect.partial import Partial
 from contam.detect.scan import Corpus, judge_partial, scan_chunks
 from contam.detect.sources import named_documents
 from contam.errors import Public, Remedy, ShardError, UsageError
-from contam.files.listed import FileState
+from contam.files.listed import FileState, not_answered
+from contam.files.stores import StoreError
 from contam.files.uploads import place
 
 if TYPE_CHECKING:
@@ -148,6 +149,8 @@ def _as_listed(shard: Shard) -> Shard:
         return shard
     try:
         now = FileState.at(shard.uri)
+    except StoreError as error:
+        raise not_answered(shard.uri, error).renamed(shard.uri, shard.name) from error
     except OSError as error:
         raise ShardError(
             "{shard}: {}", Public(error.strerror), shard=shard.name,
