@@ -214,11 +214,16 @@ def refuse_unknown_sides(columns: Mapping[str, str] | None, sides: Sequence[str]
             )  # fmt: skip
 
 
+def file_of(given: str | Path) -> LogFile:
+    """A file of the call. Raises LogError where there is none."""
+    if not Path(given).exists():
+        raise LogError("no such file: {}", Path(given), remedy=Remedy.CHECK_PATH).of_call()
+    return LogFile(Path(given))
+
+
 def _loaded(given: Source, called: str) -> Table:
     if isinstance(given, str | Path):
-        if not Path(given).exists():
-            raise LogError("no such file: {}", Path(given), remedy=Remedy.CHECK_PATH).of_call()
-        return load(LogFile(Path(given)))
+        return load(file_of(given))
     found = given_benchmark(given, called)
     if len(found) != 1:
         raise UsageError("{} is one table", Public(called), remedy=Remedy.GIVE_LIST_OF_ROWS)
