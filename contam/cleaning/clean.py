@@ -17,7 +17,9 @@ from contam.cleaning.record import Searched, facts_of, record_of
 from contam.cleaning.shard import Cleaning, Removal, copy, digest, removals, written
 from contam.cleaning.work_folder import CORPUS, RECORD, REMOVED, WorkFolder, digest_of
 from contam.detect.corpus_checks import refuse_without_text, undecoded_shards
+from contam.detect.leases.cut import cut_leases
 from contam.detect.leases.local import do_leases
+from contam.detect.leases.plan_folder import question_of_leases
 from contam.detect.leases.work import gathered_parts
 from contam.detect.leases.workshop import folder_held
 from contam.detect.match.workers import on_threads
@@ -137,21 +139,28 @@ def clean(  # noqa: PLR0913 - the options of a scan and of what is done with wha
     n_workers = worker_count(workers)
     paths = as_list(corpus)
     refuse_nested(out, paths)
-    check_publishable(out, names=NAMES, last=RECORD, overwrite=overwrite)
+    if not resume:
+        check_publishable(out, names=NAMES, last=RECORD, overwrite=overwrite)
     opened, plan = open_scan(paths, as_list(benchmark), parameters)
     refuse_unknown_benchmarks(plan, options)
     _refuse_shards_in(out, opened)
     _refuse_unread(opened.coverage)
     work = WorkFolder.beside(out)
+    leases = cut_leases(opened.chunks)
+    question = digest_of(question_of_leases(plan, opened, leases), _decisive(options))
+    if resume and (published := work.published(Path(out), question)) is not None:
+        # It was killed between its last two steps.
+        work.discard()
+        return Cleaned(record=published, folder=Path(out))
+    check_publishable(out, names=NAMES, last=RECORD, overwrite=overwrite)
     workshop = work.workshop(resume=resume, cluster=cluster)
     with folder_held(work.folder):
         try:
             with workshop.held():
                 planned = do_leases(opened, plan, workshop, workers=n_workers, progress=progress)
-                question = digest_of(planned.question, _decisive(options))
                 work.begin(question, resume=resume)
                 _, _, whole = gathered_parts(planned, [workshop.parts], hits=work.hits)
-            run = _Run.of(work, opened, plan, options, whole, progress)
+            run = _Run.of(work, opened, plan, options, whole, question, progress)
             result = run.result(Path(out), n_workers, started, dry_run=dry_run, overwrite=overwrite)
         except BaseException:
             if not workshop.n_done():
@@ -236,6 +245,7 @@ class _Run:
         plan: Plan,
         options: CleanOptions,
         whole: Partial,
+        question: str,
         progress: ScanProgress | None,
     ) -> _Run:
         """The run for what was found. Raises IncompleteError unless everything was read."""
@@ -254,7 +264,12 @@ class _Run:
             store.settle()
             stores.append(store)
         searched = Searched(
-            plan=plan, corpus=corpus, coverage=coverage, options=options, labels=labels
+            plan=plan,
+            corpus=corpus,
+            coverage=coverage,
+            options=options,
+            labels=labels,
+            question=question,
         )
         return cls(work, searched, n_documents, stores, progress)
 

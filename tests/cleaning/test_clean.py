@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import contam
+from contam.cleaning.work_folder import WorkFolder
 from contam.errors import ContamError, IncompleteError, OutputError, UsageError
 from tests.cleaning.inputs import (
     N_PLANTED,
@@ -193,6 +194,21 @@ def test_too_many_documents_stop_a_run_that_goes_on_later(corpus, items, cleaned
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert contam_here(*call).returncode == 1
     assert contam_here(*call, "--overwrite").returncode == 0
+
+
+def test_a_run_killed_right_after_it_published_has_nothing_left_to_do(
+    corpus, items, tmp_path, monkeypatch
+):
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr(WorkFolder, "discard", lambda _: None)
+        done = contam.clean(corpus, items, out, action="list")
+    assert len(list(tmp_path.iterdir())) == 2
+    with pytest.raises(OutputError):
+        contam.clean(corpus, items, out, action="drop", resume=True)
+    again = contam.clean(corpus, items, out, action="list", resume=True)
+    assert again.record["timings"] == done.record["timings"]
+    assert list(tmp_path.iterdir()) == [out]
 
 
 def test_places_where_a_result_would_be_read_as_corpus_or_replace_it(corpus, items, tmp_path):
