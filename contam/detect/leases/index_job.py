@@ -167,7 +167,11 @@ def _own_folder() -> tuple[Path, int]:
                 shutil.rmtree(old)
             finally:
                 os.close(handle)
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    lock = os.open(folder, os.O_RDONLY)
-    fcntl.flock(lock, fcntl.LOCK_SH)
-    return folder, lock
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        lock = os.open(folder, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        # Another process may have come between.
+        if folder.exists():
+            return folder, lock
+        os.close(lock)
