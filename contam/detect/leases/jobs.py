@@ -14,7 +14,7 @@ from contam.files.single import write_file
 from contam.kernels.warm_up import compile_once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from contam.detect.leases.cut import Lease
@@ -69,7 +69,7 @@ class Job(Protocol):
         """What every node needs, by names."""
 
     def finish(self, number: int, outcome: Outcome, fetch: Callable[[str, int], bytes]) -> None:
-        """Keep what a task gave; `fetch` is the `piece` of its worker."""
+        """Keep what a task gave instead of what was kept; `fetch` is the `piece` of its worker."""
 
     def give_up(self, number: int, reason: str) -> None:
         """Note that nobody could do a task: its shards were not read."""
@@ -106,9 +106,14 @@ class ScanJob:
     worker = ScanWorker
 
     def __init__(self, opened: OpenPlan, parts: Path) -> None:
-        self.failures: list[ShardFailure] = []
         self._opened = opened
         self._parts = parts
+        self._failures: dict[int, Sequence[ShardFailure]] = {}
+
+    @property
+    def failures(self) -> tuple[ShardFailure, ...]:
+        """Shards that could not be read."""
+        return tuple(failure for _, some in sorted(self._failures.items()) for failure in some)
 
     def files(self) -> Mapping[str, bytes]:
         """The plan, without the texts of items."""
@@ -118,13 +123,13 @@ class ScanJob:
         """Write the part of a lease."""
         del fetch
         self._write(number, outcome.data)
-        self.failures += [ShardFailure.noted(*facts) for facts in outcome.failures]
+        self._failures[number] = [ShardFailure.noted(*facts) for facts in outcome.failures]
 
     def give_up(self, number: int, reason: str) -> None:
         """Write a part in which nothing was read."""
         part = failed_part(self._opened, self._lease(number), reason)
         self._write(number, part_bytes(part))
-        self.failures += part.answer.failures
+        self._failures[number] = part.answer.failures
 
     def _lease(self, number: int) -> Lease:
         return lease_by_number(self._opened, number)

@@ -186,7 +186,7 @@ def work_on_ray(
     job = ScanJob(opened, folder)
     tasks = [Task(lease.number, lease.n_bytes) for lease in waiting]
     done = _do(job, tasks, address, workers, progress)
-    return Work(done=done, kept=tuple(lease.number for lease in kept), failures=tuple(job.failures))
+    return Work(done=done, kept=tuple(lease.number for lease in kept), failures=job.failures)
 
 
 def build_on_ray(
