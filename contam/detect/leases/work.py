@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +26,7 @@ from contam.files.publish import output_errors
 from contam.files.single import read_file, write_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from contam.corpus.shards import Shard
     from contam.detect.leases.cut import Lease
@@ -38,20 +38,6 @@ if TYPE_CHECKING:
 PARTS_FILE: Final = "parts.json"
 FORMAT: Final = "contam-parts-1"
 _NO_PART: Final = "lease {} of {} has no part"
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PlannedCorpus(Corpus):
-    """A corpus whose documents were described by those who read them.
-
-    documents  (shard, row) -> what is known of every document that evidence names
-    """
-
-    documents: Mapping[tuple[int, int], DocumentMeta] = field(default_factory=dict)
-
-    def metadata(self, shard: int, rows: Sequence[int]) -> list[DocumentMeta]:
-        """What the parts say of the documents in these rows."""
-        return [self.documents[shard, row] for row in rows]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +126,7 @@ def scan_lease(
     failed = {failure.shard for failure in partial.read.failures}
     for failure in changed_shards(corpus, numbers, failed):
         partial.read.add_failure(failure)
-    documents = _described(corpus, partial)
+    documents = _described(replace(corpus, documents=partial.found.known), partial)
     return Part(
         lease=lease.number,
         machine=machine(),
@@ -305,8 +291,8 @@ def merge_parts(
         failed = {failure.shard for failure in whole.coverage.failures}
         for failure in changed_shards(opened.corpus, range(len(opened.corpus.shards)), failed):
             whole.read.add_failure(failure)
-    known = {name: getattr(opened.corpus, name) for name in Corpus.__dataclass_fields__}
-    corpus = PlannedCorpus(**known, documents=documents)
+    # All of them were described by those who read them.
+    corpus = replace(opened.corpus, documents=documents)
     return judge_partial(plan, corpus, whole, workers=workers, started=started)
 
 
