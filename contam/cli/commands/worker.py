@@ -6,7 +6,9 @@ import os
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
 
 from contam.errors import UsageError
 from contam.extras import require
@@ -30,6 +32,20 @@ class Engine(StrEnum):
     """What runs the workers, where it is not this process."""
 
     RAY = "ray"
+
+
+EngineOption = Annotated[
+    Engine | None,
+    typer.Option("--engine", help="Who does the work: ray, a cluster. [default: this machine]"),
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        metavar="HOST:PORT",
+        help="The Ray cluster. [default: RAY_ADDRESS, else the one of this machine]",
+    ),
+]
 
 
 def work(
