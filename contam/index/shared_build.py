@@ -105,10 +105,14 @@ class GroupRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """What a worker did: numbers of groups, those that were there before, and failed shards."""
+    """What a worker did: numbers of groups, those that were there before, and failed shards.
+
+    not_whole  groups among the done ones with a shard that could not be read
+    """
 
     done: tuple[int, ...]
     kept: tuple[int, ...]
+    not_whole: tuple[int, ...]
     failures: tuple[ShardRecord, ...]
 
 
@@ -189,15 +193,20 @@ def build_groups(
     check_limits(workers, plan.memory)
     home = Path(parts)
     done, kept, failures = list[int](), list[int](), list[ShardRecord]()
+    not_whole: list[int] = []
     for group in groups:
         there = _finished(plan, home, group)
         if there is not None and not _failures(plan, there):
             kept.append(group.number)
             continue
         record = _build_group(plan, group, home, workers, progress)
-        failures += _failures(plan, record)
+        failed = _failures(plan, record)
+        failures += failed
+        not_whole += [group.number] if failed else []
         done.append(group.number)
-    return Built(done=tuple(done), kept=tuple(kept), failures=tuple(failures))
+    return Built(
+        done=tuple(done), kept=tuple(kept), not_whole=tuple(not_whole), failures=tuple(failures)
+    )
 
 
 def _build_group(

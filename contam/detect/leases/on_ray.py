@@ -205,6 +205,7 @@ def work_on_ray(
     return Work(
         done=tuple(sorted(run.done)),
         kept=tuple(lease.number for lease in kept),
+        not_whole=tuple(sorted(run.not_whole)),
         failures=tuple(run.failures),
     )
 
@@ -277,6 +278,7 @@ class _Run:
         replaced: Mapping[int, Sequence[Path]],
     ) -> None:
         self.done: list[int] = []
+        self.not_whole: list[int] = []
         self.failures: list[ShardFailure] = []
         self._opened = opened
         self._folder = folder
@@ -429,6 +431,7 @@ class _Run:
         number = task.lease.number
         write_part(self._folder, number, data, self._replaced.get(number, ()))
         self.done.append(task.lease.number)
+        self.not_whole += [task.lease.number] if failures else []
         self.failures += failures
         if self._progress is not None:
             self._progress.advance(task.lease.n_bytes)
