@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contam.errors import OutputError, Place, Plain, Public, Remedy
-from contam.files.addresses import is_address
+from contam.files.addresses import is_address, refuse_address
 from contam.files.uploads import publishing_objects
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _DRAFT = ".contam-draft-"
 _OLD = ".contam-old-"
+_WORK = ".contam-work-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +113,40 @@ def publishing(
         raise
 
 
+def work_folder(out: str | Path, what: str) -> Path:
+    """The hidden folder beside `out` in which a run that can be resumed prepares its result.
+
+    what  names the kind of run. It is on the file system of `out`; nothing is created.
+    """
+    refuse_address(out, "where results are written")
+    with output_errors(Path(out)):
+        target = _target(Path(out), (), "")
+    return target.home / f"{target.prefix}{_WORK}{what}"
+
+
+def check_publishable(
+    out: str | Path, *, names: Sequence[str], last: str, overwrite: bool = False
+) -> None:
+    """Raise OutputError where `publish_made` would; creates the folders above `out`."""
+    refuse_address(out, "where results are written")
+    with output_errors(Path(out)):
+        target = _target(Path(out), tuple(names), last)
+        _make_parents(target.home)
+        _recover(target)
+        _check_free(target, overwrite=overwrite)
+
+
+def publish_made(
+    made: Path, out: str | Path, *, names: Sequence[str], last: str, overwrite: bool = False
+) -> None:
+    """Let a folder that was made in `work_folder` become `out`; see `publishing`."""
+    with output_errors(Path(out)):
+        target = _target(Path(out), tuple(names), last)
+        _check_free(target, overwrite=overwrite)
+        _sync(made, names)
+        _replace_files(target, made) if target.in_place else _replace_folder(target, made)
+
+
 @contextlib.contextmanager
 def output_errors(out: Path) -> Iterator[None]:
     """Turn a refusal of the operating system to write below `out` into an OutputError."""
@@ -160,7 +195,7 @@ def _check_free(target: _Target, *, overwrite: bool) -> None:
     if not folder.exists():
         return
     present = sorted(
-        entry.name for entry in folder.iterdir() if not entry.name.startswith((_DRAFT, _OLD))
+        entry.name for entry in folder.iterdir() if not entry.name.startswith((_DRAFT, _OLD, _WORK))
     )
     foreign = [name for name in present if name not in target.names]
     if foreign:

@@ -144,12 +144,16 @@ class RemoteFile(io.RawIOBase):
     ) -> None:
         super().__init__()
         self.state = state
-        self._fetch = fetch
+        self.fetch = fetch
         self._close = close
         self._at = 0
         self._begin = 0
         self._piece = b""
         self._wanted = _FIRST_BYTES
+
+    def again(self) -> RemoteFile:
+        """Another reader of the same object, from its beginning, for as long as this is open."""
+        return RemoteFile(self.state, self.fetch)
 
     def readable(self) -> bool:
         return True
@@ -210,7 +214,7 @@ class RemoteFile(io.RawIOBase):
         end = min(self.state.size, self._at + max(n, self._wanted))
         # At the end of a file, what is before it is asked for next.
         begin = min(self._at, max(0, end - _FIRST_BYTES))
-        self._piece = self._fetch(begin, end)
+        self._piece = self.fetch(begin, end)
         self._begin = begin
         if len(self._piece) != end - begin:
             n_came = len(self._piece)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from contam.corpus.shards import Shard
     from contam.detect.leases.cut import Lease
     from contam.detect.leases.plan_folder import OpenPlan
+    from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
     from contam.detect.scan import ScanProgress
 
@@ -206,9 +207,28 @@ def merge_parts(
     CorpusError when nothing that was read has a text.
     """
     started = time.time() if started is None else started
+    plan, corpus, whole = gathered_parts(opened, folders, progress=progress)
+    return judge_partial(plan, corpus, whole, workers=workers, started=started)
+
+
+def gathered_parts(
+    opened: OpenPlan,
+    folders: Sequence[Path],
+    *,
+    hits: Path | None = None,
+    progress: ScanProgress | None = None,
+) -> tuple[Plan, PlannedCorpus, Partial]:
+    """The parts of a plan as one, with the plan and the corpus to judge them by: `merge_parts`.
+
+    hits  a folder for the hits of parts that kept every one, in it a folder a view; None holds them
+          in memory
+    """
     parts = parts_by_lease(opened, [place(folder) for folder in folders])
     plan = opened.plan
     whole = Partial.start(plan, opened.corpus)
+    for number, collection in enumerate(whole.collections):
+        if hits is not None and collection.shared.hits is not None:
+            collection.shared.hits.folder = hits / f"view-{number}"
     documents: dict[tuple[int, int], DocumentMeta] = {}
     if progress is not None:
         progress.start(sum(lease.n_bytes for lease in opened.leases))
@@ -233,8 +253,7 @@ def merge_parts(
         for failure in changed_shards(opened.corpus, range(len(opened.corpus.shards)), failed):
             whole.read.add_failure(failure)
     known = {name: getattr(opened.corpus, name) for name in Corpus.__dataclass_fields__}
-    corpus = PlannedCorpus(**known, documents=documents)
-    return judge_partial(plan, corpus, whole, workers=workers, started=started)
+    return plan, PlannedCorpus(**known, documents=documents), whole
 
 
 def _note_unread(partial: Partial, opened: OpenPlan, lease: Lease, reason: str) -> None:

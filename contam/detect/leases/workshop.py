@@ -86,23 +86,34 @@ class Workshop:
 
         Raises OutputError when another run does.
         """
-        with output_errors(self.folder):
-            self.folder.parent.mkdir(parents=True, exist_ok=True)
-            self.folder.mkdir(mode=_RIGHTS, exist_ok=True)
-            refuse_foreign(self.folder)
-            handle = os.open(self.folder, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(handle)
-            raise OutputError(
-                "another run works in {}", self.folder, remedy=Remedy.CHOOSE_ANOTHER_FOLDER
-            ) from error
-        try:
-            yield
-        except BaseException:
-            if not self.n_done():
-                self.discard()
-            raise
-        finally:
-            os.close(handle)
+        with folder_held(self.folder):
+            try:
+                yield
+            except BaseException:
+                if not self.n_done():
+                    self.discard()
+                raise
+
+
+@contextlib.contextmanager
+def folder_held(folder: Path) -> Iterator[None]:
+    """Make a folder of one's own, and let no other run work in it.
+
+    Raises OutputError when another run does, and for a folder of somebody else.
+    """
+    with output_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=_RIGHTS, exist_ok=True)
+        refuse_foreign(folder)
+        handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        raise OutputError(
+            "another run works in {}", folder, remedy=Remedy.CHOOSE_ANOTHER_FOLDER
+        ) from error
+    try:
+        yield
+    finally:
+        os.close(handle)
