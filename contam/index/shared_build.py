@@ -34,7 +34,6 @@ from contam.index.build import (
 from contam.index.cut import Group, cut_groups
 from contam.index.json_values import PlainError, from_plain, to_plain
 from contam.index.manifest import MANIFEST, SEGMENTS, publish_manifest, writer_lock
-from contam.index.model import Manifest, SegmentRecord, ShardRecord
 from contam.index.recipe import load_recipe
 from contam.index.states import note_states
 from contam.index.writing.intake import failed
@@ -42,7 +41,7 @@ from contam.index.writing.intake import failed
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from contam.index.model import Recipe
+    from contam.index.model import Manifest, Recipe, SegmentRecord, ShardRecord
     from contam.index.states import States
     from contam.index.writing.intake import BuildProgress
 
@@ -114,10 +113,14 @@ class GroupRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """What a worker did: numbers of groups, those that were there before, and failed shards."""
+    """What a worker did: numbers of groups, those that were there before, and failed shards.
+
+    not_whole  groups among the done ones with a shard that could not be read
+    """
 
     done: tuple[int, ...]
     kept: tuple[int, ...]
+    not_whole: tuple[int, ...]
     failures: tuple[ShardRecord, ...]
 
 
@@ -196,14 +199,15 @@ def build_groups(
     """
     check_limits(workers, plan.memory)
     kept, waiting = claim_groups(plan, groups, parts)
-    failures = list[ShardRecord]()
+    failures: dict[int, list[ShardRecord]] = {}
     for group in waiting:
         record = _build_group(plan, group, Path(parts), workers, progress)
-        failures += failures_of(plan, record)
+        failures[group.number] = failures_of(plan, record)
     return Built(
         done=tuple(group.number for group in waiting),
         kept=tuple(group.number for group in kept),
-        failures=tuple(failures),
+        not_whole=tuple(number for number, some in failures.items() if some),
+        failures=tuple(shard for some in failures.values() for shard in some),
     )
 
 

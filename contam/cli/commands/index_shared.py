@@ -129,6 +129,7 @@ def build_groups(
         len(opened.groups),
         done=built.done,
         kept=built.kept,
+        not_whole=built.not_whole,
         failures=[(failed.name, failed.failure or "") for failed in built.failures],
         out=out,
         as_json=as_json,

@@ -205,12 +205,15 @@ def write_result(
 
 def refuse_beside_plan(given: Mapping[str, object]) -> None:
     """Raise UsageError for an option that was given and that a plan has settled; values by flag."""
+    hints = {
+        "--resume": "a worker always goes on: the same call without it does what is left",
+        "--overwrite": "parts that are whole are kept; choose another folder to do all again",
+        "--fail-on-flagged": "give it to `contam merge`, which judges",
+    }
     for flag, value in given.items():
         if value:
-            raise UsageError(
-                f"{flag} does not go with --plan",
-                hint="the plan says what is searched, for what and how",
-            )
+            hint = hints.get(flag, "the plan says what is searched, for what and how")
+            raise UsageError(f"{flag} does not go with --plan", hint=hint)
 
 
 def refuse_out_in(out: str | Path, corpus: Iterable[str], what: str = "the results") -> None:

@@ -97,6 +97,11 @@ class IndexJob:
         """Shards that could not be read."""
         return tuple(shard for _, some in sorted(self._failures.items()) for shard in some)
 
+    @property
+    def not_whole(self) -> tuple[int, ...]:
+        """Groups of which a shard could not be read."""
+        return tuple(number for number, some in sorted(self._failures.items()) if some)
+
     def files(self) -> Mapping[str, bytes]:
         """The plan."""
         return {PLAN_FILE: self._plan.to_bytes()}

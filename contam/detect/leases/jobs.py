@@ -118,6 +118,11 @@ class ScanJob:
         """Shards that could not be read."""
         return tuple(failure for _, some in sorted(self._failures.items()) for failure in some)
 
+    @property
+    def not_whole(self) -> tuple[int, ...]:
+        """Leases of which a shard could not be read."""
+        return tuple(number for number, some in sorted(self._failures.items()) if some)
+
     def files(self) -> Mapping[str, bytes]:
         """The plan, without the texts of items."""
         return worker_files(self._opened.folder)

@@ -39,7 +39,6 @@ from contam.memory import tune_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from contam.detect.leases.cut import Lease
     from contam.detect.leases.jobs import Job, Outcome, Task, TaskWorker
@@ -200,7 +199,12 @@ def work_on_ray(
     job = ScanJob(opened, folder, replaced)
     tasks = [Task(lease.number, lease.n_bytes) for lease in waiting]
     done = _do(job, tasks, address, workers, progress)
-    return Work(done=done, kept=tuple(lease.number for lease in kept), failures=job.failures)
+    return Work(
+        done=done,
+        kept=tuple(lease.number for lease in kept),
+        not_whole=job.not_whole,
+        failures=job.failures,
+    )
 
 
 def build_on_ray(
@@ -226,7 +230,12 @@ def build_on_ray(
     done = _do(
         job, [Task(one.number, plan.n_bytes(one)) for one in waiting], address, workers, progress
     )
-    return Built(done=done, kept=tuple(group.number for group in kept), failures=job.failures)
+    return Built(
+        done=done,
+        kept=tuple(group.number for group in kept),
+        not_whole=job.not_whole,
+        failures=job.failures,
+    )
 
 
 def _do(

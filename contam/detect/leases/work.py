@@ -43,11 +43,13 @@ class Work:
     """What a worker did.
 
     done, kept  numbers of leases that were worked on, and whose parts were there before
+    not_whole   those among the done ones of which a shard could not be read
     failures    shards that could not be read
     """
 
     done: tuple[int, ...]
     kept: tuple[int, ...]
+    not_whole: tuple[int, ...]
     failures: tuple[ShardFailure, ...]
 
 
@@ -68,17 +70,20 @@ def work_on(
     folder = place(parts)
     kept, waiting, replaced = claim_leases(opened, leases, folder)
     failures: list[ShardFailure] = []
+    not_whole: list[int] = []
     if progress is not None:
         progress.start(sum(lease.n_bytes for lease in waiting))
     for lease in waiting:
         part = scan_lease(opened, lease, workers=workers, progress=progress)
         write_part(folder, lease.number, part_bytes(part), replaced.get(lease.number, ()))
         failures += part.answer.failures
+        not_whole += [lease.number] if part.answer.failures else []
     if progress is not None:
         progress.finish()
     return Work(
         done=tuple(lease.number for lease in waiting),
         kept=tuple(lease.number for lease in kept),
+        not_whole=tuple(not_whole),
         failures=tuple(failures),
     )
 
