@@ -152,8 +152,8 @@ class Rows:
     def _cells(self, role: str) -> Sequence[Any]:
         if role not in self._found:
             raise UsageError(
-                "{}: no column is known as {}", self.path, Public(role),
-                remedy=Remedy.NAME_STUDY_COLUMN(role=role, columns=Names(self.names)),
+                "{}: no column is called {} or the like: name it under `columns`", self.path,
+                Public(role), remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=Names(self.names)),
             )  # fmt: skip
         return self._table.column(self._found[role])
 
