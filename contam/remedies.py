@@ -66,7 +66,9 @@ class Remedy(Enum):
     LET_NOBODY_WRITE_TO_CORPUS = "let nobody write to the corpus while it is read"
     NAME_STORE_ADDRESS = "objects are named as s3://, gs://, az://, https:// or hf://datasets/"
     NAME_LOCAL_PATH = "copy it to this machine, and name the copy"
+    NAME_WRITABLE_PLACE = "name a folder of this machine, or an address of s3://, gs:// or az://"
     GIVE_CREDENTIALS_OTHERWISE = "leave them out, and give them as the store's own tools take them"
+    RENEW_CREDENTIALS = "renew the credentials and repeat the call: what is done is kept"
     GIVE_CREDENTIALS = "check the credentials, and what they allow"
     ASK_STORE_LATER = "begin again when the store answers, with credentials that it takes"
     FILE_EXISTED_WHEN_LISTED = "it existed when the shards were listed"
@@ -215,7 +217,6 @@ class Remedy(Enum):
     )
     SCORES_ARE_NUMBERS = "scores are numbers"
     GIVE_SHARES = "give shares from 0 to 1, or counts; a percent is a hundredth"
-    FILL_OR_REMOVE_ROW = "fill the cell, or leave the row out"
     USE_KNOWN_SCORES = "scores are numbers, TRUE and FALSE, yes and no, or C and I"
     CHOOSE_AMONG_COLUMNS = "columns there: {columns}"
     TWO_VERSIONS_OR_BENCHMARKS = (
@@ -333,7 +334,6 @@ class Remedy(Enum):
         'TABLE.KEY = VALUE as TOML has it: audit.seed = 7, corpus.web.text = "body", '
         'benchmark.map = {{question = "prompt"}}, model."m-1".cutoff = 2023-09-30'
     )
-
     # Settings.
     SEE_REFERENCE = "see docs/reference.md"
     WRITE_TABLE_ABOVE_SETTINGS = "write [{table}] above its settings"

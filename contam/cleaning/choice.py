@@ -207,6 +207,21 @@ def widened(spans: Sequence[Span], around: int, length: int) -> tuple[Span, ...]
     return joined([(max(0, start - around), min(length, end + around)) for start, end in spans])
 
 
+def within_lines(spans: Sequence[Span], text: str) -> tuple[Span, ...]:
+    """The stretches without the line feeds in them, each of which may join two texts.
+
+    A conversation is read as its turns with line feeds between; these belong to no turn.
+    """
+    found = []
+    for start, end in spans:
+        at = start
+        for line in text[start:end].split("\n"):
+            if line:
+                found.append((at, at + len(line)))
+            at += len(line) + 1
+    return tuple(found)
+
+
 def in_original(
     spans: Sequence[Span], taken: Sequence[Span], replacement: str | None
 ) -> tuple[Span, ...]:

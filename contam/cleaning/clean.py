@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.benchmark.items import ItemName
 from contam.cleaning.choice import CleanOptions, choice_of, judged, refuse_unknown_benchmarks
 from contam.cleaning.record import Searched, facts_of, record_of
-from contam.cleaning.shard import Cleaning, Removal, copy, digest, removals, rewritten
+from contam.cleaning.shard import Cleaning, Removal, copy, digest, removals, written
 from contam.cleaning.work_folder import CORPUS, RECORD, REMOVED, WorkFolder, digest_of
 from contam.detect.corpus_checks import refuse_without_text, undecoded_shards
+from contam.detect.leases.cut import cut_leases
 from contam.detect.leases.local import do_leases
+from contam.detect.leases.plan_folder import question_of_leases
 from contam.detect.leases.work import gathered_parts
 from contam.detect.leases.workshop import folder_held
 from contam.detect.match.workers import on_threads
@@ -137,21 +139,28 @@ def clean(  # noqa: PLR0913 - the options of a scan and of what is done with wha
     n_workers = worker_count(workers)
     paths = as_list(corpus)
     refuse_nested(out, paths)
-    check_publishable(out, names=NAMES, last=RECORD, overwrite=overwrite)
+    if not resume:
+        check_publishable(out, names=NAMES, last=RECORD, overwrite=overwrite)
     opened, plan = open_scan(paths, as_list(benchmark), parameters)
     refuse_unknown_benchmarks(plan, options)
     _refuse_shards_in(out, opened)
     _refuse_unread(opened.coverage)
     work = WorkFolder.beside(out)
+    leases = cut_leases(opened.chunks)
+    question = digest_of(question_of_leases(plan, opened, leases), _decisive(options))
+    if resume and (published := work.published(Path(out), question)) is not None:
+        # It was killed between its last two steps.
+        work.discard()
+        return Cleaned(record=published, folder=Path(out))
+    check_publishable(out, names=NAMES, last=RECORD, overwrite=overwrite)
     workshop = work.workshop(resume=resume, cluster=cluster)
     with folder_held(work.folder):
         try:
             with workshop.held():
                 planned = do_leases(opened, plan, workshop, workers=n_workers, progress=progress)
-                question = digest_of(planned.question, _decisive(options))
                 work.begin(question, resume=resume)
                 _, _, whole = gathered_parts(planned, [workshop.parts], hits=work.hits)
-            run = _Run.of(work, opened, plan, options, whole, progress)
+            run = _Run.of(work, opened, plan, options, whole, question, progress)
             result = run.result(Path(out), n_workers, started, dry_run=dry_run, overwrite=overwrite)
         except BaseException:
             if not workshop.n_done():
@@ -236,6 +245,7 @@ class _Run:
         plan: Plan,
         options: CleanOptions,
         whole: Partial,
+        question: str,
         progress: ScanProgress | None,
     ) -> _Run:
         """The run for what was found. Raises IncompleteError unless everything was read."""
@@ -254,7 +264,12 @@ class _Run:
             store.settle()
             stores.append(store)
         searched = Searched(
-            plan=plan, corpus=corpus, coverage=coverage, options=options, labels=labels
+            plan=plan,
+            corpus=corpus,
+            coverage=coverage,
+            options=options,
+            labels=labels,
+            question=question,
         )
         return cls(work, searched, n_documents, stores, progress)
 
@@ -328,13 +343,13 @@ class _Run:
 
     def _copied(self, number: int, shard: Shard) -> dict[str, Any]:
         before = _digest(shard)
-        written = None
+        copied = None
         if self.options.action != "list":
             draft = self.work.draft(number, shard.name)
             with output_errors(draft):
                 copy(shard, draft)
-            written = self.work.put(draft, CORPUS, shard.name)
-            if written != before:
+            copied = self.work.put(draft, CORPUS, shard.name)
+            if copied != before:
                 raise ShardError(
                     "{shard}: its copy is not the same", shard=shard.name,
                     remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
@@ -342,7 +357,7 @@ class _Run:
         rows = self.coverage.read[number].rows if number in self.coverage.read else 0
         return {
             "name": shard.name, "format": shard.format, "rows_before": rows, "rows_after": rows,
-            "found": 0, "in": before, CORPUS: written, REMOVED: None,
+            "found": 0, "in": before, CORPUS: copied, REMOVED: None,
         }  # fmt: skip
 
     def _touched(self, number: int, shard: Shard, workers: int) -> dict[str, Any]:
@@ -354,12 +369,11 @@ class _Run:
         removed = removals(self.cleaning, shard, selection, found)
         rows_before = rows_after = self.coverage.read[number].rows
         facts: dict[str, Any] = {}
-        written = None
+        copied = None
         if self.options.action != "list":
             draft = self.work.draft(number, shard.name)
-            done, removed, n_passes = rewritten(
-                self.cleaning, shard, selection, removed, draft, workers=workers
-            )
+            again = written(self.cleaning, shard, selection, removed, draft, workers=workers)
+            done, removed = again.done, again.removed
             if done.rows_before != rows_before:
                 raise ShardError(
                     "{shard}: {} rows were searched, and {} written from", rows_before,
@@ -369,8 +383,12 @@ class _Run:
             dropped = len(removed) if self.options.action == "drop" else 0
             if rows_after != rows_before - dropped:
                 raise InternalError(f"{shard.name}: {rows_after} rows were written")
-            facts = {"passes": n_passes, "not_kept": list(done.not_kept)}
-            written = self.work.put(draft, CORPUS, shard.name)
+            facts = {
+                "rows_same": again.n_same,
+                "passes": again.n_passes,
+                "not_kept": list(done.not_kept),
+            }
+            copied = self.work.put(draft, CORPUS, shard.name)
         table = self.work.draft(number, f"{shard.name}.parquet")
         with output_errors(table):
             write_removed(
@@ -386,7 +404,7 @@ class _Run:
             "found": len(removed),
             **facts,
             "in": before,
-            CORPUS: written,
+            CORPUS: copied,
             REMOVED: self.work.put(table, REMOVED, f"{shard.name}.parquet"),
             **self._counts([one.found for one in removed]),
             "sources": dict(sorted(Counter(one.meta.source or "" for one in removed).items())),

@@ -28,7 +28,8 @@ FORMAT: Final = "contam-clean-1"
 class Searched:
     """What was searched for what, and found.
 
-    labels  int8[n, p], of every item and policy, before anything was taken out
+    labels    int8[n, p], of every item and policy, before anything was taken out
+    question  digest of all that decides the result
     """
 
     plan: Plan
@@ -36,6 +37,7 @@ class Searched:
     coverage: Coverage
     options: CleanOptions
     labels: Int8s
+    question: str
 
 
 def facts_of(options: CleanOptions) -> dict[str, Any]:
@@ -63,6 +65,7 @@ def record_of(
     record: dict[str, Any] = {
         "tool": "contam",
         "format": FORMAT,
+        "question": run.question,
         "options": facts_of(run.options),
         "parameters": parameters_of(plan),
         "inputs": {**corpus.inputs(), "benchmarks": benchmarks_of(plan)},
@@ -148,4 +151,5 @@ def _proof(run: Searched, shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]
         "documents_left": 0,
         "rows_before": sum(shard["rows_before"] for shard in shards),
         "rows_after": sum(shard["rows_after"] for shard in shards),
+        "rows_same": sum(shard.get("rows_same", shard["rows_after"]) for shard in shards),
     }

@@ -9,11 +9,11 @@ import shutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from contam.cleaning.choice import in_original, widened
+from contam.cleaning.choice import in_original, widened, within_lines
 from contam.corpus.chunks import cut_shard
 from contam.corpus.columns import select_columns
 from contam.corpus.coverage import Coverage
-from contam.corpus.documents import read_metadata, read_texts
+from contam.corpus.documents import read_documents, read_metadata, read_texts
 from contam.corpus.shards import errors_named
 from contam.detect.scan import Corpus, scan_chunks
 from contam.errors import CorpusError, InternalError, Remedy, ShardError
@@ -68,6 +68,21 @@ class Removal:
     texts: tuple[str, ...] | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """A shard that was written again and searched.
+
+    removed   with the stretches that were taken out in the end
+    n_passes  how often it was written
+    n_same    rows that are the same in all columns
+    """
+
+    done: Rewritten
+    removed: list[Removal]
+    n_passes: int
+    n_same: int
+
+
 def digest(path: str) -> dict[str, Any]:
     """Bytes and SHA-256 of a shard, as it was listed. Raises ShardError or OSError."""
     with opened(path) as file:
@@ -110,8 +125,12 @@ def removals(
             for one, meta in zip(found, metas, strict=True)
         ]
     made = []
-    for one, meta, text in zip(found, metas, read_texts(shard, selection, rows), strict=True):
+    documents = read_documents(shard, selection, rows)
+    for one, meta, document in zip(found, metas, documents, strict=True):
+        text = document.text
         spans = widened(one.spans, options.around, len(text))
+        if document.turns is not None:
+            spans = within_lines(spans, text)
         if one.spans and one.spans[-1][1] > len(text):
             raise ShardError(
                 "{shard}: row {} is shorter than what was found in it", one.row, shard=shard.name,
@@ -122,7 +141,7 @@ def removals(
     return made
 
 
-def rewritten(
+def written(
     cleaning: Cleaning,
     shard: Shard,
     selection: Selection,
@@ -130,13 +149,13 @@ def rewritten(
     target: Path,
     *,
     workers: int,
-) -> tuple[Rewritten, list[Removal], int]:
-    """Write a shard without what is removed, and search it again; returns the final stretches too.
+) -> Written:
+    """Write a shard without what is removed, compare it with the original, and search it again.
 
-    The last is how often it was written. Cutting may bring words together that match, so that the
-    shard is written again with more stretches, `MOST_PASSES` times at most.
+    Cutting may bring words together that match. The shard is then written again with more
+    stretches, `MOST_PASSES` times at most.
 
-    Raises ShardError when something is still found then.
+    Raises ShardError when something is still found then, or when a row is not what it should be.
     """
     replacement, drop = cleaning.options.replacement, cleaning.options.action == "drop"
     sources = selection.sources
@@ -147,9 +166,15 @@ def rewritten(
         edits = [Edit(one.found.row, drop, () if drop else one.found.spans) for one in removed]
         with errors_named(shard):
             done = shard.kind.rewrite(shard.path, target, edits, sources, replacement=replacement)
-        left = found_in(cleaning, shard, selection, target, done.rows_after, workers=workers)
+        state = FileState.at(str(target))
+        new = replace(shard, uri=str(target), size_bytes=state.size, state=state)
+        with errors_named(new):
+            n_same = shard.kind.count_same(shard.path, new.path, edits, sources)
+        if not drop:
+            _compare_texts(shard, new, selection, removed, replacement)
+        left = found_in(cleaning, new, selection, done.rows_after, workers=workers)
         if not left:
-            return done, removed, n_passes
+            return Written(done=done, removed=removed, n_passes=n_passes, n_same=n_same)
         if drop:
             break
         removed = _extended(cleaning, shard, selection, removed, left)
@@ -160,26 +185,37 @@ def rewritten(
     )  # fmt: skip
 
 
-def found_in(
-    cleaning: Cleaning,
+def _compare_texts(
     shard: Shard,
+    new: Shard,
     selection: Selection,
-    written: Path,
-    n_rows: int,
-    *,
-    workers: int,
+    removed: Sequence[Removal],
+    replacement: str | None,
+) -> None:
+    """Raise ShardError unless texts are the original ones without their stretches."""
+    rows = [one.found.row for one in removed]
+    before, after = (read_texts(each, selection, rows) for each in (shard, new))
+    for one, old, text in zip(removed, before, after, strict=True):
+        # Bytes that are no UTF-8 may become other characters when what parts them is cut.
+        if edited(old, one.found.spans, replacement) != text and "\ufffd" not in old:
+            raise ShardError(
+                "{shard}: row {} was not written as it should be", one.found.row, shard=shard.name,
+                remedy=Remedy.DROP_DOCUMENT,
+            )  # fmt: skip
+
+
+def found_in(
+    cleaning: Cleaning, new: Shard, selection: Selection, n_rows: int, *, workers: int
 ) -> list[Found]:
     """What is still found in a shard that was written, by the columns read then and now.
 
     Raises ShardError when it cannot be read, or has other rows than were written.
     """
-    state = FileState.at(str(written))
-    new = replace(shard, uri=str(written), size_bytes=state.size, state=state)
     parameters = cleaning.plan.parameters
     try:
         fresh = select_columns(new, parameters.text, parameters.columns)
     except CorpusError as error:
-        raise ShardError(error.statement, shard=shard.name, remedy=error.remedies) from error
+        raise ShardError(error.statement, shard=new.name, remedy=error.remedies) from error
     selections = [fresh] if fresh.sources == selection.sources else [selection, fresh]
     found: dict[int, Found] = {}
     for chosen in selections:
@@ -187,7 +223,7 @@ def found_in(
             continue
         chunks = list(cut_shard(0, new, chosen))
         corpus = Corpus(
-            paths=(str(written),),
+            paths=(new.uri,),
             shards=(new,),
             digests=(None,),
             selections=[chosen],
@@ -200,12 +236,12 @@ def found_in(
         if coverage.failures:
             raise ShardError(
                 "{shard}: what was written cannot be read: {}", coverage.failures[0].reason,
-                shard=shard.name,
+                shard=new.name,
             )  # fmt: skip
         if coverage.total.rows != n_rows:
             raise ShardError(
                 "{shard}: {} rows were read where {} were written", coverage.total.rows, n_rows,
-                shard=shard.name,
+                shard=new.name,
             )  # fmt: skip
         hits = {}
         for view, collection in enumerate(partial.collections):
@@ -231,11 +267,12 @@ def _extended(
     for one in removals(cleaning, shard, selection, [more[row] for row in fresh]):
         known[one.found.row] = one
     again = sorted(more.keys() & known.keys() - set(fresh))
-    for row, text in zip(again, read_texts(shard, selection, again), strict=True):
-        old = known[row]
+    documents = read_documents(shard, selection, again)
+    for row, document in zip(again, documents, strict=True):
+        old, text = known[row], document.text
         spans = in_original(more[row].spans, old.found.spans, replacement)
-        # Nothing is left of an edited text but what the stretches leave.
-        edited(text, spans, replacement)
+        if document.turns is not None:
+            spans = within_lines(spans, text)
         found = old.found._replace(
             items=tuple(sorted({*old.found.items, *more[row].items})),
             policies=tuple(sorted({*old.found.policies, *more[row].policies})),

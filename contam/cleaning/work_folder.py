@@ -69,6 +69,16 @@ class WorkFolder:
                 (self.folder / folder).mkdir(exist_ok=True)
         write_file(path, said, overwrite=True)
 
+    def published(self, out: Path, question: str) -> dict[str, Any] | None:
+        """The record in `out`, where this folder's run published it and did not live to end."""
+        try:
+            record: dict[str, Any] = json.loads(read_file(out / RECORD))
+            said = json.loads(read_file(self.folder / _STATE))
+            same = record["question"] == said["question"] == question
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return record if same and not self.result.exists() else None
+
     def draft(self, number: int, name: str) -> Path:
         """A path for the draft of a shard, with the last part of its name."""
         folder = self.folder / "draft" / f"{number:08d}"

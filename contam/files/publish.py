@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contam.errors import OutputError, Place, Plain, Public, Remedy
-from contam.files.addresses import refuse_address
+from contam.files.addresses import is_address, refuse_address
+from contam.files.uploads import publishing_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,10 +75,15 @@ def publishing(
 
     Raises OutputError on entry when `out` holds a finished result and `overwrite` is not set, holds
     files that are not ours, or cannot be written; and on exit when it no longer can. Errors of the
-    block itself pass through: what writes into the draft does so under `output_errors`. Raises
-    UsageError for an address.
+    block itself pass through: what writes into the draft does so under `output_errors`. An address
+    is written to as `contam.files.uploads` says.
     """
-    refuse_address(out, "where results are written")
+    if is_address(out):
+        with publishing_objects(
+            out, names=names, last=last, overwrite=overwrite, earlier=earlier
+        ) as draft:
+            yield draft
+        return
     shown = Path(out)
     with output_errors(shown):
         target = _target(shown, (*names, *earlier), last)
@@ -122,6 +128,7 @@ def check_publishable(
     out: str | Path, *, names: Sequence[str], last: str, overwrite: bool = False
 ) -> None:
     """Raise OutputError where `publish_made` would; creates the folders above `out`."""
+    refuse_address(out, "where results are written")
     with output_errors(Path(out)):
         target = _target(Path(out), tuple(names), last)
         _make_parents(target.home)

@@ -134,7 +134,7 @@ def _checked(given: Given, where: str) -> Given:
         for at in np.flatnonzero(np.isnan(table).all(axis=axis))[:1].tolist():
             raise LogError(
                 "{}: the {} {!r} has no score", where, Public(what), names[at],
-                remedy=Remedy.FILL_OR_REMOVE_ROW,
+                remedy=Remedy.IS_FILE_WHOLE,
             )  # fmt: skip
     if not (np.nanmax(table, axis=0) > np.nanmin(table, axis=0)).any():
         raise LogError("{}: all models have equal scores on every task: nothing ranks them", where)
@@ -242,6 +242,8 @@ def _of_rescored(rescored: str | Path | Rescore, policy: str) -> Given:
 
 
 def _read(folder: Path) -> tuple[list[Row], Mapping[str, Any]]:
+    if not folder.exists():
+        raise OutputError("{} does not exist", folder, remedy=Remedy.CHECK_PATH).of_call()
     try:
         run = json.loads((folder / RUN_FILE).read_bytes())
         sound = run["tool"] == "contam" and run["format"] == RESCORE_FORMAT

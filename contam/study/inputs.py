@@ -104,7 +104,7 @@ class Rows:
             text = _text(value)
             if not text and not empty:
                 raise LogError(
-                    "{}: {} is empty", self.at(row), Public(role), remedy=Remedy.FILL_OR_REMOVE_ROW
+                    "{}: {} is empty", self.at(row), Public(role), remedy=Remedy.IS_FILE_WHOLE
                 )
             found.append(text)
         return found
@@ -127,9 +127,7 @@ class Rows:
                     remedy=Remedy.SCORES_ARE_NUMBERS,
                 )  # fmt: skip
             if math.isnan(number) and not empty:
-                raise LogError(
-                    "{}: {!r} is empty", self.at(row), name, remedy=Remedy.FILL_OR_REMOVE_ROW
-                )
+                raise LogError("{}: {!r} is empty", self.at(row), name, remedy=Remedy.IS_FILE_WHOLE)
             found[row] = number
         return found
 
@@ -214,11 +212,16 @@ def refuse_unknown_sides(columns: Mapping[str, str] | None, sides: Sequence[str]
             )  # fmt: skip
 
 
+def file_of(given: str | Path) -> LogFile:
+    """A file of the call. Raises LogError where there is none."""
+    if not Path(given).exists():
+        raise LogError("no such file: {}", Path(given), remedy=Remedy.CHECK_PATH).of_call()
+    return LogFile(Path(given))
+
+
 def _loaded(given: Source, called: str) -> Table:
     if isinstance(given, str | Path):
-        if not Path(given).exists():
-            raise LogError("no such file: {}", Path(given), remedy=Remedy.CHECK_PATH).of_call()
-        return load(LogFile(Path(given)))
+        return load(file_of(given))
     found = given_benchmark(given, called)
     if len(found) != 1:
         raise UsageError("{} is one table", Public(called), remedy=Remedy.GIVE_LIST_OF_ROWS)

@@ -14,8 +14,8 @@ import numpy as np
 
 from contam.corpus.dates import span_of
 from contam.errors import LogError, Place, Public, Remedy, UsageError
-from contam.rescore.logs.log_files import LogFile
 from contam.rescore.stats.average_ranks import average_ranks
+from contam.study.inputs import file_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -140,7 +140,7 @@ class Read:
 
 def _lines(given: Records, called: str) -> tuple[list[_Line], dict[str, Any]]:
     if isinstance(given, str | Path):
-        file = LogFile(Path(given))
+        file = file_of(given)
         lines = [_Line(row, f"{file.path}:{number}") for number, row in file.lines]
         source = {"set": called, "path": str(file.path), "sha256": file.digest}
     else:

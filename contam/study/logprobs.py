@@ -11,6 +11,7 @@ from contam.rescore.stats.multiple import adjust
 from contam.study.logprob_input import ordered, read_shards, read_texts
 from contam.study.model import Chart, Finding, Line, Panel, Points, Refusal, Study, table_of
 from contam.study.stats.logprobs import exchangeability, min_k, min_k_plus, separation
+from contam.tables import schemas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -119,12 +120,21 @@ def likelihood(
         tables=tables,
         refusals=refusals,
         pictures=_pictures(order, separated, parts),
+        columns=_shown(tables),
         run={
             "parameters": {"k": k, "exchangeable": exchangeable},
             "inputs": sources,
             "notes": [GUARD],
         },
     )
+
+
+def _shown(tables: Mapping[str, Table]) -> list[str]:
+    """Columns of the main table; models are left out where none is named."""
+    main = next(iter(tables.values()))
+    named = any(schemas.column(main, "model"))
+    hidden = {"n_tokens", "n_without", "p_bh", "t_ddof0", *(() if named else ("model",))}
+    return [name for name in main.column_names if name not in hidden]
 
 
 def _order_row(model: str, own: Shards) -> Row:
@@ -253,9 +263,15 @@ def _finding(order: Sequence[Row], rows: Sequence[Row], refusals: Sequence[Refus
         known = [row for row in order if row["p_holm"] < _SURE]
         best = min(order, key=lambda row: (np.isnan(row["p"]), row["p"]))
         name = best["model"] or "the model"
+        first = (
+            f"{len(known)} of {len(order)} models prefer the published order of the file (Holm)"
+            if len(order) > 1
+            else "The published order of the file is preferred"
+            if known
+            else "The published order of the file is not shown to be preferred"
+        )
         parts.append(
-            f"{len(known)} of {len(order)} models prefer the published order of the file (Holm);"
-            f" {name}: t {best['t']:.2f} over {best['n_shards']} shards, p {best['p']:.2g}."
+            f"{first}; {name}: t {best['t']:.2f} over {best['n_shards']} shards, p {best['p']:.2g}."
         )
     blind = _blind(rows)
     scores = [row for row in rows if row["method"] in METHODS]

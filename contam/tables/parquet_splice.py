@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from os import SEEK_END
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from contam.files.publish import output_errors
 from contam.tables.parquet_footer import MAGIC, TAIL_BYTES
 from contam.tables.thrift import (
     I16,
@@ -28,6 +29,7 @@ from contam.tables.thrift import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
 _PIECE: Final = 4 << 20
 #: Bytes in which the header of a page or a Bloom filter lies, unless its statistics are long.
@@ -86,6 +88,11 @@ class ParquetBytes:
         for begin in range(at, at + length, _PIECE):
             yield self.read(begin, min(_PIECE, at + length - begin))
 
+    def chunk(self, chunk: Struct) -> Iterator[bytes]:
+        """The pages of a column chunk, some megabytes at a time."""
+        meta: Struct = chunk[CHUNK_META].value
+        yield from self.pieces(_start(meta), number(meta, META_PACKED))
+
     def header(self, at: int) -> tuple[Struct, int]:
         """The struct that begins there, and its length."""
         size = _HEADER_BYTES
@@ -111,9 +118,35 @@ def chunks_of(group: Struct) -> list[Struct]:
     return found
 
 
+def _start(meta: Struct) -> int:
+    """Where the pages of a column chunk begin."""
+    dictionary_at, data_at = number(meta, META_DICTIONARY_AT), number(meta, META_DATA_AT)
+    # Some writers give 0 where there is no dictionary.
+    return dictionary_at if 0 < dictionary_at < data_at else data_at
+
+
 def number(struct: Struct, key: int) -> int:
     """A number in a struct; 0 where there is none."""
     return int(struct[key].value) if key in struct else 0
+
+
+@dataclass(slots=True)
+class Output:
+    """A file that is written from its beginning; a refusal of the disk is an OutputError."""
+
+    file: BinaryIO
+    path: Path
+    _at: int = 0
+
+    def write(self, data: bytes) -> None:
+        """Write at the end."""
+        with output_errors(self.path):
+            self.file.write(data)
+        self._at += len(data)
+
+    def tell(self) -> int:
+        """How many bytes were written."""
+        return self._at
 
 
 @dataclass(slots=True)
@@ -130,7 +163,7 @@ class _Indexes:
 class Splicer:
     """Writes a file of chunks of other files; call `begin`, `add` for each row group, `end`."""
 
-    out: BinaryIO
+    out: Output
     _groups: list[Struct] = field(default_factory=list)
     _indexes: list[_Indexes] = field(default_factory=list)
     n_rows: int = 0
@@ -181,11 +214,8 @@ class Splicer:
         if CHUNK_PATH in old:
             raise ValueError("a column lies in another file")
         meta: Struct = dict(old[CHUNK_META].value)
-        dictionary_at, data_at = number(meta, META_DICTIONARY_AT), number(meta, META_DATA_AT)
-        # Some writers give 0 where there is no dictionary.
-        start = dictionary_at if 0 < dictionary_at < data_at else data_at
-        shift = self.out.tell() - start
-        for piece in source.pieces(start, number(meta, META_PACKED)):
+        shift = self.out.tell() - _start(meta)
+        for piece in source.chunk(old):
             self.out.write(piece)
         for key in (META_DATA_AT, META_INDEX_AT, META_DICTIONARY_AT):
             if number(meta, key):

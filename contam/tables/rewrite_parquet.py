@@ -7,28 +7,31 @@ page version, checksums, page index and statistics that they had.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import io
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contam.files.listed import opened
+from contam.files.single import created
 from contam.tables import parquet_splice as splice
+from contam.tables import same_rows
 from contam.tables.edit_columns import edited_batch
 from contam.tables.edits import Edit, Rewritten
 from contam.tables.parquet import footer
 from contam.tables.parquet_footer import MAGIC
-from contam.tables.parquet_splice import ParquetBytes, Splicer, chunks_of, number
+from contam.tables.parquet_splice import Output, ParquetBytes, Splicer, chunks_of, number
 from contam.tables.shard_errors import arrow_file, shard_errors
 from contam.tables.thrift import STRUCT, Value, write_struct
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from contam.tables.columns import TextColumns
@@ -37,7 +40,8 @@ if TYPE_CHECKING:
 _CODECS: Final = ("none", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4")
 _OLD_LZ4: Final = 5
 _LEVELLED: Final = frozenset(("gzip", "brotli", "zstd"))
-_DICTIONARIES: Final = frozenset((2, 8))
+_OLD_DICTIONARY: Final = 2
+_DICTIONARIES: Final = frozenset((_OLD_DICTIONARY, 8))
 _ENCODINGS: Final = {
     5: "DELTA_BINARY_PACKED",
     6: "DELTA_LENGTH_BYTE_ARRAY",
@@ -48,7 +52,6 @@ _ENCODINGS: Final = {
 _TOGETHER: Final = 64 << 20
 
 _BATCH_ROWS: Final = 4096
-_BASE: Final = {"version": "2.6", "store_schema": False}
 _KNOWS_BLOOM: Final = (
     "bloom_filter_options" in inspect.signature(pq.ParquetWriter.__init__).parameters
 )
@@ -75,8 +78,9 @@ def rewrite(
     replacement: str | None,
 ) -> Rewritten:
     """Write a Parquet shard again, see `contam.tables.edits.Rewriter`."""
-    with shard_errors(source), opened(source) as file, target.open("xb") as out:
-        return _Rewriter(source, ParquetBytes.of(file), sources, replacement).write(out, edits)
+    with shard_errors(source), opened(source) as file, created(target) as out:
+        writing = _Rewriter(source, ParquetBytes.of(file), sources, replacement)
+        return writing.write(Splicer(Output(out, target)), edits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,74 @@ class _Column:
     special: str = ""
 
 
+def count_same(source: str, new: str, edits: Sequence[Edit], sources: TextColumns) -> int:
+    """How many rows are the same in a shard that was written again; see `CorpusFormat.count_same`.
+
+    Row groups without an edit are compared as bytes, others row by row.
+    """
+    with shard_errors(source), opened(source) as old_file, shard_errors(new), opened(new) as file:
+        return _Comparison(
+            source, new, ParquetBytes.of(old_file), ParquetBytes.of(file), sources
+        ).count(edits)
+
+
+class _Comparison:
+    def __init__(
+        self, path: str, new_path: str, old: ParquetBytes, new: ParquetBytes, sources: TextColumns
+    ) -> None:
+        self._paths = path, new_path
+        self._files = old, new
+        self._metas = plain_metadata(old.footer), plain_metadata(new.footer)
+        self._texts = {part.path[0] for ref in sources.every for part in ref.single}
+
+    def count(self, edits: Sequence[Edit]) -> int:
+        old, new = self._files
+        for key in old.footer.keys() | new.footer.keys():
+            if key not in (splice.FILE_ROWS, splice.FILE_GROUPS) and (
+                old.footer.get(key) != new.footer.get(key)
+            ):
+                raise ValueError("its footer says something else of the whole file")
+        rows = [edit.row for edit in edits]
+        n_same = begin = at = 0
+        for index, group in enumerate(old.groups):
+            end = begin + number(group, splice.GROUP_ROWS)
+            inside = edits[bisect_left(rows, begin) : bisect_left(rows, end)]
+            if begin < end and sum(edit.drop for edit in inside) < end - begin:
+                if at == len(new.groups):
+                    raise ValueError("a row group is missing")
+                n_same += self._same(
+                    (index, at), group, [edit._replace(row=edit.row - begin) for edit in inside]
+                )
+                at += 1
+            begin = end
+        if at < len(new.groups):
+            raise ValueError("it has a row group too many")
+        return n_same
+
+    def _same(self, places: tuple[int, int], group: Struct, edits: Sequence[Edit]) -> int:
+        """Compare a row group with its copy; the rows of the edits count from its first."""
+        old, new = self._files
+        if edits:
+            before, after = (
+                _batches(path, meta, place)
+                for path, meta, place in zip(self._paths, self._metas, places, strict=True)
+            )
+            return same_rows.count_same(before, after, edits, self._texts)
+        for mine, theirs in zip(chunks_of(group), chunks_of(new.groups[places[1]]), strict=True):
+            pieces = zip(old.chunk(mine), new.chunk(theirs), strict=True)
+            if any(one != other for one, other in pieces):
+                raise ValueError("a column that was to be copied is another")
+        return number(group, splice.GROUP_ROWS)
+
+
+def _batches(path: str, meta: pq.FileMetaData, group: int) -> Iterator[pa.RecordBatch]:
+    with (
+        arrow_file(path) as source,
+        pq.ParquetFile(source, metadata=meta, page_checksum_verification=True) as file,
+    ):
+        yield from file.iter_batches(batch_size=_BATCH_ROWS, row_groups=[group], use_threads=False)
+
+
 class _Rewriter:
     def __init__(
         self, path: str, source: ParquetBytes, sources: TextColumns, replacement: str | None
@@ -105,8 +177,7 @@ class _Rewriter:
         self._columns = _columns_of(source.footer, self._schema)
         self._not_kept: set[str] = set()
 
-    def write(self, out: BinaryIO, edits: Sequence[Edit]) -> Rewritten:
-        splicer = Splicer(out)
+    def write(self, splicer: Splicer, edits: Sequence[Edit]) -> Rewritten:
         splicer.begin()
         rows = [edit.row for edit in edits]
         begin = 0
@@ -240,12 +311,12 @@ class _Rewriter:
 
     def _encoded(self, table: pa.Table, numbers: Sequence[int], group: Struct) -> ParquetBytes:
         """A file of one row group with these leaf columns, encoded as those of a row group were."""
-        names = self._matching_names(table, numbers)
         every = chunks_of(group)
+        version, names = self._version(table, numbers, every)
         options = self._options(dict(zip(names, (every[leaf] for leaf in numbers), strict=True)))
         made = io.BytesIO()
         with pq.ParquetWriter(
-            made, table.schema, **options, **self._special_options(numbers)
+            made, table.schema, version=version, **options, **self._special_options(numbers)
         ) as writer:
             writer.write_table(table, row_group_size=len(table))
         return ParquetBytes.of(made)
@@ -254,13 +325,27 @@ class _Rewriter:
         kinds = {_special(self._schema.column(leaf)) for leaf in numbers} - {""}
         return dict.fromkeys(kinds, True)
 
-    def _matching_names(self, table: pa.Table, numbers: Sequence[int]) -> list[str]:
+    def _version(
+        self, table: pa.Table, numbers: Sequence[int], chunks: Sequence[Struct]
+    ) -> tuple[str, list[str]]:
+        """A version of the format that fits columns, and the paths of these under it.
+
+        The first one encodes dictionaries as older readers need them, but lacks some types.
+        """
+        metas = (chunks[leaf][splice.CHUNK_META].value for leaf in numbers)
+        if any(_OLD_DICTIONARY in meta[splice.META_ENCODINGS].value.entries for meta in metas):
+            with contextlib.suppress(ValueError):
+                return "1.0", self._matching_names(table, numbers, "1.0")
+        return "2.6", self._matching_names(table, numbers, "2.6")
+
+    def _matching_names(self, table: pa.Table, numbers: Sequence[int], version: str) -> list[str]:
         """The dotted paths that the library gives the leaf columns of a table.
 
         Raises ValueError where it would store a value in another way than the schema says.
         """
         empty = io.BytesIO()
-        pq.write_table(table.schema.empty_table(), empty, **self._special_options(numbers), **_BASE)
+        options = {"version": version, "store_schema": False, **self._special_options(numbers)}
+        pq.write_table(table.schema.empty_table(), empty, **options)
         schema = pq.read_metadata(pa.BufferReader(empty.getvalue())).schema
         if len(schema) != len(numbers):
             raise ValueError("a column cannot be encoded as it was")
@@ -288,7 +373,7 @@ class _Rewriter:
         }
         pages = [self._source.first_page(chunk) for chunk in chunks.values()]
         return {
-            **_BASE,
+            "store_schema": False,
             "compression": compression,
             "use_dictionary": [name for name, used in encodings.items() if used & _DICTIONARIES],
             "column_encoding": other or None,
@@ -297,7 +382,7 @@ class _Rewriter:
             ],
             "data_page_version": "2.0" if pages[0][0] else "1.0",
             "write_page_checksum": pages[0][1],
-            "write_page_index": any(splice.COLUMNS_AT in chunk for chunk in chunks.values()),
+            "write_page_index": any(splice.OFFSETS_AT in chunk for chunk in chunks.values()),
             **self._bloom(metas),
         }
 

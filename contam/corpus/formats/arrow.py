@@ -8,6 +8,8 @@ from contam.corpus.formats.base import FileChunk
 from contam.corpus.formats.tabular import TabularFormat
 from contam.corpus.offsets import batch_row
 from contam.tables import ipc, rewrite_ipc
+from contam.tables.same_rows import count_same
+from contam.tables.shard_errors import shard_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,3 +73,9 @@ class Arrow(TabularFormat):
         replacement: str | None,
     ) -> Rewritten:
         return rewrite_ipc.rewrite(path, target, edits, sources, replacement=replacement)
+
+    def count_same(self, path: str, new: str, edits: Sequence[Edit], sources: TextColumns) -> int:
+        texts = {part.path[0] for ref in sources.every for part in ref.single}
+        names = [ref.dotted for ref in self.columns(path) if len(ref.path) == 1]
+        with shard_errors(new):
+            return count_same(ipc.batches(path, names), ipc.batches(new, names), edits, texts)

@@ -152,6 +152,14 @@ class CorpusFormat(ABC):
     ) -> Rewritten:
         """Write a file again with edits, see `contam.tables.edits.Rewriter`."""
 
+    @abstractmethod
+    def count_same(self, path: str, new: str, edits: Sequence[Edit], sources: TextColumns) -> int:
+        """How many rows of a file are the same in what `rewrite` wrote of it.
+
+        Of rows whose text was edited everything but the columns of `sources` is compared. Raises
+        ShardError, naming the new file, where a row is missing, too many or another.
+        """
+
 
 def head_of(path: PurePath) -> bytes:
     """The first bytes of a file; none when it cannot be opened, which reading it will report."""

@@ -80,3 +80,6 @@ class Parquet(TabularFormat):
         replacement: str | None,
     ) -> Rewritten:
         return rewrite_parquet.rewrite(path, target, edits, sources, replacement=replacement)
+
+    def count_same(self, path: str, new: str, edits: Sequence[Edit], sources: TextColumns) -> int:
+        return rewrite_parquet.count_same(path, new, edits, sources)

@@ -117,6 +117,30 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
         n_dropped = sum(edit.drop for edit in edits)
         return Rewritten(places.n_rows, places.n_rows - n_dropped, tuple(sorted(not_kept)))
 
+    def count_same(self, path: str, new: str, edits: Sequence[Edit], sources: TextColumns) -> int:
+        texts = {part.path[0] for ref in sources.every for part in ref.single}
+        edited = {edit.row: edit.drop for edit in edits}
+        written = self.numbered(new, None)
+        n_same = 0
+        for row, raw in self.numbered(path, None):
+            if edited.get(row):
+                continue
+            number, found = next(written, (0, None))
+            if found is None:
+                raise _other(new, "row {} is missing", row)
+            if row not in edited:
+                same = raw == found
+                n_same += same
+            else:
+                records = self.record(path, row, raw), self.record(new, number, found)
+                old, now = ({**(record or {}), **dict.fromkeys(texts)} for record in records)
+                same = old == now
+            if not same:
+                raise _other(new, "row {} is another", row)
+        if next(written, None) is not None:
+            raise _other(new, "there are more rows")
+        return n_same
+
     def blocks(
         self, path: str, sources: TextColumns, chunk: FileChunk, max_bytes: int
     ) -> Iterator[TextBlock]:
@@ -184,6 +208,13 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
             return find(record, sources)
         except (ValueError, RecursionError) as error:
             raise self.bad(path, row, "{}", Plain(error)) from error
+
+
+def _other(path: str, what: str, *facts: object) -> ShardError:
+    return ShardError(
+        "{shard}: it was not written as it should be: " + what, *facts, shard=path,
+        remedy=Remedy.LET_NOBODY_WRITE_TO_IT,
+    )  # fmt: skip
 
 
 class ReadyRecords(RecordFormat[Record]):

@@ -23,8 +23,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from contam.detect.leases.cut import cut_leases
+from contam.detect.leases.parts_folder import claim_leases, question_of_parts
 from contam.detect.leases.plan_folder import OpenPlan, open_plan, question_of_leases, write_plan
-from contam.detect.leases.work import claim_leases, merge_parts, question_of_parts, work_on
+from contam.detect.leases.work import merge_parts, work_on
 from contam.errors import ContamError, OutputError, Public, Remedy
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _work_in_processes(
     parts = workshop.parts
     plan = _written(opened, workshop)
     waiting: queue.SimpleQueue[Lease] = queue.SimpleQueue()
-    _, todo = claim_leases(opened, opened.leases, parts)
+    todo = claim_leases(opened, opened.leases, parts).waiting
     for lease in todo:
         waiting.put(lease)
     if progress is not None:

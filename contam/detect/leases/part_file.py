@@ -87,13 +87,13 @@ def part_bytes(part: Part) -> bytes:
     return packed.getvalue()
 
 
-def read_part(path: Path, plan: Plan, question: str) -> Part:
-    """The part in a file, for the views of a plan.
+def part_of(data: bytes, path: Path, plan: Plan, question: str) -> Part:
+    """The part that is the content of a file, for the views of a plan.
 
-    Raises OutputError for a file that cannot be read, is not whole, or belongs to another plan.
+    Raises OutputError, naming the file, for what is not whole or belongs to another plan.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
             meta = json.loads(archive.read(_META))
             if meta["format"] != FORMAT:
                 raise OutputError(
@@ -132,10 +132,6 @@ def read_part(path: Path, plan: Plan, question: str) -> Part:
         return Part(
             lease=meta["lease"], machine=meta["machine"], answer=answer, documents=documents
         )
-    except OSError as error:
-        raise OutputError(
-            "{}: cannot be read: {}", path, error.strerror, remedy=Remedy.CHECK_FILE_READABLE
-        ) from error
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise OutputError("{}: is not whole", path, remedy=Remedy.DO_LEASE_AGAIN) from error
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
