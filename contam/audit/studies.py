@@ -42,7 +42,8 @@ def make_studies(
         stage = f"{STUDIES}/{name}"
         own = options.get(BY_VERDICTS) or not [*paths_of(name, options)]
         key = [
-            STUDY_FORMAT, name, options, spec.policies, spec.seed, _files(name, options),
+            STUDY_FORMAT, name, options, _files(name, options),
+            spec.policies, spec.seed, spec.least,
             [stage_cache.keys.get(key) for key in (verdicts, SCORES)] if own else None,
         ]  # fmt: skip
         making = _making(name, spec, names, stage_cache.folder / verdicts, scores, talk)
@@ -92,6 +93,7 @@ def _making(
             policy=spec.policies[0],
             rescored=scores,
             seed=spec.seed,
+            least=spec.least,
         )
         write_study(replace(study, run=names.tree(dict(study.run))), draft)
         return without_times(draft)

@@ -81,8 +81,8 @@ def study_of(
         failed = [one.rule for one in gate.outcomes if one.status != "pass"]
         found += " The gate passes." if gate.passed else f" The gate fails: {'; '.join(failed)}."
     sure = (
-        "Limits are three sigma of the moving range over the runs before; about one figure in 370"
-        " lies outside by chance, so of many figures some do."
+        "Limits are three sigma of the moving range over the runs before. With 8 runs one figure in"
+        " 32 lies outside by chance, with 25 one in 127: of many figures some do."
     )
     if not newest["complete"]:
         sure = f"Part of the corpora was not read, so clean is not certain. {sure}"

@@ -104,12 +104,14 @@ def run_named(
     policy: str,
     rescored: Path | None,
     seed: int,
+    least: int,
 ) -> Study:
     """Run a study.
 
     options   as `checked` has them; `by_verdicts = true` splits items by the verdicts
     verdicts  folder of a scan, and the policy whose labels count where the options name none
     rescored  folder of a re-scoring, for a study of boards that is given no scores
+    seed, least  where the options name none
     """
     kind = KINDS[name]
     module = import_module(f"contam.study.{kind.home[0]}")
@@ -118,8 +120,9 @@ def run_named(
         given |= {"verdicts": verdicts, "policy": given.get("policy", policy)}
     if kind.rescored and "scores" not in given and rescored is not None:
         given |= {"rescored": rescored, "policy": given.get("policy", policy)}
-    if "seed" in _defaults(kind):
-        given.setdefault("seed", seed)
+    for key, value in (("seed", seed), ("least", least)):
+        if key in _defaults(kind):
+            given.setdefault(key, value)
     if kind.settings:
         settings = getattr(module, kind.settings)
         own = {field.name for field in fields(settings)} & set(given)

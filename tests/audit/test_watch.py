@@ -141,15 +141,19 @@ def test_the_gate_is_asked_every_time_and_decides_the_exit_code(home, monkeypatc
     assert "gone.toml" in capsys.readouterr().err
 
 
-def test_limits_hold_a_steady_figure_as_often_as_shewhart_says():
-    """An individuals chart with estimated limits: about 1 point in 100 lies outside of 25 runs'."""
-    rng = np.random.default_rng(1)
-    outside, n_sims = 0, 4_000
+@pytest.mark.parametrize(("runs", "one_in"), [(LEAST_RUNS, 32), (25, 127)])
+def test_limits_hold_a_steady_figure_as_often_as_the_page_says(runs, one_in):
+    rng = np.random.default_rng(2)
+    outside, n_sims = 0, 5_000
     for _ in range(n_sims):
-        values = rng.normal(0.3, 0.01, 26)
+        values = rng.normal(0.3, 0.01, runs + 1)
         _, low, high = limits(values[:-1])
         outside += not low <= values[-1] <= high
-    assert 0.002 < outside / n_sims < 0.02
+    share = 1 / one_in
+    assert outside / n_sims == pytest.approx(share, abs=3 * np.sqrt(share / n_sims))
+
+
+def test_limits_need_runs():
     assert np.isnan(limits([0.1] * (LEAST_RUNS - 1))).all()
     assert limits([0.1] * LEAST_RUNS) == pytest.approx((0.1, 0.1, 0.1))
 
