@@ -366,14 +366,14 @@ class _Run:
             raise InternalError(f"{shard.name}: rows were found without a text column")
         before = _digest(shard)
         found = self.cleaning.choice.documents(self._hits(number))
-        removed = removals(self.cleaning, shard, selection, found)
+        removed, n_passes = removals(self.cleaning, shard, selection, found)
         rows_before = rows_after = self.coverage.read[number].rows
         facts: dict[str, Any] = {}
         copied = None
         if self.options.action != "list":
             draft = self.work.draft(number, shard.name)
             again = written(self.cleaning, shard, selection, removed, draft, workers=workers)
-            done, removed = again.done, again.removed
+            done = again.done
             if done.rows_before != rows_before:
                 raise ShardError(
                     "{shard}: {} rows were searched, and {} written from", rows_before,
@@ -385,7 +385,7 @@ class _Run:
                 raise InternalError(f"{shard.name}: {rows_after} rows were written")
             facts = {
                 "rows_same": again.n_same,
-                "passes": again.n_passes,
+                "passes": n_passes,
                 "not_kept": list(done.not_kept),
             }
             copied = self.work.put(draft, CORPUS, shard.name)

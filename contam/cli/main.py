@@ -133,6 +133,7 @@ SPREAD_OPTIONS = {
 
 WITH_DEFAULTS: Final[dict[str, Callable[..., int]]] = {
     "scan": scan.scan,
+    "plan": plan.plan,
     "query": query.query,
     "rescore": rescore.rescore,
 }
