@@ -128,6 +128,7 @@ def check_publishable(
     out: str | Path, *, names: Sequence[str], last: str, overwrite: bool = False
 ) -> None:
     """Raise OutputError where `publish_made` would; creates the folders above `out`."""
+    refuse_address(out, "where results are written")
     with output_errors(Path(out)):
         target = _target(Path(out), tuple(names), last)
         _make_parents(target.home)

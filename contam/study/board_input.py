@@ -258,7 +258,9 @@ def _of_rescored(rescored: str | Path | Rescore, policy: str) -> Given:
 
 def _read(folder: Path) -> tuple[list[Row], Mapping[str, Any]]:
     if not folder.exists():
-        raise OutputError("{} does not exist", folder, remedy=Remedy.CHECK_PATH).of_call()
+        raise OutputError(
+            "{} does not exist", folder, remedy=Remedy.CHECK_PATH_AND_RIGHTS
+        ).of_call()
     try:
         run = json.loads((folder / RUN_FILE).read_bytes())
         sound = run["tool"] == "contam" and run["format"] == RESCORE_FORMAT

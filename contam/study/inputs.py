@@ -217,7 +217,9 @@ def refuse_unknown_sides(columns: Mapping[str, str] | None, sides: Sequence[str]
 def file_of(given: str | Path) -> LogFile:
     """A file of the call. Raises LogError where there is none."""
     if not Path(given).exists():
-        raise LogError("no such file: {}", Path(given), remedy=Remedy.CHECK_PATH).of_call()
+        raise LogError(
+            "no such file: {}", Path(given), remedy=Remedy.CHECK_PATH_AND_RIGHTS
+        ).of_call()
     return LogFile(Path(given))
 
 

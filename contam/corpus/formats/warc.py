@@ -107,7 +107,7 @@ class Wet(records.ReadyRecords):
     def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
         return ShardError(
             "{shard}, document {}: " + what, row + 1, *facts, shard=path,
-            remedy=Remedy.COPY_CORRUPT,
+            remedy=Remedy.COPY_MAYBE_CORRUPT,
         )  # fmt: skip
 
 
@@ -128,7 +128,7 @@ class _Headers:
         if line and not line.endswith(b"\n"):
             raise ShardError(
                 "{shard}: a header of a record is cut off, or longer than 1 MiB",
-                shard=self._path, remedy=Remedy.COPY_CORRUPT,
+                shard=self._path, remedy=Remedy.COPY_MAYBE_CORRUPT,
             )  # fmt: skip
         return line
 
@@ -148,7 +148,7 @@ def _pages(path: str, file: _Headers) -> Iterator[tuple[int, int, StatusAndHeade
             begin = file.n_read
             continue
         if kind is None:
-            raise _bad(path, number, "no WARC-Type", remedy=Remedy.COPY_CORRUPT)
+            raise _bad(path, number, "no WARC-Type", remedy=Remedy.COPY_MAYBE_CORRUPT)
         if kind != "conversion":
             raise _bad(
                 path, number, "a {} record, which holds no text", kind,
@@ -198,17 +198,17 @@ def _records(path: str, file: _Headers) -> Iterator[tuple[int, ArcWarcRecord]]:
         except EOFError:
             break
         except ArchiveLoadFailed as error:
-            raise _bad(path, number, "no WARC header", remedy=Remedy.COPY_CORRUPT) from error
+            raise _bad(path, number, "no WARC header", remedy=Remedy.COPY_MAYBE_CORRUPT) from error
         yield number, record
     if number == 1:
-        raise ShardError("{shard}: no WARC record", shard=path, remedy=Remedy.COPY_CORRUPT)
+        raise ShardError("{shard}: no WARC record", shard=path, remedy=Remedy.COPY_MAYBE_CORRUPT)
 
 
 def _content(path: str, number: int, record: ArcWarcRecord) -> bytes:
     """All bytes of a record, checked to end where its header says."""
     stated = record.rec_headers.get_header("Content-Length") or ""
     if not (stated.isascii() and stated.isdecimal()):
-        raise _bad(path, number, "no Content-Length", remedy=Remedy.COPY_CORRUPT)
+        raise _bad(path, number, "no Content-Length", remedy=Remedy.COPY_MAYBE_CORRUPT)
     length = int(stated)
     if length > records.MAX_RECORD_BYTES:
         most = records.MAX_RECORD_BYTES >> 20
@@ -218,7 +218,7 @@ def _content(path: str, number: int, record: ArcWarcRecord) -> bytes:
     if len(content) != length or file.read(len(_END)) != _END:
         raise _bad(
             path, number, "does not end after {:,} bytes, as it says", length,
-            remedy=Remedy.COPY_CORRUPT,
+            remedy=Remedy.COPY_MAYBE_CORRUPT,
         )  # fmt: skip
     return content
 

@@ -237,6 +237,21 @@ def test_a_packed_file_keeps_what_its_codec_can_say(tmp_path):
     )
 
 
+@pytest.mark.parametrize("packer", ["gz", "zst"])
+def test_zeros_between_members_and_frames_without_data_are_no_hindrance(tmp_path, packer):
+    empty = b"\x50\x2a\x4d\x18\x02\0\0\0ab" if packer == "zst" else PACKERS[packer](b"")
+    first, second = (PACKERS[packer](b'{"text": "%s"}\n' % text) for text in (b"a", b"b"))
+    data = empty + first + b"\0" * 3000 + second + b"\0" * 7
+    for gone, left in (((0,), [b"b"]), ((1,), [b"a"]), ((0, 1), []), ((), [b"a", b"b"])):
+        edits = [Edit(row, True) for row in gone]
+        found, out = rewritten(tmp_path, f"a.jsonl.{packer}", data, edits)
+        assert found.rows_after == len(left)
+        assert texts_in(tmp_path, f"a.jsonl.{packer}", out) == [text.decode() for text in left]
+        assert all(
+            member in out for member, text in ((first, b"a"), (second, b"b")) if text in left
+        )
+
+
 @pytest.mark.parametrize("packer", ["", *PACKERS])
 def test_a_file_without_rows_is_still_a_shard(tmp_path, packer):
     name = f"a.jsonl.{packer}" if packer else "a.jsonl"
