@@ -15,6 +15,7 @@ import json
 import resource
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,7 +76,7 @@ def main() -> None:
         nowhere.write_text("".join(json.dumps(row) + "\n" for row in rows))
         contam.scan(given.corpus, given.items, workers=1)
         scans = {
-            items: seconds(lambda items=items: contam.scan(given.corpus, items, workers=1))
+            items: seconds(partial(contam.scan, given.corpus, items, workers=1))
             for items in (given.items, nowhere)
         }
         writing = seconds(lambda: write_again(given.corpus))
@@ -88,9 +89,7 @@ def main() -> None:
         ):
             out = Path(home, name)
             spent = seconds(
-                lambda items=items, action=action, out=out: contam.clean(
-                    given.corpus, items, out, action=action, workers=1
-                )
+                partial(contam.clean, given.corpus, items, out, action=action, workers=1)
             )
             more = spent - scans[items]
             print(f"{name:25}  {spent:6.2f} {more:6.2f}  {more / writing:6.2f}")
