@@ -138,7 +138,7 @@ def _checked(given: Given, where: str) -> Given:
         for at in np.flatnonzero(np.isnan(table).all(axis=axis))[:1].tolist():
             raise LogError(
                 "{}: the {} {!r} has no score", where, Public(what), names[at],
-                remedy=Remedy.FILL_OR_REMOVE_ROW,
+                remedy=Remedy.IS_FILE_WHOLE,
             )  # fmt: skip
     if not (np.nanmax(table, axis=0) > np.nanmin(table, axis=0)).any():
         raise LogError("{}: all models have equal scores on every task: nothing ranks them", where)

@@ -199,7 +199,7 @@ def _items(
         if text and days is None:
             raise LogError(
                 "{}: {!r} is no date such as 2024-01-31", rows.at(row), text[:40],
-                remedy=Remedy.FILL_OR_REMOVE_ROW,
+                remedy=Remedy.IS_FILE_WHOLE,
             )  # fmt: skip
         kind = tuple(own[row] for own in strata)
         if strata_of.setdefault(item, kind) != kind:
