@@ -31,7 +31,7 @@ _SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2", ".xz
 def pieces(path: str, ends: list[tuple[int, int]] | None = None) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file, about a megabyte at a time.
 
-    ends  gets where each member of a compressed file ends, see `Unpacker`, when all was read
+    ends  gets where each member of a compressed file ends, see `Unpacker`
 
     The file's first bytes determine its compression; a name that promises another one is an error.
     Raises ShardError when the file cannot be opened, ends in the middle, is corrupt or is not as it
@@ -132,13 +132,11 @@ def _compression(path: str, head: bytes) -> str:
 def _unpacked(
     path: str, file: BinaryIO, codec: str, ends: list[tuple[int, int]] | None
 ) -> Iterator[bytes]:
-    unpacker = Unpacker(codec, piece_bytes=PIECE_BYTES)
+    unpacker = Unpacker(codec, piece_bytes=PIECE_BYTES, ends=ends)
     try:
         while packed := file.read(_FEED_BYTES):
             yield from unpacker.feed(packed)
         unpacker.finish()
-        if ends is not None:
-            ends += unpacker.ends
     except CutError as error:
         raise ShardError(
             "{shard}: {} data ends in the middle", Public(codec), shard=path,

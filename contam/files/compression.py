@@ -61,8 +61,6 @@ class Unpacker:
     """Turns packed bytes into pieces of what they held, however the packed bytes are cut.
 
     Members may follow one another, with zero padding between and after them.
-
-    ends  of the members so far: (packed bytes, unpacked bytes) up to there
     """
 
     def __init__(
@@ -73,6 +71,7 @@ class Unpacker:
         window: int = _MAX_WINDOW,
         step: int = _ZSTD_STEP,
         single: bool = False,
+        ends: list[tuple[int, int]] | None = None,
     ) -> None:
         """Unpack one of the codecs that `codec_of` names.
 
@@ -80,6 +79,7 @@ class Unpacker:
         window       zstd: the most memory, in bytes, that a frame may ask for
         step         zstd: packed bytes decoded at once; what comes of them is not bounded
         single       refuse anything behind the first member
+        ends         gets, for each member, how many packed and unpacked bytes end with it
         """
         self._codec = codec
         self._piece_bytes = piece_bytes
@@ -89,7 +89,7 @@ class Unpacker:
         self._decoder: _Decoder | None = None
         self._begun = False
         self._n_packed = self._n_unpacked = 0
-        self.ends: list[tuple[int, int]] = []
+        self._ends = ends
 
     def feed(self, packed: bytes) -> Iterator[bytes]:
         """What more packed bytes unpack to. Raises DamagedError."""
@@ -123,7 +123,8 @@ class Unpacker:
             if self._decoder.eof:
                 data = self._decoder.unused_data
                 self._decoder = None
-                self.ends.append((self._n_packed - len(data), self._n_unpacked))
+                if self._ends is not None:
+                    self._ends.append((self._n_packed - len(data), self._n_unpacked))
             elif self._decoder.needs_input:
                 return
 

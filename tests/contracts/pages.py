@@ -36,6 +36,8 @@ RUN = (
     "docs/guides/recipes.md",
     "docs/policies.md",
 )
+#: Pages whose scripts a test of their own runs on a corpus that suits them.
+RUN_ELSEWHERE = {"docs/guides/cleaning.md": "tests/docs/test_cleaning_page.py"}
 #: Width of the terminal that the shown outputs come from.
 COLUMNS = "92"
 #: Installing is tested by `make demo` itself, on a fresh machine; long targets are only looked up.

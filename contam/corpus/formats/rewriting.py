@@ -188,13 +188,13 @@ def _members(
 ) -> Iterator[bytes]:
     """Yield the packed bytes of the copy, and add to `not_kept`."""
     begin = n_before = n_written = 0
-    first_head = b""
     for end, n_unpacked in ends:
-        head = _head(file, begin)
-        first_head = first_head or head
-        if codec == "zstd" and is_skippable(head):
+        touched = splicer.touches(n_unpacked)
+        # Archives have members by the hundred thousand: those that stay are not looked at.
+        head = _head(file, begin) if touched or codec == "zstd" else b""
+        if is_skippable(head):
             not_kept.add("zstd frames without data, such as seek tables")
-        elif splicer.touches(n_unpacked):
+        elif touched:
             file.seek(begin)
             unpacked = Unpacker(codec, piece_bytes=PIECE_BYTES)
             packed = (piece for data in _read(file, end) for piece in unpacked.feed(data))
@@ -207,12 +207,16 @@ def _members(
         else:
             splicer.skip(n_unpacked)
             file.seek(begin)
-            yield from _read(file, end)
+            # No file begins with the zeros that may stand between members.
+            copied = _read(file, end)
+            yield from copied if n_written else _without_zeros(copied)
             n_written += 1
         begin, n_before = end, n_unpacked
-    if not n_written:
+    if not n_written and n_unpacked:
         # Of all dropped rows a member of no bytes is left: an empty file would count as damaged.
-        yield from pack(codec, first_head, ())
+        begins = (0, *(end for end, _ in ends))
+        heads = (_head(file, begin) for begin in begins[:-1])
+        yield from pack(codec, next(head for head in heads if not is_skippable(head)), ())
 
 
 def _with(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
@@ -223,15 +227,17 @@ def _with(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
 def _head(file: BinaryIO, begin: int) -> bytes:
     """The first bytes of a member; zeros may stand before it."""
     file.seek(begin)
-    head = b""
-    while not head:
-        data = file.read(PIECE_BYTES)
-        if not data:
-            break
-        head = data.lstrip(b"\0")
-    if len(head) < HEAD_BYTES:
-        head += file.read(HEAD_BYTES - len(head))
-    return head[:HEAD_BYTES]
+    head = file.read(HEAD_BYTES)
+    while head and head[0] == 0:
+        head = head.lstrip(b"\0") or file.read(PIECE_BYTES)
+    return head[:HEAD_BYTES] + file.read(max(0, HEAD_BYTES - len(head)))
+
+
+def _without_zeros(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    for piece in pieces:
+        if rest := piece.lstrip(b"\0"):
+            yield rest
+            yield from pieces
 
 
 def _read(file: BinaryIO, end: int | None) -> Iterator[bytes]:

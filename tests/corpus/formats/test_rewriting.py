@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import lzma
+import re
 
 import pytest
 import zstandard
@@ -236,6 +237,21 @@ def test_a_packed_file_keeps_what_its_codec_can_say(tmp_path):
     )
 
 
+@pytest.mark.parametrize("packer", ["gz", "zst"])
+def test_zeros_between_members_and_frames_without_data_are_no_hindrance(tmp_path, packer):
+    empty = b"\x50\x2a\x4d\x18\x02\0\0\0ab" if packer == "zst" else PACKERS[packer](b"")
+    first, second = (PACKERS[packer](b'{"text": "%s"}\n' % text) for text in (b"a", b"b"))
+    data = empty + first + b"\0" * 3000 + second + b"\0" * 7
+    for gone, left in (((0,), [b"b"]), ((1,), [b"a"]), ((0, 1), []), ((), [b"a", b"b"])):
+        edits = [Edit(row, True) for row in gone]
+        found, out = rewritten(tmp_path, f"a.jsonl.{packer}", data, edits)
+        assert found.rows_after == len(left)
+        assert texts_in(tmp_path, f"a.jsonl.{packer}", out) == [text.decode() for text in left]
+        assert all(
+            member in out for member, text in ((first, b"a"), (second, b"b")) if text in left
+        )
+
+
 @pytest.mark.parametrize("packer", ["", *PACKERS])
 def test_a_file_without_rows_is_still_a_shard(tmp_path, packer):
     name = f"a.jsonl.{packer}" if packer else "a.jsonl"
@@ -389,3 +405,45 @@ def test_web_archives_stay_archives(tmp_path, packed):
     assert texts_in(tmp_path, name, out) == ["first page", "a second with a [gone] in it, é"]
     if packed:
         assert out.startswith(old[0] + old[1])
+
+
+# ------------------------------------------------------------------------------ any conversation
+
+WORDS = st.text(st.sampled_from('ab é漢"\\\n'), max_size=5)
+PART = st.fixed_dictionaries(
+    {"type": st.just("text")}, optional={"text": WORDS, "thinking": WORDS, "content": WORDS}
+)
+CALL = st.fixed_dictionaries(
+    {"name": WORDS},
+    optional={"arguments": WORDS | st.dictionaries(WORDS, WORDS | st.integers(), max_size=2)},
+)
+SPOKEN = st.none() | WORDS | st.lists(WORDS | PART, max_size=3) | PART
+MESSAGE = st.fixed_dictionaries(
+    {"role": st.sampled_from(["user", "tool"]), "content": SPOKEN},
+    optional={
+        "reasoning": WORDS,
+        "tool_calls": st.lists(CALL | st.builds(lambda c: {"function": c}, CALL), max_size=2),
+        "n": st.integers(),
+    },
+)
+CHAT = st.lists(MESSAGE, min_size=1, max_size=3)
+RECORD = st.fixed_dictionaries(
+    {"messages": CHAT}, optional={"text": WORDS, "question": WORDS, "answer": WORDS | CHAT}
+) | st.fixed_dictionaries(
+    {"question": WORDS, "answer": WORDS | st.lists(WORDS, max_size=3)},
+    optional={"options": st.lists(WORDS), "choices": st.just({"text": ["c", "d"], "label": [1]})},
+)
+
+
+@given(data=st.data())
+def test_in_any_record_a_stretch_of_what_was_read_is_replaced(tmp_path_factory, data):
+    record = data.draw(RECORD)
+    line = json.dumps(record, ensure_ascii=data.draw(st.booleans())).encode() + b"\n"
+    folder = tmp_path_factory.mktemp("any")
+    (read,) = texts_in(folder, "a.jsonl", line)
+    stretches = [match.span() for match in re.finditer("[^\n]+", read)]
+    chosen = tuple((begin, data.draw(st.integers(begin + 1, end))) for begin, end in stretches)
+    _, out = rewritten(folder, "a.jsonl", line, [Edit(0, False, chosen)], replacement="#")
+    assert texts_in(folder, "b.jsonl", out) == [edited(read, chosen, "#")]
+    _, again = rewritten(folder, "a.jsonl", line, [Edit(0, False)], replacement="#")
+    assert again == line
