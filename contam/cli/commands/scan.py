@@ -210,12 +210,12 @@ def write_result(
     return result
 
 
-def refuse_beside_plan(given: Mapping[str, object]) -> None:
+def refuse_beside_plan(given: Mapping[str, object], where: str = "--plan") -> None:
     """Raise UsageError for an option that was given and that a plan has settled; values by flag."""
     for flag, value in given.items():
         if value:
             raise UsageError(
-                f"{flag} does not go with --plan",
+                f"{flag} does not go with {where}",
                 hint="the plan says what is searched, for what and how",
             )
 
