@@ -21,6 +21,7 @@ from contam.audit.checks import (
     without_times,
     write_result,
 )
+from contam.audit.cleaned import check_cleaned, facts_of
 from contam.audit.combine import combine
 from contam.audit.export.conda_and_cards import write_exports
 from contam.audit.facts import Facts, schema, write_facts
@@ -55,10 +56,12 @@ if TYPE_CHECKING:
 REPORT: Final = "report.json"
 SCORES: Final = "scores"
 CHECKS: Final = "checks"
+CLEANED: Final = "cleaned"
 EXPORTS: Final = "exports"
 WAIVERS: Final = "waivers.toml"
 LABELS: Final = "labels.jsonl"
 ENTRIES: Final = (
+    CLEANED,
     CHECKS,
     SCORES,
     DECOYS,
@@ -118,6 +121,7 @@ def run_audit(
         stage_cache = StageCache(out)
         logs = log_files(spec)
         items = read_items(spec, stage_cache.folder, logs)
+        check_cleaned(spec, stage_cache, CLEANED, names)
         verdicts = _check_all(spec, items, names, stage_cache, workers, talk)
         note_sources(stage_cache.folder / CHECKS, spec.corpora)
         corpora = [corpus.name for corpus in spec.corpora]
@@ -143,7 +147,16 @@ def run_audit(
             together,
             verdicts=verdicts,
             scores=scores,
-            inputs=ReportInputs(calibration=calibration, review=review, waived=waived),
+            inputs=ReportInputs(
+                calibration=calibration,
+                review=review,
+                waived=waived,
+                cleaned=tuple(
+                    facts_of(corpus.name, stage_cache.folder / CLEANED / corpus.name)
+                    for corpus in spec.corpora
+                    if corpus.cleaned
+                ),
+            ),
         )
         with output_errors(out):
             for name in stage_cache.keys:
@@ -170,6 +183,7 @@ def run_audit(
 def _entries(spec: AuditSpec) -> list[str]:
     """What the pack of this audit will hold."""
     there = {
+        CLEANED: any(corpus.cleaned for corpus in spec.corpora),
         SCORES: spec.logs.paths,
         WAIVERS: spec.waivers,
         LABELS: spec.labels,

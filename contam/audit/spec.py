@@ -37,6 +37,7 @@ class CorpusSpec:
     text   column of the document text, where the usual names do not find it
     id_column, url_column, date_column  those of a document's id, url and date, likewise
     exclude  patterns of shards to leave out on purpose, as `contam scan --exclude`
+    cleaned  the clean.json of the `contam clean` that wrote these shards
     """
 
     __pydantic_config__: ClassVar = _STRICT
@@ -51,6 +52,7 @@ class CorpusSpec:
     date_column: str | None = None
     exclude: Names = ()
     allow_missing: bool = False
+    cleaned: str | None = None
 
     @property
     def columns(self) -> dict[str, str] | None:
@@ -197,6 +199,13 @@ def checked(spec: AuditSpec, origin: str) -> AuditSpec:
                 corpus.name,
                 remedy=Remedy.GIVE_PATHS_OR_INDEX,
             )
+        if corpus.cleaned and corpus.index:
+            raise ConfigError(
+                "{}: corpus {}: `cleaned` goes with paths, whose shards are compared with it",
+                Place(origin),
+                corpus.name,
+                remedy=Remedy.GIVE_PATHS_OR_INDEX,
+            )
     if len(set(names)) != len(names):
         raise ConfigError(
             "{}: two corpora share one name", Place(origin), remedy=Remedy.NAME_EACH_ONCE
@@ -311,7 +320,12 @@ def _absolute(spec: AuditSpec, base: Path) -> AuditSpec:
         waivers=_one(spec.waivers, base) if spec.waivers else None,
         labels=_all(spec.labels, base),
         corpora=tuple(
-            replace(corpus, paths=_all(corpus.paths, base), index=_indexes(corpus.index, base))
+            replace(
+                corpus,
+                paths=_all(corpus.paths, base),
+                index=_indexes(corpus.index, base),
+                cleaned=_one(corpus.cleaned, base) if corpus.cleaned else None,
+            )
             for corpus in spec.corpora
         ),
         benchmarks=tuple(
@@ -323,8 +337,9 @@ def _absolute(spec: AuditSpec, base: Path) -> AuditSpec:
 
 def _relative(spec: AuditSpec) -> Iterator[str]:
     indexes = (name for corpus in spec.corpora for name in corpus.index)
-    reviews = (path for path in (spec.waivers, *spec.labels) if path)
-    paths = (*data_paths(spec), *indexes, *reviews)
+    records = (corpus.cleaned for corpus in spec.corpora)
+    others = (path for path in (spec.waivers, *spec.labels, *records) if path)
+    paths = (*data_paths(spec), *indexes, *others)
     yield from (path for path in paths if "://" not in path and not Path(path).is_absolute())
 
 

@@ -118,6 +118,7 @@ def start_collections(plan: Plan) -> list[Collection]:
             [p for p, at in zip(plan.policies, plan.view_of, strict=True) if at == number],
             _ranking() if view.rephrasings is None else plan.policies[plan.view_of.index(number)],
             plan.parameters.max_evidence,
+            every_hit=plan.parameters.every_hit,
         )
         for number, view in enumerate(plan.views)
     ]
@@ -140,6 +141,7 @@ def question_of(plan: Plan, corpus: Corpus) -> str:
         "items": [[item.benchmark, item.split, item.item_id] for item in plan.items],
         "shards": [*zip(corpus.coverage.names, corpus.coverage.units, corpus.digests, strict=True)],
         "chunks": [repr(chunk) for chunk in corpus.chunks],
+        **({"every_hit": True} if parameters.every_hit else {}),
     }
     digest = hashlib.sha256(json.dumps(asked).encode())
     for view in plan.views:

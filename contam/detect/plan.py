@@ -52,6 +52,7 @@ class ScanParameters:
     columns   field of a document (id, url, date) -> the corpus column that holds it
     exclude   patterns of shards that are left out on purpose
     seed      tokens of the grams that find candidates; min_run  run that is always reported
+    every_hit  keep every document that a policy counts, to clean the corpus of them
     """
 
     policies: tuple[str, ...] = ("contam",)
@@ -67,6 +68,7 @@ class ScanParameters:
     mapping: Mapping[str, str] | None = None
     name: str | None = None
     split: str | None = None
+    every_hit: bool = False
 
     def __post_init__(self) -> None:
         if not self.policies:

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from contam.corpus.batches import BATCH_BYTES, read_chunk
-from contam.corpus.chunks import plan_chunks
-from contam.corpus.columns import NAMEABLE, select_all
+from contam.corpus.columns import NAMEABLE
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.documents import read_metadata
-from contam.corpus.each import of_each
-from contam.corpus.shards import leave_out, shard_digest, survey
+from contam.corpus.opening import open_shards
+from contam.corpus.shards import leave_out, survey
 from contam.detect.corpus_checks import (
     benchmark_shards,
     changed_shards,
@@ -124,32 +123,27 @@ class Corpus:
         columns  field of a document (id, url, date) -> the column that holds it
         exclude  patterns of shards to leave out on purpose (`contam.corpus.shards.leave_out`)
         """
-        shards, skipped = survey(paths) if paths or not tables else ((), ())
+        found = survey(paths, look=False) if paths or not tables else ((), ())
+        shards, skipped = found
         in_memory = frozenset(table.name for table in tables)
         if twice := sorted(in_memory.intersection(shard.name for shard in shards)):
             raise UsageError("a table and a file of the corpus are both called {}", twice[0])
         shards = tuple(sorted((*shards, *tables), key=lambda shard: natural_key(shard.name)))
         shards, excluded = leave_out(shards, exclude)
-        digests, unreadable = _digests(shards)
-        selections, no_columns = select_all(shards, text, columns)
-        chunks, unopened = plan_chunks(shards, selections)
-        failures = [*no_columns, *unopened]
-        # Why a shard has no columns says more than that it could not be read.
-        explained = {failure.shard for failure in failures}
-        failures += [failure for failure in unreadable if failure.shard not in explained]
+        opened = open_shards(shards, text, columns)
         return cls(
             paths=tuple(
                 sorted([*map(str, paths), *(IN_MEMORY + name for name in in_memory)]),
             ),
-            shards=shards,
-            digests=digests,
-            selections=selections,
-            chunks=chunks,
-            coverage=Coverage.expect(shards, chunks, failures, excluded),
+            shards=opened.shards,
+            digests=opened.digests,
+            selections=opened.selections,
+            chunks=opened.chunks,
+            coverage=Coverage.expect(shards, opened.chunks, opened.failures, excluded),
             notes=(
                 *excluded_note(excluded),
                 *(f"{LEFT_OUT}{file.path}: {file.reason}" for file in skipped),
-                *_unread_columns(shards, selections, text),
+                *_unread_columns(shards, opened.selections, text),
             ),
             in_memory=in_memory,
             skipped=skipped,
@@ -219,24 +213,6 @@ def excluded_note(names: Sequence[str]) -> tuple[str, ...]:
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     count = "1 shard" if len(names) == 1 else f"{len(names):,} shards"
     return (f"excluded on purpose, not searched: {count}: {', '.join(names[:_NAMED])}{more}",)
-
-
-def _digests(shards: Sequence[Shard]) -> tuple[tuple[str | None, ...], list[ShardFailure]]:
-    """What tells every shard from other states of it, and the shards that cannot be read."""
-
-    def digest(_: int, shard: Shard) -> str | ShardError:
-        try:
-            return shard_digest(shard)
-        except ShardError as error:
-            return error
-
-    found = of_each(digest, shards)
-    failures = [
-        ShardFailure.of(number, shards[number].name, one)
-        for number, one in enumerate(found)
-        if isinstance(one, ShardError)
-    ]
-    return tuple(one if isinstance(one, str) else None for one in found), failures
 
 
 def _unread_columns(

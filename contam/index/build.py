@@ -138,7 +138,7 @@ def fresh_manifest(
 
 def listed(paths: Sequence[PathLike], progress: BuildProgress | None) -> tuple[Shard, ...]:
     """The shards below some paths; files of contam itself that were left out are noted."""
-    shards, skipped = survey(paths)
+    shards, skipped = survey(paths, look=False)
     if progress is not None:
         for file in skipped:
             if file.ours:

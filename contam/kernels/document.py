@@ -167,7 +167,9 @@ def look_up(n_tokens: int, gram: int, gram_table: GramTable, buffers: DocBuffers
         end = min(first + GRAMS_AT_ONCE + gram - 1, n_tokens)
         count = hash_grams(buffers.hashes, first, end, gram, buffers.grams)
         known = (first, found)
-        found = find_hits(buffers.grams, count, gram_table, buffers.hit_at, buffers.hit_gram, known)
+        found = find_hits(
+            buffers.grams, count, gram, gram_table, buffers.hit_at, buffers.hit_gram, known
+        )
     return found
 
 

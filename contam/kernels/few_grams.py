@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from contam.kernels._jit import int64, lean_kernel
+from contam.kernels.gram_table import part_of, place_of
 from contam.kernels.runs import RUN_STEPS, add_run, known_length
 
 if TYPE_CHECKING:
@@ -35,15 +36,18 @@ def find_runs_by_few(
     seed, min_run, stride = lengths
     # Locals: handing the whole gram table to a helper would copy it for every place of every hit.
     token, part_start, common_at = gram_table.token, gram_table.part_start, gram_table.common_at
-    places, place_part = gram_table.place, gram_table.place_part
+    places, part_at = gram_table.place, gram_table.part_at
     n = 0
     for h in range(n_hits):
-        gram = hit_gram[h]
+        begin = int64(hit_gram[h])
         at = int64(hit_at[h])
-        for j in range(gram_table.gram_start[gram], gram_table.gram_start[gram + 1]):
+        j = begin
+        # Up to the gram's last place.
+        while j == begin or places[j - 1] >= 0:
             left -= 1
-            where = places[j]
-            part = int64(place_part[j])
+            where = place_of(int64(places[j]))
+            j += 1
+            part = part_of(where, part_at, part_start)
             first, end = part_start[part], part_start[part + 1]
             furthest = min(stride, where - first, at)
             back = int64(0)

@@ -23,13 +23,19 @@ _SPREAD = np.uint64(0xD6E8FEB86659FD93)
 _SHARE_BITS = np.uint64(48)
 _ONE = np.uint64(1)
 EMPTY = -1
+#: The tag of a slot that is free.
+NO_TAG = 0
+#: The part of every 2**4th token is noted: see `part_of`.
+PART_SHIFT = 4
+_TAG_BITS = np.uint64(0xFF)
+_HALF = np.uint64(32)
 #: Beyond the number of any part.
 EVERY_PART = 1 << 31
 #: How many look-ups before it an entry of a table is asked for: it lies out of a core's own cache.
 AHEAD = 32
 #: Up to so many tokens are hashed anew for each gram; of longer ones the hash is rolled on.
 _SHORT_GRAM = 8
-#: Grams that are hashed token by token: they stay in a core's nearest cache.
+#: Grams that are hashed token by token, or entered: they stay in a core's nearest cache.
 _HASHED_AT_ONCE = 512
 
 
@@ -38,20 +44,19 @@ class GramTable(NamedTuple):
 
     token         uint64[t], hashes of all item tokens, part by part
     weight        float32[t], how much each token says (0..1)
-    common_at     bool[t], whether the seed that starts at each token is common
+    common_at     bool[t], whether the seed that starts at each token is shared by so many items
+                  that a short run of it proves nothing
     part_start    int64[4 * items + 1], where a part's tokens begin in `token`
     part_weight   float64[4 * items], sum of the weights of a part
-    gram_key      uint64[grams], spread hash of each gram; a gram is a seed, or where only every
-                  stride-th is entered (see ViewSpec) so much shorter
-    slot_gram     int32[2**b], open-addressing table of the keys: gram number or EMPTY
-    gram_start    int32[grams + 1], where a gram's places begin in `place`
-    gram_short    int32[grams], how many of a gram's places, which come first, lie in short parts
-                  (fewer than min_run tokens: those are matched whole)
-    gram_common   bool[grams], shared by so many items that a short run of it proves nothing
-    place         int32[places], index into `token` where the gram stands
-    place_part    int32[places], its part
-    place_skip    uint8[places], see note_skips
-                  (gram_short, gram_common and place_skip are empty where not every gram is entered)
+    slot_tag      uint8[slots], open-addressing table of the grams: eight bits of the hash of each,
+                  NO_TAG where there is none. A gram is a seed, or where only every stride-th is
+                  entered (see ViewSpec) so much shorter
+    slot_place    int32[slots], where the gram's places begin in `place`, which is also its number
+    place         int32[places], index into `token` where a gram stands, those of a gram behind each
+                  other: first those in short parts (fewer than min_run tokens: those are matched
+                  whole). The last one of each gram is told by its sign, see `place_of`
+    place_skip    uint8[places], see note_skips; empty where not every gram is entered
+    part_at       int32[t / 16], the part of every 16th token, see `part_of`
     filter_words  uint64[2**f], two bits a gram in one word
     front_words   uint64[2**e], e <= f: the filter folded, so that it stays in a core's own cache
     """
@@ -61,16 +66,28 @@ class GramTable(NamedTuple):
     common_at: NDArray[np.bool_]
     part_start: NDArray[np.int64]
     part_weight: NDArray[np.float64]
-    gram_key: NDArray[np.uint64]
-    slot_gram: NDArray[np.int32]
-    gram_start: NDArray[np.int32]
-    gram_short: NDArray[np.int32]
-    gram_common: NDArray[np.bool_]
+    slot_tag: NDArray[np.uint8]
+    slot_place: NDArray[np.int32]
     place: NDArray[np.int32]
-    place_part: NDArray[np.int32]
     place_skip: NDArray[np.uint8]
+    part_at: NDArray[np.int32]
     filter_words: NDArray[np.uint64]
     front_words: NDArray[np.uint64]
+
+
+@lean_kernel
+def place_of(value: int) -> int:
+    """The token that an entry of `GramTable.place` names; a gram's last place t is -1 - t."""
+    return value if value >= 0 else -1 - value
+
+
+@lean_kernel
+def part_of(where: int, part_at: NDArray[np.int32], part_start: NDArray[np.int64]) -> int:
+    """The part that a token is in."""
+    part = int64(part_at[where >> PART_SHIFT])
+    while part_start[part + 1] <= where:
+        part += 1
+    return part
 
 
 @lean_kernel
@@ -171,49 +188,91 @@ def item_grams(
 
 
 @lean_kernel
+def hash_gram(token: NDArray[np.uint64], at: int, n: int) -> np.uint64:
+    """Spread hash of the gram of n tokens at token[at]: what `hash_grams` says of it."""
+    value = np.uint64(0)
+    for i in range(at, at + n):
+        value = value * GRAM_BASE + token[i]
+    mixed = value * _SPREAD
+    return mixed ^ (mixed >> _HALF)
+
+
+@lean_kernel
+def tag_of(gram: np.uint64) -> int:
+    """The tag of a gram's hash, 1..255."""
+    return max(int64(gram & _TAG_BITS), 1)
+
+
+@lean_kernel
+def slot_of(gram: np.uint64, n_slots: int) -> int:
+    """Where in a table of so many slots (fewer than 2**32) the search for a gram begins."""
+    return int64(((gram >> _HALF) * np.uint64(n_slots)) >> _HALF)
+
+
+@kernel
 def fill_table(
-    keys: NDArray[np.uint64],
-    slot_gram: NDArray[np.int32],
+    token: NDArray[np.uint64],
+    n: int,
+    place: NDArray[np.int32],
+    slot_tag: NDArray[np.uint8],
+    slot_place: NDArray[np.int32],
     filter_words: NDArray[np.uint64],
 ) -> None:
-    """Enter distinct gram hashes, in their order, into the open-addressing table and the filter."""
-    mask = np.uint64(slot_gram.shape[0] - 1)
+    """Enter the grams of n tokens at `place`, in their order, into the table and the filter.
+
+    slot_tag  all NO_TAG before, and more slots than there are grams
+    """
+    n_slots = slot_tag.shape[0]
     words = np.uint64(filter_words.shape[0] - 1)
-    last = keys.shape[0] - 1
-    for gram in range(keys.shape[0]):
-        soon = keys[min(gram + AHEAD, last)]
-        prefetch(slot_gram, int64(soon & mask))
-        prefetch(filter_words, int64((soon >> WORD_SHIFT) & words))
-        key = keys[gram]
-        slot = key & mask
-        while slot_gram[slot] != EMPTY:
-            slot = (slot + _ONE) & mask
-        slot_gram[slot] = gram
-        filter_words[(key >> WORD_SHIFT) & words] |= bits_of(key)
+    keys = np.empty(_HASHED_AT_ONCE, np.uint64)
+    begins = np.empty(_HASHED_AT_ONCE, np.int64)
+    following = int64(0)
+    while following < place.shape[0]:
+        count = int64(0)
+        while count < _HASHED_AT_ONCE and following < place.shape[0]:
+            if following == 0 or place[following - 1] < 0:
+                key = hash_gram(token, place_of(int64(place[following])), n)
+                prefetch(slot_tag, slot_of(key, n_slots))
+                prefetch(slot_place, slot_of(key, n_slots))
+                prefetch(filter_words, int64((key >> WORD_SHIFT) & words))
+                keys[count] = key
+                begins[count] = following
+                count += 1
+            following += 1
+        for i in range(count):
+            slot = slot_of(keys[i], n_slots)
+            while slot_tag[slot] != NO_TAG:
+                slot += 1
+                if slot == n_slots:
+                    slot = int64(0)
+            slot_tag[slot] = tag_of(keys[i])
+            slot_place[slot] = begins[i]
+            filter_words[(keys[i] >> WORD_SHIFT) & words] |= bits_of(keys[i])
 
 
 @lean_kernel
 def find_hits(
     grams: NDArray[np.uint64],
     count: int,
+    size: int,
     gram_table: GramTable,
     hit_at: NDArray[np.int32],
     hit_gram: NDArray[np.int32],
     known: tuple[int, int],
 ) -> int:
-    """Which of a document's grams[:count] are item grams.
+    """Which of a document's grams[:count], of `size` tokens each, are item grams.
 
     known     (first, found): grams[0] is the document's gram number `first`; hits of those before
     hit_at    int32[>= found + count], written from `found` on: number of the gram in the document
-    hit_gram  the same, written: gram number in the gram table
+    hit_gram  the same, written: where the gram's places begin in the gram table
     return    number of hits so far
     """
     first, found = known
     filter_words = gram_table.filter_words
-    gram_key = gram_table.gram_key
-    slot_gram = gram_table.slot_gram
+    token, place = gram_table.token, gram_table.place
+    slot_tag, slot_place = gram_table.slot_tag, gram_table.slot_place
     front_words = gram_table.front_words
-    mask = np.uint64(slot_gram.shape[0] - 1)
+    n_slots = slot_tag.shape[0]
     maybe = filter_grams(grams, count, front_words, found, hit_at)
     if front_words.shape[0] < filter_words.shape[0]:
         words = np.uint64(filter_words.shape[0] - 1)
@@ -228,22 +287,28 @@ def find_hits(
             maybe += int64(passes_filter(grams[i], filter_words))
     # The table lies in memory far from the core: all that is needed of it is fetched side by side.
     for j in range(found, maybe):
-        prefetch(slot_gram, int64(grams[hit_at[j]] & mask))
+        slot = slot_of(grams[hit_at[j]], n_slots)
+        prefetch(slot_tag, slot)
+        prefetch(slot_place, slot)
     for j in range(found, maybe):
-        prefetch(gram_key, max(int64(slot_gram[grams[hit_at[j]] & mask]), 0))
+        prefetch(place, int64(slot_place[slot_of(grams[hit_at[j]], n_slots)]))
     n = int64(found)
     for j in range(found, maybe):
         i = hit_at[j]
         key = grams[i]
-        slot = key & mask
-        while slot_gram[slot] != EMPTY:
-            gram = slot_gram[slot]
-            if gram_key[gram] == key:
-                hit_at[n] = first + i
-                hit_gram[n] = gram
-                n += 1
-                break
-            slot = (slot + _ONE) & mask
+        tag = tag_of(key)
+        slot = slot_of(key, n_slots)
+        while slot_tag[slot] != NO_TAG:
+            if slot_tag[slot] == tag:
+                at = slot_place[slot]
+                if hash_gram(token, place_of(int64(place[at])), size) == key:
+                    hit_at[n] = first + i
+                    hit_gram[n] = at
+                    n += 1
+                    break
+            slot += 1
+            if slot == n_slots:
+                slot = int64(0)
     return n
 
 
@@ -312,7 +377,6 @@ def short_places_first(
     min_run: int,
     place: NDArray[np.int32],
     place_part: NDArray[np.int32],
-    gram_short: NDArray[np.int32],
 ) -> None:
     """Within each gram, move the places in parts of fewer than min_run tokens to the front."""
     for gram in range(gram_start.shape[0] - 1):
@@ -328,7 +392,6 @@ def short_places_first(
                 place[front] = where
                 place_part[front] = part
                 front += 1
-        gram_short[gram] = front - lo
 
 
 @kernel

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from contam.kernels._jit import int64, lean_kernel
+from contam.kernels.gram_table import part_of, place_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +41,8 @@ def find_runs(
     """Maximal runs that the document shares with any part, each found at its first token.
 
     doc       (token hashes of the document, how many)
-    hits      (index of the gram in the document, gram number, how many), ascending by index
+    hits      (index of the gram in the document, where its places begin, how many), ascending by
+              index
     last_run  int32[parts], scratch; holds anything
     runs      int32[room, RUN_COLUMNS], written, by document position of the first hit
     left      steps that may be spent: places looked at, tokens compared
@@ -55,7 +57,7 @@ def find_runs(
     hit_at, hit_gram, n_hits = hits
     # Locals: handing the whole gram table to a helper would copy it for every place of every hit.
     token, part_start, common_at = gram_table.token, gram_table.part_start, gram_table.common_at
-    places, place_part, place_skip = gram_table.place, gram_table.place_part, gram_table.place_skip
+    places, place_skip, part_at = gram_table.place, gram_table.place_skip, gram_table.part_at
     n = 0
     streak_end = 0
     streak = 0
@@ -64,25 +66,24 @@ def find_runs(
             while streak_end < n_hits and hit_at[streak_end] - hit_at[h] == streak_end - h:
                 streak_end += 1
             streak = streak_end - h
-        gram = hit_gram[h]
-        lo, hi = gram_table.gram_start[gram], gram_table.gram_start[gram + 1]
-        short_end = lo + gram_table.gram_short[gram]
-        long_only = hi
-        common = gram_table.gram_common[gram]
-        if common:
-            long_only = short_end
-            if streak + seed - 1 < min_run:
-                hi = long_only
-        following = lo
-        while following < hi:
+        begin = int64(hit_gram[h])
+        common = common_at[place_of(int64(places[begin]))]
+        only_short = common and streak + seed - 1 < min_run
+        following = begin
+        # Up to the gram's last place.
+        while following == begin or places[following - 1] >= 0:
             j = following
             following += 1
-            left -= 1
-            where = places[j]
+            where = place_of(int64(places[j]))
             at = int64(hit_at[h])
-            part = int64(place_part[j])
+            part = part_of(where, part_at, part_start)
             first = part_start[part]
-            least = min_run if j >= long_only else seed
+            short = part_start[part + 1] - first < min_run
+            if only_short and not short:
+                # Those in short parts come first.
+                break
+            left -= 1
+            least = min_run if common and not short else seed
             back = 0
             earlier = False
             while where - back > first and at > back:
@@ -90,7 +91,7 @@ def find_runs(
                     break
                 # It started earlier, and was added there unless only common grams lie between;
                 # of short parts even those are followed.
-                known = j < short_end or j >= long_only
+                known = short or common
                 if known or back >= min_run or not common_at[where - back - 1]:
                     earlier = True
                     break

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.kernels._jit import lean_kernel
-from contam.kernels.gram_table import _SPREAD, GRAM_BASE
+from contam.kernels.gram_table import hash_gram
 from contam.kernels.tokens import tokenize
 
 if TYPE_CHECKING:
@@ -26,20 +26,9 @@ CONTEXT_BITS = 24
 
 _ZERO = np.uint64(0)
 _CONTEXT_SHIFT = np.uint64(CONTEXT_BITS)
-_HALF = np.uint64(32)
 _TOP_FOUR = np.uint64(60)
 _FOUR = np.uint64(4)
 _RIGHT = np.uint64(12)
-
-
-@lean_kernel
-def hash_gram(token: NDArray[np.uint64], at: int, n: int) -> np.uint64:
-    """Spread hash of the gram of n tokens at token[at]: what `hash_grams` says of it."""
-    value = _ZERO
-    for i in range(at, at + n):
-        value = value * GRAM_BASE + token[i]
-    mixed = value * _SPREAD
-    return mixed ^ (mixed >> _HALF)
 
 
 @lean_kernel

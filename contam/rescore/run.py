@@ -160,7 +160,7 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
         if not allow_partial:
             refuse_partial(log, joined.index, judging.judged)
         joined_logs.append(_JoinedLog(_named(log, joined), names[id(log)], joined))
-    _refuse_doubles(
+    refuse_two_logs(
         [(joined_log.log, joined_log.model) for joined_log in joined_logs]
         + [(log, names[id(log)]) for log in second_logs]
     )
@@ -280,7 +280,7 @@ class _JoinedLog:
         """The metrics that can be scored again."""
         n_missing = self.joined.n_missing
         notes = (f"{n_missing} items of the benchmark are not in the log",) if n_missing else ()
-        return _series_of(self.log, self.model, self.joined.index, notes)
+        return series_of(self.log, self.model, self.joined.index, notes)
 
     def unscored(self) -> Iterator[Series]:
         """The other metrics, with the reason."""
@@ -298,7 +298,8 @@ class _JoinedLog:
             )
 
 
-def _series_of(log: Log, model: str, index: Ints, notes: tuple[str, ...] = ()) -> Iterator[Series]:
+def series_of(log: Log, model: str, index: Ints, notes: tuple[str, ...] = ()) -> Iterator[Series]:
+    """The metrics of a log that can be scored again; index  int64[n], where its items are."""
     for column in log.columns:
         scored = np.flatnonzero(column.scored)
         if column.kind == "none" or not len(scored):
@@ -328,7 +329,7 @@ def _second_series(logs: Sequence[Log], names: Mapping[int, str]) -> Iterator[Se
     for name in sorted({log.benchmark for log in logs}):
         own = [log for log in logs if log.benchmark == name]
         for log, numbers in zip(own, item_numbers(own), strict=True):
-            yield from _series_of(log, names[id(log)], numbers)
+            yield from series_of(log, names[id(log)], numbers)
 
 
 def _named(log: Log, joined: Joined) -> Log:
@@ -361,7 +362,8 @@ def _aggregate_of(column: ScoreColumn, scored: Ints) -> Callable[[Bools], float]
     return aggregate
 
 
-def _refuse_doubles(logs: Sequence[tuple[Log, str]]) -> None:
+def refuse_two_logs(logs: Sequence[tuple[Log, str]]) -> None:
+    """Raise LogError for two logs of one model by one metric of one benchmark; (log, model)."""
     seen: dict[tuple[str, str, str], Log] = {}
     for log, model in logs:
         for column in log.columns:

@@ -12,6 +12,7 @@ import pytest
 from contam.detect.match import grams, item_tokens, variants
 from contam.detect.match.token_view import TokenView, build_view
 from contam.detect.policies import segments
+from contam.kernels.gram_table import find_hits, hash_gram, place_of
 from tests.kernels.support import make_item
 
 LATEX = (
@@ -34,42 +35,33 @@ def items():
     ]
 
 
-OF_GRAMS = (
-    "gram_key",
-    "gram_start",
-    "gram_short",
-    "gram_common",
-    "place",
-    "place_part",
-    "place_skip",
-)
+#: They depend on the order in which grams are entered.
+OF_GRAMS = ("slot_tag", "slot_place", "place", "place_skip")
 
 
 def grams_of(view: TokenView) -> dict[int, tuple[object, ...]]:
     """What is known of each gram: it is found by its hash, whatever its number."""
     table = view.gram_table
+    size = view.spec.seed - view.spec.stride + 1
     found = {}
-    for key in table.gram_key:
-        at = int(table.slot_gram[key & np.uint64(len(table.slot_gram) - 1)])
-        slot = int(key) % len(table.slot_gram)
-        while table.gram_key[at] != key:
-            slot = (slot + 1) % len(table.slot_gram)
-            at = int(table.slot_gram[slot])
-        places = slice(*table.gram_start[at : at + 2])
-        found[int(key)] = (
-            *(column[at].item() for column in (table.gram_short, table.gram_common) if len(column)),
-            *(
-                column[places].tolist()
-                for column in (table.place, table.place_part, table.place_skip)
-                if len(column)
-            ),
-        )
+    begin = 0
+    for last in np.flatnonzero(table.place < 0).tolist():
+        places = [place_of(value) for value in table.place[begin : last + 1].tolist()]
+        keys = [hash_gram(table.token, at, size) for at in places]
+        assert set(keys) == {keys[0]}
+        at, gram = np.zeros(1, np.int32), np.zeros(1, np.int32)
+        asked = np.array(keys[:1], np.uint64)
+        assert find_hits(asked, 1, size, table, at, gram, (0, 0)) == 1
+        assert gram[0] == begin
+        found[int(keys[0])] = places, table.place_skip[begin : last + 1].tolist()
+        begin = last + 1
+    assert begin == len(table.place)
     return found
 
 
 def arrays(view: TokenView) -> dict[str, np.ndarray]:
     table = view.gram_table._asdict()
-    for name in (*OF_GRAMS, "slot_gram"):
+    for name in OF_GRAMS:
         del table[name]
     found = {**table, "letter": view.facts.letter, "spans": view.spans()}
     for part in filter(None, (view.items, view.variants)):

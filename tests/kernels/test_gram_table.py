@@ -63,17 +63,30 @@ def test_each_gram_is_in_one_share_and_equal_ones_in_the_same(parts, n, shares):
     assert sorted(told) == [(at, part, key) for key, at, part in real]
 
 
+def token_with(key: int) -> int:
+    """The token whose gram of one has this hash."""
+    return (key ^ (key >> 32)) * pow(SPREAD, -1, 2**64) % 2**64
+
+
 def look_up(keys: list[int], asked: list[int], slots: int, words: int) -> list[tuple[int, int]]:
-    """(index of the asked gram, gram number) of every asked gram that was entered."""
-    gram_key, slot_gram = u64s(keys), np.full(slots, gram_table.EMPTY, np.int32)
+    """(index of the asked gram, number of the gram) of every asked gram that was entered."""
+    # A gram has one place or several.
+    places = [1 + number % 3 for number in range(len(keys))]
+    token = u64s([token_with(key) for key, n in zip(keys, places, strict=True) for _ in range(n)])
+    place = np.arange(len(token), dtype=np.int32)
+    begins = np.cumsum([0, *places])
+    place[begins[1:] - 1] = -1 - place[begins[1:] - 1]
+    slot_tag, slot_place = np.zeros(slots, np.uint8), np.zeros(slots, np.int32)
     filter_words = np.zeros(words, np.uint64)
-    gram_table.fill_table(gram_key, slot_gram, filter_words)
+    gram_table.fill_table(token, 1, place, slot_tag, slot_place, filter_words)
     front_words = np.bitwise_or.reduce(filter_words.reshape(2 if words > 1 else 1, -1), axis=0)
-    for array in (gram_key, slot_gram, filter_words, front_words):
+    for array in (token, place, slot_tag, slot_place, filter_words, front_words):
         array.setflags(write=False)
     arrays = view_of([]).gram_table._replace(
-        gram_key=gram_key,
-        slot_gram=slot_gram,
+        token=token,
+        place=place,
+        slot_tag=slot_tag,
+        slot_place=slot_place,
         filter_words=filter_words,
         front_words=front_words,
     )
@@ -82,13 +95,19 @@ def look_up(keys: list[int], asked: list[int], slots: int, words: int) -> list[t
     n = 0
     for first, some in ((0, asked[:3]), (3, asked[3:])):
         grams_here = np.array(some, np.uint64)
-        n = gram_table.find_hits(grams_here, len(some), arrays, at, gram, (first, n))
+        n = gram_table.find_hits(grams_here, len(some), 1, arrays, at, gram, (first, n))
     assert at[-1] == gram[-1] == GUARD or n > len(asked)
-    return list(zip(at[:n].tolist(), gram[:n].tolist(), strict=True))
+    return list(zip(at[:n].tolist(), np.searchsorted(begins, gram[:n]).tolist(), strict=True))
 
 
-# Equal low bits collide in the table, equal middle bits in the filter.
-keys = st.one_of(U64, st.integers(0, 7).map(lambda k: (k << 60) | 3), st.integers(0, 5))
+# Equal high bits collide in the table, equal low ones have the same tag, equal middle ones collide
+# in the filter.
+keys = st.one_of(
+    U64,
+    st.integers(0, 7).map(lambda k: (k << 60) | 3),
+    st.integers(0, 5),
+    st.integers(0, 7).map(lambda k: (2**32 - 1) << 32 | k << 8),
+)
 
 
 @given(
@@ -146,16 +165,14 @@ def test_places_in_short_parts_come_first_and_keep_their_order(world, min_run):
     lengths = [(7 * part + 3) % 16 for part in range(4 * len(benchmark))]
     flat = [part for parts in parts_of_grams for part in parts]
     place, place_part = np.arange(len(flat)) * 10, np.array(flat, np.int32)
-    gram_short = np.zeros(len(parts_of_grams), np.int32)
     gram_start = np.cumsum([0, *map(len, parts_of_grams)])
     part_start = np.cumsum([0, *lengths])
-    gram_table.short_places_first(gram_start, part_start, min_run, place, place_part, gram_short)
+    gram_table.short_places_first(gram_start, part_start, min_run, place, place_part)
     for gram, lo in enumerate(gram_start[:-1].tolist()):
         hi = lo + len(parts_of_grams[gram])
         matches = [(10 * at, flat[at]) for at in range(lo, hi)]
-        ordered, short = grams.short_first([(at, part) for at, part in matches], lengths, min_run)
+        ordered, _ = grams.short_first([(at, part) for at, part in matches], lengths, min_run)
         assert list(zip(place[lo:hi].tolist(), place_part[lo:hi].tolist(), strict=True)) == ordered
-        assert gram_short[gram] == short
 
 
 @given(gram_places(), st.lists(st.integers(0, 2), min_size=200, max_size=200), st.booleans())
@@ -177,6 +194,16 @@ def test_skips_count_the_places_that_follow_behind_the_same_token(world, values,
     for lo, hi in pairwise(gram_start.tolist()):
         expected += grams.skips(before[lo:hi], 255) if common else [1] * (hi - lo)
     assert told.tolist() == expected
+
+
+@given(st.lists(st.integers(0, 40), max_size=30))
+@example([0, 0, 33, 0, 1])
+def test_every_token_is_in_its_part(lengths):
+    part_start = np.cumsum([0, *lengths])
+    noted = np.arange(0, part_start[-1], 1 << gram_table.PART_SHIFT)
+    part_at = (np.searchsorted(part_start, noted, side="right") - 1).astype(np.int32)
+    found = [gram_table.part_of(at, part_at, part_start) for at in range(part_start[-1])]
+    assert found == [part for part, n in enumerate(lengths) for _ in range(n)]
 
 
 @pytest.mark.parametrize("length", [0, 1, 4, 5])

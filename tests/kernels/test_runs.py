@@ -35,8 +35,9 @@ def hits_of(view: views.TokenView, document: str) -> tuple:
     words, n = found.hashes, len(found)
     grams = np.empty(n + 1, np.uint64)
     at, gram = np.empty(n + 1, np.int32), np.empty(n + 1, np.int32)
-    count = hash_grams(words, 0, n, view.spec.seed - view.spec.stride + 1, grams)
-    return (words, n), (at, gram, find_hits(grams, count, view.gram_table, at, gram, (0, 0)))
+    size = view.spec.seed - view.spec.stride + 1
+    count = hash_grams(words, 0, n, size, grams)
+    return (words, n), (at, gram, find_hits(grams, count, size, view.gram_table, at, gram, (0, 0)))
 
 
 def runs_of(view: views.TokenView, document: str) -> np.ndarray:

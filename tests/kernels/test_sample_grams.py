@@ -28,7 +28,7 @@ def entries_of(values: list[int], k: int, w: int) -> list[int]:
 def test_a_gram_hash_is_that_of_all_grams(values, n, at):
     want = grams.gram_hashes(values, n, BASE, SPREAD)
     if at < len(want):
-        assert int(sample_grams.hash_gram(u64s(values), at, n)) == want[at]
+        assert int(gram_table.hash_gram(u64s(values), at, n)) == want[at]
 
 
 @given(tokens, st.data())

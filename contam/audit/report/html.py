@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.facts import to_tree
 from contam.audit.report import pictures
-from contam.audit.report.chapters import chapters, largest_changes
+from contam.audit.report.chapters import before_and_after, chapters, largest_changes
 from contam.audit.report.items_page import (
     COLUMNS,
     TEMPLATES,
@@ -71,6 +71,10 @@ def write_html(
         chapters=own,
         others=others,
         changes=largest_changes(tree),
+        cleaned=[
+            {**to_tree(corpus), "flagged": before_and_after(facts, corpus)}
+            for corpus in facts.cleaned
+        ],
         rows_drawn=pictures.overview(tree),
         picture_key=pictures.key_of,
         picture_months=pictures.months,

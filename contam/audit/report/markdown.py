@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.audit.report.chapters import clean_missing, scores_shown
+from contam.audit.report.chapters import before_and_after, clean_missing, scores_shown
 from contam.audit.spec import TOGETHER
 from contam.rescore.export.summary import cell, figure, gain_of, small, table
 
@@ -35,6 +35,8 @@ def markdown(facts: Facts) -> str:
     if facts.models:
         lines += ["## What models can have seen", "", *_seen(facts)]
     lines += ["## Corpora", "", *_corpora(facts)]
+    if facts.cleaned:
+        lines += ["## Cleaning", "", *_cleaned(facts)]
     if facts.waivers:
         lines += ["## Waivers", "", *_waivers(facts)]
     lines += ["## Limits", "", *(f"- {limit}" for limit in facts.limits), ""]
@@ -188,6 +190,36 @@ def _corpora(facts: Facts) -> list[str]:
         f"- log left out: {cell(log['path'])}: {cell(log['reason'])}" for log in facts.logs_left_out
     ]
     return [*lines, *failed, *excluded, *reasons, *left_out, ""]
+
+
+def _cleaned(facts: Facts) -> list[str]:
+    lines = []
+    for corpus in facts.cleaned:
+        told = (
+            f"{cell(corpus.corpus)}: benchmark items were found in {corpus.found:,} of "
+            f"{corpus.before:,} documents before, of which {corpus.dropped:,} were dropped and "
+            f"{corpus.edited:,} edited ({corpus.action}); {corpus.after:,} are left. "
+            f"SHA-256 of clean.json: {corpus.record}."
+        )
+        lines += [
+            told,
+            "",
+            *table(
+                ("benchmark", "policy", "flagged before", "flagged here"),
+                [tuple(row.values()) for row in before_and_after(facts, corpus)],
+            ),
+            *table(
+                ("benchmark", "documents taken out", "items in them"),
+                [(row["benchmark"], row["documents"], row["items"]) for row in corpus.by_benchmark],
+            ),
+            *table(
+                ("source", "documents taken out"),
+                [(row["source"] or "not said", row["documents"]) for row in corpus.by_source],
+            ),
+            *(f"- not kept: {cell(what)}" for what in corpus.not_kept),
+            "",
+        ]
+    return lines
 
 
 def _waivers(facts: Facts) -> list[str]:

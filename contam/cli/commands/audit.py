@@ -295,6 +295,11 @@ def _print_pack(pack: Pack, *, as_json: bool, quiet: bool) -> None:
             talk(f"not run again: {plain(name)}")
     emit(f"{visible(pack.facts.headline.text)}\n")
     render.emit_renderable("", _table(pack.facts), "")
+    for corpus in pack.facts.cleaned:
+        emit(
+            f"cleaned  {visible(corpus.corpus)}: {corpus.found:,} of {corpus.before:,} documents "
+            f"held items ({corpus.action}), {corpus.after:,} are left\n"
+        )
     page = pack.folder / "report.html"
     if page.is_relative_to(Path.cwd()):
         page = page.relative_to(Path.cwd())

@@ -67,8 +67,6 @@ def plan(
     size = options.parse_size(lease_size, "--lease-size") if lease_size is not None else None
     if size == 0:
         raise UsageError("--lease-size 0 holds no text", hint="for example --lease-size 512MB")
-    from pathlib import Path
-
     from contam.benchmark.mapping import parse_mapping
     from contam.cli import render
     from contam.cli.terminal import emit, plain, talk
@@ -95,7 +93,7 @@ def plan(
             split=split,
         ),
     )
-    record = write_plan(made, opened, Path(out), lease_bytes=size, overwrite=overwrite)
+    record = write_plan(made, opened, out, lease_bytes=size, overwrite=overwrite)
     if not quiet:
         for note in opened.notes:
             talk(f"note: {plain(note)}")

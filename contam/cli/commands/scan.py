@@ -12,6 +12,8 @@ from contam.cli.commands.worker import Engine, refuse_engine, work
 from contam.cli.defaults import noted
 from contam.cli.terminal import talk
 from contam.errors import UsageError
+from contam.files.addresses import Address, is_address
+from contam.files.uploads import place, writable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -92,7 +94,7 @@ def scan(
     if not out:
         # As a path it would be the current folder; an unset shell variable must not mean that.
         raise UsageError("--out is empty", hint="check the variable it came from")
-    folder = Path(out)
+    folder = place(out)
     if plan is not None:
         refuse_beside_plan(
             {
@@ -222,9 +224,15 @@ def refuse_beside_plan(given: Mapping[str, object]) -> None:
 
 def refuse_out_in(out: str | Path, corpus: Iterable[str], what: str = "the results") -> None:
     """Raise UsageError when the results would lie inside what is searched."""
-    home = Path(out).resolve()
-    for folder in map(Path, filter(None, corpus)):
-        if _is_folder(folder) and home.is_relative_to(folder.resolve()):
+    remote = is_address(out)
+    home = writable(out) if remote else Path(out).resolve()
+    for given in filter(None, corpus):
+        folder = place(given)
+        if isinstance(folder, Address):
+            inside = remote and home.is_relative_to(folder)
+        else:
+            inside = not remote and _is_folder(folder) and home.is_relative_to(folder.resolve())
+        if inside:
             raise UsageError(
                 f"--out {out} lies inside the corpus folder {folder}",
                 hint=f"the next run would take {what} for corpus: choose a folder outside",

@@ -218,8 +218,6 @@ def _followed(view: TokenView, guarantee: int) -> Bools:
 def _grams_of(view: TokenView, gram: int) -> tuple[Uint64s, Int32s, Int32s, Int32s, Bools]:
     """Distinct grams, where the places of each begin, the places, their parts, what is common."""
     plan = view.gram_table
-    if gram == view.spec.seed and view.spec.stride == 1:
-        return plan.gram_key, plan.gram_start, plan.place, plan.place_part, plan.gram_common
     grams = GramPlaces.of(plan.token, plan.part_start, gram)
     n_items = view.items.n_items
     owners = grams.owners(view.benchmark)

@@ -18,17 +18,26 @@ import textwrap
 import threading
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from contam.errors import ContamError, IncompleteError, Plain, Public, Remedy, UsageError
+from contam.errors import (
+    ContamError,
+    CorpusError,
+    IncompleteError,
+    Plain,
+    Public,
+    Remedy,
+    UsageError,
+)
+from contam.files.uploads import place
 from contam.memory import tune_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from contam.corpus.coverage import ShardFailure
     from contam.detect.leases.cut import Lease
@@ -83,7 +92,7 @@ class _Worker:
 
         name  of the folder that the processes of a node share
         """
-        from contam.detect.leases.node_folder import node_folder
+        from contam.detect.leases.node_folder import node_folder, write_files
         from contam.detect.leases.plan_folder import open_plan
         from contam.detect.warm import scan_a_little
         from contam.kernels.warm_up import compile_once
@@ -91,7 +100,7 @@ class _Worker:
         refused = ""
         try:
             # Arrays straight from Ray are read-only, for which the kernels would be compiled anew.
-            with node_folder(name, files) as folder:
+            with node_folder(name, lambda folder: write_files(folder, files)) as folder:
                 self._opened = open_plan(folder)
             compile_once("scan", scan_a_little, None)
         except (ContamError, OSError) as error:
@@ -105,9 +114,12 @@ class _Worker:
 
         if self._opened is None:
             raise RuntimeError("the plan is not open")
-        part = scan_lease(
-            self._opened, lease_by_number(self._opened, number), workers=self._threads
-        )
+        try:
+            part = scan_lease(
+                self._opened, lease_by_number(self._opened, number), workers=self._threads
+            )
+        except CorpusError as error:  # without access to the store, no lease can be done here
+            return self._answer(refused=str(error))
         failures = part.answer.failures
         return self._answer(
             part=part_bytes(part),
@@ -176,12 +188,13 @@ def work_on_ray(
     Raises UsageError when no cluster answers, IncompleteError when none of its processes can work
     on the plan, OutputError as `work_on`.
     """
+    from contam.detect.leases.parts_folder import claim_leases
     from contam.detect.leases.plan_folder import worker_files
-    from contam.detect.leases.work import Work, claim_leases
+    from contam.detect.leases.work import Work
 
-    folder = Path(parts)
-    kept, waiting = claim_leases(opened, leases, folder)
-    run = _Run(opened, folder, waiting, progress)
+    folder = place(parts)
+    kept, waiting, replaced = claim_leases(opened, leases, folder)
+    run = _Run(opened, folder, waiting, progress, replaced)
     if progress is not None:
         progress.start(sum(lease.n_bytes for lease in waiting))
     if waiting:
@@ -261,11 +274,13 @@ class _Run:
         folder: Path,
         leases: Sequence[Lease],
         progress: ScanProgress | None,
+        replaced: Mapping[int, Sequence[Path]],
     ) -> None:
         self.done: list[int] = []
         self.failures: list[ShardFailure] = []
         self._opened = opened
         self._folder = folder
+        self._replaced = replaced
         self._waiting = [_Task(lease) for lease in leases]
         self._progress = progress
         self._seats: list[_Seat] = []
@@ -361,6 +376,11 @@ class _Run:
                 self._dismiss(seat, f"{answer.host}: {answer.refused}")
             return
         seat.lost = 0
+        if answer.refused:
+            task.attempts -= 1
+            self._waiting.insert(0, task)
+            self._dismiss(seat, f"{answer.host}: {answer.refused}")
+            return
         if answer.failures and task.read is None:
             # Perhaps another node has the files.
             _, shard, reason = answer.failures[0]
@@ -396,8 +416,8 @@ class _Run:
         """Write the part of a lease; without an answer its shards were not read."""
         from contam.corpus.coverage import ShardFailure
         from contam.detect.leases.part_file import part_bytes
-        from contam.detect.leases.work import failed_part, part_path
-        from contam.files.single import write_file
+        from contam.detect.leases.parts_folder import write_part
+        from contam.detect.leases.work import failed_part
 
         if answer is None:
             reason = f"lease {task.lease.number} was lost {task.attempts} times: {task.reason}"
@@ -406,7 +426,8 @@ class _Run:
         else:
             data = answer.part
             failures = tuple(ShardFailure.noted(*facts) for facts in answer.failures)
-        write_file(part_path(self._folder, task.lease.number), data, overwrite=True)
+        number = task.lease.number
+        write_part(self._folder, number, data, self._replaced.get(number, ()))
         self.done.append(task.lease.number)
         self.failures += failures
         if self._progress is not None:

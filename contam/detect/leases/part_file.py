@@ -16,7 +16,8 @@ import numpy as np
 
 from contam.corpus.coverage import ShardCoverage, ShardFailure
 from contam.corpus.documents import DocumentMeta
-from contam.detect.match.collect import Collected, PolicyCount
+from contam.detect.match.collect import COUNTED, Collected, PolicyCount
+from contam.detect.match.hits import Hits
 from contam.detect.match.pieces import Pieces
 from contam.detect.model import Matches
 from contam.detect.partial import PartialAnswer
@@ -36,7 +37,6 @@ _META: Final = "part.json"
 #: A part is mostly zeros and small numbers: more effort saves little.
 _EFFORT: Final = 1
 _MADE: Final = (1980, 1, 1, 0, 0, 0)
-_COUNTED: Final = ("n_documents", "n_occurrences", "best_score", "best_full")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,13 +87,13 @@ def part_bytes(part: Part) -> bytes:
     return packed.getvalue()
 
 
-def read_part(path: Path, plan: Plan, question: str) -> Part:
-    """The part in a file, for the views of a plan.
+def part_of(data: bytes, path: Path, plan: Plan, question: str) -> Part:
+    """The part that is the content of a file, for the views of a plan.
 
-    Raises OutputError for a file that cannot be read, is not whole, or belongs to another plan.
+    Raises OutputError, naming the file, for what is not whole or belongs to another plan.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
             meta = json.loads(archive.read(_META))
             if meta["format"] != FORMAT:
                 raise OutputError(
@@ -132,10 +132,6 @@ def read_part(path: Path, plan: Plan, question: str) -> Part:
         return Part(
             lease=meta["lease"], machine=meta["machine"], answer=answer, documents=documents
         )
-    except OSError as error:
-        raise OutputError(
-            "{}: cannot be read: {}", path, error.strerror, remedy=Remedy.CHECK_FILE_READABLE
-        ) from error
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise OutputError("{}: is not whole", path, remedy=Remedy.DO_LEASE_AGAIN) from error
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
@@ -170,14 +166,16 @@ def _put(arrays: dict[str, NDArray[Any]], key: str, collected: Collected) -> Non
     at = np.flatnonzero(collected.longest_at)
     arrays[f"{key}.longest.at"], arrays[f"{key}.longest"] = at, collected.longest_at[at]
     for number, count in enumerate(collected.counts):
-        seen = np.flatnonzero((count.best.item >= 0) | (count.n_documents > 0))
-        arrays[f"{key}.count{number}.at"] = seen
-        for name in _COUNTED:
-            arrays[f"{key}.count{number}.{name}"] = getattr(count, name)[seen]
-        _put_columns(arrays, f"{key}.count{number}.best", count.best.take(seen))
+        columns, best = count.by_item()
+        under = f"{key}.count{number}"
+        arrays[f"{under}.at"] = best.item.astype(np.int64)
+        arrays.update((f"{under}.{name}", values) for name, values in columns.items())
+        _put_columns(arrays, f"{under}.best", best)
     _put_columns(arrays, f"{key}.matches", collected.matches)
     _put_columns(arrays, f"{key}.pieces", collected.pieces)
     arrays[f"{key}.rank"] = collected.rank
+    if collected.hits is not None:
+        _put_columns(arrays, f"{key}.hits", collected.hits)
 
 
 def _get(
@@ -188,19 +186,19 @@ def _get(
     longest[arrays[f"{key}.longest.at"]] = arrays[f"{key}.longest"]
     counts = []
     for number in range(n_policies):
-        count = PolicyCount.empty(items.n_items, len(items.read))
-        seen = arrays[f"{key}.count{number}.at"]
-        for name in _COUNTED:
-            getattr(count, name)[seen] = arrays[f"{key}.count{number}.{name}"]
-        for column in fields(Matches):
-            getattr(count.best, column.name)[seen] = arrays[
-                f"{key}.count{number}.best.{column.name}"
-            ]
-        _check_items(count.best, items.n_items)
-        counts.append(count)
+        at = f"{key}.count{number}"
+        best = Matches(**_columns(arrays, f"{at}.best", Matches))
+        _check_items(best, items.n_items)
+        columns = {name: arrays[f"{at}.{name}"] for name in COUNTED}
+        counts.append(PolicyCount.of_rows(items.n_items, len(items.read), columns, best))
     matches = Matches(**_columns(arrays, f"{key}.matches", Matches))
     pieces = Pieces(**_columns(arrays, f"{key}.pieces", Pieces))
     _check_items(matches, items.n_items)
+    hits = Hits(**_columns(arrays, f"{key}.hits", Hits)) if f"{key}.hits.item" in arrays else None
+    if hits is not None:
+        _check_items(hits, items.n_items)
+        if hits.counted.shape != (len(hits), n_policies) or hits.n_spans.sum() != len(hits.start):
+            raise ValueError("hits of other policies, or without their stretches")
     if len(pieces.match) and not 0 <= pieces.match.min() <= pieces.match.max() < len(matches):
         raise ValueError("a piece of no match")
     return Collected(
@@ -210,21 +208,22 @@ def _get(
         matches=matches,
         pieces=pieces,
         rank=arrays[f"{key}.rank"],
+        hits=hits,
     )
 
 
-def _check_items(matches: Matches, n_items: int) -> None:
+def _check_items(matches: Matches | Hits, n_items: int) -> None:
     """Raise ValueError for matches of items that a plan does not have; -1 is none."""
     if len(matches.item) and not -1 <= matches.item.min() <= matches.item.max() < n_items:
         raise ValueError("an item that the plan does not have")
 
 
-def _put_columns(arrays: dict[str, NDArray[Any]], key: str, table: Matches | Pieces) -> None:
+def _put_columns(arrays: dict[str, NDArray[Any]], key: str, table: Matches | Pieces | Hits) -> None:
     for column in fields(table):
         arrays[f"{key}.{column.name}"] = getattr(table, column.name)
 
 
 def _columns(
-    arrays: Mapping[str, NDArray[Any]], key: str, kind: type[Matches | Pieces]
+    arrays: Mapping[str, NDArray[Any]], key: str, kind: type[Matches | Pieces | Hits]
 ) -> dict[str, Any]:
     return {column.name: arrays[f"{key}.{column.name}"] for column in fields(kind)}

@@ -9,16 +9,17 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field, fields
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from contam.detect.match.hits import Hits, HitStore
 from contam.detect.match.pieces import Pieces
 from contam.detect.model import Matches, Totals
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _COUNT_ROWS = 1 << 15
 #: Matches that wait before all but the top documents are let go.
 _PRUNE_ROWS = 1 << 15
+#: Columns of a `PolicyCount` besides the best match.
+COUNTED: Final = ("n_documents", "n_occurrences", "best_score", "best_full")
 #: How much the parts count, in PARTS order, when two documents score the same. Uneven, so that
 #: documents which hold different parts do not tie again.
 _TIE_WEIGHTS = (1.0, 8.0, 2.7, 2.1)
@@ -89,57 +92,130 @@ class Grouped:
 
 @dataclass(eq=False)
 class PolicyCount:
-    """Per item, what one policy counted and its best document."""
+    """What one policy counted of every item that was found in a document, and its best document.
 
+    Only such items have a row, so a small corpus takes little memory however many items there are.
+
+    row     int32[n], 1 + the row of each item in the others; 0 where nothing was found of it
+    n_rows  rows in use; the others have room for some more
+    best    the match with the best document of each item that has a row
+    """
+
+    row: Int32s
     n_documents: Int64s
     n_occurrences: Int64s
     best_score: Float64s
     best_full: Float64s
     best: Matches
+    n_rows: int = 0
 
     @classmethod
-    def empty(cls, n_items: int, n_read: int = 0) -> PolicyCount:
-        """Nothing seen yet; n_read as for `Matches.zeros`."""
+    def empty(cls, n_items: int, n_read: int = 0, n_rows: int = 0) -> PolicyCount:
+        """Nothing seen yet, and room for so many rows; n_read as for `Matches.zeros`."""
         return cls(
-            np.zeros(n_items, np.int64),
-            np.zeros(n_items, np.int64),
-            np.zeros(n_items, np.float64),
-            np.zeros(n_items, np.float64),
-            Matches.zeros(n_items, n_read),
+            np.zeros(n_items, np.int32),
+            np.zeros(n_rows, np.int64),
+            np.zeros(n_rows, np.int64),
+            np.zeros(n_rows, np.float64),
+            np.zeros(n_rows, np.float64),
+            Matches.zeros(n_rows, n_read),
         )
+
+    @classmethod
+    def of_rows(
+        cls, n_items: int, n_read: int, columns: Mapping[str, NDArray[Any]], best: Matches
+    ) -> PolicyCount:
+        """What `by_item` gave: the columns of `COUNTED` and the best matches, one an item.
+
+        Raises ValueError where they do not fit each other.
+        """
+        count = cls.empty(n_items, n_read, len(best))
+        if len(best) and (best.item[0] < 0 or (np.diff(best.item) <= 0).any()):
+            raise ValueError("the items that were counted are not in order")
+        count._rows_of(best.item)  # noqa: SLF001 - of its own class
+        for name in COUNTED:
+            getattr(count, name)[:] = columns[name]
+        for column in fields(Matches):
+            getattr(count.best, column.name)[:] = getattr(best, column.name)
+        return count
 
     def add(
         self, matches: Matches, score: Float64s, hit: NDArray[np.bool_], grouped: Grouped
     ) -> None:
         """Count matches of documents not counted before; `grouped` says which go together."""
-        items, n = matches.item[hit], len(self.n_documents)
-        self.n_documents += np.bincount(items, minlength=n)
-        # Sums of whole numbers below 2**53: exact as floats.
-        counted = np.bincount(items, weights=grouped.n_occurrences[hit], minlength=n)
-        self.n_occurrences += counted.astype(np.int64)
+        at = self._rows_of(matches.item[grouped.order[grouped.start]])
+        counted = hit[grouped.order]
+        self.n_documents[at] += np.add.reduceat(counted, grouped.start, dtype=np.int64)
+        places = np.where(counted, grouped.n_occurrences[grouped.order], 0)
+        self.n_occurrences[at] += np.add.reduceat(places, grouped.start, dtype=np.int64)
         best = grouped.best(score)
-        self.offer(matches, best, score[best], grouped.full[best])
+        self._offer(at, matches.take(best), score[best], grouped.full[best])
 
-    def offer(self, matches: Matches, rows: Int64s, score: Float64s, full: Float64s) -> None:
-        """Take each of these rows (one an item at most) where it beats the best document so far."""
-        at, shard, row = matches.item[rows], matches.shard[rows], matches.row[rows]
+    def _rows_of(self, items: Int32s) -> Int64s:
+        """The rows of these different items, made where they have none."""
+        fresh = items[self.row[items] == 0]
+        first, n = self.n_rows, self.n_rows + len(fresh)
+        if n > len(self.n_documents):
+            # Half as many again: what is there is copied each time.
+            room = max(n, len(self.n_documents) * 3 // 2)
+            larger = PolicyCount.empty(0, self.best.read.shape[1], room)
+            for name in COUNTED:
+                getattr(larger, name)[:first] = getattr(self, name)[:first]
+                setattr(self, name, getattr(larger, name))
+            for column in fields(Matches):
+                getattr(larger.best, column.name)[:first] = getattr(self.best, column.name)[:first]
+            self.best = larger.best
+        self.row[fresh] = np.arange(first + 1, n + 1, dtype=np.int32)
+        self.n_rows = n
+        return self.row[items].astype(np.int64) - 1
+
+    def _offer(self, at: Int64s, matches: Matches, score: Float64s, full: Float64s) -> None:
+        """Take each of these matches where it beats the best document so far in its row of `at`."""
         known = self.best.item[at] >= 0
         old, old_full = self.best_score[at], self.best_full[at]
-        earlier = is_earlier(shard, row, self.best.shard[at], self.best.row[at])
+        best_shard, best_row = self.best.shard[at], self.best.row[at]
+        earlier = is_earlier(matches.shard, matches.row, best_shard, best_row)
         first = (full > old_full) | ((full == old_full) & earlier)
         better = ~known | (score > old) | ((score == old) & first)
-        to, winners = at[better], rows[better]
+        to = at[better]
         for column in fields(Matches):
-            getattr(self.best, column.name)[to] = getattr(matches, column.name)[winners]
+            getattr(self.best, column.name)[to] = getattr(matches, column.name)[better]
         self.best_score[to] = score[better]
         self.best_full[to] = full[better]
 
     def merge(self, other: PolicyCount) -> None:
         """Add what another worker counted."""
-        self.n_documents += other.n_documents
-        self.n_occurrences += other.n_occurrences
-        seen = np.flatnonzero(other.best.item >= 0)
-        self.offer(other.best, seen, other.best_score[seen], other.best_full[seen])
+        best = other.best.take(slice(other.n_rows))
+        at = self._rows_of(best.item)
+        for name in ("n_documents", "n_occurrences"):
+            getattr(self, name)[at] += getattr(other, name)[: len(at)]
+        self._offer(at, best, other.best_score[: len(at)], other.best_full[: len(at)])
+
+    def by_item(self) -> tuple[dict[str, NDArray[Any]], Matches]:
+        """The columns of `COUNTED` and the best matches, in the order of the items found."""
+        order = np.argsort(self.best.item[: self.n_rows], kind="stable")
+        return {name: getattr(self, name)[order] for name in COUNTED}, self.best.take(order)
+
+    def totals(self, longest_at: Int32s) -> Totals:
+        """All items, also those of which nothing was found; longest_at as of `Totals`."""
+        n, used = len(self.row), self.n_rows
+        items = self.best.item[:used]
+
+        def of_all(values: NDArray[Any]) -> NDArray[Any]:
+            every = np.zeros(n, values.dtype)
+            every[items] = values[:used]
+            return every
+
+        best = Matches.zeros(n, self.best.read.shape[1])
+        for column in fields(Matches):
+            getattr(best, column.name)[items] = getattr(self.best, column.name)[:used]
+        return Totals(
+            longest_at=longest_at,
+            n_documents=of_all(self.n_documents),
+            n_occurrences=of_all(self.n_occurrences),
+            best_score=of_all(self.best_score),
+            best_match=best,
+        )
 
 
 def is_earlier(shard: Int32s, row: Int64s, other_shard: Int32s, other_row: Int64s) -> Bools:
@@ -243,10 +319,14 @@ class TopDocuments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shared:
-    """What several workers on one view share; it is changed only under the lock."""
+    """What several workers on one view share; it is changed only under the lock.
+
+    hits  every match that a policy counts; None where nobody asks for them
+    """
 
     counts: list[PolicyCount]
     top_documents: TopDocuments
+    hits: HitStore | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -256,6 +336,7 @@ class Collected:
 
     longest_at, n_tokens  as of `Collection`;  counts  one a policy
     matches, pieces, rank   the documents kept
+    hits    every match that a policy counts, where they were asked for
     """
 
     n_tokens: int
@@ -264,6 +345,7 @@ class Collected:
     matches: Matches
     pieces: Pieces
     rank: Float64s
+    hits: Hits | None = None
 
 
 @dataclass(eq=False)
@@ -287,13 +369,20 @@ class Collection:
 
     @classmethod
     def start(
-        cls, view: TokenView, policies: Sequence[Policy], ranking: Policy, most_documents: int
+        cls,
+        view: TokenView,
+        policies: Sequence[Policy],
+        ranking: Policy,
+        most_documents: int,
+        *,
+        every_hit: bool = False,
     ) -> Collection:
-        """An empty collection."""
+        """An empty collection; every_hit  whether it keeps every match that a policy counts."""
         n = view.items.n_items
         top_documents = TopDocuments(most_documents, TopKCutoff.of(n))
         n_read = len(view.items.read)
-        shared = Shared([PolicyCount.empty(n, n_read) for _ in policies], top_documents)
+        store = HitStore(len(policies)) if every_hit else None
+        shared = Shared([PolicyCount.empty(n, n_read) for _ in policies], top_documents, store)
         longest_at = np.zeros(len(view.gram_table.token), np.int32)
         return cls(view, tuple(policies), ranking, longest_at, shared)
 
@@ -353,6 +442,8 @@ class Collection:
             ):
                 if len(table):
                     count.add(table, score, hit, grouped[id(table)])
+            if self.shared.hits is not None:
+                self.shared.hits.add(Hits.of(matches, pieces, hits))
             self.shared.top_documents.add(matches, pieces, rank)
 
     def merge(self, other: Collection) -> None:
@@ -376,6 +467,7 @@ class Collection:
             matches=matches,
             pieces=pieces,
             rank=rank,
+            hits=self.shared.hits.held() if self.shared.hits is not None else None,
         )
 
     def take(self, other: Collected) -> None:
@@ -392,6 +484,8 @@ class Collection:
     def _take_shared(self, other: Collected) -> None:
         for mine, theirs in zip(self.shared.counts, other.counts, strict=True):
             mine.merge(theirs)
+        if self.shared.hits is not None and other.hits is not None:
+            self.shared.hits.add(other.hits)
         if len(other.matches):
             self.shared.top_documents.add(other.matches, other.pieces, other.rank)
 
@@ -403,14 +497,7 @@ class Collection:
 
     def totals(self, policy: int) -> Totals:
         """What all documents together say, for the policy with this number."""
-        count = self.counts[policy]
-        return Totals(
-            longest_at=self.longest_at[: len(self.view.items.token_hash)],
-            n_documents=count.n_documents,
-            n_occurrences=count.n_occurrences,
-            best_score=count.best_score,
-            best_match=count.best,
-        )
+        return self.counts[policy].totals(self.longest_at[: len(self.view.items.token_hash)])
 
 
 def _shifts(tables: Sequence[Matches]) -> list[int]:

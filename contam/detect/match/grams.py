@@ -17,6 +17,7 @@ from contam.kernels.constants import (
 )
 from contam.kernels.gram_table import (
     EMPTY,
+    PART_SHIFT,
     GramTable,
     count_owners,
     fill_table,
@@ -38,14 +39,16 @@ if TYPE_CHECKING:
 
 #: Grams that are looked at together where they need not be there all at once.
 _AT_ONCE = 1 << 22
-_MOST_SHARES = 4
+_MOST_SHARES = 8
+_MOST_PASSES = 32
 #: Places of tokens are numbers of 32 bits; so many take far more memory than most machines have.
 _MOST_TOKENS = (1 << 31) - 1
 #: Grams, or tokens, for which temporary arrays are made at once.
 _PIECE = 1 << 19
 _LEAST_FILTER_BITS = 10
-#: At most four of seven are taken: a look-up ends soon, and most end in the filter before.
-_SLOTS_FOR_FOUR = 7
+#: At most two of three are taken: a look-up ends soon, and most end in the filter before.
+_SLOTS_FOR_TWO = 3
+_LEAST_SLOTS = 16
 #: Words of the filter that is asked first: 1 MiB, half of what a core of a server keeps near.
 _FRONT_WORDS = 1 << 17
 #: Columns of a gram table that verdicts and evidence are made of, when all is matched.
@@ -116,35 +119,11 @@ class GramPlaces:
         for begin in range(0, len(self.key), _PIECE):
             yield slice(begin, min(begin + _PIECE, len(self.key)))
 
-
-class _Shares:
-    """Puts the shares of all grams behind each other."""
-
-    def __init__(self) -> None:
-        self._shares: list[tuple[NDArray[Any], ...]] = []
-
-    def add(self, grams: GramPlaces, common: NDArray[np.bool_]) -> None:
-        """Take the next share."""
-        self._shares.append((grams.key, grams.start, grams.place, grams.part, common))
-
-    def joined(self) -> tuple[GramPlaces, NDArray[np.bool_]]:
-        """All grams, and which are common; nothing is left here."""
-        columns = list(zip(*self._shares, strict=True))
-        self._shares.clear()
-        if len(columns[0]) == 1:
-            key, start, place, part, common = (column[0] for column in columns)
-            return GramPlaces(key, start, place, part), common
-        begin, starts = 0, []
-        for start in columns[1]:
-            starts.append(start[:-1] + np.int32(begin))
-            begin += int(start[-1])
-        columns[1] = (*starts, np.array([begin], np.int32))
-        del start, starts
-        columns.reverse()
-        # Column by column, and each is let go: never are all there twice.
-        joined = [np.concatenate(columns.pop()) for _ in range(len(columns))]
-        key, start, place, part, common = joined
-        return GramPlaces(key, start, place, part), common
+    def entries(self) -> NDArray[np.int32]:
+        """The places as a gram table has them, the last one of each gram marked; int32[p]."""
+        last = self.start[1:] - 1
+        self.place[last] = -1 - self.place[last]
+        return self.place
 
 
 def make_table(
@@ -166,11 +145,13 @@ def make_table(
         raise MemoryError
     shared = np.zeros(len(hashes), np.int32)
     common_at = np.zeros(len(hashes), np.bool_)
-    shares = 1 + len(hashes) // _AT_ONCE
-    if spec.stride == 1:
-        # All of them stay, and each share is another pass over the tokens.
-        shares = min(shares, _MOST_SHARES)
-    found = _Shares()
+    every = spec.stride == 1
+    # Each share is another pass over the tokens.
+    shares = min(1 + len(hashes) // _AT_ONCE, _MOST_SHARES if every else _MOST_PASSES)
+    n_grams = n_places = 0
+    # Filled share by share: never is anything there twice.
+    room = int(np.maximum(np.diff(starts) - spec.seed + 1, 0).sum()) if every else 0
+    place, skip = np.empty(room, np.int32), np.empty(room, np.uint8)
     for number in range(shares):
         grams = GramPlaces.of(hashes, starts, spec.seed, share=(number, shares))
         owners = grams.owners(benchmark)
@@ -178,8 +159,12 @@ def make_table(
         note_shared(grams.place, owners, spec.seed, shared)
         grams.spread(common, common_at)
         del owners
-        if spec.stride == 1:
-            found.add(grams, common)
+        if every:
+            here = slice(n_places, n_places + len(grams.place))
+            short_places_first(grams.start, starts, spec.min_run, grams.place, grams.part)
+            skip[here] = note_skips(hashes, starts, (grams.start, common), grams.place, grams.part)
+            place[here] = grams.entries()
+            n_grams, n_places = n_grams + len(grams.key), here.stop
         del grams, common
     for begin in range(0, len(weight), _PIECE):
         some = slice(begin, begin + _PIECE)
@@ -187,35 +172,27 @@ def make_table(
     del shared
     if variants is not None:
         variants.inherit(weight)
-    if spec.stride != 1:
-        n = spec.seed - spec.stride + 1
-        grams = GramPlaces.of(hashes, starts, n, stride=spec.stride)
-        common = np.empty(0, np.bool_)
-    else:
-        grams, common = found.joined()
-    slots = _power_of_two(_SLOTS_FOR_FOUR * len(grams.key) // 4 + 2)
-    slot_gram = np.full(slots, EMPTY, np.int32)
-    filter_words = np.zeros(_power_of_two(len(grams.key) // 3 + 1), np.uint64)
-    fill_table(grams.key, slot_gram, filter_words)
-    gram_short, skip = np.empty(0, np.int32), np.empty(0, np.uint8)
-    if spec.stride == 1:
-        gram_short = np.zeros(len(grams.key), np.int32)
-        short_places_first(grams.start, starts, spec.min_run, grams.place, grams.part, gram_short)
-        skip = note_skips(hashes, starts, (grams.start, common), grams.place, grams.part)
+    size = spec.seed - spec.stride + 1
+    if not every:
+        grams = GramPlaces.of(hashes, starts, size, stride=spec.stride)
+        n_grams, place = len(grams.key), grams.entries()
+        del grams
+    slots = n_grams * _SLOTS_FOR_TWO // 2 + _LEAST_SLOTS
+    slot_tag, slot_place = np.zeros(slots, np.uint8), np.zeros(slots, np.int32)
+    filter_words = np.zeros(_power_of_two(n_grams // 3 + 1), np.uint64)
+    fill_table(hashes, size, place, slot_tag, slot_place, filter_words)
+    noted = np.arange(0, len(hashes), 1 << PART_SHIFT)
     gram_table = GramTable(
         token=hashes,
         weight=weight,
         common_at=common_at,
         part_start=starts,
         part_weight=part_sums(weight, starts[:-1], np.diff(starts), np.float64),
-        gram_key=grams.key,
-        slot_gram=slot_gram,
-        gram_start=grams.start,
-        gram_short=gram_short,
-        gram_common=common,
-        place=grams.place,
-        place_part=grams.part,
+        slot_tag=slot_tag,
+        slot_place=slot_place,
+        place=place,
         place_skip=skip,
+        part_at=(np.searchsorted(starts, noted, side="right") - 1).astype(np.int32),
         filter_words=filter_words,
         front_words=_folded(filter_words),
     )

@@ -264,7 +264,7 @@ def _read_file(path: Path) -> Mapping[str, object]:
             "cannot read policy file {}: {}",
             path,
             Public(error.strerror),
-            remedy=Remedy.CHECK_PATH,
+            remedy=Remedy.CHECK_PATH_AND_RIGHTS,
         ) from error
     try:
         tree = json.loads(raw) if path.suffix.lower() == ".json" else tomllib.loads(raw.decode())

@@ -178,6 +178,6 @@ def test_wherever_a_search_is_when_time_is_over_it_stops_and_leaves_the_index_as
     assert 2 < left < 99
     again = search(opened, plan, keep_rows=keep_rows)
     assert again.wanted.row.tolist() == whole.wanted.row.tolist()
-    assert again.collection.counts[0].n_documents.tolist() == (
-        whole.collection.counts[0].n_documents.tolist()
+    assert again.collection.totals(0).n_documents.tolist() == (
+        whole.collection.totals(0).n_documents.tolist()
     )

@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 
 import contam
 from contam.detect.leases.cut import share_of
-from contam.detect.leases.part_file import part_bytes, read_part
+from contam.detect.leases.part_file import part_bytes, part_of
+from contam.detect.leases.parts_folder import PARTS_FILE, part_path
 from contam.detect.leases.plan_folder import PLAN_FILE, open_plan, worker_files, write_plan
 from contam.detect.leases.work import (
-    PARTS_FILE,
     failed_part,
     lease_by_number,
     merge_parts,
-    part_path,
     scan_lease,
     work_on,
 )
@@ -213,7 +212,7 @@ def test_two_answers_to_one_lease_are_refused(world):
     all_done(world, "more")
     opened = open_plan(world / "plan")
     path = part_path(world / "more", 1)
-    part = read_part(path, opened.plan, opened.question)
+    part = part_of(path.read_bytes(), path, opened.plan, opened.question)
     other = dataclasses.replace(part, documents={})
     path.write_bytes(part_bytes(other))
     with pytest.raises(OutputError, match="differ"):
