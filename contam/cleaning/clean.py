@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.benchmark.items import ItemName
-from contam.cleaning.choice import CleanOptions, choice_of, judged, refuse_unknown_benchmarks
+from contam.cleaning.choice import CleanOptions, choice_of, judged, refuse_unfit
 from contam.cleaning.record import Searched, facts_of, record_of
 from contam.cleaning.shard import Cleaning, Removal, copy, digest, removals, written
 from contam.cleaning.work_folder import CORPUS, RECORD, REMOVED, WorkFolder, digest_of
@@ -142,7 +142,7 @@ def clean(  # noqa: PLR0913 - the options of a scan and of what is done with wha
     if not resume:
         check_publishable(out, names=NAMES, last=RECORD, overwrite=overwrite)
     opened, plan = open_scan(paths, as_list(benchmark), parameters)
-    refuse_unknown_benchmarks(plan, options)
+    refuse_unfit(plan, options)
     _refuse_shards_in(out, opened)
     _refuse_unread(opened.coverage)
     work = WorkFolder.beside(out)

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import contam
+from contam.cleaning.clean import clean
 from contam.cli.main import run
 from contam.detect.meaning import vectors
 from contam.detect.policies.policy import get_policy, list_policies
@@ -168,6 +169,13 @@ def test_an_index_refuses_it_and_names_the_way_out(world):
     with pytest.raises(IndexMismatchError, match="small-meaning") as error:
         contam.query(world / "index", world / "bench.jsonl", policies=str(world / "small.toml"))
     assert "scan" in error.value.hint
+
+
+def test_no_text_is_taken_out_by_it(world):
+    policies = ["contam", str(world / "small.toml")]
+    with pytest.raises(PolicyError, match="small-meaning"):
+        clean(world / "corpus", world / "bench.jsonl", world / "cleaned", policies=policies)
+    assert not (world / "cleaned").exists()
 
 
 def test_it_is_optional_and_says_suspect_at_most(world):
