@@ -1,8 +1,7 @@
 """Name every way out of an error, and give its sentence.
 
-A sentence that names a flag, a command or a field of a request would be of use to some callers
-alone. Such a remedy is `Own`: here it has a sentence for callers of the Python package, and
-`contam.cli.remedies` and `contam.server.problems.remedies` have one each.
+A sentence that names a flag, a command or a field of a request is `Own`: here it is for callers of
+the package, `contam.cli.remedies` and `contam.server.problems.remedies` have one each.
 """
 
 from __future__ import annotations
@@ -211,8 +210,6 @@ class Remedy(Enum):
     )
     SCORES_ARE_NUMBERS = "scores are numbers"
     GIVE_SHARES = "give shares from 0 to 1, or counts; a percent is a hundredth"
-    FILL_OR_REMOVE_ROW = "fill the cell, or leave the row out"
-    NAME_STUDY_COLUMN = "name it under `columns` as {role}; columns there: {columns}"
     USE_KNOWN_SCORES = "scores are numbers, TRUE and FALSE, yes and no, or C and I"
     CHOOSE_AMONG_COLUMNS = "columns there: {columns}"
     TWO_VERSIONS_OR_BENCHMARKS = (
@@ -329,7 +326,6 @@ class Remedy(Enum):
         'TABLE.KEY = VALUE as TOML has it: audit.seed = 7, corpus.web.text = "body", '
         'benchmark.map = {{question = "prompt"}}, model."m-1".cutoff = 2023-09-30'
     )
-
     # Settings.
     SEE_REFERENCE = "see docs/reference.md"
     WRITE_TABLE_ABOVE_SETTINGS = "write [{table}] above its settings"

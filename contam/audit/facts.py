@@ -163,6 +163,7 @@ class Facts:
     models       what the models that AUDIT.toml tells of can have seen
     least        items without which reports show no score
     cleaned      what was taken out of corpora that were cleaned
+    studies      name, finding and refusals of each study
     logs_left_out  path and reason of each log that is damaged and was skipped
     """
 
@@ -188,6 +189,7 @@ class Facts:
     least: int = 50
     logs_left_out: tuple[dict[str, str], ...] = field(default=())
     cleaned: tuple[CleanedFacts, ...] = field(default=())
+    studies: tuple[dict[str, Any], ...] = field(default=())
 
 
 def to_tree(value: object) -> Any:  # noqa: ANN401 - JSON is any of its types

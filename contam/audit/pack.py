@@ -35,6 +35,7 @@ from contam.audit.review.rates import reviewed
 from contam.audit.review.sample import population, read_labels, write_labels
 from contam.audit.spec import TOGETHER
 from contam.audit.stage_cache import NoProgress, StageCache, copy_tree
+from contam.audit.studies import SCORES, STUDIES, make_studies
 from contam.audit.waivers.register import apply_waivers, load_waivers, utc_today, waived_items
 from contam.detect.report import load_report
 from contam.detect.show.reread import sources_file
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from contam.detect.report import Report
 
 REPORT: Final = "report.json"
-SCORES: Final = "scores"
 CHECKS: Final = "checks"
 CLEANED: Final = "cleaned"
 EXPORTS: Final = "exports"
@@ -64,6 +64,7 @@ ENTRIES: Final = (
     CLEANED,
     CHECKS,
     SCORES,
+    STUDIES,
     DECOYS,
     CALIBRATION,
     WAIVERS,
@@ -130,6 +131,7 @@ def run_audit(
             apply_waivers(waivers, load_report(stage_cache.folder / verdicts), corpora)
         searched = search_decoys(spec, items, names, stage_cache, workers, talk)
         scores = _score(spec, names, stage_cache, verdicts, logs, talk) if spec.logs.paths else None
+        studies = make_studies(spec, names, stage_cache, verdicts, scores, talk)
         # Only now, so that what was found is not held while more is searched.
         reports = {name: load_report(stage_cache.folder / CHECKS / name) for name in corpora}
         together = reports[corpora[0]]
@@ -151,6 +153,7 @@ def run_audit(
                 calibration=calibration,
                 review=review,
                 waived=waived,
+                studies=studies,
                 cleaned=tuple(
                     facts_of(corpus.name, stage_cache.folder / CLEANED / corpus.name)
                     for corpus in spec.corpora
@@ -185,6 +188,7 @@ def _entries(spec: AuditSpec) -> list[str]:
     there = {
         CLEANED: any(corpus.cleaned for corpus in spec.corpora),
         SCORES: spec.logs.paths,
+        STUDIES: spec.studies,
         WAIVERS: spec.waivers,
         LABELS: spec.labels,
         DECOYS: wanted(spec),
@@ -246,7 +250,7 @@ def _write_report(draft: Path, facts: Facts, items: Items, together: Report) -> 
     (draft / "report.md").write_text(markdown(facts), "utf-8", errors="replace")
     waived = waived_items(facts.waivers)
     rows, pages = make_pages(together, items.released, waived, q_values(draft))
-    write_html(draft / "report.html", facts, rows, pages, draft / SCORES)
+    write_html(draft / "report.html", facts, rows, pages, draft)
 
 
 def _seal(

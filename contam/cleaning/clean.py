@@ -25,7 +25,14 @@ from contam.detect.leases.workshop import folder_held
 from contam.detect.match.workers import on_threads
 from contam.detect.plan import ScanParameters, named_fields, named_policies
 from contam.detect.scan import as_list, named_columns, open_scan, worker_count
-from contam.errors import IncompleteError, InternalError, Place, Remedy, ShardError, UsageError
+from contam.errors import (
+    IncompleteError,
+    InternalError,
+    Place,
+    Remedy,
+    ShardError,
+    UsageError,
+)
 from contam.files.addresses import is_address
 from contam.files.publish import check_publishable, output_errors, publish_made
 from contam.tables.removed import RemovedRow, write_removed
@@ -208,10 +215,14 @@ def _refuse_unread(coverage: Coverage) -> None:
         return
     failures = coverage.failures
     more = f" and {len(failures) - _NAMED:,} more" if len(failures) > _NAMED else ""
-    said = "; ".join(f"{one.name}: {one.reason}" for one in failures[:_NAMED])
+    said = "; ".join(
+        # Most reasons begin with the shard's name.
+        f"{one.name}: {one.reason.removeprefix(f'{one.name}: ')}"
+        for one in failures[:_NAMED]
+    )
     raise IncompleteError(
-        "{} shards cannot be read, and what is in them cannot be taken out: {}{}",
-        len(failures), Place(said), more, remedy=Remedy.EXCLUDE_SHARDS,
+        "{} of {} shards could not be read, and what is in them cannot be taken out: {}{}",
+        len(failures), len(coverage.names), Place(said), more, remedy=Remedy.EXCLUDE_SHARDS,
     )  # fmt: skip
 
 
@@ -366,14 +377,14 @@ class _Run:
             raise InternalError(f"{shard.name}: rows were found without a text column")
         before = _digest(shard)
         found = self.cleaning.choice.documents(self._hits(number))
-        removed = removals(self.cleaning, shard, selection, found)
+        removed, n_passes = removals(self.cleaning, shard, selection, found)
         rows_before = rows_after = self.coverage.read[number].rows
         facts: dict[str, Any] = {}
         copied = None
         if self.options.action != "list":
             draft = self.work.draft(number, shard.name)
             again = written(self.cleaning, shard, selection, removed, draft, workers=workers)
-            done, removed = again.done, again.removed
+            done = again.done
             if done.rows_before != rows_before:
                 raise ShardError(
                     "{shard}: {} rows were searched, and {} written from", rows_before,
@@ -385,7 +396,7 @@ class _Run:
                 raise InternalError(f"{shard.name}: {rows_after} rows were written")
             facts = {
                 "rows_same": again.n_same,
-                "passes": again.n_passes,
+                "passes": n_passes,
                 "not_kept": list(done.not_kept),
             }
             copied = self.work.put(draft, CORPUS, shard.name)

@@ -9,31 +9,37 @@ import shutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+import numpy as np
+
 from contam.cleaning.choice import in_original, widened, within_lines
+from contam.corpus.batches import BATCH_BYTES, gathered
 from contam.corpus.chunks import cut_shard
 from contam.corpus.columns import select_columns
 from contam.corpus.coverage import Coverage
 from contam.corpus.documents import read_documents, read_metadata, read_texts
 from contam.corpus.shards import errors_named
+from contam.detect.match.matching import Matcher
+from contam.detect.partial import start_collections
 from contam.detect.scan import Corpus, scan_chunks
 from contam.errors import CorpusError, InternalError, Remedy, ShardError
 from contam.files.listed import FileState, opened
-from contam.files.publish import output_errors
-from contam.files.single import fingerprint
 from contam.tables.edits import Edit, edited
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from contam.cleaning.choice import Choice, CleanOptions, Found
     from contam.corpus.columns import Selection
     from contam.corpus.documents import DocumentMeta
+    from contam.corpus.formats.base import Document
     from contam.corpus.shards import Shard
+    from contam.detect.match.collect import Collection
+    from contam.detect.match.hits import Hits
     from contam.detect.plan import Plan
-    from contam.tables.edits import Rewritten
+    from contam.tables.edits import Rewritten, Span
 
-#: Cutting and masking may bring words together that match: so often it is done.
+#: Cutting and masking bring words together that may match: so often it is done.
 MOST_PASSES: Final = 3
 _FICLONE: Final = 0x40049409
 _NO_CLONE: Final = frozenset(
@@ -72,14 +78,10 @@ class Removal:
 class Written:
     """A shard that was written again and searched.
 
-    removed   with the stretches that were taken out in the end
-    n_passes  how often it was written
-    n_same    rows that are the same in all columns
+    n_same  rows that are the same in all columns
     """
 
     done: Rewritten
-    removed: list[Removal]
-    n_passes: int
     n_same: int
 
 
@@ -111,10 +113,14 @@ def _cloned(source: BinaryIO, target: BinaryIO) -> bool:
 
 def removals(
     cleaning: Cleaning, shard: Shard, selection: Selection, found: Sequence[Found]
-) -> list[Removal]:
-    """What is known of documents that were found; texts of those that are cut or kept are read.
+) -> tuple[list[Removal], int]:
+    """What is to be removed of documents that were found, and in how many passes that was settled.
 
-    Raises ShardError when a stretch is not in the text, which then is not what was searched.
+    Cutting and masking bring words together that may match. So texts without their stretches are
+    searched, and lose what is found there too, `MOST_PASSES` times at most.
+
+    Raises ShardError when a stretch is not in the text, which then is not what was searched, and
+    when something is still found in the last pass.
     """
     options = cleaning.options
     rows = [one.row for one in found]
@@ -123,66 +129,113 @@ def removals(
         return [
             Removal(found=one, meta=meta, texts=None)
             for one, meta in zip(found, metas, strict=True)
-        ]
-    made = []
-    documents = read_documents(shard, selection, rows)
-    for one, meta, document in zip(found, metas, documents, strict=True):
-        text = document.text
-        spans = widened(one.spans, options.around, len(text))
-        if document.turns is not None:
-            spans = within_lines(spans, text)
+        ], 1
+    documents = dict(zip(rows, read_documents(shard, selection, rows), strict=True))
+    final: dict[int, Found] = {}
+    for one in found:
+        text = documents[one.row].text
         if one.spans and one.spans[-1][1] > len(text):
             raise ShardError(
                 "{shard}: row {} is shorter than what was found in it", one.row, shard=shard.name,
                 remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
             )  # fmt: skip
-        texts = (text,) if options.action == "drop" else tuple(text[a:b] for a, b in spans)
-        made.append(Removal(found=one._replace(spans=spans), meta=meta, texts=texts))
-    return made
+        spans = widened(one.spans, options.around, len(text))
+        final[one.row] = one._replace(spans=_editable(documents[one.row], spans))
+    n_passes = 1
+    if options.action in ("mask", "cut"):
+        n_passes = _settle(cleaning, shard, documents, final)
+    made = []
+    for row, meta in zip(rows, metas, strict=True):
+        one, text = final[row], documents[row].text
+        texts = (text,) if options.action == "drop" else tuple(text[a:b] for a, b in one.spans)
+        made.append(Removal(found=one, meta=meta, texts=texts))
+    return made, n_passes
+
+
+def _editable(document: Document, spans: tuple[Span, ...]) -> tuple[Span, ...]:
+    return spans if document.turns is None else within_lines(spans, document.text)
+
+
+def _settle(
+    cleaning: Cleaning, shard: Shard, documents: Mapping[int, Document], final: dict[int, Found]
+) -> int:
+    """Add stretches to those in `final` until nothing is found; returns the number of passes."""
+    replacement = cleaning.options.replacement
+    rows = sorted(final)
+    for n_passes in range(1, MOST_PASSES + 1):
+        texts = [edited(documents[row].text, final[row].spans, replacement) for row in rows]
+        left = _found_in_texts(cleaning, rows, texts)
+        if not left:
+            return n_passes
+        for one in left:
+            old = final[one.row]
+            spans = in_original(one.spans, old.spans, replacement)
+            final[one.row] = old._replace(
+                items=tuple(sorted({*old.items, *one.items})),
+                policies=tuple(sorted({*old.policies, *one.policies})),
+                spans=_editable(documents[one.row], spans),
+            )
+        rows = [one.row for one in left]
+    raise _still_found(shard, left)
+
+
+def _still_found(shard: Shard, left: Sequence[Found]) -> ShardError:
+    rows = ", ".join(str(one.row) for one in left[:_SHOWN])
+    return ShardError(
+        "{shard}: {} documents still match, among them row {}", len(left), rows, shard=shard.name,
+        remedy=Remedy.DROP_DOCUMENT,
+    )  # fmt: skip
+
+
+def _found_in_texts(cleaning: Cleaning, rows: Sequence[int], texts: Sequence[str]) -> list[Found]:
+    """What is found in some documents by themselves."""
+    collections = start_collections(cleaning.plan)
+    matchers = [Matcher(view) for view in cleaning.plan.views]
+    documents = (0, np.array(rows, np.int64), [text.encode() for text in texts])
+    for batch in gathered([documents], BATCH_BYTES):
+        for matcher, collection in zip(matchers, collections, strict=True):
+            matcher.match(batch, collection)
+    return cleaning.after.documents(_hits(collections))
+
+
+def _hits(collections: Sequence[Collection]) -> dict[int, Hits]:
+    found = {}
+    for view, collection in enumerate(collections):
+        collection.flush()
+        if collection.shared.hits is not None:
+            found[view] = collection.shared.hits.held()
+    return found
 
 
 def written(
     cleaning: Cleaning,
     shard: Shard,
     selection: Selection,
-    removed: list[Removal],
+    removed: Sequence[Removal],
     target: Path,
     *,
     workers: int,
 ) -> Written:
     """Write a shard without what is removed, compare it with the original, and search it again.
 
-    Cutting may bring words together that match. The shard is then written again with more
-    stretches, `MOST_PASSES` times at most.
-
-    Raises ShardError when something is still found then, or when a row is not what it should be.
+    Raises ShardError when anything is found, or when a row is not what it should be.
     """
     replacement, drop = cleaning.options.replacement, cleaning.options.action == "drop"
     sources = selection.sources
     if sources is None:
         raise InternalError(f"{shard.name}: rows were found without a text column")
-    for n_passes in range(1, MOST_PASSES + 1):
-        target.unlink(missing_ok=True)
-        edits = [Edit(one.found.row, drop, () if drop else one.found.spans) for one in removed]
-        with errors_named(shard):
-            done = shard.kind.rewrite(shard.path, target, edits, sources, replacement=replacement)
-        state = FileState.at(str(target))
-        new = replace(shard, uri=str(target), size_bytes=state.size, state=state)
-        with errors_named(new):
-            n_same = shard.kind.count_same(shard.path, new.path, edits, sources)
-        if not drop:
-            _compare_texts(shard, new, selection, removed, replacement)
-        left = found_in(cleaning, new, selection, done.rows_after, workers=workers)
-        if not left:
-            return Written(done=done, removed=removed, n_passes=n_passes, n_same=n_same)
-        if drop:
-            break
-        removed = _extended(cleaning, shard, selection, removed, left)
-    rows = ", ".join(str(one.row) for one in left[:_SHOWN])
-    raise ShardError(
-        "{shard}: {} documents still match after {} passes, among them row {}", len(left), n_passes,
-        rows, shard=shard.name, remedy=Remedy.DROP_DOCUMENT,
-    )  # fmt: skip
+    edits = [Edit(one.found.row, drop, () if drop else one.found.spans) for one in removed]
+    with errors_named(shard):
+        done = shard.kind.rewrite(shard.path, target, edits, sources, replacement=replacement)
+    state = FileState.at(str(target))
+    new = replace(shard, uri=str(target), size_bytes=state.size, state=state)
+    with errors_named(new):
+        n_same = shard.kind.count_same(shard.path, new.path, edits, sources)
+    if not drop:
+        _compare_texts(shard, new, selection, removed, replacement)
+    if left := found_in(cleaning, new, selection, done.rows_after, workers=workers):
+        raise _still_found(shard, left)
+    return Written(done=done, n_same=n_same)
 
 
 def _compare_texts(
@@ -243,46 +296,6 @@ def found_in(
                 "{shard}: {} rows were read where {} were written", coverage.total.rows, n_rows,
                 shard=new.name,
             )  # fmt: skip
-        hits = {}
-        for view, collection in enumerate(partial.collections):
-            collection.flush()
-            if collection.shared.hits is not None:
-                hits[view] = collection.shared.hits.held()
+        hits = _hits(partial.collections)
         found.update({one.row: one for one in cleaning.after.documents(hits)})
     return [found[row] for row in sorted(found)]
-
-
-def _extended(
-    cleaning: Cleaning,
-    shard: Shard,
-    selection: Selection,
-    removed: Sequence[Removal],
-    left: Sequence[Found],
-) -> list[Removal]:
-    """The removals with the stretches that were found after them: no row goes, so rows stay."""
-    replacement = cleaning.options.replacement
-    known = {one.found.row: one for one in removed}
-    more = {one.row: one for one in left}
-    fresh = sorted(more.keys() - known.keys())
-    for one in removals(cleaning, shard, selection, [more[row] for row in fresh]):
-        known[one.found.row] = one
-    again = sorted(more.keys() & known.keys() - set(fresh))
-    documents = read_documents(shard, selection, again)
-    for row, document in zip(again, documents, strict=True):
-        old, text = known[row], document.text
-        spans = in_original(more[row].spans, old.found.spans, replacement)
-        if document.turns is not None:
-            spans = within_lines(spans, text)
-        found = old.found._replace(
-            items=tuple(sorted({*old.found.items, *more[row].items})),
-            policies=tuple(sorted({*old.found.policies, *more[row].policies})),
-            spans=spans,
-        )
-        known[row] = replace(old, found=found, texts=tuple(text[a:b] for a, b in spans))
-    return [known[row] for row in sorted(known)]
-
-
-def written_digest(path: Path) -> dict[str, Any]:
-    """Bytes and SHA-256 of a file that was written."""
-    with output_errors(path):
-        return fingerprint(path)

@@ -43,6 +43,7 @@ from contam.cli.commands import (
     sql,
     study,
     warm,
+    watch,
     worker,
 )
 from contam.cli.defaults import described, origin_of, supplied, with_defaults
@@ -103,6 +104,7 @@ app.command("hash", short_help="Hash items, so that they can be checked without 
 app.command("serve", short_help="Serve checks over HTTP.")(serve.serve)
 app.add_typer(keys.app, name="keys", short_help="Make, list and revoke the keys of a service.")
 app.add_typer(audit.app, name="audit", short_help="Make and verify the pack of a release.")
+app.command("watch", short_help="Audit again what changed, and keep a history.")(watch.watch)
 app.add_typer(study.app, name="study", short_help="Study what scores are made of.")
 app.add_typer(index.app, name="index", short_help="Build, change, check and show an index.")
 
@@ -131,6 +133,7 @@ SPREAD_OPTIONS = {
 
 WITH_DEFAULTS: Final[dict[str, Callable[..., int]]] = {
     "scan": scan.scan,
+    "plan": plan.plan,
     "query": query.query,
     "rescore": rescore.rescore,
 }

@@ -14,7 +14,7 @@ from contam.files.addresses import is_address
 from contam.tables.blocks import TextBlock, block_of, pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -43,6 +43,7 @@ class DocBatch:
     rows       int64[n], the row of each document, within a shard ascending; None when they are
                consecutive
     shards     int32[n], the shard of each document; None when all are of `shard`
+    records    what each document was read from, see `contam.tables.blocks.TextBlock`
     """
 
     shard: int
@@ -58,6 +59,7 @@ class DocBatch:
     n_elsewhere: int = 0
     rows: NDArray[np.int64] | None = None
     shards: NDArray[np.int32] | None = None
+    records: Sequence[Mapping[str, object] | None] = ()
 
     @property
     def n_docs(self) -> int:
@@ -153,5 +155,6 @@ def _batches(
             offsets = offsets[begin : end + 1] - offsets[begin]
             offsets.flags.writeable = False
         # The block's counts go with its first piece: only their sum means something.
-        yield DocBatch(shard, row + begin, data, offsets, *counts, *more)
+        records = block.records[begin:end]
+        yield DocBatch(shard, row + begin, data, offsets, *counts, *more, records=records)
         counts, more = (0, 0, 0, 0), ((), 0, 0)

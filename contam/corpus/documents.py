@@ -6,10 +6,16 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from contam.corpus.columns import METADATA_NAMES, MetadataField, Selection
+from contam.corpus.columns import (
+    METADATA_NAMES,
+    MetadataField,
+    Selection,
+    Selections,
+    selection_of,
+)
 from contam.corpus.shards import errors_named, held
 from contam.errors import Remedy, ShardError
-from contam.tables.json_text import clean
+from contam.tables.json_text import at_path, clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,6 +56,15 @@ def read_metadata(shard: Shard, selection: Selection, rows: Sequence[int]) -> li
             yield row, _meta(selection, values)
 
     return _in_order(shard, rows, look)
+
+
+def meta_of(record: Mapping[str, object], selections: Selections, shard: int) -> DocumentMeta:
+    """What `read_metadata` gives for a document of this shard that was read from a record."""
+    selection = selection_of(selections, shard)
+    if selection is None:
+        return DocumentMeta("", None, None, None, None)
+    refs = {ref for name in METADATA_NAMES for ref in selection.metadata.get(name, ())}
+    return _meta(selection, {ref: at_path(record, ref.path) for ref in refs})
 
 
 def read_documents(shard: Shard, selection: Selection, rows: Sequence[int]) -> list[Document]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import contam
 from contam.corpus.coverage import CoverageCounter
+from contam.detect.found_meta import FoundMeta
 from contam.detect.match.collect import Collection
 from contam.detect.policies.policy import DEFAULT, get_policy
 from contam.errors import Remedy, UsageError
@@ -49,6 +50,7 @@ class Partial:
     collections: list[Collection]
     read: CoverageCounter
     chunks: set[int] = field(default_factory=set)
+    found: FoundMeta = field(default_factory=FoundMeta)
 
     @classmethod
     def start(cls, plan: Plan, corpus: Corpus) -> Partial:
@@ -71,6 +73,7 @@ class Partial:
             mine.merge(theirs)
         self.read.add(other.read.read, other.read.failures)
         self.chunks |= other.chunks
+        self.found.merge(other.found.known)
 
     def answer(self, question: str) -> PartialAnswer:
         """All of it without the views, which every process makes for itself.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -95,6 +95,7 @@ class Corpus:
     coverage    what was read: nothing yet when it is opened
     in_memory   names of the shards that are tables of the caller
     skipped     files in the folders that are no shards
+    documents   (shard, row) -> what is known of documents that were read before
     """
 
     paths: tuple[str, ...]
@@ -106,6 +107,7 @@ class Corpus:
     notes: tuple[str, ...]
     in_memory: frozenset[str] = frozenset()
     skipped: tuple[Skipped, ...] = ()
+    documents: Mapping[tuple[int, int], DocumentMeta] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -160,7 +162,15 @@ class Corpus:
         return {chunk: number for number, chunk in enumerate(self.chunks)}
 
     def metadata(self, shard: int, rows: Sequence[int]) -> list[DocumentMeta]:
-        """Read the rows' metadata columns. Raises ShardError."""
+        """What is known of the documents in these rows, or their shard says. Raises ShardError."""
+        known = {row: self.documents.get((shard, row)) for row in rows}
+        missing = [row for row, meta in known.items() if meta is None]
+        read = dict(zip(missing, self._read_metadata(shard, missing), strict=True))
+        return [known[row] or read[row] for row in rows]
+
+    def _read_metadata(self, shard: int, rows: Sequence[int]) -> list[DocumentMeta]:
+        if not rows:
+            return []
         selection = self.selections[shard]
         if selection is None:
             name = self.shards[shard].name
@@ -386,7 +396,8 @@ def judge_partial(
     for view in plan.views:
         view.release_table()
     release_unused()
-    sources = replace(corpus, coverage=coverage)
+    documents = {**partial.found.known, **corpus.documents}
+    sources = replace(corpus, coverage=coverage, documents=documents)
     return finish(plan, sources, partial.collections, started=started, workers=workers)
 
 
@@ -408,8 +419,12 @@ def scan_chunk(
         for batch in read_chunk(chunk, corpus.shards, corpus.selections, size):
             if stop is not None and stop.is_set():
                 return
-            for matcher, collection in zip(matchers, partial.collections, strict=True):
+            rows = [
                 matcher.match(batch, collection)
+                for matcher, collection in zip(matchers, partial.collections, strict=True)
+            ]
+            partial.found.note(batch, corpus.selections, rows)
+            partial.found.shrink(partial.collections)
             counts += ShardCoverage.of_batch(batch)
             if progress is not None:
                 step = min(batch.n_bytes, max(chunk.n_bytes - reported, 0))

@@ -21,7 +21,7 @@ from contam.errors import OutputError, Public, Remedy
 from contam.files.addresses import refuse_address
 from contam.files.listed import FileState
 from contam.files.publish import output_errors
-from contam.files.single import read_file, write_file
+from contam.files.single import read_file, whole_file, write_file
 from contam.index.array_files import sync
 from contam.index.build import (
     DEFAULT_MEMORY,
@@ -37,9 +37,10 @@ from contam.index.manifest import MANIFEST, SEGMENTS, publish_manifest, writer_l
 from contam.index.model import Manifest, SegmentRecord, ShardRecord
 from contam.index.recipe import load_recipe
 from contam.index.states import note_states
+from contam.index.writing.intake import failed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from contam.index.model import Recipe
     from contam.index.states import States
@@ -71,6 +72,14 @@ class IndexPlan:
     def groups(self) -> tuple[Group, ...]:
         """The groups that are indexed apart."""
         return cut_groups(self.manifest.shards)
+
+    def n_bytes(self, group: Group) -> int:
+        """Bytes of the files of a group."""
+        return sum(shard.size_bytes for shard in self.manifest.shards[group.first : group.end])
+
+    def to_bytes(self) -> bytes:
+        """The plan as its file has it."""
+        return _file_of(_PLAN_FORMAT, self)
 
     @property
     def question(self) -> str:
@@ -105,10 +114,14 @@ class GroupRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """What a worker did: numbers of groups, those that were there before, and failed shards."""
+    """What a worker did: numbers of groups, those that were there before, and failed shards.
+
+    not_whole  groups among the done ones with a shard that could not be read
+    """
 
     done: tuple[int, ...]
     kept: tuple[int, ...]
+    not_whole: tuple[int, ...]
     failures: tuple[ShardRecord, ...]
 
 
@@ -185,19 +198,109 @@ def build_groups(
 
     A group with a shard that could not be read is indexed again. Raises OutputError.
     """
-    refuse_address(parts, "a folder of parts")
     check_limits(workers, plan.memory)
-    home = Path(parts)
-    done, kept, failures = list[int](), list[int](), list[ShardRecord]()
+    kept, waiting = claim_groups(plan, groups, parts)
+    failures = dict[int, list[ShardRecord]]()
+    for group in waiting:
+        record = _build_group(plan, group, Path(parts), workers, progress)
+        failures[group.number] = failures_of(plan, record)
+    return Built(
+        done=tuple(group.number for group in waiting),
+        kept=tuple(group.number for group in kept),
+        not_whole=tuple(number for number, some in failures.items() if some),
+        failures=tuple(shard for some in failures.values() for shard in some),
+    )
+
+
+def claim_groups(
+    plan: IndexPlan, groups: Sequence[Group], parts: PathLike
+) -> tuple[list[Group], list[Group]]:
+    """The groups that are in a folder, whole, and those that are to be indexed.
+
+    Raises OutputError for one of another plan, UsageError for an address.
+    """
+    refuse_address(parts, "a folder of parts")
+    kept, waiting = list[Group](), list[Group]()
     for group in groups:
-        there = _finished(plan, home, group)
-        if there is not None and not _failures(plan, there):
-            kept.append(group.number)
-            continue
-        record = _build_group(plan, group, home, workers, progress)
-        failures += _failures(plan, record)
-        done.append(group.number)
-    return Built(done=tuple(done), kept=tuple(kept), failures=tuple(failures))
+        there = _finished(plan, Path(parts), group)
+        is_whole = there is not None and not failures_of(plan, there)
+        (kept if is_whole else waiting).append(group)
+    return kept, waiting
+
+
+def group_by_number(plan: IndexPlan, number: int) -> Group:
+    """The group with this number."""
+    return plan.groups[number - 1]
+
+
+def read_group(plan: IndexPlan, parts: Path, group: Group) -> GroupRecord:
+    """What the indexing of a group gave. Raises OutputError where it was not indexed."""
+    record = _finished(plan, parts, group)
+    if record is None:
+        raise _missing_group(plan, group)
+    return record
+
+
+def files_of_group(parts: Path, group: Group) -> tuple[tuple[str, int], ...]:
+    """Names and sizes of the files of a group that was indexed, its record last."""
+    home = group_folder(parts, group.number)
+    files = sorted(path for path in (home / SEGMENTS).rglob("*") if path.is_file())
+    return tuple(
+        (str(path.relative_to(home)), path.stat().st_size) for path in (*files, home / GROUP_FILE)
+    )
+
+
+def receive_group(
+    plan: IndexPlan,
+    parts: Path,
+    group: Group,
+    files: Sequence[tuple[str, int]],
+    fetch: Callable[[str, int], bytes],
+) -> GroupRecord:
+    """Write a group that was indexed elsewhere; it is there when its record is.
+
+    fetch  gives the bytes of a file from a position on, some at a time
+
+    Raises OutputError when it cannot be written, or is not what the plan asks for.
+    """
+    home = group_folder(parts, group.number)
+    with writer_lock(home):
+        _clear(home)
+        with output_errors(home):
+            for name, size in files:
+                path = home / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with whole_file(path) as file:
+                    while (at := file.tell()) < size:
+                        file.write(fetch(name, at))
+        return read_group(plan, parts, group)
+
+
+def give_up_group(plan: IndexPlan, parts: Path, group: Group, reason: str) -> GroupRecord:
+    """Write the record of a group that nobody could index: none of its shards was read."""
+    home = group_folder(parts, group.number)
+    record = GroupRecord(
+        question=plan.question,
+        number=group.number,
+        shards=tuple(
+            shard if shard.failure else failed(shard, f"{shard.name}: {reason}")
+            for shard in plan.manifest.shards[group.first : group.end]
+        ),
+        segments=(),
+        states=(),
+    )
+    with writer_lock(home):
+        _clear(home)
+        _write(home / GROUP_FILE, _GROUP_FORMAT, record, overwrite=True)
+    return record
+
+
+def _clear(home: Path) -> None:
+    """Remove what was there of a group, its record first."""
+    with output_errors(home):
+        (home / GROUP_FILE).unlink(missing_ok=True)
+        if (home / SEGMENTS).exists():
+            shutil.rmtree(home / SEGMENTS)
 
 
 def _build_group(
@@ -211,10 +314,7 @@ def _build_group(
     names = tuple(record.name for record in plan.manifest.shards[group.first : group.end])
     states: States = {}
     with writer_lock(folder):
-        with output_errors(folder):
-            (folder / GROUP_FILE).unlink(missing_ok=True)
-            if (folder / SEGMENTS).exists():
-                shutil.rmtree(folder / SEGMENTS)
+        _clear(folder)
         manifest = read_pending(
             folder,
             replace(plan.manifest, pending=names),
@@ -298,10 +398,7 @@ def _one_group(plan: IndexPlan, folders: Sequence[Path], group: Group) -> tuple[
         if (record := _finished(plan, home, group)) is not None
     ]
     if not found:
-        raise OutputError(
-            "group {} of {} was not built", group.number, len(plan.groups),
-            remedy=Remedy.BUILD_MISSING_GROUP,
-        )  # fmt: skip
+        raise _missing_group(plan, group)
     first, record = found[0]
     for other, its_record in found[1:]:
         # States differ from machine to machine.
@@ -311,6 +408,13 @@ def _one_group(plan: IndexPlan, folders: Sequence[Path], group: Group) -> tuple[
                 remedy=Remedy.REMOVE_ONE_GROUP,
             )  # fmt: skip
     return first, record
+
+
+def _missing_group(plan: IndexPlan, group: Group) -> OutputError:
+    return OutputError(
+        "group {} of {} was not built", group.number, len(plan.groups),
+        remedy=Remedy.BUILD_MISSING_GROUP,
+    )  # fmt: skip
 
 
 def _check_segment(source: Path, segment: SegmentRecord) -> tuple[Path, ...]:
@@ -355,7 +459,7 @@ def _finished(plan: IndexPlan, home: Path, group: Group) -> GroupRecord | None:
     return record
 
 
-def _failures(plan: IndexPlan, record: GroupRecord) -> list[ShardRecord]:
+def failures_of(plan: IndexPlan, record: GroupRecord) -> list[ShardRecord]:
     """The shards of a group that could not be read, and that were no failures when planned."""
     known = {shard.name for shard in plan.manifest.shards if shard.failure is not None}
     return [shard for shard in record.shards if shard.failure and shard.name not in known]
@@ -366,10 +470,13 @@ def _spelt(value: object) -> bytes:
 
 
 def _write(path: Path, form: str, value: Any, *, overwrite: bool) -> None:  # noqa: ANN401 - a dataclass
+    write_file(path, _file_of(form, value), overwrite=overwrite)
+
+
+def _file_of(form: str, value: Any) -> bytes:  # noqa: ANN401 - a dataclass
     body = to_plain(value)
     digest = hashlib.sha256(_spelt(body)).hexdigest()
-    written = _spelt({"format": form, "sha256": digest, "body": body}) + b"\n"
-    write_file(path, written, overwrite=overwrite)
+    return _spelt({"format": form, "sha256": digest, "body": body}) + b"\n"
 
 
 def _read(path: Path, form: str, kind: type[Record]) -> Record:

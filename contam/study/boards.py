@@ -260,7 +260,9 @@ def _model_rows(given: Given, sides: Sequence[_Side]) -> list[Row]:
         for side, place in zip(sides, places, strict=True):
             end = "" if side.name == ALL else "_clean"
             for name in AGGREGATES:
-                row[f"{name}{end}"] = float(side.values[name][at])
+                # Scores that all count downwards were negated; their mean is shown as it was given.
+                own = -1 if name == "mean" and given.down.all() else 1
+                row[f"{name}{end}"] = own * float(side.values[name][at])
                 row[f"rank_{name}{end}"] = float(place[name][at])
         rows.append(row)
     return sorted(rows, key=lambda row: (row["rank_win_rate"], row["model"]))
@@ -309,7 +311,7 @@ def _tau(first: Floats, second: Floats) -> float:
 def _task_rows(given: Given, sides: Sequence[_Side]) -> list[Row]:
     rows = []
     for at, task in enumerate(given.tasks):
-        scores = given.scores[:, at]
+        scores = given.scores[:, at] * (-1 if given.down[at] else 1)
         known = scores[~np.isnan(scores)]
         row: Row = {
             "task": task,
@@ -319,7 +321,7 @@ def _task_rows(given: Given, sides: Sequence[_Side]) -> list[Row]:
             "sd": float(known.std(ddof=1)) if len(known) > 1 else _NAN,
             "weight": _weight(sides[0], at),
             "weight_clean": _weight(sides[1], at) if len(sides) > 1 else _NAN,
-            "tau_clean": _tau(scores, sides[1].table[:, at]) if len(sides) > 1 else _NAN,
+            "tau_clean": _tau(*(side.table[:, at] for side in sides)) if len(sides) > 1 else _NAN,
         }
         rows.append(row)
     return rows

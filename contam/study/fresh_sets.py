@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from contam.errors import Public, Remedy, UsageError
-from contam.rescore.stats.gain import two_proportions
+from contam.rescore.stats.gain import LEAST, two_proportions
 from contam.rescore.stats.holdout import MARGIN, inflation
 from contam.rescore.stats.intervals import newcombe, wilson
 from contam.rescore.stats.multiple import adjust
@@ -86,11 +86,13 @@ class FreshSettings:
     references  models that cannot have seen the original set
     margin      how far apart equally hard sets may be
     chance      score of a guess on the original and on the fresh set
+    least       clean items of the original set without which nothing is said of them
     """
 
     references: tuple[str, ...] = ()
     margin: float = MARGIN
     chance: tuple[float, float] = (0.0, 0.0)
+    least: int = LEAST
     draws: int = 2_000
     seed: int = 0
 
@@ -156,10 +158,13 @@ def fresh(  # noqa: PLR0913 - the options of a study, all but two of them by nam
     notes = [note for one in (public, *new.values()) for note in one.notes]
     refusals: list[Refusal] = []
     subsets = [(ALL, public)]
-    if public.clean is not None:
-        subsets.append((CLEAN, replace(public.clean, more=public.more)))
-    elif verdicts is not None:
-        refusals.append(Refusal("scores on clean items", "a model has no clean item"))
+    if verdicts is not None:
+        n_clean = 0 if public.clean is None else int(public.clean.n.min())
+        if public.clean is not None and n_clean >= asked.least:
+            subsets.append((CLEAN, replace(public.clean, more=public.more)))
+        else:
+            reason = f"a model has {n_clean} clean items, fewer than {asked.least}"
+            refusals.append(Refusal("scores on clean items", reason))
     pairs: dict[tuple[str, str], Pair] = {}
     for items, one in subsets:
         for name, other in new.items():

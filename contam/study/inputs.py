@@ -104,7 +104,7 @@ class Rows:
             text = _text(value)
             if not text and not empty:
                 raise LogError(
-                    "{}: {} is empty", self.at(row), Public(role), remedy=Remedy.FILL_OR_REMOVE_ROW
+                    "{}: {} is empty", self.at(row), Public(role), remedy=Remedy.IS_FILE_WHOLE
                 )
             found.append(text)
         return found
@@ -127,9 +127,7 @@ class Rows:
                     remedy=Remedy.SCORES_ARE_NUMBERS,
                 )  # fmt: skip
             if math.isnan(number) and not empty:
-                raise LogError(
-                    "{}: {!r} is empty", self.at(row), name, remedy=Remedy.FILL_OR_REMOVE_ROW
-                )
+                raise LogError("{}: {!r} is empty", self.at(row), name, remedy=Remedy.IS_FILE_WHOLE)
             found[row] = number
         return found
 
@@ -152,8 +150,8 @@ class Rows:
     def _cells(self, role: str) -> Sequence[Any]:
         if role not in self._found:
             raise UsageError(
-                "{}: no column is known as {}", self.path, Public(role),
-                remedy=Remedy.NAME_STUDY_COLUMN(role=role, columns=Names(self.names)),
+                "{}: no column is called {} or the like: name it under `columns`", self.path,
+                Public(role), remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=Names(self.names)),
             )  # fmt: skip
         return self._table.column(self._found[role])
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.ticker import MaxNLocator
 
 from contam.detect.figures import BLUE, GREY, GRID, RED, SMALL, Picture, plain, short
 from contam.rescore.export.figures import spread
@@ -74,6 +75,9 @@ def _draw(axes: Axes, panel: Panel) -> None:
     axes.set_xlabel(plain(panel.x), fontsize=SMALL)
     axes.set_ylabel(plain(panel.y), fontsize=SMALL)
     axes.tick_params(labelsize=SMALL)
+    whole = all(float(x).is_integer() for mark in panel.marks for x in mark.x)
+    if whole:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if panel.x_names:
         turned = sum(map(len, panel.x_names)) > _MOST_LETTERS
         axes.set_xticks(

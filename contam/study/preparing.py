@@ -249,8 +249,8 @@ def _compute(rows: Rows) -> Floats:
         at = int(np.argmax(small))
         raise LogError(
             "{}: {} operations of training are too few: give operations, or parameters and tokens,"
-            " neither their logarithms nor billions", rows.at(at), float(flops[at]),
-            remedy=Remedy.NAME_STUDY_COLUMN(role="covariate", columns=Names(rows.names)),
+            " neither billions nor logarithms, which may be a `covariate`", rows.at(at),
+            float(flops[at]), remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=Names(rows.names)),
         )  # fmt: skip
     return np.log10(flops)
 

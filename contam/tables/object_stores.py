@@ -14,6 +14,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
@@ -88,7 +89,7 @@ class ObjectStore:
         return address
 
     def below(self, address: Address) -> Iterator[Address]:
-        wanted = fs.FileSelector(_path(address), recursive=True)
+        wanted = fs.FileSelector(_path(address), allow_not_found=True, recursive=True)
         listed = self.ask(lambda store: store.get_file_info(wanted))
         files = [found.path for found in listed if found.type is fs.FileType.File]
         self._listed = tuple(files[at] for at in {0, len(files) // 2, -1} if files)
@@ -154,7 +155,7 @@ class ObjectStore:
         store = self._connected
         try:
             return question(store)
-        except OSError as error:
+        except (OSError, pa.ArrowException) as error:
             failure = told(error)
             if not isinstance(failure, RefusedError):
                 raise failure from error
@@ -163,7 +164,7 @@ class ObjectStore:
                 self._connected = _connect(self._root)
         try:
             return question(self._connected)
-        except OSError as error:
+        except (OSError, pa.ArrowException) as error:
             raise told(error) from error
 
 
@@ -219,7 +220,7 @@ class _Reading:
         return self._store.ask_for(self._path, again)
 
 
-def told(error: OSError) -> OSError:
+def told(error: OSError | pa.ArrowException) -> OSError | pa.ArrowException:
     """What Arrow says of a store, as our own error; what says nothing of one as it is."""
     if isinstance(error, StoreError | FileNotFoundError):
         return error
@@ -243,10 +244,7 @@ def _connect(root: Address) -> fs.FileSystem:
     if root.scheme == "s3":
         return _s3(root.name, asked)
     if root.scheme == "gs":
-        return fs.GcsFileSystem(
-            anonymous=_is_set(os.environ.get("GOOGLE_NO_SIGN_REQUEST")),
-            retry_time_limit=timedelta(seconds=asked.attempts * asked.timeout_s),
-        )
+        return _google(asked)
     return _azure()
 
 
@@ -269,6 +267,19 @@ def _s3(bucket: str, asked: Patience) -> fs.S3FileSystem:
     )
 
 
+def _google(asked: Patience) -> fs.GcsFileSystem:
+    environ = os.environ
+    emulator = environ.get("STORAGE_EMULATOR_HOST") or ""
+    # Nobody's credentials are for an emulator.
+    scheme, _, host = emulator.rpartition("://")
+    return fs.GcsFileSystem(
+        anonymous=bool(emulator) or _is_set(environ.get("GOOGLE_NO_SIGN_REQUEST")),
+        scheme=(scheme or "http") if emulator else None,
+        endpoint_override=host.rstrip("/") or None,
+        retry_time_limit=timedelta(seconds=asked.attempts * asked.timeout_s),
+    )
+
+
 def _azure() -> fs.AzureFileSystem:
     environ = os.environ
     account = environ.get("AZURE_STORAGE_ACCOUNT")
@@ -277,10 +288,18 @@ def _azure() -> fs.AzureFileSystem:
             "no account for az:// is named: AZURE_STORAGE_ACCOUNT is not set",
             remedy=Remedy.CHECK_VARIABLE,
         )
+    endpoint = urlsplit(environ.get("AZURE_STORAGE_SERVICE_ENDPOINT") or "")
+    # Of `account.blob.core.example` Arrow wants what is behind the account.
+    home = endpoint.netloc.removeprefix(account) if endpoint.netloc else None
+    lake = home.replace(".blob.", ".dfs.", 1) if home else None
     return fs.AzureFileSystem(
         account,
         account_key=environ.get("AZURE_STORAGE_KEY"),
         sas_token=environ.get("AZURE_STORAGE_SAS_TOKEN"),
+        blob_storage_authority=home,
+        dfs_storage_authority=lake,
+        blob_storage_scheme=endpoint.scheme or None,
+        dfs_storage_scheme=endpoint.scheme or None,
     )
 
 

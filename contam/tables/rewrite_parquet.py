@@ -222,7 +222,8 @@ class _Rewriter:
                     self._not_kept.add(SORTING)
             if fresh:
                 new = new.select([column.name for column in fresh])
-                self._replace(chunks, fresh, new.filter(pa.array(keep)), group)
+                new = new if keep.all() else new.filter(pa.array(keep))
+                self._replace(chunks, fresh, new, group)
         splicer.add(group, int(keep.sum()), chunks)
 
     def _replace(

@@ -218,7 +218,7 @@ def test_no_policy_reads_the_mask_as_a_word(tmp_path, policy):
         for each in (plain, folder)
     ]
     assert verdicts[0] == verdicts[1]
-    assert any(label == "contaminated" for label, _ in verdicts[0])
+    assert max(score for _, score in verdicts[0]) > 0.5
 
 
 def test_edges_repeats_and_characters_of_any_width(items, tmp_path):

@@ -106,6 +106,7 @@ CALLS = [
     f"audit --index ./gone {ITEMS} --out new",
     f"audit {CORPUS} --logs gone --out new",
     "audit verify gone",
+    "watch gone.toml",
     "audit diff gone gone",
     "serve --index ./gone",
     "serve --review gone",

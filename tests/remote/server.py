@@ -102,6 +102,7 @@ class Store(ThreadingHTTPServer):
         self.buckets: set[str] = set()
         #: Unfinished uploads: the parts of each by their numbers.
         self.uploads: dict[str, dict[int, bytes]] = {}
+        self.names: dict[str, str] = {}
 
     @property
     def url(self) -> str:
@@ -165,7 +166,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def _take(self) -> None:
         parts = urlsplit(self.path)
-        found = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
+        found = re.fullmatch(
+            r"bytes=(\d+)-(\d*)", self.headers.get("Range") or self.headers.get("x-ms-range") or ""
+        )
         wanted = (int(found[1]), int(found[2] or 1 << 62)) if found else None
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
         request = Request(self.command, unquote(parts.path), query, wanted, dict(self.headers))

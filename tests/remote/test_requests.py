@@ -49,12 +49,17 @@ def test_planning_looks_at_a_shard_before_and_after_and_fetches_it_once(many):
 def test_a_scan_looks_before_and_after_and_once_at_the_end(many, tmp_path):
     items = write_items(tmp_path / "items.jsonl", QUESTION, ABSENT)
     scan([MANY], items, workers=2)
-    # The shard with evidence is read again for what its documents are called.
-    assert asked(many) == {(5, 2): COPIES - 1, (7, 3): 1}
+    assert asked(many) == Counter([(5, 2)] * (COPIES - 1) + [described(many, 5, 2)])
 
 
 def test_without_tags_the_edges_are_compared_at_the_end(many, tmp_path):
     many.with_etags = False
     items = write_items(tmp_path / "items.jsonl", QUESTION, ABSENT)
     scan([MANY], items, workers=2)
-    assert asked(many) == {(6, 3): COPIES - 1, (8, 4): 1}
+    assert asked(many) == Counter([(6, 3)] * (COPIES - 1) + [described(many, 6, 3)])
+
+
+def described(store, heads, gets):
+    """Requests for a shard with evidence: typed columns are read again for what it is called."""
+    again = not any(path.endswith(".jsonl") for path in store.contents)
+    return (heads + 2 * again, gets + again)

@@ -19,7 +19,11 @@ def verdicts(bench_fixtures):
 
 def test_items_of_logs_give_the_scores_and_clean_items_are_split_off(bench_fixtures, verdicts):
     logs = bench_fixtures / "logs"
-    study = fresh(logs / "lantern_quiz.csv", logs / "tinker_code.csv", verdicts=verdicts)
+    given = (logs / "lantern_quiz.csv", logs / "tinker_code.csv")
+    few = fresh(*given, verdicts=verdicts)
+    assert any("17 clean items" in one.reason for one in few.refusals)
+    assert {row["items"] for row in few.rows()} == {"all"}
+    study = fresh(*given, verdicts=verdicts, settings=FreshSettings(least=15))
     clean = {v.item_id for v in verdicts if v.label == "clean"}
     with (logs / "lantern_quiz.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -46,7 +50,7 @@ def test_verdicts_of_two_policies_need_a_name(bench_fixtures):
     given = (logs / "lantern_quiz.csv", logs / "tinker_code.csv")
     with pytest.raises(ContamError, match="2 policies"):
         fresh(*given, verdicts=both)
-    study = fresh(*given, verdicts=both, policy="contam")
+    study = fresh(*given, verdicts=both, policy="contam", settings=FreshSettings(least=15))
     assert len(study.rows()) == 6
 
 

@@ -36,12 +36,14 @@ class ReportInputs:
     calibration  what decoys say of chance;  review  what readers said of single items
     waived       flags that a reviewer explained
     cleaned      what was taken out of corpora before
+    studies      what studies found, as `contam.audit.studies` has it
     """
 
     calibration: dict[str, Any] | None
     review: dict[str, Any] | None
     waived: Waived
     cleaned: tuple[CleanedFacts, ...] = ()
+    studies: tuple[dict[str, Any], ...] = ()
 
 
 def make_facts(
@@ -110,6 +112,7 @@ def make_facts(
         least=spec.least,
         logs_left_out=left_out,
         cleaned=inputs.cleaned,
+        studies=inputs.studies,
         models=seen_by_models(
             spec, reports, ((bench.name, policy) for bench in benchmarks for policy in policies)
         ),

@@ -112,6 +112,20 @@ def _plots(folder: Path, least: int) -> list[Tree]:
     ]
 
 
+def study_chapters(facts: Tree, folder: Path) -> list[Tree]:
+    """The studies of an audit with their pictures; folder  of all studies in the pack."""
+    return [
+        {
+            **study,
+            "pictures": [
+                base64.b64encode((folder / study["name"] / f"{name}.svg").read_bytes()).decode()
+                for name in study["pictures"]
+            ],
+        }
+        for study in facts["studies"]
+    ]
+
+
 _SIDES: Final = ("clean", "flagged")
 
 

@@ -28,6 +28,8 @@ def markdown(facts: Facts) -> str:
     lines += ["## Verdicts", "", *_verdicts(facts)]
     if facts.scores:
         lines += ["## Scores with and without the flagged items", "", *_scores(facts)]
+    if facts.studies:
+        lines += ["## Studies", "", *_studies(facts)]
     if facts.calibration:
         lines += ["## Chance", "", *_chance(facts.calibration)]
     if facts.review:
@@ -87,6 +89,21 @@ def _scores(facts: Facts) -> list[str]:
             for row in scores_shown(facts.scores, facts.least)
         ],
     )
+
+
+def _studies(facts: Facts) -> list[str]:
+    """The findings of the studies; their tables are in the pack."""
+    lines = []
+    for study in facts.studies:
+        lines += [f"### {study['name']}", "", cell(study["finding"]["found"]), ""]
+        lines += [f"- How sure: {cell(study['finding']['sure'])}"]
+        lines += [f"- What would change it: {cell(study['finding']['change'])}"]
+        lines += [
+            f"- Not estimated: {cell(one['what'])}: {cell(one['reason'])}"
+            for one in study["refused"]
+        ]
+        lines += ["", f"Tables: `studies/{study['name']}`", ""]
+    return lines
 
 
 def _chance(calibration: Mapping[str, Any]) -> list[str]:

@@ -177,7 +177,7 @@ def run(
         wanted,
         workers=workers,
         overwrite=overwrite,
-        talk=_AuditReporter(quiet=quiet),
+        talk=AuditReporter(quiet=quiet),
         today=audit_waive.day(today),
     )
     _print_pack(pack, as_json=as_json, quiet=quiet)
@@ -265,13 +265,14 @@ def verify(
     return 4 if found.n_unread else 0
 
 
-class _AuditReporter:
+class AuditReporter:
     """A line for each stage, and the bar of a scan."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
 
     def stage(self, name: str) -> ScanProgress | None:
+        """Say that a stage begins."""
         from contam.cli.progress import reporter
         from contam.cli.terminal import talk
 

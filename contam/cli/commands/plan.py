@@ -53,6 +53,7 @@ def plan(
     seed: options.Seed = SEED,
     min_run: options.MinRun = MIN_RUN,
     quiet: options.Quiet = False,
+    settings: options.Settings = None,  # noqa: ARG001 - read by main, listed here for --help
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Freeze corpus, items and policies into a folder, cut into leases for many workers.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options
-from contam.cli.commands.worker import Engine, refuse_engine, work
+from contam.cli.commands.worker import AddressOption, EngineOption, refuse_engine, work
 from contam.cli.defaults import noted
 from contam.cli.terminal import talk
 from contam.errors import UsageError
@@ -69,17 +69,8 @@ def scan(
     lease: Annotated[
         int | None, typer.Option(metavar="NUMBER", help="With --plan: do this lease alone.")
     ] = None,
-    engine: Annotated[
-        Engine | None,
-        typer.Option(help="Who does the work: ray, a cluster. [default: this machine]"),
-    ] = None,
-    address: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="The Ray cluster. [default: RAY_ADDRESS, else the one of this machine]",
-        ),
-    ] = None,
+    engine: EngineOption = None,
+    address: AddressOption = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from what an interrupted run had done.")
     ] = False,
@@ -214,12 +205,15 @@ def write_result(
 
 def refuse_beside_plan(given: Mapping[str, object]) -> None:
     """Raise UsageError for an option that was given and that a plan has settled; values by flag."""
+    hints = {
+        "--resume": "a worker always goes on: the same call without it does what is left",
+        "--overwrite": "parts that are whole are kept; choose another folder to do all again",
+        "--fail-on-flagged": "give it to `contam merge`, which judges",
+    }
     for flag, value in given.items():
         if value:
-            raise UsageError(
-                f"{flag} does not go with --plan",
-                hint="the plan says what is searched, for what and how",
-            )
+            hint = hints.get(flag, "the plan says what is searched, for what and how")
+            raise UsageError(f"{flag} does not go with --plan", hint=hint)
 
 
 def refuse_out_in(out: str | Path, corpus: Iterable[str], what: str = "the results") -> None:

@@ -47,6 +47,10 @@ def fresh(
     chance: Annotated[
         float, typer.Option(metavar="SHARE", help="Score of a guess on both sets.")
     ] = 0.0,
+    least: Annotated[
+        int,
+        typer.Option(min=1, metavar="N", help="Clean items without which nothing is said of them."),
+    ] = 50,
     draws: studies.Draws = 2_000,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all draws.")] = 0,
     overwrite: options.Overwrite = False,
@@ -85,6 +89,7 @@ def fresh(
             references=tuple(split_names(reference or [])),
             margin=margin,
             chance=(chance, chance),
+            least=least,
             draws=draws,
             seed=seed,
         ),

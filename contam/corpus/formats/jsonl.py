@@ -10,7 +10,7 @@ import orjson
 from contam.corpus.formats import records
 from contam.corpus.formats.base import FileChunk, head_of, is_whole
 from contam.corpus.formats.rewriting import Place, Places
-from contam.corpus.offsets import ByteSpan, line_number, span_pieces
+from contam.corpus.offsets import ByteSpan, line_number, note_line_number, span_pieces
 from contam.corpus.streams import is_plain, pieces, refuse_wide
 from contam.errors import Plain, Public, Remedy, ShardError
 from contam.files.addresses import is_address
@@ -65,8 +65,7 @@ class JsonLines(records.RecordFormat[bytes]):
     def chunks(
         self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int
     ) -> list[FileChunk]:
-        # Rows of a part count from the file's beginning: of an object all would be fetched twice.
-        if size_bytes <= chunk_bytes or is_address(path) or not is_plain(path):
+        if size_bytes <= chunk_bytes or not is_plain(path):
             return super().chunks(path, text, size_bytes, chunk_bytes)
         spans = [
             ByteSpan(at, min(at + chunk_bytes, size_bytes))
@@ -82,7 +81,12 @@ class JsonLines(records.RecordFormat[bytes]):
 
     def numbered(self, path: str, span: ByteSpan | None) -> Iterator[tuple[int, bytes]]:
         first = line_number(path, span.begin) if span else 0
-        return enumerate(_lines(path, first, span), first)
+        row = first - 1
+        for row, line in enumerate(_lines(path, first, span), first):
+            yield row, line
+        # Rows count from the file's beginning: of an object all would be fetched twice for it.
+        if span and is_address(path):
+            note_line_number(path, span.end, row + 1)
 
     def record(self, path: str, row: int, raw: bytes) -> records.Record | None:
         if not raw or raw.isspace():

@@ -34,6 +34,8 @@ MAX_RECORD_BYTES = 128 << 20
 _BLOCK_BYTES = 2 << 20
 _BLOCK_ROWS = 65_536
 _METADATA_ROWS = 1024
+#: Records with longer texts are not kept beside their texts.
+_KEPT_RECORD_BYTES = 8 << 20
 
 
 class RecordFormat(CorpusFormat, Generic[Raw]):
@@ -150,7 +152,7 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
             record = self.record(path, row, raw)
             if record is not None:
                 self.refuse(path, row, raw, record, sources)
-            block.add(self._found(path, row, record, sources))
+            block.add(self._found(path, row, record, sources), record)
             if block.size >= limit or len(block.texts) >= _BLOCK_ROWS:
                 yield block.finished()
                 block = _Block()
@@ -231,9 +233,12 @@ class _Block:
         self.texts: list[bytes] = []
         self.size = self.n_null = self.n_undecodable = self.n_bytes = self.n_elsewhere = 0
         self.moved: Counter[str] = Counter()
+        self.records: list[Record | None] = []
 
-    def add(self, found: RecordText) -> None:
+    def add(self, found: RecordText, record: Record | None) -> None:
         self.texts.append(found.text or b"")
+        # It holds the text once more.
+        self.records.append(record if len(self.texts[-1]) <= _KEPT_RECORD_BYTES else None)
         self.size += len(found.text or b"")
         self.n_null += found.text is None
         self.n_undecodable += found.n_bad > 0
@@ -249,7 +254,11 @@ class _Block:
             n_undecodable=self.n_undecodable,
             undecodable_bytes=self.n_bytes,
         )
-        return block._replace(moved=tuple(sorted(self.moved.items())), n_elsewhere=self.n_elsewhere)
+        return block._replace(
+            moved=tuple(sorted(self.moved.items())),
+            n_elsewhere=self.n_elsewhere,
+            records=self.records,
+        )
 
 
 def _document(found: RecordText) -> Document:

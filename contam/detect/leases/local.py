@@ -132,7 +132,8 @@ def _written(opened: OpenPlan, workshop: Workshop) -> Path:
     """The folder of a plan that other processes can open."""
     plan = workshop.folder / "plan"
     shutil.rmtree(plan, ignore_errors=True)
-    write_plan(opened.plan, opened.corpus, plan)
+    # Without the items' texts, which would stay there after an interruption.
+    write_plan(opened.plan, opened.corpus, plan, for_merge=False)
     return plan
 
 

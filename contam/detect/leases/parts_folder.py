@@ -63,8 +63,11 @@ def claim_leases(opened: OpenPlan, leases: Sequence[Lease], folder: Path) -> Cla
     return Claimed(kept, waiting, there)
 
 
-def write_part(folder: Path, number: int, data: bytes, replaced: Sequence[Path] = ()) -> None:
-    """Write the part of a lease, and remove those that it replaces. Raises OutputError."""
+def write_part(folder: Path, number: int, data: bytes, replaced: Sequence[Path] = ()) -> Path:
+    """Write the part of a lease, and remove those that it replaces; returns its place.
+
+    Raises OutputError.
+    """
     path = part_path(folder, number)
     if isinstance(path, Address):
         path = path.with_name(f"lease-{number:05d}.{_digest(data)}.part")
@@ -74,6 +77,7 @@ def write_part(folder: Path, number: int, data: bytes, replaced: Sequence[Path] 
     for old in replaced:
         if old != path:
             _remove(old)
+    return path
 
 
 def question_of_parts(folder: Path) -> tuple[str, Path]:

@@ -106,15 +106,17 @@ def write_plan(
     *,
     lease_bytes: int | None = None,
     overwrite: bool = False,
+    for_merge: bool = True,
 ) -> dict[str, Any]:
     """Write a plan into a folder, whole or not at all; returns the content of plan.json.
 
     lease_bytes  text of a lease, None for the usual: see `cut_leases`
+    for_merge    whether it gets the items with their texts, which only a merge needs
 
     Raises OutputError when the folder cannot be written or holds something.
     """
     tokenizers = _tokenizers(plan.views)
-    names = [*tokenizers, _CORPUS, _VIEWS, _ITEMS]
+    names = [*tokenizers, _CORPUS, _VIEWS, *([_ITEMS] if for_merge else [])]
     shown = place(out)
     with (
         publishing(
@@ -136,11 +138,11 @@ def write_plan(
         trees: Mapping[str, object] = {
             _CORPUS: corpus,
             _VIEWS: (plan.parameters, plan.policies, plan.view_of, _bare(plan.views)),
-            _ITEMS: (plan.benchmarks, _points(plan.views)),
+            _ITEMS: (plan.benchmarks, _points(plan.views)) if for_merge else None,
         }
-        for name, tree in trees.items():
+        for name in names[len(tokenizers) :]:
             with (folder / name).open("wb") as file:
-                write_tree(file, tree, tokenizers)
+                write_tree(file, trees[name], tokenizers)
         leases = cut_leases(corpus.chunks, lease_bytes)
         record = {
             "tool": "contam",

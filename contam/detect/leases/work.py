@@ -7,7 +7,7 @@ all. A merge gives the bytes of one scan, whoever did which lease, and how often
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from contam.corpus.coverage import ShardFailure
@@ -25,7 +25,7 @@ from contam.files.stores import StoreError
 from contam.files.uploads import place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from contam.corpus.shards import Shard
@@ -38,30 +38,18 @@ if TYPE_CHECKING:
 _NO_PART: Final = "lease {} of {} has no part"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PlannedCorpus(Corpus):
-    """A corpus whose documents were described by those who read them.
-
-    documents  (shard, row) -> what is known of every document that evidence names
-    """
-
-    documents: Mapping[tuple[int, int], DocumentMeta] = field(default_factory=dict)
-
-    def metadata(self, shard: int, rows: Sequence[int]) -> list[DocumentMeta]:
-        """What the parts say of the documents in these rows."""
-        return [self.documents[shard, row] for row in rows]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Work:
     """What a worker did.
 
     done, kept  numbers of leases that were worked on, and whose parts were there before
+    not_whole   those among the done ones of which a shard could not be read
     failures    shards that could not be read
     """
 
     done: tuple[int, ...]
     kept: tuple[int, ...]
+    not_whole: tuple[int, ...]
     failures: tuple[ShardFailure, ...]
 
 
@@ -82,17 +70,20 @@ def work_on(
     folder = place(parts)
     kept, waiting, replaced = claim_leases(opened, leases, folder)
     failures: list[ShardFailure] = []
+    not_whole: list[int] = []
     if progress is not None:
         progress.start(sum(lease.n_bytes for lease in waiting))
     for lease in waiting:
         part = scan_lease(opened, lease, workers=workers, progress=progress)
         write_part(folder, lease.number, part_bytes(part), replaced.get(lease.number, ()))
         failures += part.answer.failures
+        not_whole += [lease.number] if part.answer.failures else []
     if progress is not None:
         progress.finish()
     return Work(
         done=tuple(lease.number for lease in waiting),
         kept=tuple(lease.number for lease in kept),
+        not_whole=tuple(not_whole),
         failures=tuple(failures),
     )
 
@@ -120,7 +111,7 @@ def scan_lease(
     failed = {failure.shard for failure in partial.read.failures}
     for failure in changed_shards(corpus, numbers, failed):
         partial.read.add_failure(failure)
-    documents = _described(corpus, partial)
+    documents = _described(replace(corpus, documents=partial.found.known), partial)
     return Part(
         lease=lease.number,
         machine=machine(),
@@ -212,7 +203,7 @@ def gathered_parts(
     *,
     hits: Path | None = None,
     progress: ScanProgress | None = None,
-) -> tuple[Plan, PlannedCorpus, Partial]:
+) -> tuple[Plan, Corpus, Partial]:
     """The parts of a plan as one, with the plan and the corpus to judge them by: `merge_parts`.
 
     hits  a folder for the hits of parts that kept every one, in it a folder a view; None holds them
@@ -247,8 +238,8 @@ def gathered_parts(
         failed = {failure.shard for failure in whole.coverage.failures}
         for failure in changed_shards(opened.corpus, range(len(opened.corpus.shards)), failed):
             whole.read.add_failure(failure)
-    known = {name: getattr(opened.corpus, name) for name in Corpus.__dataclass_fields__}
-    return plan, PlannedCorpus(**known, documents=documents), whole
+    # All of them were described by those who read them.
+    return plan, replace(opened.corpus, documents=documents), whole
 
 
 def _note_unread(partial: Partial, opened: OpenPlan, lease: Lease, reason: str) -> None:

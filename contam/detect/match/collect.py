@@ -489,6 +489,19 @@ class Collection:
         if len(other.matches):
             self.shared.top_documents.add(other.matches, other.pieces, other.rank)
 
+    def documents(self) -> tuple[Int64s, Int64s]:
+        """Shard and row of every document that is evidence or some policy's best, so far.
+
+        Other workers may go on with what they share.
+        """
+        self.flush()
+        with self.shared.lock:
+            tables = [self.shared.top_documents.ranked()[0]]
+            tables += [count.best for count in self.shared.counts]
+            shard = np.concatenate([table.shard for table in tables]).astype(np.int64)
+            row = np.concatenate([table.row for table in tables]).astype(np.int64)
+        return shard[shard >= 0], row[shard >= 0]
+
     def evidence(self) -> tuple[Matches, Pieces]:
         """The documents kept, by item and best first, and their pieces."""
         self.flush()
