@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,8 +27,6 @@ from contam.text.tokenizer import char_tables, tokenize_bytes
 from tests.twins import rare_words as twin
 
 VOCABULARY = [f"word{n}" for n in range(12)]
-HASHES = sorted(int(tokenize_bytes(word.encode()).hashes[0]) for word in VOCABULARY)
-WEIGHTS = {value: 1 + at % 5 for at, value in enumerate(HASHES)}
 items = st.lists(
     st.tuples(
         st.sets(st.sampled_from(VOCABULARY[:10]), min_size=1, max_size=6),
@@ -41,20 +41,30 @@ documents = st.lists(
 )
 
 
+@cache
 def hash_of(word: str) -> int:
     return int(tokenize_bytes(word.encode()).hashes[0])
 
 
+@cache
+def hashes() -> list[int]:
+    return sorted(map(hash_of, VOCABULARY))
+
+
+def weight_of(word: str) -> int:
+    return 1 + hashes().index(hash_of(word)) % 5
+
+
 def table_of(asked) -> RareTable:
     key, word, bits = np.zeros(32, np.uint64), np.zeros(32, np.int32), np.zeros(16, np.uint8)
-    rare_words.enter_words(np.array(HASHES, np.uint64), key, word, bits)
-    own = [sorted(HASHES.index(hash_of(name)) for name in words) for words, _, _ in asked]
-    posts = [[at for at, mine in enumerate(own) if n in mine] for n in range(len(HASHES))]
+    rare_words.enter_words(np.array(hashes(), np.uint64), key, word, bits)
+    own = [sorted(hashes().index(hash_of(name)) for name in words) for words, _, _ in asked]
+    posts = [[at for at, mine in enumerate(own) if n in mine] for n in range(len(hashes()))]
     return RareTable(
         key=key,
         word=word,
         bits=bits,
-        weight=np.array([WEIGHTS[value] for value in HASHES], np.int32),
+        weight=np.array([1 + at % 5 for at in range(len(hashes()))], np.int32),
         post_start=np.cumsum([0, *map(len, posts)]).astype(np.int64),
         post_item=np.array([at for some in posts for at in some], np.int32),
         item_start=np.cumsum([0, *map(len, own)]).astype(np.int64),
@@ -95,14 +105,14 @@ def test_an_item_has_a_window_where_one_of_all_windows_holds_enough(asked, docs,
         words, window, _ = asked[at[1]]
         assert len(text) == row[ROW_TOKENS] <= window
         assert len(words & set(text)) == row[ROW_WORDS]
-        assert row[ROW_WEIGHT] == sum(WEIGHTS[hash_of(word)] for word in words & set(text))
+        assert row[ROW_WEIGHT] == sum(weight_of(word) for word in words & set(text))
         best[at] = max(best.get(at, (0, 0)), (row[ROW_WEIGHT], -row[ROW_TOKENS]))
     wanted = {}
     for d, doc in enumerate(docs):
-        hashes = [hash_of(word) for word in doc]
+        read = [hash_of(word) for word in doc]
         for i, (words, window, least) in enumerate(asked):
-            weight = {hash_of(word): WEIGHTS[hash_of(word)] for word in words}
-            if all_of := twin.windows(hashes, weight, window, least, least_words):
+            weight = {hash_of(word): weight_of(word) for word in words}
+            if all_of := twin.windows(read, weight, window, least, least_words):
                 wanted[d, i] = max(all_of)[:2]
     assert best == wanted
 

@@ -37,8 +37,11 @@ _MOST_CAPACITY = 1 << 22
 class DocumentMatcher(Protocol):
     """What matches documents against one view, for one worker."""
 
-    def match(self, batch: DocBatch, into: Collection) -> None:
-        """Match every document of a batch and add what is found to the collection."""
+    def match(self, batch: DocBatch, into: Collection) -> Int64s:
+        """Match every document of a batch and add what is found to the collection.
+
+        Returns the rows of the documents in which something was found, some more than once.
+        """
 
 
 def matcher_of(view: TokenView) -> DocumentMatcher:

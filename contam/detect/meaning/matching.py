@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from contam.detect.match.token_view import TokenView
     from contam.detect.meaning.vectors import Embedder
     from contam.detect.meaning.windows import Rephrasing
-    from contam.detect.model import Int32s
+    from contam.detect.model import Int32s, Int64s
 
 #: Tokens and marks of a document may be so many times its bytes.
 _TOKENS_A_BYTE = 2
@@ -52,8 +52,11 @@ class RephraseMatcher:
         )
         self._set_capacity(_FIRST_CAPACITY)
 
-    def match(self, batch: DocBatch, into: Collection) -> None:
-        """Add what the documents of a batch have in other words to the collection."""
+    def match(self, batch: DocBatch, into: Collection) -> Int64s:
+        """Add what the documents of a batch have in other words to the collection.
+
+        Returns the rows of the documents that have something.
+        """
         longest = int(np.diff(batch.offsets).max(initial=0))
         if longest > self._capacity:
             self._set_capacity(longest)
@@ -71,12 +74,16 @@ class RephraseMatcher:
         # Stretches beside each other may end in the same window.
         rows = np.unique(rows[:n_rows], axis=0)
         starts = np.flatnonzero(np.diff(rows[:, ROW_DOC], prepend=-1))
-        for mine in np.split(rows, starts)[1:]:
-            self._add(batch, mine, into)
+        found = [self._add(batch, mine, into) for mine in np.split(rows, starts)[1:]]
         if self._capacity > _MOST_CAPACITY:
             self._set_capacity(_FIRST_CAPACITY)
+        return np.concatenate([np.empty(0, np.int64), *found])
 
-    def _add(self, batch: DocBatch, rows: Int32s, into: Collection) -> None:
+    def _add(self, batch: DocBatch, rows: Int32s, into: Collection) -> Int64s:
+        """Add what one document has; the row of each match.
+
+        rows  the windows of that document
+        """
         number = int(rows[0, ROW_DOC])
         begin, end = batch.offsets[number : number + 2].tolist()
         raw = batch.data[begin:end].tobytes()
@@ -84,7 +91,7 @@ class RephraseMatcher:
             raw, rows, self._known, self._vectors, self._threshold
         ).rephrasings()
         if not found:
-            return
+            return np.empty(0, np.int64)
         matches = Matches.zeros(len(found), 1)
         matches.item[:] = [one.item for one in found]
         matches.shard[:] = batch.shard if batch.shards is None else batch.shards[number]
@@ -97,6 +104,7 @@ class RephraseMatcher:
         matches.read[:, 0, NUMBERS] = [one.n_numbers for one in found]
         matches.read[:, 0, NEXT_BEST] = [one.other_similarity for one in found]
         into.add(matches, self._pieces(raw, found))
+        return matches.row
 
     def _pieces(self, raw: bytes, found: list[Rephrasing]) -> Pieces:
         """A piece for each rare word and number that item and window share."""
