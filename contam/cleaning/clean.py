@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contam.cleaning.choice import CleanOptions, refuse_unknown_benchmarks
+from contam.cleaning.choice import CleanOptions, refuse_unfit
 from contam.cleaning.record import facts_of
 from contam.cleaning.run import NAMES, Cleaned, Run, refuse_unread
 from contam.cleaning.work_folder import RECORD, WorkFolder, digest_of
@@ -164,7 +164,7 @@ def clean_searched(
     search: Search, out: PathLike, options: CleanOptions, how: How, started: float
 ) -> Cleaned:
     """Clean a corpus of what is found in it; see `clean`."""
-    refuse_unknown_benchmarks(search.plan, options)
+    refuse_unfit(search.plan, options)
     _refuse_shards_in(out, search.corpus)
     refuse_unread(search.corpus.coverage)
     work = WorkFolder.beside(out)

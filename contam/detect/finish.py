@@ -270,6 +270,7 @@ def parameters_of(plan: Plan) -> dict[str, Any]:
             "min_run": view.spec.min_run,
             "unit": view.unit,
             **(view.tokenizer.fingerprint if view.tokenizer else {}),
+            **({"rephrasings": True} if view.rephrasings else {}),
             **({"reads_with": view.reads_with.sha256} if view.reads_with else {}),
         }
         for view in plan.views

@@ -119,7 +119,7 @@ def start_collections(plan: Plan) -> list[Collection]:
         Collection.start(
             view,
             [p for p, at in zip(plan.policies, plan.view_of, strict=True) if at == number],
-            _ranking(),
+            _ranking() if view.rephrasings is None else plan.policies[plan.view_of.index(number)],
             plan.parameters.max_evidence,
             every_hit=plan.parameters.every_hit,
         )
