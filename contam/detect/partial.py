@@ -9,6 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import contam
+from contam.benchmark.items import ItemName
+from contam.benchmark.packed import column_of
 from contam.corpus.coverage import CoverageCounter
 from contam.detect.match.collect import Collection
 from contam.detect.policies.policy import DEFAULT, get_policy
@@ -137,7 +139,7 @@ def question_of(plan: Plan, corpus: Corpus) -> str:
         "options": [parameters.max_evidence, parameters.seed, parameters.min_run, parameters.text],
         "policies": [[policy.spec.id, policy.spec.fingerprint()] for policy in plan.policies],
         "views": [[view.unit, *view.spec[:4]] for view in plan.views],
-        "items": [[item.benchmark, item.split, item.item_id] for item in plan.items],
+        "items": [*zip(*(column_of(plan.items, name) for name in ItemName._fields), strict=True)],
         "shards": [*zip(corpus.coverage.names, corpus.coverage.units, corpus.digests, strict=True)],
         "chunks": [repr(chunk) for chunk in corpus.chunks],
     }

@@ -410,7 +410,9 @@ def judge_partial(
         view.release_table()
     release_unused()
     sources = replace(corpus, coverage=coverage)
-    return finish(plan, sources, partial.collections, started=started, workers=workers)
+    return finish(
+        plan, sources, partial.collections, started=started, workers=workers, used_up=True
+    )
 
 
 def scan_chunk(

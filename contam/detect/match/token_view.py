@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from contam.benchmark.packed import column_of, right_choices
 from contam.detect.match.grams import make_table, without_table
-from contam.detect.match.item_tokens import Block, in_blocks, read_block, read_variants, spans_of
+from contam.detect.match.item_tokens import (
+    Block,
+    in_blocks,
+    known_spans,
+    read_block,
+    read_variants,
+    spans_of,
+)
 from contam.detect.match.variants import Variants
 from contam.detect.model import N_PARTS, ViewItems
 from contam.kernels.hash_set import are_entered
@@ -49,16 +57,15 @@ class TokenView:
     gram_table    what the kernels see
     facts      letters of right choices, and words that announce an answer
     spans      makes int32[total tokens, 2], code points of each token in its part's text: as large
-               as the tokens themselves, and asked for once, at the end; of given tokens, it makes
-               those of the items and variants that have them
+               as the tokens themselves, and asked for once, at the end; or of given tokens alone
     longest    tokens of the longest part
     benchmark  int32[n], of the items and of their variants, which follow them in gram_table and
                facts
     variants   the variants of items, where there are some
     tokenizer  what makes the tokens where the unit is a tokenizer file
     readers    what reads documents for the policies of `items.read`, in their order
-    is_number  bool[tokens of gram_table], which are numbers of the questions; none in units other
-               than words
+    is_number  uint8[tokens of gram_table / 8], which are numbers of the questions, one bit each,
+               the lowest first; none in units other than words
     reads_with  the tokenizer file they read with, if any
     """
 
@@ -70,7 +77,7 @@ class TokenView:
     spans: Callable[..., NDArray[np.int32]]
     longest: int
     benchmark: NDArray[np.int32]
-    is_number: NDArray[np.bool_]
+    is_number: NDArray[np.uint8]
     variants: Variants | None = None
     tokenizer: FileTokenizer | None = None
     readers: tuple[TextReader, ...] = ()
@@ -79,6 +86,12 @@ class TokenView:
     def release_table(self) -> None:
         """Give back the memory that only matching needs; the view cannot match any more."""
         self.gram_table = without_table(self.gram_table)
+
+    def release_tokens(self) -> None:
+        """Give back the tokens, too: no policy can judge by the view any more."""
+        none = self.items.token_hash[:0].copy()
+        self.gram_table = without_table(self.gram_table)._replace(token=none)
+        self.items = replace(self.items, token_hash=none)
 
 
 @cache
@@ -95,13 +108,7 @@ def _choice_marks(
     else:
         found = [tokenizer.single_tokens([mark.upper()]) for mark in marks]
         hashes = [int(tokens[0]) if len(tokens) else 0 for tokens in found]
-    right = [
-        hashes[item.answer_index]
-        if item.answer_index is not None
-        and 0 <= item.answer_index < min(len(item.choices), len(marks))
-        else 0
-        for item in items
-    ]
+    right = [hashes[at] if at is not None and at < len(marks) else 0 for at in right_choices(items)]
     return np.array(right, np.uint64)
 
 
@@ -126,7 +133,7 @@ def build_view(
     tokenizer = None if unit in BUILT_IN_UNITS else load_tokenizer(unit)
     code = PRETOKENIZED if tokenizer is not None else CHARS if unit == "char" else WORDS
     own = [read_block(some, code, tokenizer) for some in in_blocks(items)]
-    benchmarks = [item.benchmark for item in items]
+    benchmarks = list(column_of(items, "benchmark"))
     traces: list[TracedVariants] = []
     if with_variants:
         others, traces, names = read_variants(items, own, code)
@@ -161,17 +168,17 @@ def build_view(
     view = view_of(
         tokens,
         benchmarks=benchmarks,
-        item_ids=[item.item_id for item in items],
+        item_ids=tuple(column_of(items, "item_id")),
         facts=facts,
         spec=spec,
         unit=unit,
-        spans=again if tokenizer is None else lambda _=None: points,
+        spans=again if tokenizer is None else partial(known_spans, points),
         variants=traced,
         tokenizer=tokenizer,
     )
     if code == WORDS:
-        numbers = token_table(number_hashes(item.question for item in items))
-        view.is_number = are_entered(view.gram_table.token, numbers)
+        numbers = token_table(number_hashes(column_of(items, "question")))
+        view.is_number = np.packbits(are_entered(view.gram_table.token, numbers), bitorder="little")
     return view
 
 
@@ -225,7 +232,7 @@ def view_of(  # noqa: PLR0913 - all by name: what a view is made of
         longest=int(n_tokens.max(initial=0)),
         benchmark=benchmark,
         # Never written where it stays so: it takes no memory.
-        is_number=np.zeros(len(gram_table.token), np.bool_),
+        is_number=np.zeros(len(gram_table.token) // 8 + 1, np.uint8),
         variants=variants,
         tokenizer=tokenizer,
     )
