@@ -64,10 +64,8 @@ class _Store:
         lengths = np.empty((n, _N_PARTS), np.int64)
         absent = np.zeros((n, _N_PARTS), np.bool_)
         choice_bytes: list[NDArray[np.int32]] = []
-        numbers = {
-            name: np.empty(n, np.int32)
-            for name in ("answer_index", "line", "benchmark", "split", "source")
-        }
+        right, line = np.empty(n, np.int32), np.empty(n, np.int32)
+        named = {name: np.empty(n, np.int32) for name in ("benchmark", "split", "source")}
         n_choices, id_bytes = np.empty(n, np.int64), np.empty(n, np.int64)
         ids = []
         for begin in range(0, n, _AT_ONCE):
@@ -81,14 +79,12 @@ class _Store:
             n_choices[here] = [len(item.choices) for item in some]
             sizes = (len(choice.encode()) for item in some for choice in item.choices)
             choice_bytes.append(np.fromiter(sizes, np.int32))
-            numbers["answer_index"][here] = [
+            right[here] = [
                 _NONE if item.answer_index is None else item.answer_index for item in some
             ]
-            numbers["line"][here] = [item.line for item in some]
-            for name in ("benchmark", "split", "source"):
-                numbers[name][here] = [
-                    names.setdefault(getattr(item, name), len(names)) for item in some
-                ]
+            line[here] = [item.line for item in some]
+            for name, numbers in named.items():
+                numbers[here] = [names.setdefault(getattr(item, name), len(names)) for item in some]
             found = [item.item_id.encode() for item in some]
             id_bytes[here] = list(map(len, found))
             ids.append(b"".join(found))
@@ -101,7 +97,11 @@ class _Store:
             names=tuple(names),
             ids=b"".join(ids),
             id_starts=np.concatenate([[0], np.cumsum(id_bytes)]),
-            **numbers,
+            answer_index=right,
+            line=line,
+            benchmark=named["benchmark"],
+            split=named["split"],
+            source=named["source"],
         )
 
     def texts(self, chunk: int) -> bytes:

@@ -129,16 +129,20 @@ class ScanResult:
         Where they are in order, of which there may be millions, no table is made. Raises OSError.
         """
         if self.sorted_by_item:
-            columns, schema = {
-                "verdicts": lambda: (self.verdict_columns, VERDICTS),
-                "evidence": lambda: (self.evidence_columns, schemas.EVIDENCE),
-                "items": lambda: (schemas.with_texts(self.item_columns), schemas.ITEMS),
-            }[name]()
+            columns, schema = self._columns(name)
             schemas.write_columns(columns, schema, path)
             return len(columns["item_id"])
         table: Table = getattr(self, name)
         schemas.write_parquet(table, path)
         return int(table.num_rows)
+
+    def _columns(self, name: str) -> tuple[Columns, schemas.Schema]:
+        """The columns of a table, and what they are."""
+        if name == "verdicts":
+            return self.verdict_columns, VERDICTS
+        if name == "evidence":
+            return self.evidence_columns, schemas.EVIDENCE
+        return schemas.with_texts(self.item_columns), schemas.ITEMS
 
     @property
     def coverage(self) -> dict[str, Any]:

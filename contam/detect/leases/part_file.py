@@ -170,10 +170,10 @@ def _put(arrays: dict[str, NDArray[Any]], key: str, collected: Collected) -> Non
     arrays[f"{key}.longest.at"], arrays[f"{key}.longest"] = at, collected.longest_at[at]
     for number, count in enumerate(collected.counts):
         columns, best = count.by_item()
-        at = f"{key}.count{number}"
-        arrays[f"{at}.at"] = best.item.astype(np.int64)
-        arrays.update((f"{at}.{name}", values) for name, values in columns.items())
-        _put_columns(arrays, f"{at}.best", best)
+        name = f"{key}.count{number}"
+        arrays[f"{name}.at"] = best.item.astype(np.int64)
+        arrays.update((f"{name}.{column}", values) for column, values in columns.items())
+        _put_columns(arrays, f"{name}.best", best)
     _put_columns(arrays, f"{key}.matches", collected.matches)
     _put_columns(arrays, f"{key}.pieces", collected.pieces)
     arrays[f"{key}.rank"] = collected.rank

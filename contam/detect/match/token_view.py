@@ -45,6 +45,8 @@ _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _NUMBERS = tuple(map(str, range(26)))
 #: From so many on, free memory is given back between the steps of a plan.
 _MANY_TOKENS = 1 << 24
+#: Tokens that are looked up together.
+_AT_ONCE = 1 << 20
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -148,13 +150,14 @@ def build_view(
     if len(tokens.hashes) > _MANY_TOKENS:
         # What was freed is in gaps, into which none of the large arrays to come fits.
         trim()
-    traced = Variants.of(traces, len(items), tokens.starts()) if traces else None
+    starts = tokens.starts()
+    traced = Variants.of(traces, len(items), starts) if traces else None
     if traced is not None:
         traced.blot_out(tokens.hashes)
     points = tokens.points
     # A variant has the choices of its item, one by one.
     alike = np.empty(0, np.int32) if traced is None else traced.owner
-    again = partial(spans_of, items, code, tokens.starts(), alike)
+    again = partial(spans_of, items, code, starts, alike)
     letter = _choice_marks(items, _LETTERS, tokenizer)
     number = _choice_marks(items, _NUMBERS, tokenizer)
     facts = ItemFacts(
@@ -167,6 +170,7 @@ def build_view(
     spec = ViewSpec(unit=code, seed=seed, min_run=min_run, stride=stride)
     view = view_of(
         tokens,
+        starts=starts,
         benchmarks=benchmarks,
         item_ids=tuple(column_of(items, "item_id")),
         facts=facts,
@@ -176,15 +180,21 @@ def build_view(
         variants=traced,
         tokenizer=tokenizer,
     )
+    if len(tokens.hashes) > _MANY_TOKENS:
+        trim()
     if code == WORDS:
         numbers = token_table(number_hashes(column_of(items, "question")))
-        view.is_number = np.packbits(are_entered(view.gram_table.token, numbers), bitorder="little")
+        for begin in range(0, len(tokens.hashes), _AT_ONCE):
+            found = are_entered(tokens.hashes[begin : begin + _AT_ONCE], numbers)
+            bits = np.packbits(found, bitorder="little")
+            view.is_number[begin // 8 : begin // 8 + len(bits)] = bits
     return view
 
 
 def view_of(  # noqa: PLR0913 - all by name: what a view is made of
     tokens: Block,
     *,
+    starts: NDArray[np.int64] | None = None,
     benchmarks: Sequence[str],
     item_ids: Sequence[str],
     facts: ItemFacts,
@@ -198,13 +208,14 @@ def view_of(  # noqa: PLR0913 - all by name: what a view is made of
 
     tokens      those of the items' variants lie behind their own; the view writes its own weights
                 over `tokens.weight`
+    starts      `tokens.starts()`, where it is there already
     benchmarks  of each item and variant, by name
     """
     n_items = len(item_ids)
     names = [*sorted(set(benchmarks[:n_items])), *sorted(set(benchmarks[n_items:]))]
     place = {name: at for at, name in enumerate(names)}
     benchmark = np.array([place[name] for name in benchmarks], np.int32)
-    starts = tokens.starts()
+    starts = tokens.starts() if starts is None else starts
     gram_table = make_table(tokens.hashes, starts, tokens.weight, benchmark, spec, variants)
     n_tokens = tokens.n_tokens.astype(np.int32).reshape(-1, N_PARTS)
     own = slice(n_items)

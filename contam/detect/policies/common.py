@@ -72,7 +72,7 @@ class PerItems(Generic[Fact]):
             return last[2]
         value = compute(items)
         # One assignment, so no thread sees a half.
-        self._last = (ref(items), totals and ref(totals), value)
+        self._last = (ref(items), None if totals is None else ref(totals), value)
         return value
 
 
