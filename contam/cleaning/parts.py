@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contam.cleaning.clean import Search, clean_searched, refuse_nested
+from contam.detect.leases.parts_folder import question_of_parts
 from contam.detect.leases.plan_folder import open_plan
-from contam.detect.leases.work import gathered_parts, here, question_of_parts
+from contam.detect.leases.work import gathered_parts, here
 from contam.errors import UsageError
+from contam.files.uploads import place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,7 +37,7 @@ def clean_parts(
     part or a shard is not as it was when the plan was made.
     """
     started = time.time()
-    folders = [Path(folder) for folder in parts]
+    folders = [place(folder) for folder in parts]
     opened = open_plan(plan or question_of_parts(folders[0])[1], with_items=True)
     if not opened.plan.parameters.every_hit:
         raise UsageError(

@@ -398,7 +398,9 @@ def judge_partial(
     release_unused()
     documents = {**partial.found.known, **corpus.documents}
     sources = replace(corpus, coverage=coverage, documents=documents)
-    return finish(plan, sources, partial.collections, started=started, workers=workers)
+    return finish(
+        plan, sources, partial.collections, started=started, workers=workers, used_up=True
+    )
 
 
 def scan_chunk(

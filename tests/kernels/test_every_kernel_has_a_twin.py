@@ -29,6 +29,7 @@ COVERED_BY = {
     "bits_of": "find_hits",
     "passes_filter": "find_hits",
     "tag_of": "find_hits",
+    "bit_of": "renumbered_shares",
     "slot_of": "find_hits",
     "place_of": "find_hits",
     "hash_short_grams": "hash_grams",
