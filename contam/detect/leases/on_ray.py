@@ -24,8 +24,8 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 
 from contam.errors import (
+    AccessError,
     ContamError,
-    CorpusError,
     IncompleteError,
     Plain,
     Public,
@@ -118,7 +118,7 @@ class _Worker:
             part = scan_lease(
                 self._opened, lease_by_number(self._opened, number), workers=self._threads
             )
-        except CorpusError as error:  # without access to the store, no lease can be done here
+        except AccessError as error:  # without access to the store, no lease can be done here
             return self._answer(refused=str(error))
         failures = part.answer.failures
         return self._answer(
