@@ -141,11 +141,11 @@ def test_workers_that_do_a_lease_twice_write_one_object(store, plan):
     assert len(before) == len(opened.leases) + 1
     assert work_on(opened, opened.leases, f"{HOME}/parts", workers=1).kept == first.done
     # Two that begin at once find nothing there.
-    for name in before:
-        if name.endswith(".part"):
-            hidden = store.contents.pop(f"/{BUCKET}/parts/{name}")
-            work_on(opened, opened.leases, f"{HOME}/parts", workers=2)
-            assert below(store, "parts")[name] == hidden.data
+    for name in (f"lease-{number:05d}." for number in (1, len(opened.leases))):
+        (path,) = [path for path in store.contents if name in path]
+        hidden = store.contents.pop(path)
+        work_on(opened, opened.leases, f"{HOME}/parts", workers=2)
+        assert store.contents[path].data == hidden.data
     assert below(store, "parts") == before
 
 
