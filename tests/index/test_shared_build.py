@@ -20,10 +20,10 @@ from contam.index.shared_build import (
     PLAN_FILE,
     build_groups,
     group_folder,
-    merge_groups,
     open_index_plan,
     plan_index,
 )
+from contam.index.shared_merge import merge_groups
 from contam.index.verify import verify
 from contam.index.writing.intake import new_record
 from tests.property.worlds import write_shard

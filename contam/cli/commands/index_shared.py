@@ -87,7 +87,8 @@ def merge(
     """Merge the groups that all machines indexed into one index."""
     from contam.cli.commands.index import print_built
     from contam.index.home import resolve_index
-    from contam.index.shared_build import merge_groups, open_index_plan
+    from contam.index.shared_build import open_index_plan
+    from contam.index.shared_merge import merge_groups
 
     folder = resolve_index(index, home)
     manifest = merge_groups(open_index_plan(plan), parts, folder, overwrite=overwrite)

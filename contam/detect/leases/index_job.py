@@ -24,12 +24,12 @@ from contam.index.shared_build import (
     files_of_group,
     give_up_group,
     group_by_number,
-    merge_groups,
     open_index_plan,
     plan_index,
     read_group,
     receive_group,
 )
+from contam.index.shared_merge import merge_groups
 from contam.index.warm import build_a_little
 from contam.index.writing.intake import Tools
 from contam.kernels.warm_up import compile_once

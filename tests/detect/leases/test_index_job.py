@@ -18,9 +18,9 @@ from contam.index.shared_build import (
     build_groups,
     claim_groups,
     group_folder,
-    merge_groups,
     plan_index,
 )
+from contam.index.shared_merge import merge_groups
 from tests.index.test_shared_build import content
 from tests.property.worlds import write_shard
 

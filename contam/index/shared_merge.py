@@ -1,0 +1,138 @@
+"""Merge the groups of one index, built on many machines, into it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from contam.errors import OutputError, Public, Remedy
+from contam.files.addresses import Address, refuse_address
+from contam.files.listed import FileState
+from contam.files.publish import output_errors
+from contam.files.uploads import fetch, place, store_errors
+from contam.index.array_files import sync
+from contam.index.build import check_free
+from contam.index.manifest import MANIFEST, SEGMENTS, publish_manifest, writer_lock
+from contam.index.shared_build import finished_group, group_folder, missing_group
+from contam.index.states import note_states
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from contam.index.cut import Group
+    from contam.index.model import Manifest, SegmentRecord
+    from contam.index.shared_build import GroupRecord, IndexPlan
+
+    PathLike = str | Path
+
+
+def merge_groups(
+    plan: IndexPlan, folders: Sequence[PathLike], index: PathLike, *, overwrite: bool = False
+) -> Manifest:
+    """Make the index of all groups in the folder `index`, and publish it once.
+
+    Segments are linked, or copied where that cannot be, and from a store.
+
+    Raises OutputError for a group that is missing, damaged or of another plan, and when the index
+    cannot be written or is there already.
+    """
+    refuse_address(index, "an index")
+    target = Path(index)
+    check_free(target, overwrite=overwrite)
+    found = [(_one_group(plan, [place(folder) for folder in folders], one)) for one in plan.groups]
+    records = [record for _, record in found]
+    segments = {
+        segment.id: _check_segment(folder / SEGMENTS / segment.id, segment)
+        for folder, record in found
+        for segment in record.segments
+    }
+    manifest = replace(
+        plan.manifest,
+        shards=tuple(shard for record in records for shard in record.shards),
+        segments=tuple(segment for record in records for segment in record.segments),
+        pending=(),
+    )
+    with writer_lock(target):
+        with output_errors(target):
+            # First: an index that is replaced must not list segments that are gone.
+            (target / MANIFEST).unlink(missing_ok=True)
+            shutil.rmtree(target / SEGMENTS, ignore_errors=True)
+            (target / SEGMENTS).mkdir(parents=True)
+            for name, files in segments.items():
+                _take_segment(files, target / SEGMENTS / name)
+            sync(target / SEGMENTS)
+        note_states(
+            target,
+            {
+                state.uri: (
+                    state.sha256,
+                    FileState(
+                        state.size, state.modified_ns, state.changed_ns, state.device,
+                        state.inode, state.version,
+                    ),
+                )
+                for record in records
+                for state in record.states
+            },
+        )  # fmt: skip
+        publish_manifest(target, manifest)
+    return manifest
+
+
+def _one_group(plan: IndexPlan, folders: Sequence[Path], group: Group) -> tuple[Path, GroupRecord]:
+    """The folder of a group and its record; of several equal ones the first."""
+    found = [
+        (group_folder(home, group.number), record)
+        for home in folders
+        if (record := finished_group(plan, home, group)) is not None
+    ]
+    if not found:
+        raise missing_group(plan, group)
+    first, record = found[0]
+    for other, its_record in found[1:]:
+        # States differ from machine to machine.
+        if replace(its_record, states=record.states) != record:
+            raise OutputError(
+                "{} and {} differ, and are of the same group", first, other,
+                remedy=Remedy.REMOVE_ONE_GROUP,
+            )  # fmt: skip
+    return first, record
+
+
+def _check_segment(source: Path, segment: SegmentRecord) -> tuple[Path, ...]:
+    """The files of a segment. Raises OutputError for one that is gone or has another size."""
+    found = []
+    for file in segment.files:
+        path = source / file.name
+        found += [path] if file.checks is None else [path, path.with_suffix(".crc")]
+        try:
+            sizes = [FileState.at(str(one)).size for one in found]
+        except FileNotFoundError:
+            sizes = []
+        except OSError as error:
+            raise OutputError(
+                "{}: {}", path, Public(error.strerror), remedy=Remedy.CHECK_FILE_READABLE
+            ) from error
+        if not sizes or dict(zip(found, sizes, strict=True))[path] != file.n_bytes:
+            raise OutputError(
+                "{}: is gone, or not as it was written", path, remedy=Remedy.REMOVE_ONE_GROUP
+            )
+    return tuple(found)
+
+
+def _take_segment(files: Sequence[Path], folder: Path) -> None:
+    """Link the files of a segment into a folder, or copy them to another file system."""
+    folder.mkdir()
+    for file in files:
+        if isinstance(file, Address):
+            with store_errors(file):
+                fetch(file, folder / file.name)
+            continue
+        try:
+            os.link(file, folder / file.name)
+        except OSError:
+            shutil.copyfile(file, folder / file.name)
+    sync(folder)
