@@ -17,7 +17,7 @@ import socket
 import textwrap
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 import ray
 from ray.exceptions import RayError, RayTaskError
 
+from contam.detect.leases.seats import Seat, Try
 from contam.errors import (
     AccessError,
     ContamError,
@@ -132,44 +133,6 @@ class _Worker:
     def _answer(self, **found: Any) -> _Answer:  # noqa: ANN401 - the fields of an answer
         node = ray.get_runtime_context().get_node_id()
         return _Answer(node=node, host=platform.node(), **found)
-
-
-@dataclass(eq=False)
-class _Try:
-    """A task that is to be done.
-
-    attempts  how often a process was given it
-    nodes     those that lost it, or could not read all of its shards
-    best      shards that could not be read, of the answer that is kept; None while there is none
-    reason    why the last attempt gave no answer
-    """
-
-    task: Task
-    attempts: int = 0
-    nodes: set[str] = field(default_factory=set)
-    best: int | None = None
-    reason: str = ""
-
-
-@dataclass(eq=False)
-class _Seat:
-    """Room for a process on the cluster, and the process that has it.
-
-    actor    None while there is none
-    node     of the process, "" until Ray has found room for it
-    is_open  whether it has opened the plan
-    task     what it works on
-    lost     processes that were lost in a row
-    wake     when the next is started, by the monotonic clock
-    """
-
-    threads: int
-    actor: Any = None
-    node: str = ""
-    is_open: bool = False
-    task: _Try | None = None
-    lost: int = 0
-    wake: float = 0.0
 
 
 def work_on_ray(
@@ -298,7 +261,7 @@ def _answers(address: str) -> None:
             pass
 
 
-def _seats(address: str, workers: int | None) -> list[_Seat]:
+def _seats(address: str, workers: int | None) -> list[Seat]:
     """Room for processes on the nodes that there are."""
     cpus = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
     from contam.detect.leases.local import THREADS
@@ -306,7 +269,7 @@ def _seats(address: str, workers: int | None) -> list[_Seat]:
     most = workers or THREADS
     sizes = [min(most, n) for n in cpus if n for _ in range(max(1, n // most))]
     # The larger first: a small one fits beside them, but they not beside it.
-    seats = [_Seat(threads=size) for size in sorted(sizes, reverse=True)]
+    seats = [Seat(threads=size) for size in sorted(sizes, reverse=True)]
     if not seats:
         raise UsageError(
             "no node of the Ray cluster at {} has a CPU", Public(address),
@@ -321,15 +284,15 @@ class _Run:
     def __init__(self, job: Job, tasks: Sequence[Task], progress: ScanProgress | None) -> None:
         self.done: list[int] = []
         self._job = job
-        self._waiting = [_Try(task) for task in tasks]
+        self._waiting = [Try(task) for task in tasks]
         self._progress = progress
-        self._seats: list[_Seat] = []
-        self._calls: dict[Any, _Seat] = {}
+        self._seats: list[Seat] = []
+        self._calls: dict[Any, Seat] = {}
         self._name = f"contam-plan-{secrets.token_hex(8)}"
         self._patience = 0.0
         self._unfit = ""
 
-    def work(self, seats: list[_Seat], files: Mapping[str, bytes]) -> None:
+    def work(self, seats: list[Seat], files: Mapping[str, bytes]) -> None:
         """Do all tasks."""
         self._seats = seats
         self._patience = time.monotonic() + _PATIENCE_S
@@ -402,7 +365,7 @@ class _Run:
             self._patience = now + _PATIENCE_S
             self._note("no node of the Ray cluster has had CPUs free yet: waiting")
 
-    def _take(self, seat: _Seat, answer: _Answer, plan: Any) -> None:  # noqa: ANN401 - as above
+    def _take(self, seat: Seat, answer: _Answer, plan: Any) -> None:  # noqa: ANN401 - as above
         """Note what a process has answered."""
         if not seat.node:
             seat.node = answer.node
@@ -442,7 +405,7 @@ class _Run:
         else:
             self._finish(task)
 
-    def _lose(self, seat: _Seat, reason: str) -> None:
+    def _lose(self, seat: Seat, reason: str) -> None:
         """Put the task of a lost process back; the seat gets another process later."""
         node = seat.node
         self._end(seat)
@@ -463,7 +426,7 @@ class _Run:
         else:
             self._finish(task)
 
-    def _finish(self, task: _Try) -> None:
+    def _finish(self, task: Try) -> None:
         """Count a task; one that gave no answer was not done."""
         number = task.task.number
         if task.best is None:
@@ -473,7 +436,7 @@ class _Run:
         if self._progress is not None:
             self._progress.advance(task.task.n_bytes)
 
-    def _dismiss(self, seat: _Seat, reason: str) -> None:
+    def _dismiss(self, seat: Seat, reason: str) -> None:
         """Do without a seat on which no process can work."""
         self._end(seat)
         self._seats.remove(seat)
@@ -481,7 +444,7 @@ class _Run:
         self._note(f"a process of the Ray cluster is left out: {reason}")
 
     @staticmethod
-    def _end(seat: _Seat) -> None:
+    def _end(seat: Seat) -> None:
         """End the process of a seat."""
         if seat.actor is not None:
             with contextlib.suppress(RayError):
