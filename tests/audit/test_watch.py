@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -12,6 +14,7 @@ from contam.audit.spec import load_spec
 from contam.audit.watch import watch
 from contam.audit.watch_page import LEAST_RUNS, limits
 from contam.errors import OutputError
+from tests.waiting import wait_until
 
 AUDIT = """\
 [audit]
@@ -108,6 +111,23 @@ def test_a_run_that_is_stopped_anywhere_is_taken_up_by_the_next(home, monkeypatc
     assert "checks/web" in after.pack.reused
     assert "shards: 1 new" in history(home)[-1]["said"]
     assert {row["run"] for row in history(home, "figures")} == {1, 2}
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_frees_the_folder_and_the_next_one_goes_on(home):
+    command = [sys.executable, "-m", "contam", "watch", "AUDIT.toml", "--quiet"]
+    checks = home / "watched/pack.work/checks"
+    process = subprocess.Popen(command, cwd=home)
+    try:
+        # Not before it holds the lock and has begun to search.
+        wait_until(lambda: checks.exists() or process.poll() is not None)
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+    assert not (home / "watched/runs.parquet").exists()
+    assert run(home).run == 1
+    assert not checks.exists()
 
 
 def test_the_gate_is_asked_every_time_and_decides_the_exit_code(home, monkeypatch, capsys):
