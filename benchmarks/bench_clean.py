@@ -15,6 +15,7 @@ import json
 import resource
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,10 +76,10 @@ def main() -> None:
         nowhere.write_text("".join(json.dumps(row) + "\n" for row in rows))
         contam.scan(given.corpus, given.items, workers=1)
         scans = {
-            items: seconds(lambda items=items: contam.scan(given.corpus, items, workers=1))
+            items: seconds(partial(contam.scan, given.corpus, items, workers=1))
             for items in (given.items, nowhere)
         }
-        writing = seconds(lambda: write_again(given.corpus))
+        writing = seconds(partial(write_again, given.corpus))
         print("what                        CPU s   more  / pyarrow alone")
         print(f"scan                       {scans[given.items]:6.2f}")
         print(f"pyarrow alone, all shards  {writing:6.2f}")
@@ -87,11 +88,8 @@ def main() -> None:
             *((action, given.items, action) for action in ("list", "drop", "mask", "cut")),
         ):
             out = Path(home, name)
-            spent = seconds(
-                lambda items=items, action=action, out=out: contam.clean(
-                    given.corpus, items, out, action=action, workers=1
-                )
-            )
+            call = partial(contam.clean, given.corpus, items, out, action=action, workers=1)
+            spent = seconds(call)
             more = spent - scans[items]
             print(f"{name:25}  {spent:6.2f} {more:6.2f}  {more / writing:6.2f}")
 

@@ -34,6 +34,7 @@ from contam.index.build import (
 from contam.index.cut import Group, cut_groups
 from contam.index.json_values import PlainError, from_plain, to_plain
 from contam.index.manifest import MANIFEST, SEGMENTS, publish_manifest, writer_lock
+from contam.index.model import Manifest, SegmentRecord, ShardRecord
 from contam.index.recipe import load_recipe
 from contam.index.states import note_states
 from contam.index.writing.intake import failed
@@ -41,7 +42,7 @@ from contam.index.writing.intake import failed
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from contam.index.model import Manifest, Recipe, SegmentRecord, ShardRecord
+    from contam.index.model import Recipe
     from contam.index.states import States
     from contam.index.writing.intake import BuildProgress
 
@@ -199,7 +200,7 @@ def build_groups(
     """
     check_limits(workers, plan.memory)
     kept, waiting = claim_groups(plan, groups, parts)
-    failures: dict[int, list[ShardRecord]] = {}
+    failures = dict[int, list[ShardRecord]]()
     for group in waiting:
         record = _build_group(plan, group, Path(parts), workers, progress)
         failures[group.number] = failures_of(plan, record)

@@ -20,7 +20,7 @@ from contam.tables import schemas
 from contam.tables.score_schemas import RESCORE_FORMAT, SCORES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -53,12 +53,14 @@ class Given:
 
     scores  float64[models, tasks], nan for a gap, a higher one is better: those of tasks that count
             downwards are negated;  clean  the same on clean items, None without them
+    down    bool[tasks], those on which less is better
     no_mean  why a mean over tasks means nothing, "" where it does
     """
 
     models: tuple[str, ...]
     tasks: tuple[str, ...]
     scores: Floats
+    down: NDArray[np.bool_]
     clean: Floats | None = None
     no_mean: str = ""
     policy: str = ""
@@ -113,9 +115,11 @@ def read_board(
         models=tuple(models),
         tasks=tuple(names),
         scores=np.where(down, -full, full),
+        down=down,
         clean=None if second is None else np.where(down, -second, second),
         no_mean=_no_mean(full, names, down),
         sources=tuple(sources),
+        notes=tuple(_strangers(full, models)),
     )
     return _checked(given, sources[0]["path"])
 
@@ -139,6 +143,15 @@ def _checked(given: Given, where: str) -> Given:
     if not (np.nanmax(table, axis=0) > np.nanmin(table, axis=0)).any():
         raise LogError("{}: all models have equal scores on every task: nothing ranks them", where)
     return given
+
+
+def _strangers(table: Floats, models: Sequence[str]) -> Iterator[str]:
+    """Pairs of models that no task compares; neither of two such models wins."""
+    known = (~np.isnan(table)).astype(np.int64)
+    first, second = np.nonzero(np.triu(known @ known.T == 0, 1))
+    if len(first):
+        pair = f"{models[int(first[0])]} and {models[int(second[0])]}"
+        yield f"{len(first)} pairs of models share no task, such as {pair}: neither wins"
 
 
 def _no_mean(table: Floats, tasks: Sequence[str], down: NDArray[np.bool_]) -> str:
@@ -232,11 +245,13 @@ def _of_rescored(rescored: str | Path | Rescore, policy: str) -> Given:
         models=tuple(models),
         tasks=tuple(tasks),
         scores=np.where(down, -tables["full"], tables["full"]),
+        down=down,
         clean=None if short else np.where(down, -tables["clean"], tables["clean"]),
         no_mean=_no_mean(tables["full"], tasks, down) if tasks and models else "",
         policy=chosen,
         refusals=tuple(refusals),
         sources=(source,),
+        notes=tuple(_strangers(tables["full"], models)),
         coverage=run["coverage"],
     )
 

@@ -119,7 +119,9 @@ class _Side:
         values = self.values[aggregate]
         known = ~np.isnan(values)
         result = np.full(len(values), _NAN)
-        result[known] = ranks(values[known])
+        # One model that has it is ahead of nobody.
+        if known.sum() > 1:
+            result[known] = ranks(values[known])
         return result
 
 
@@ -237,7 +239,7 @@ def _refused(side: _Side, given: Given) -> list[Refusal]:
     if given.no_mean:
         found.append(Refusal(f"mean and cardinal sensitivity, {side.name} items", given.no_mean))
     elif board.cardinal is None:
-        reason = f"{whole} models have a score on every task, and two are needed"
+        reason = f"two models with a score on every task are needed, and there are {whole}"
         found.append(Refusal(f"diversity and cardinal sensitivity, {side.name} items", reason))
     if whole < n:
         reason = f"{n - whole} models lack a score on some task; their win rates skip the gaps"
@@ -260,7 +262,9 @@ def _model_rows(given: Given, sides: Sequence[_Side]) -> list[Row]:
         for side, place in zip(sides, places, strict=True):
             end = "" if side.name == ALL else "_clean"
             for name in AGGREGATES:
-                row[f"{name}{end}"] = float(side.values[name][at])
+                # Scores that all count downwards were negated; their mean is shown as it was given.
+                own = -1 if name == "mean" and given.down.all() else 1
+                row[f"{name}{end}"] = own * float(side.values[name][at])
                 row[f"rank_{name}{end}"] = float(place[name][at])
         rows.append(row)
     return sorted(rows, key=lambda row: (row["rank_win_rate"], row["model"]))
@@ -309,7 +313,7 @@ def _tau(first: Floats, second: Floats) -> float:
 def _task_rows(given: Given, sides: Sequence[_Side]) -> list[Row]:
     rows = []
     for at, task in enumerate(given.tasks):
-        scores = given.scores[:, at]
+        scores = given.scores[:, at] * (-1 if given.down[at] else 1)
         known = scores[~np.isnan(scores)]
         row: Row = {
             "task": task,
@@ -319,7 +323,7 @@ def _task_rows(given: Given, sides: Sequence[_Side]) -> list[Row]:
             "sd": float(known.std(ddof=1)) if len(known) > 1 else _NAN,
             "weight": _weight(sides[0], at),
             "weight_clean": _weight(sides[1], at) if len(sides) > 1 else _NAN,
-            "tau_clean": _tau(scores, sides[1].table[:, at]) if len(sides) > 1 else _NAN,
+            "tau_clean": _tau(*(side.table[:, at] for side in sides)) if len(sides) > 1 else _NAN,
         }
         rows.append(row)
     return rows
@@ -391,8 +395,10 @@ def _finding(given: Given, sides: Sequence[_Side], changes: Sequence[Row]) -> Fi
     by = "win_rate" if np.isnan(side.values["mean"]).any() else "mean"
     values = side.values[by]
     leaders = [given.models[at] for at in np.flatnonzero(values == values.max())]
-    lead = leaders[0] if len(leaders) == 1 else f"{len(leaders)} models together"
-    parts = [f"{lead} leads {n} models on {len(given.tasks)} tasks by {by.replace('_', ' ')}."]
+    lead = (
+        f"{leaders[0]} leads" if len(leaders) == 1 else f"{len(leaders)} models share the lead of"
+    )
+    parts = [f"{lead} {n} models on {len(given.tasks)} tasks by {by.replace('_', ' ')}."]
     if board.diversity is not None:
         share = board.diversity.exact
         parts.append(f"The tasks' diversity is {share:.2f} (0: all rank alike, 1: none do).")

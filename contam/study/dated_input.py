@@ -15,14 +15,12 @@ from contam.detect.report import Report
 from contam.errors import LogError, Names, Remedy, UsageError
 from contam.rescore.direction import directed
 from contam.rescore.holdouts import item_numbers
-from contam.rescore.judging import FileOptions, join_logs, open_verdicts, policies_of
-from contam.rescore.partial import refuse_partial
 from contam.rescore.run import refuse_two_logs, series_of
 from contam.rescore.stats.difficulty import crossed
 from contam.rescore.turn import turned
 from contam.rescore.whole import whole_logs
 from contam.study.inputs import USUAL, Rows, columns_of, refuse_doubles, refuse_unknown_sides
-from contam.study.scored import main_series
+from contam.study.scored import judged_logs, main_series
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -301,17 +299,9 @@ def _scores(logs: Sequence[Log], metric: str, verdicts: Verdicts | None, policy:
 def _judged(
     base: Dated, logs: Sequence[Log], numbers: Sequence[Ints], verdicts: Verdicts, policy: str
 ) -> Dated:
-    opened = open_verdicts(verdicts, FileOptions())
-    chosen = policies_of(opened, [policy] if policy else ())
-    if len(chosen) != 1:
-        raise UsageError(
-            "the verdicts hold {} policies", len(chosen),
-            remedy=Remedy.NAME_ONE_POLICY_OF_VERDICTS(known=", ".join(chosen)),
-        )  # fmt: skip
-    judging = join_logs(opened, logs, chosen, FileOptions())
+    opened, judging = judged_logs(logs, verdicts, policy)
     place = np.full(len(base.items), -1, np.int64)
     for log, index in zip(logs, numbers, strict=True):
-        refuse_partial(log, judging.joined[id(log)].index, judging.judged)
         place[index] = judging.joined[id(log)].index
     (flags,) = judging.flags
     known = place >= 0

@@ -24,18 +24,18 @@ def finding(
     kind = "against_references" if references else "drop"
     known = [row for row in drops if not np.isnan(row[f"{kind}_p"])]
     fallen = [row for row in known if row[f"{kind}_p_holm"] < _SURE and row[kind] > 0]
-    than = " more than the reference models" if references else ""
+    than = ", more than the reference models do" if references else ""
     parts = []
     if fallen:
         worst = max(fallen, key=lambda row: float(row[kind]))
         parts.append(
-            f"{len(fallen)} of {len(known)} models score lower on items from after their cutoff"
-            f"{than}, after Holm's correction: {worst['model']} by {100 * worst[kind]:.1f} points"
-            f" ({100 * worst[f'{kind}_low']:.1f} to {100 * worst[f'{kind}_high']:.1f})."
+            f"{worst['model']} falls by {100 * worst[kind]:.1f} points at its cutoff{than}"
+            f" (95 % {100 * worst[f'{kind}_low']:.1f} to {100 * worst[f'{kind}_high']:.1f});"
+            f" {len(fallen)} of {len(known)} models fall after Holm's correction."
         )
     elif known:
         parts.append(
-            f"None of {len(known)} models falls{than} at its cutoff after Holm's correction."
+            f"None of {len(known)} models is shown to fall at its cutoff, after Holm's correction."
         )
     else:
         parts.append("No drop at a known cutoff could be estimated.")

@@ -6,7 +6,7 @@ import math
 import re
 import zlib
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -130,14 +130,6 @@ class _Line:
         return self.below_zero(name, self.number(name))
 
 
-@dataclass(slots=True)
-class Read:
-    """What some records hold, by model, and what run.json says of their file."""
-
-    of: dict[str, Any] = field(default_factory=dict)
-    source: dict[str, Any] = field(default_factory=dict)
-
-
 def _lines(given: Records, called: str) -> tuple[list[_Line], dict[str, Any]]:
     if isinstance(given, str | Path):
         file = file_of(given)
@@ -158,10 +150,13 @@ def _by_model(lines: Sequence[_Line]) -> Iterator[tuple[str, list[_Line]]]:
     return iter(sorted(found.items()))
 
 
-def read_shards(given: Records) -> Read:
-    """Model -> its `Shards`; records {shard, kind, perm, logprob, n_tokens[, model]}."""
+def read_shards(given: Records) -> tuple[dict[str, Shards], dict[str, Any]]:
+    """Model -> its `Shards`, and what run.json says of the file.
+
+    Records {shard, kind, perm, logprob, n_tokens[, model]}.
+    """
     lines, source = _lines(given, "shards")
-    return Read({model: _shards(own) for model, own in _by_model(lines)}, source)
+    return {model: _shards(own) for model, own in _by_model(lines)}, source
 
 
 def _shards(lines: Sequence[_Line]) -> Shards:
@@ -204,14 +199,14 @@ def _shards(lines: Sequence[_Line]) -> Shards:
     )
 
 
-def read_texts(given: Records) -> Read:
-    """Model -> its `Text`s.
+def read_texts(given: Records) -> tuple[dict[str, list[Text]], dict[str, Any]]:
+    """Model -> its `Text`s, and what run.json says of the file.
 
     Records {item, logprob: [...]}, and further tokens, mu, sigma, ref_logprob, lower_logprob, text,
     member, date, model.
     """
     lines, source = _lines(given, "texts")
-    read = Read(source=source)
+    found = {}
     for model, own in _by_model(lines):
         texts: dict[str, Text] = {}
         for line in own:
@@ -219,8 +214,8 @@ def read_texts(given: Records) -> Read:
             if text.item in texts:
                 raise line.error("item {!r} is here again", text.item)
             texts[text.item] = text
-        read.of[model] = list(texts.values())
-    return read
+        found[model] = list(texts.values())
+    return found, source
 
 
 def _text(line: _Line) -> Text:

@@ -89,8 +89,8 @@ def likelihood(
     parts: list[Row] = []
     separated: list[Row] = []
     if shards is not None:
-        read = read_shards(shards)
-        sources.append(read.source)
+        of_shards, source = read_shards(shards)
+        sources.append(source)
         reason = "" if exchangeable else "nothing shows that its items could stand in any order"
         if items is not None:
             reason, source = ordered(items)
@@ -98,16 +98,16 @@ def likelihood(
         if reason:
             refusals.append(Refusal("exchangeability of the file", reason))
         else:
-            order = [_order_row(model, own) for model, own in read.of.items()]
+            order = [_order_row(model, own) for model, own in of_shards.items()]
             adjust(order, ("p",), lambda _: "all")
-            parts = [row for model, own in read.of.items() for row in _shard_rows(model, own)]
+            parts = [row for model, own in of_shards.items() for row in _shard_rows(model, own)]
             tables |= {"order": table_of(order, _ORDER), "shards": table_of(parts, _SHARDS)}
     if texts is not None:
-        read = read_texts(texts)
-        sources.append(read.source)
-        rows = [_text_row(model, text, k) for model, own in read.of.items() for text in own]
+        of_texts, source = read_texts(texts)
+        sources.append(source)
+        rows = [_text_row(model, text, k) for model, own in of_texts.items() for text in own]
         refusals += _without(rows, k)
-        for model, own in read.of.items():
+        for model, own in of_texts.items():
             separated += _separation_rows(model, own, k, refusals)
         if separated:
             tables["separation"] = table_of(separated, _SEPARATION)

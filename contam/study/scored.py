@@ -31,7 +31,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.given import Source
+    from contam.detect.report import Report
+    from contam.rescore.annotated import Judging
+    from contam.rescore.annotations import Annotations
     from contam.rescore.judging import Verdicts
+    from contam.rescore.logs.model import Log
     from contam.rescore.panel import Series
 
     Floats = NDArray[np.float64]
@@ -193,18 +197,9 @@ def _logged(
         index = dict(zip(map(id, logs), item_numbers(logs), strict=True))
         notes: tuple[str, ...] = ()
     else:
-        opened = open_verdicts(verdicts, FileOptions())
-        chosen = policies_of(opened, [policy] if policy else ())
-        if len(chosen) != 1:
-            raise UsageError(
-                "the verdicts hold {} policies", len(chosen),
-                remedy=Remedy.NAME_ONE_POLICY_OF_VERDICTS(known=", ".join(chosen)),
-            )  # fmt: skip
-        judging = join_logs(opened, logs, chosen, FileOptions())
+        _, judging = judged_logs(logs, verdicts, policy)
         (flags,) = judging.flags
         index = {key: joined.index for key, joined in judging.joined.items()}
-        for log in logs:
-            refuse_partial(log, index[id(log)], judging.judged)
         notes, coverage = judging.notes, judging.coverage
         extra = {"verdicts": judging.source, "policy": flags.policy}
     found = turned([own for log in logs for own in series_of(log, log.model, index[id(log)])])
@@ -233,6 +228,26 @@ def _logged(
         notes=(*notes, *([turned_note] if found.offsets else [])),
         coverage=coverage,
     )
+
+
+def judged_logs(
+    logs: Sequence[Log], verdicts: Verdicts, policy: str
+) -> tuple[Report | Annotations, Judging]:
+    """The verdicts, and what one policy of them says of the items of logs.
+
+    Raises UsageError for another number of policies, LogError for logs of other items.
+    """
+    opened = open_verdicts(verdicts, FileOptions())
+    chosen = policies_of(opened, [policy] if policy else ())
+    if len(chosen) != 1:
+        raise UsageError(
+            "the verdicts hold {} policies", len(chosen),
+            remedy=Remedy.NAME_ONE_POLICY_OF_VERDICTS(known=", ".join(chosen)),
+        )  # fmt: skip
+    judging = join_logs(opened, logs, chosen, FileOptions())
+    for log in logs:
+        refuse_partial(log, judging.joined[id(log)].index, judging.judged)
+    return opened, judging
 
 
 def main_series(series: Sequence[Series], name: str, metric: str) -> list[Series]:

@@ -103,7 +103,7 @@ def _put_encoded(array: pa.Array, texts: Sequence[NewText]) -> pa.Array:
 def _grown(dictionary: pa.Array, wanted: pa.Array) -> pa.Array:
     raw = as_bytes(wanted)
     missing = pc.invert(pc.is_in(raw, value_set=as_bytes(dictionary)))
-    new = as_bytes(wanted.filter(missing)).unique()
+    new = raw.filter(missing).unique()
     if not len(new):
         return dictionary
     return pa.concat_arrays([dictionary, _texts_of_bytes(new.to_pylist(), dictionary.type)])

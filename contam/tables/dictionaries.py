@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from contam.tables.columns import is_list, is_text
+from contam.tables.some_rows import taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -66,7 +67,7 @@ def _texts_in(kind: pa.DataType) -> Iterator[pa.DataType]:
 def used(array: pa.Array) -> pa.Array:
     """The values of an array's dictionary that its rows have, in the dictionary's order."""
     places = np.unique(np.asarray(array.indices.drop_null().cast(pa.int64())))
-    return array.dictionary.take(pa.array(places))
+    return taken(array.dictionary, places)
 
 
 def recoded(array: pa.Array, dictionary: pa.Array) -> pa.Array:

@@ -17,12 +17,11 @@ from contam.tables.dictionaries import recoded, used, with_dictionaries
 from contam.tables.fields import as_text_block, pick
 from contam.tables.json_text import clean, json_or_none
 from contam.tables.literals import Change, Literal, applied, located, located_at
+from contam.tables.some_rows import kept
 from contam.tables.text_leaves import Joined, Leaf, marked, unrepaired
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
     from contam.tables.columns import TextColumns
     from contam.tables.edits import Edit, Span
@@ -48,9 +47,9 @@ def edited_batch(
     where a span is not in the text or its text cannot be changed.
     """
     changes: _Changes = {}
-    kept = np.ones(batch.num_rows, np.bool_)
+    stays = np.ones(batch.num_rows, np.bool_)
     for row, drop, spans in edits:
-        kept[row] = not drop
+        stays[row] = not drop
         if spans and not drop:
             one_row = batch.slice(row, 1)
             _note(one_row, row, _column_read(one_row, sources), spans, replacement, changes)
@@ -63,16 +62,8 @@ def edited_batch(
         index = batch.schema.get_field_index(name)
         columns[index] = put(columns[index], texts)
     found = pa.RecordBatch.from_arrays(columns, schema=batch.schema)
-    if not kept.all():
-        found = _rows_kept(found, kept)
+    found = kept(found, stays)
     return with_dictionaries(found, sources, lambda _, array: recoded(array, used(array)))
-
-
-def _rows_kept(batch: pa.RecordBatch, kept: NDArray[np.bool_]) -> pa.RecordBatch:
-    """Some rows of a batch; joined of slices, for Arrow cannot filter every type."""
-    ends = np.flatnonzero(np.diff(kept, prepend=False, append=False)).reshape(-1, 2).tolist()
-    slices = [batch.slice(begin, end - begin) for begin, end in ends]
-    return pa.concat_batches(slices) if slices else batch.slice(0, 0)
 
 
 def _column_read(one_row: pa.RecordBatch, sources: TextColumns) -> ColumnRef:

@@ -14,6 +14,7 @@ from contam.tables.columns import ColumnRef, describe
 from contam.tables.fallback import filled_block
 from contam.tables.fields import take_rows
 from contam.tables.shard_errors import arrow_file, shard_errors
+from contam.tables.some_rows import taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,7 +57,7 @@ def text_blocks(
 
 
 def _taken(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
-    return batch.take(pa.array(rows))
+    return taken(batch, rows)
 
 
 def n_batches(path: str) -> int | None:

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from contam.tables.some_rows import kept
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
@@ -36,7 +38,7 @@ def count_same(
         keep, edited = np.ones(batch.num_rows, np.bool_), np.zeros(batch.num_rows, np.bool_)
         keep[[edit.row - begin for edit in here if edit.drop]] = False
         edited[[edit.row - begin for edit in here if not edit.drop]] = True
-        left, edited = batch.filter(pa.array(keep)), edited[keep]
+        left, edited = kept(batch, keep), edited[keep]
         done = 0
         for piece in stream.take(left.num_rows):
             same = slice(done, done + piece.num_rows)
@@ -86,11 +88,11 @@ def _compare(
 ) -> None:
     if old.schema.names != new.schema.names:
         raise ValueError("what was written has other columns")
-    some = pa.array(~edited)
+    some = ~edited
     for at, name in enumerate(old.schema.names):
         mine, theirs = old.column(at), new.column(at)
         if name in texts and edited.any():
-            mine, theirs = mine.filter(some), theirs.filter(some)
+            mine, theirs = kept(mine, some), kept(theirs, some)
         if not _are_same(mine, theirs):
             raise ValueError(f"a row from row {row} on is another in column {name}")
 

@@ -133,6 +133,17 @@ def test_what_was_removed_holds_every_item_that_was_found(items, cleaned, action
     assert sum(one["documents"] for one in record["removed"]["by_source"]) == N_PLANTED
 
 
+@pytest.mark.parametrize("action", ["drop", "mask"])
+def test_what_was_removed_is_no_corpus_to_who_names_the_whole_folder(items, cleaned, action):
+    out, record = cleaned[action]
+    after = contam.scan(out, items)
+    assert (after.n_flagged, after.complete) == (0, True)
+    assert {shard["name"] for shard in after.run["inputs"]["shards"]} == {
+        f"corpus/{shard['name']}" for shard in record["shards"]
+    }
+    assert any("part of a cleaned corpus of contam" in note for note in after.run["notes"])
+
+
 def test_a_list_writes_no_corpus(cleaned):
     out, record = cleaned["list"]
     assert sorted(path.name for path in out.iterdir()) == ["clean.json", "removed"]

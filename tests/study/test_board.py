@@ -10,6 +10,7 @@ from contam.errors import ContamError, LogError, UsageError
 from contam.rescore.run import rescore, write_rescore
 from contam.rescore.stats import ranking, sensitivity
 from contam.study import board, write_study
+from contam.study.boards import PUBLISHED
 from contam.tables import schemas
 from tests.cli.processes import contam_here
 from tests.rescore.test_published import benchbench
@@ -201,6 +202,36 @@ def test_a_mean_over_two_scales_or_directions_is_refused_by_name():
         assert study.refusals[0].what.startswith("mean and cardinal sensitivity")
     assert board(rows).rows()[0]["model"] == "x"
     assert board(rows, lower_is_better=["a"]).rows()[0]["model"] == "y"
+
+
+def test_scores_that_all_count_downwards_are_shown_as_they_were_given():
+    rows = table("model a b", ("x", 0.5, 0.3), ("y", 0.4, 0.7), ("z", 0.3, 0.2))
+    study = board(rows, lower_is_better=["a", "b"])
+    assert study.rows()[0] == {**study.rows()[0], "model": "z", "rank_mean": 1.0}
+    assert [row["mean"] for row in study.rows()] == pytest.approx([0.25, 0.4, 0.55])
+    assert study.rows("tasks")[0]["lowest"] == 0.3
+
+
+def test_models_that_no_task_compares_are_named():
+    rows = table("model a b c", ("x", 1, None, 2), ("y", None, 2, None), ("z", 3, 1, 1))
+    study = board(rows)
+    assert study.run["notes"] == ["1 pairs of models share no task, such as x and y: neither wins"]
+    assert study.rows("measures")[0]["cardinal_distance"] is None
+
+
+def test_the_public_boards_beside_it_are_what_benchbench_finds(shared):
+    stored = json.loads((shared / "published/expected.json").read_text())["benchbench"][
+        "benchmarks"
+    ]
+    names = {"BIG-Bench Hard": "BigBenchHard"}
+    for kind, boards in PUBLISHED.items():
+        for name, point in boards.items():
+            own = stored.get(names.get(name, name.replace("HELM ", "HELM-")), {})
+            if name == "GLUE":
+                continue  # its figures are printed in test_must_figures
+            assert own["kind"] == kind
+            found = (own["diversity_benchbench"][0], own["sensitivity_benchbench"][0])
+            assert point == pytest.approx(found, abs=5.1e-4), name
 
 
 def test_clean_scores_must_be_of_the_same_models():

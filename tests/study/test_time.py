@@ -55,7 +55,7 @@ def test_livecodebench_deepseek_falls_after_its_cutoff_and_others_do_not(found):
     }  # fmt: skip
     fallen = [name for name, row in drops.items() if row["against_references_p_holm"] < 0.05]
     assert fallen == ["DSCoder-33b-Ins"]
-    assert "DSCoder-33b-Ins by 18.9 points" in found.finding.found
+    assert found.finding.found.startswith("DSCoder-33b-Ins falls by 18.9 points")
     # Every other model has its cutoff before the first problem: refused by name, no number.
     assert sum("0 items before" in refusal.reason for refusal in found.refusals) == 11
 
@@ -142,6 +142,27 @@ def test_a_leak_that_ends_in_a_month_is_found_and_the_harder_items_are_not(tmp_p
     shown = json.loads(done.stdout)
     assert shown["finding"]["found"] == study.finding.found
     assert shown["tables"]["drops"][0]["drop"] == study.rows()[0]["drop"]
+
+
+def test_labels_give_the_drop_on_clean_items(tmp_path):
+    path = tmp_path / "problems.csv"
+    rows = leaked(path)
+    labels = [
+        {"id": row["item"], "label": "dirty" if row["date"] < "2024-07-01" and at % 3 else "clean"}
+        for at, row in enumerate(rows)
+    ]
+    study = time(
+        path, cutoffs={"wren": "2024-06-30"}, references=["finch"], verdicts=labels,
+        permutations=99,
+    )  # fmt: skip
+    row = study.rows()[0]
+    clean = [row for row, label in zip(rows, labels, strict=True) if label["label"] == "clean"]
+    before = [one["wren"] for one in clean if one["date"] <= "2024-06-30"]
+    after = [one["wren"] for one in clean if one["date"] > "2024-06-30"]
+    assert row["drop_clean"] == pytest.approx(np.mean(before) - np.mean(after))
+    assert row["drop_clean_error"] > row["drop_error"]
+    # Labels have no documents whose dates could be judged.
+    assert "sources" not in study.tables
 
 
 def rows_of(*rows):
