@@ -11,6 +11,7 @@ import numpy as np
 from contam.benchmark.field_names import plain
 from contam.detect.given import is_table
 from contam.errors import LogError, Names, Public, Remedy, UsageError
+from contam.rescore.annotations import ROLES
 from contam.rescore.direction import directed
 from contam.rescore.holdouts import item_numbers
 from contam.rescore.judging import FileOptions, join_logs, open_verdicts, policies_of
@@ -136,6 +137,9 @@ def _is_totals(given: Source, columns: Mapping[str, str] | None) -> bool:
     names = {plain(column) for column in load(file).columns}
     known = {plain(column) for column in USUAL["n"]}
     models = {plain(column) for column in USUAL["model"]}
+    if names & {plain(column) for column in ROLES["id"]}:
+        # A row is an item, whatever else is counted beside it.
+        return False
     return "n" in (columns or {}) or bool(names & known and names & models)
 
 

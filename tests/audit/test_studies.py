@@ -81,6 +81,7 @@ def test_an_altered_study_is_found(pack, tmp_path):
     assert not verify_pack(copy).holds
 
 
+@pytest.mark.slow
 def test_a_study_is_made_again_when_its_input_changes_and_only_then(home, pack):
     again = run_audit(spec_of(home, AUDIT), workers=1, overwrite=True)
     assert {"studies/fresh", "studies/preparation"} <= set(again.reused)
@@ -96,6 +97,7 @@ def test_a_study_is_made_again_when_its_input_changes_and_only_then(home, pack):
     assert "studies/preparation" in other.reused
 
 
+@pytest.mark.slow
 def test_a_study_of_logs_splits_items_by_the_verdicts_of_the_audit(home):
     text = AUDIT.partition("[study.fresh]")[0].replace('"pack"', '"clean"') + (
         '[study.fresh]\noriginal = ["logs/lantern_quiz.csv"]\nfresh = "logs/tinker_code.csv"\n'

@@ -2,17 +2,19 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from contam.audit import watch as watching
-from contam.audit.gate.rules import load_rules
 from contam.audit.spec import load_spec
 from contam.audit.watch import watch
 from contam.audit.watch_page import LEAST_RUNS, limits
 from contam.errors import OutputError
+from tests.waiting import wait_until
 
 AUDIT = """\
 [audit]
@@ -88,19 +90,6 @@ def test_a_history_grows_by_what_changed_and_nothing_else_is_run_again(home):
     assert (home / "watched/report/study.json").is_file()
 
 
-def test_two_runs_exclude_each_other_and_a_damaged_history_is_refused(home):
-    run(home)
-    before = history(home)
-    with watching._alone(home / "watched"), pytest.raises(OutputError, match="under way"):
-        run(home)
-    assert history(home) == before
-    path = home / "watched/runs.parquet"
-    path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(OutputError, match=r"runs\.parquet"):
-        run(home)
-    assert len(path.read_bytes()) == 100
-
-
 @pytest.mark.slow
 def test_a_run_that_is_stopped_anywhere_is_taken_up_by_the_next(home, monkeypatch):
     shutil.move(home / "corpus/part-001.parquet", home / "later.parquet")
@@ -124,6 +113,23 @@ def test_a_run_that_is_stopped_anywhere_is_taken_up_by_the_next(home, monkeypatc
     assert {row["run"] for row in history(home, "figures")} == {1, 2}
 
 
+@pytest.mark.slow
+def test_a_run_that_is_killed_frees_the_folder_and_the_next_one_goes_on(home):
+    command = [sys.executable, "-m", "contam", "watch", "AUDIT.toml", "--quiet"]
+    checks = home / "watched/pack.work/checks"
+    process = subprocess.Popen(command, cwd=home)
+    try:
+        # Not before it holds the lock and has begun to search.
+        wait_until(lambda: checks.exists() or process.poll() is not None)
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+    assert not (home / "watched/runs.parquet").exists()
+    assert run(home).run == 1
+    assert not checks.exists()
+
+
 def test_the_gate_is_asked_every_time_and_decides_the_exit_code(home, monkeypatch, capsys):
     from contam.cli.main import main
 
@@ -133,12 +139,20 @@ def test_the_gate_is_asked_every_time_and_decides_the_exit_code(home, monkeypatc
     tree = json.loads(capsys.readouterr().out)
     assert (tree["run"], tree["changed"]) == (1, True)
     assert "gate fails" in tree["finding"]["found"]
-    rules = load_rules(home / "RULES.toml").rules
-    assert run(home, rules=rules).gate.passed is False
-    assert [row["gate"] for row in history(home)] == ["failed", "failed"]
+    assert [row["gate"] for row in history(home)] == ["failed"]
     assert main(["watch", "AUDIT.toml", "--quiet"]) == 0
     assert main(["watch", "gone.toml"]) == 2
     assert "gone.toml" in capsys.readouterr().err
+    # Two runs exclude each other, and a damaged history is refused and left as it is.
+    with watching._alone(home / "watched"):
+        assert main(["watch", "AUDIT.toml", "--quiet"]) == 1
+    assert "under way" in capsys.readouterr().err
+    assert len(history(home)) == 2
+    path = home / "watched/runs.parquet"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(OutputError, match=r"runs\.parquet"):
+        run(home)
+    assert len(path.read_bytes()) == 100
 
 
 @pytest.mark.parametrize(("runs", "one_in"), [(LEAST_RUNS, 32), (25, 127)])

@@ -73,6 +73,16 @@ def test_scores_that_are_no_shares_are_refused_and_partial_credit_is_not(tmp_pat
     assert study.rows()[0]["interval"] == "Welch"
 
 
+def test_a_row_with_an_item_is_no_total(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(
+        "item_id,model,n,score\n" + "".join(f"i{at},a,9,{at % 2}\n" for at in range(20))
+    )
+    found = read_scores(path, "original")
+    assert found.n.tolist() == [20]
+    assert found.score.tolist() == [0.5]
+
+
 def test_constat_takes_items_in_one_order_and_refuses_different_ones(tmp_path):
     rng = np.random.default_rng(3)
     models = [f"m{at}" for at in range(8)]

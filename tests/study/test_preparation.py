@@ -308,7 +308,7 @@ def test_the_command_says_what_the_function_says(tmp_path, monkeypatch, capsys):
     from contam.cli.main import main
 
     monkeypatch.chdir(tmp_path)
-    rows = invented(np.random.default_rng(3))
+    rows = invented(np.random.default_rng(3), n=24)
     with (tmp_path / "scores.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
