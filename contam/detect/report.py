@@ -91,8 +91,9 @@ def report_draft(out: str | Path, *, overwrite: bool = False) -> Iterator[Report
     Raises OutputError at once when `out` cannot be written, holds a finished result and
     `overwrite` is not set, or holds other files.
     """
-    with publishing(out, names=FILES, last=RUN_FILE, overwrite=overwrite) as folder:
-        draft = ReportDraft(out=place(out), folder=folder)
+    target = place(out)
+    with publishing(target, names=FILES, last=RUN_FILE, overwrite=overwrite) as folder:
+        draft = ReportDraft(out=target, folder=folder)
         yield draft
         if not draft.written:
             raise InternalError("a result folder was reserved and nothing was written")

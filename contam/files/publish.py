@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contam.errors import OutputError, Place, Plain, Public, Remedy
-from contam.files.addresses import is_address, refuse_address
+from contam.files.addresses import Address, refuse_address
 from contam.files.uploads import publishing_objects
 
 if TYPE_CHECKING:
@@ -75,15 +75,17 @@ def publishing(
 
     Raises OutputError on entry when `out` holds a finished result and `overwrite` is not set, holds
     files that are not ours, or cannot be written; and on exit when it no longer can. Errors of the
-    block itself pass through: what writes into the draft does so under `output_errors`. An address
-    is written to as `contam.files.uploads` says.
+    block itself pass through: what writes into the draft does so under `output_errors`. An
+    `Address` is written to as `contam.files.uploads` says; UsageError for the text of one, from a
+    caller who knows folders alone.
     """
-    if is_address(out):
+    if isinstance(out, Address):
         with publishing_objects(
             out, names=names, last=last, overwrite=overwrite, earlier=earlier
         ) as draft:
             yield draft
         return
+    refuse_address(out, "where this is written")
     shown = Path(out)
     with output_errors(shown):
         target = _target(shown, (*names, *earlier), last)

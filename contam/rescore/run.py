@@ -16,7 +16,8 @@ from contam.detect.report import RUN_FILE
 from contam.errors import LogError, Place, Public, Remedy, UsageError
 from contam.extras import require
 from contam.files.publish import output_errors, publishing
-from contam.files.single import fingerprint
+from contam.files.single import fingerprint, read_file
+from contam.files.uploads import place
 from contam.rescore.direction import directed
 from contam.rescore.export.plots import draw, plot_names, score_figure
 from contam.rescore.export.summary import figure, gain_of, markdown
@@ -246,18 +247,19 @@ def write_rescore(
     result: Rescore, out: PathLike, *, overwrite: bool = False, plots: bool = True
 ) -> Path:
     """Write tables, summary, plots and run.json into a folder, whole or not at all."""
+    target = place(out)
     names = [f"{name}.parquet" for name in TABLES]
     least = result.run["parameters"]["least"]
     names += [SUMMARY, *(plot_names(result.tables, least) if plots else ()), RUN_FILE]
     with (
         publishing(
-            out,
+            target,
             names=names,
             last=RUN_FILE,
             overwrite=overwrite,
-            earlier=_earlier(Path(out), names),
+            earlier=_earlier(target, names),
         ) as folder,
-        output_errors(Path(out)),
+        output_errors(target),
     ):
         for name in TABLES:
             schemas.write_parquet(result.tables[name], folder / f"{name}.parquet")
@@ -268,13 +270,13 @@ def write_rescore(
         # The only section that differs between equal runs stands last.
         run["timings"] = run.pop("timings")
         (folder / RUN_FILE).write_text(json.dumps(run, indent=2) + "\n", "ascii")
-    return Path(out)
+    return target
 
 
 def _earlier(out: Path, names: Sequence[str]) -> list[str]:
     """Plots of an earlier re-scoring in the folder: which there are depends on what was scored."""
     try:
-        outputs = json.loads((out / RUN_FILE).read_bytes())["outputs"]
+        outputs = json.loads(read_file(out / RUN_FILE))["outputs"]
         return [name for name in outputs if name not in names]
     except (OSError, ValueError, KeyError, TypeError):
         return []

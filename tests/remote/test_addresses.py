@@ -10,6 +10,7 @@ from contam.benchmark.paths import expanded
 from contam.corpus.shards import survey
 from contam.errors import LogError, UsageError
 from contam.files.addresses import Address, checked, is_address, refuse_address
+from contam.files.publish import publishing
 from contam.files.single import write_file
 from contam.index.build import build
 from contam.index.home import resolve_index
@@ -77,6 +78,8 @@ def test_paths_are_no_addresses():
 
 def _refusals(tmp_path):
     address = f"s3://{BUCKET}/out"
+    yield lambda: publishing(address, names=("a",), last="a").__enter__()
+    yield lambda: publishing(Path(address), names=("a",), last="a").__enter__()
     yield lambda: write_file(Path(address), b"")
     yield lambda: resolve_index(address)
     yield lambda: build(tmp_path, address)
@@ -84,7 +87,7 @@ def _refusals(tmp_path):
     yield lambda: refuse_address(address, "this")
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(7))
 def test_where_a_path_is_needed_an_address_is_refused(number, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="must be a path of this machine") as refused:

@@ -370,3 +370,19 @@ def test_a_group_that_cannot_be_written_is_not_built(bucket, folder, tmp_path, m
     bucket.faults.clear()
     done(contam_here(*build))
     done(contam_here(*merge))
+
+
+@pytest.mark.slow
+def test_a_query_writes_to_a_bucket_and_is_scored_from_there(store, folder, items, tmp_path):
+    done(contam_here("index", "build", "--corpus", folder, "--index", tmp_path / "index"))
+    query = ("query", "--index", tmp_path / "index", "--benchmark", items, "--out")
+    done(contam_here(*query, f"{HOME}/q"))
+    done(contam_here(*query, tmp_path / "q"))
+    for name in RESULTS:
+        assert below(store, "q")[name] == (tmp_path / "q" / name).read_bytes()
+    rows = [{"id": f"q{number}", "score": number} for number in range(2)]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    scored = contam_here("rescore", "--verdicts", f"{HOME}/q", "--logs", tmp_path / "log.jsonl",
+                         "--out", f"{HOME}/scores")  # fmt: skip
+    assert f"{HOME}/scores/summary.md" in done(scored).stdout
+    assert {"run.json", "summary.md"} <= below(store, "scores").keys()

@@ -12,6 +12,7 @@ from contam.cli import options
 from contam.cli.commands.scan import print_result, refuse_long_seed, refuse_out_in, write_result
 from contam.cli.options import split_names
 from contam.errors import UsageError
+from contam.files.uploads import place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,7 +115,7 @@ def query(
     if not out:
         raise UsageError("--out is missing or empty", hint="name a folder for the results")
     refuse_long_seed(seed, min_run)
-    folder = Path(out)
+    folder = place(out)
     refuse_out_in(folder, [*_searched(indexes, home), *(corpus or [])])
     from contam.benchmark.mapping import parse_mapping
 

@@ -10,6 +10,7 @@ import typer
 from contam.cli import options
 from contam.cli.defaults import noted
 from contam.cli.options import split_names
+from contam.files.uploads import place
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -196,7 +197,7 @@ def rescore(
         render.emit_json({"out": out, "run": result.run, **_trees(result)})
     else:
         render.emit_renderable(*_tables(result))
-        emit(f"\nresults  {visible(out)}\nsummary  {visible(str(Path(out) / 'summary.md'))}\n")
+        emit(f"\nresults  {visible(out)}\nsummary  {visible(str(place(out) / 'summary.md'))}\n")
     return 0 if complete else 4
 
 
