@@ -21,7 +21,9 @@ def home(items, tmp_path_factory):
     home = tmp_path_factory.mktemp("planned")
     write_corpus(home / "corpus")
     call = ("plan", "--corpus", "corpus", "--benchmark", *items, "--lease-size", "20kB")
-    assert run(*call, "--to-clean", "--out", "plan", cwd=home)[0] == 0
+    planned = contam_here(*call, "--to-clean", "--out", "plan", cwd=home)
+    assert planned.returncode == 0
+    assert "contam clean --parts PARTS" in planned.stdout
     assert run(*call, "--out", "other", cwd=home)[0] == 0
     for shard in ("1/2", "2/2"):
         scan = ("scan", "--plan", "plan", "--shard", shard, "--out", f"parts-{shard[0]}")

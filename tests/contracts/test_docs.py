@@ -316,6 +316,7 @@ def test_the_reference_names_every_key_of_a_run(repository, bench_fixtures, tmp_
         *(f"inputs.skipped_files[].{name}" for name in ("path", "reason")),
         *(f"inputs.benchmarks[].skipped_files[].{name}" for name in ("path", "reason")),
         "parameters.columns",
+        "parameters.every_hit",
         "parameters.exclude",
         *(f"defaults[].{name}" for name in ("option", "values", "from")),
     }

@@ -118,7 +118,7 @@ def plan(
         f"{render.counted(n_leases, 'lease')}\n\n"
         f"plan      {out}\n"
         f"workers   contam scan --plan {out} --shard 1/N --out PARTS ... --shard N/N\n"
-        f"then      contam merge PARTS --out RESULTS\n"
+        f"then      {'contam clean --parts' if to_clean else 'contam merge'} PARTS --out RESULTS\n"
     )
     return code
 
