@@ -117,7 +117,7 @@ harness: ## our clean scores beside the real lm-eval and Inspect, in an environm
 	$(VENV)-harness/bin/python -m pytest $(PYTEST_ARGS) tests/rescore/export/test_harness.py tests/rescore/export/test_clean.py \
 	  tests/client/test_harness.py
 
-ray: ## a scan on a Ray cluster of two nodes, whose processes are killed, in an environment of its own
+ray: ## scans and index builds on a Ray cluster of two nodes, whose processes are killed, in an environment of its own
 	@test -x $(VENV)-ray/bin/python || $(PYTHON) -m venv $(VENV)-ray
 	@$(call into,$(VENV)-ray,ray,dev$(comma)ray)
 	$(VENV)-ray/bin/python -m pytest $(PYTEST_ARGS) tests/ray

@@ -25,8 +25,7 @@ import zstandard
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from contam.corpus.batches import read_chunk
-from contam.corpus.chunks import plan_chunks
-from contam.corpus.columns import select_all
+from contam.corpus.opening import open_shards
 from contam.corpus.shards import survey
 from contam.detect.scan import scan
 from tests.remote.s3 import S3Handler, put_folder
@@ -85,11 +84,9 @@ def seconds(work: Callable[[str], object], corpus: str) -> float:
 
 def read(corpus: str) -> None:
     """Read all texts, as a scan does."""
-    shards, _ = survey([corpus])
-    selections, _ = select_all(shards, None)
-    chunks, _ = plan_chunks(shards, selections)
-    for chunk in chunks:
-        for _ in read_chunk(chunk, shards, selections):
+    found = open_shards(survey([corpus], look=False)[0])
+    for chunk in found.chunks:
+        for _ in read_chunk(chunk, found.shards, found.selections):
             pass
 
 

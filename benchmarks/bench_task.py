@@ -61,11 +61,11 @@ def read(corpus: list[str]) -> Record:
     """The text column of every shard through pyarrow's batch reader, nothing else."""
     import pyarrow.parquet as pq
 
-    from contam.corpus.columns import select_all
+    from contam.corpus.opening import open_shards
     from contam.corpus.shards import survey
 
     shards = [one for one in survey(corpus)[0] if one.format == "parquet"]
-    selections, _ = select_all(shards, None)
+    selections = open_shards(shards).selections
     clock = Clock()
     rows = 0
     for shard, selection in zip(shards, selections, strict=True):

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from contam.benchmark.items import BenchItem
+    from contam.cleaning.clean import clean
+    from contam.cleaning.run import Cleaned
     from contam.detect.indexed.index_reader import IndexReader, open_index
     from contam.detect.policies.policy import get_policy, list_policies
     from contam.detect.policies.verdict import Verdict
@@ -29,12 +31,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BenchItem",
+    "Cleaned",
     "ContamError",
     "IndexReader",
     "Report",
     "ScanResult",
     "Verdict",
     "__version__",
+    "clean",
     "get_policy",
     "list_policies",
     "load_report",
@@ -46,11 +50,13 @@ __all__ = [
 
 _HOME = {
     "BenchItem": "contam.benchmark.items",
+    "Cleaned": "contam.cleaning.run",
     "ContamError": "contam.errors",
     "IndexReader": "contam.detect.indexed.index_reader",
     "Report": "contam.detect.report",
     "ScanResult": "contam.detect.result",
     "Verdict": "contam.detect.policies.verdict",
+    "clean": "contam.cleaning.clean",
     "get_policy": "contam.detect.policies.policy",
     "list_policies": "contam.detect.policies.policy",
     "load_report": "contam.detect.report",
@@ -64,6 +70,8 @@ _HOME = {
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute may be anything
     if name == "__version__":
         return _version()
+    if name == "study":
+        return import_module("contam.study")
     if name not in _HOME:
         raise AttributeError(f"module 'contam' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)

@@ -25,7 +25,7 @@ FILE: Final = "contam.toml"
 TABLE: Final = "serve"
 """The table of the settings file that holds the service's settings."""
 
-TABLES: Final = (TABLE, "scan", "query", "rescore")
+TABLES: Final = (TABLE, "scan", "plan", "query", "rescore")
 """The tables of a settings file: the commands that have settings."""
 
 MIB: Final = 1 << 20

@@ -1,8 +1,7 @@
 """Name every way out of an error, and give its sentence.
 
-A sentence that names a flag, a command or a field of a request would be of use to some callers
-alone. Such a remedy is `Own`: here it has a sentence for callers of the Python package, and
-`contam.cli.remedies` and `contam.server.problems.remedies` have one each.
+A sentence that names a flag, a command or a field of a request is `Own`: here it is for callers of
+the package, `contam.cli.remedies` and `contam.server.problems.remedies` have one each.
 """
 
 from __future__ import annotations
@@ -21,17 +20,13 @@ class Remedy(Enum):
     # Files.
     CHECK_OWNER_AND_MODE_OF_FILE = "check the file's owner and mode"
     CHECK_OWNER_AND_MODE = "check its owner and mode"
-    CHECK_RIGHTS = "check its rights"
-    CHECK_PATH = "check the path"
     CHECK_PATH_AND_RIGHTS = "check the path and its rights"
     CHECK_PATTERN = "check the pattern"
     CHECK_VARIABLE = "check the variable it came from"
-    CHECK_COMPLETE = "check that it is complete"
     CHECK_FILE_READABLE = "check that the file is there and may be read"
     CHECK_FILES_COMPLETE = "check that the files are complete"
     CHECK_DISK_OR_COPY_AGAIN = "check the disk or the network it lies on, or copy it again"
     CHECK_INDEX_FOLDER = "check the free space and the permissions of the index's folder"
-    COPY_WHOLE = "copy it whole"
     COPY_AGAIN = "copy the file again"
     COPY_AGAIN_OR_LEAVE_OUT = "copy the file again, or leave it out"
     COPY_AGAIN_OR_END_LINE = "copy the file again; if it is whole, add a line break at its end"
@@ -39,13 +34,10 @@ class Remedy(Enum):
     COPY_DAMAGED = "the file is damaged: copy it again, or leave it out"
     COPY_TRUNCATED = "the file is truncated: copy it again, or leave it out"
     COPY_MAYBE_CORRUPT = "the file may be truncated or corrupt: copy it again, or leave it out"
-    COPY_CORRUPT = "the file is truncated or corrupt: copy it again, or leave it out"
     COPY_WITH_HEADER = "the first line names the columns: copy the file again, or leave it out"
     COPY_CUT_OR_DAMAGED = "the file is cut off or damaged: copy it again"
     COPY_CUT_OR_CHANGED = "the file is not whole, or was changed: copy it again"
-    COPY_INCOMPLETE = "the file is not complete: copy it again"
     COPY_FILES_OF_ONE_RUN = "the files are not whole, or of two runs: copy them again"
-    COPY_LOG = "the log is not whole: copy it again"
     COPY_LOG_OF_THIS_RUN = "the log is not whole, or belongs to another run: copy it again"
     LOG_EDITED_OR_OF_ANOTHER_RUN = "the log is not whole, was edited, or belongs to another run"
     MAKE_REPORT_AGAIN = "the report is not whole, or was edited: make it again"
@@ -67,7 +59,9 @@ class Remedy(Enum):
     LET_NOBODY_WRITE_TO_CORPUS = "let nobody write to the corpus while it is read"
     NAME_STORE_ADDRESS = "objects are named as s3://, gs://, az://, https:// or hf://datasets/"
     NAME_LOCAL_PATH = "copy it to this machine, and name the copy"
+    NAME_WRITABLE_PLACE = "name a folder of this machine, or an address of s3://, gs:// or az://"
     GIVE_CREDENTIALS_OTHERWISE = "leave them out, and give them as the store's own tools take them"
+    RENEW_CREDENTIALS = "renew the credentials and repeat the call: what is done is kept"
     GIVE_CREDENTIALS = "check the credentials, and what they allow"
     ASK_STORE_LATER = "begin again when the store answers, with credentials that it takes"
     FILE_EXISTED_WHEN_LISTED = "it existed when the shards were listed"
@@ -99,6 +93,8 @@ class Remedy(Enum):
     )
     LOOK_FOR_STRAY_QUOTE = "look for a stray quotation mark"
     REPAIR_JSON_LINE = "JSONL has one JSON object a line: repair the line, or leave the file out"
+    DROP_DOCUMENT = "drop the document as a whole, or leave the file out"
+    EXCLUDE_SHARDS = "repair them, or exclude them: what is excluded is not in the result either"
     REPAIR_ROW_OR_LEAVE_OUT = "repair the row, or leave the file out"
     ONE_ITEM_A_LINE = "in JSON lines every line is one item"
     ONE_OBJECT_A_LINE = "in JSON lines every line is one whole object; is the file complete?"
@@ -213,6 +209,7 @@ class Remedy(Enum):
         "suspect, suspicious; not_checkable, unknown and an empty cell"
     )
     SCORES_ARE_NUMBERS = "scores are numbers"
+    GIVE_SHARES = "give shares from 0 to 1, or counts; a percent is a hundredth"
     USE_KNOWN_SCORES = "scores are numbers, TRUE and FALSE, yes and no, or C and I"
     CHOOSE_AMONG_COLUMNS = "columns there: {columns}"
     TWO_VERSIONS_OR_BENCHMARKS = (
@@ -245,7 +242,6 @@ class Remedy(Enum):
     RUN_FUNCTIONAL_CORRECTNESS = "evaluate_functional_correctness writes such rows"
     FINISH_INSPECT_RUN = "finish it with `inspect eval-retry`, or leave the log out"
     LOG_INSPECT_SAMPLES = "run without --no-log-samples; was it limited to 0?"
-    LOG_FROM_TWO = "the log was put together from two"
     FILE_FROM_TWO = "the file was put together from two"
     TAKE_ONE_AT_A_TIME = "two versions, or two tools that count differently: take one at a time"
     IS_ROW_OF_ANOTHER_FILE = "a row of another file?"
@@ -294,6 +290,7 @@ class Remedy(Enum):
     INSTALL_MLFLOW = "pip install 'contam[mlflow]'"
     GIVE_FOLDER_OF_AUDIT = "give the folder of an audit"
     RUN_AUDIT_AGAIN = "run the audit again"
+    GIVE_CLEANED_CORPUS = "name the corpus/ beside that record, whole and as it was written"
     GIVE_FILE = "give a file"
     USE_KEYS_OF_RULES = "keys: pack, [[rule]]"
     ADD_RULE = "add a [[rule]]"
@@ -329,12 +326,12 @@ class Remedy(Enum):
         'TABLE.KEY = VALUE as TOML has it: audit.seed = 7, corpus.web.text = "body", '
         'benchmark.map = {{question = "prompt"}}, model."m-1".cutoff = 2023-09-30'
     )
-
     # Settings.
     SEE_REFERENCE = "see docs/reference.md"
     WRITE_TABLE_ABOVE_SETTINGS = "write [{table}] above its settings"
     GIVE_AS_VARIABLE = "give it as {variable} or by {variable}_FILE"
     INSTALL_EXTRA = "pip install 'contam[{extra}]' brings them"
+    INSTALL_NAMED_MODEL = "install the release of the package that the policy was made with"
     INSTALL_PACKAGE = "pip install {package}"
     GIVE_ROWS = "a row is a dictionary: the key `text` for a document, `question` for an item"
     COLLECT_TABLE = "give the table that its .collect() returns"

@@ -11,7 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import ipc
 
+from contam.corpus.chunks import cut_shard
+from contam.corpus.columns import selection_of
+from contam.corpus.coverage import ShardFailure
+from contam.corpus.opening import open_shards
 from contam.corpus.shards import survey
+from contam.errors import ShardError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +25,24 @@ if TYPE_CHECKING:
 def find_shards(paths):
     """The shards that a scan of these paths would read."""
     return survey(paths)[0]
+
+
+def select_all(shards, text=None):
+    """The columns to read of each shard, and the shards that cannot be read."""
+    found = open_shards(shards, text)
+    return found.selections, found.failures
+
+
+def plan_chunks(shards, selection):
+    """The chunks of the shards, by one selection or one a shard, and those that have none."""
+    chunks, failures = [], []
+    for number, shard in enumerate(shards):
+        chosen = selection_of(selection, number)
+        try:
+            chunks += cut_shard(number, shard, chosen) if chosen else ()
+        except ShardError as error:
+            failures.append(ShardFailure.of(number, shard.name, error))
+    return chunks, failures
 
 
 WET_HEADERS = {

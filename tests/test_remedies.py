@@ -26,7 +26,8 @@ FLAG = re.compile(r"(?<![\w-])--[a-z]")
 COMMAND = re.compile(rf"\bcontam ({'|'.join(set(COMMANDS) - {'hash', 'keys'})})\b")
 #: Packages that are called through any interface.
 LIBRARY = (
-    "audit", "benchmark", "corpus", "detect", "files", "index", "rescore", "tables", "text",
+    "audit", "benchmark", "corpus", "detect", "files", "index", "rescore", "study",
+    "tables", "text",
 )  # fmt: skip
 REQUEST = re.compile(r"\boptions\.|\b(GET|POST) /")
 
@@ -74,9 +75,9 @@ def test_an_error_has_the_sentence_of_who_asks(remedy):
 
 
 def test_several_remedies_are_told_one_after_the_other():
-    first = ContamError("it failed", remedy=Remedy.CHECK_PATH)
+    first = ContamError("it failed", remedy=Remedy.CHECK_PATH_AND_RIGHTS)
     error = ContamError("it failed", remedy=(*first.remedies, *first.remedies))
-    assert error.hint == "check the path; check the path"
+    assert error.hint == "check the path and its rights; check the path and its rights"
 
 
 def codes(*modules: object) -> set[str]:

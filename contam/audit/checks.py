@@ -72,7 +72,7 @@ def log_files(spec: AuditSpec) -> dict[str, Any]:
                         "cannot read {}: {}",
                         file,
                         Public(error.strerror),
-                        remedy=Remedy.CHECK_RIGHTS,
+                        remedy=Remedy.CHECK_OWNER_AND_MODE,
                     ) from error
     return found
 

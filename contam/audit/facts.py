@@ -98,6 +98,31 @@ class CorpusFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CleanedFacts:
+    """What `contam clean` took out of a corpus before it was searched here.
+
+    action          "drop", "mask" or "cut";  record  SHA-256 of its clean.json
+    before, after   documents of the corpus;  found  those in which items were found
+    flagged_before  of each benchmark and policy of that run, the items flagged before
+    by_benchmark    of each benchmark, the documents and the items;  by_source  of each source
+    not_kept        what written files do not have of the old ones
+    """
+
+    corpus: str
+    action: str
+    record: str
+    before: int
+    found: int
+    dropped: int
+    edited: int
+    after: int
+    flagged_before: tuple[dict[str, Any], ...]
+    by_benchmark: tuple[dict[str, Any], ...]
+    by_source: tuple[dict[str, Any], ...]
+    not_kept: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
     """Flagged items of one benchmark and policy, by whether a model can have seen them.
 
@@ -137,6 +162,8 @@ class Facts:
     policies     every policy in full, with its fingerprint
     models       what the models that AUDIT.toml tells of can have seen
     least        items without which reports show no score
+    cleaned      what was taken out of corpora that were cleaned
+    studies      name, finding and refusals of each study
     logs_left_out  path and reason of each log that is damaged and was skipped
     """
 
@@ -161,6 +188,8 @@ class Facts:
     models: tuple[ModelFacts, ...] = field(default=())
     least: int = 50
     logs_left_out: tuple[dict[str, str], ...] = field(default=())
+    cleaned: tuple[CleanedFacts, ...] = field(default=())
+    studies: tuple[dict[str, Any], ...] = field(default=())
 
 
 def to_tree(value: object) -> Any:  # noqa: ANN401 - JSON is any of its types

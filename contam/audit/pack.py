@@ -21,6 +21,7 @@ from contam.audit.checks import (
     without_times,
     write_result,
 )
+from contam.audit.cleaned import check_cleaned, facts_of
 from contam.audit.combine import combine
 from contam.audit.export.conda_and_cards import write_exports
 from contam.audit.facts import Facts, schema, write_facts
@@ -34,6 +35,7 @@ from contam.audit.review.rates import reviewed
 from contam.audit.review.sample import population, read_labels, write_labels
 from contam.audit.spec import TOGETHER
 from contam.audit.stage_cache import NoProgress, StageCache, copy_tree
+from contam.audit.studies import SCORES, STUDIES, make_studies
 from contam.audit.waivers.register import apply_waivers, load_waivers, utc_today, waived_items
 from contam.detect.report import load_report
 from contam.detect.show.reread import sources_file
@@ -53,14 +55,16 @@ if TYPE_CHECKING:
     from contam.detect.report import Report
 
 REPORT: Final = "report.json"
-SCORES: Final = "scores"
 CHECKS: Final = "checks"
+CLEANED: Final = "cleaned"
 EXPORTS: Final = "exports"
 WAIVERS: Final = "waivers.toml"
 LABELS: Final = "labels.jsonl"
 ENTRIES: Final = (
+    CLEANED,
     CHECKS,
     SCORES,
+    STUDIES,
     DECOYS,
     CALIBRATION,
     WAIVERS,
@@ -118,6 +122,7 @@ def run_audit(
         stage_cache = StageCache(out)
         logs = log_files(spec)
         items = read_items(spec, stage_cache.folder, logs)
+        check_cleaned(spec, stage_cache, CLEANED, names)
         verdicts = _check_all(spec, items, names, stage_cache, workers, talk)
         note_sources(stage_cache.folder / CHECKS, spec.corpora)
         corpora = [corpus.name for corpus in spec.corpora]
@@ -126,6 +131,7 @@ def run_audit(
             apply_waivers(waivers, load_report(stage_cache.folder / verdicts), corpora)
         searched = search_decoys(spec, items, names, stage_cache, workers, talk)
         scores = _score(spec, names, stage_cache, verdicts, logs, talk) if spec.logs.paths else None
+        studies = make_studies(spec, names, stage_cache, verdicts, scores, talk)
         # Only now, so that what was found is not held while more is searched.
         reports = {name: load_report(stage_cache.folder / CHECKS / name) for name in corpora}
         together = reports[corpora[0]]
@@ -143,7 +149,17 @@ def run_audit(
             together,
             verdicts=verdicts,
             scores=scores,
-            inputs=ReportInputs(calibration=calibration, review=review, waived=waived),
+            inputs=ReportInputs(
+                calibration=calibration,
+                review=review,
+                waived=waived,
+                studies=studies,
+                cleaned=tuple(
+                    facts_of(corpus.name, stage_cache.folder / CLEANED / corpus.name)
+                    for corpus in spec.corpora
+                    if corpus.cleaned
+                ),
+            ),
         )
         with output_errors(out):
             for name in stage_cache.keys:
@@ -170,7 +186,9 @@ def run_audit(
 def _entries(spec: AuditSpec) -> list[str]:
     """What the pack of this audit will hold."""
     there = {
+        CLEANED: any(corpus.cleaned for corpus in spec.corpora),
         SCORES: spec.logs.paths,
+        STUDIES: spec.studies,
         WAIVERS: spec.waivers,
         LABELS: spec.labels,
         DECOYS: wanted(spec),
@@ -232,7 +250,7 @@ def _write_report(draft: Path, facts: Facts, items: Items, together: Report) -> 
     (draft / "report.md").write_text(markdown(facts), "utf-8", errors="replace")
     waived = waived_items(facts.waivers)
     rows, pages = make_pages(together, items.released, waived, q_values(draft))
-    write_html(draft / "report.html", facts, rows, pages, draft / SCORES)
+    write_html(draft / "report.html", facts, rows, pages, draft)
 
 
 def _seal(

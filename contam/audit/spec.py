@@ -15,6 +15,8 @@ from contam.audit.overrides import overridden
 from contam.audit.toml import UNKNOWN_KEY, describe_mistake, first_wrong, read_toml
 from contam.errors import ConfigError, Place, Public, Remedy, UsageError
 from contam.index.home import resolve_index
+from contam.study.by_name import KINDS, paths_of, with_paths
+from contam.study.by_name import checked as check_study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,6 +39,7 @@ class CorpusSpec:
     text   column of the document text, where the usual names do not find it
     id_column, url_column, date_column  those of a document's id, url and date, likewise
     exclude  patterns of shards to leave out on purpose, as `contam scan --exclude`
+    cleaned  the clean.json of the `contam clean` that wrote these shards
     """
 
     __pydantic_config__: ClassVar = _STRICT
@@ -51,6 +54,7 @@ class CorpusSpec:
     date_column: str | None = None
     exclude: Names = ()
     allow_missing: bool = False
+    cleaned: str | None = None
 
     @property
     def columns(self) -> dict[str, str] | None:
@@ -122,6 +126,7 @@ class AuditSpec:
     least    items a subset needs before anything is estimated from it
     decoys   decoys for each item in the calibration; 0 leaves it out
     waivers  reviewed false alarms and accepted leaks;  labels  what readers said of single items
+    studies  name of a study -> its options, as `contam.study.by_name` has them
     written  absolute path -> as it was written, of those that were written as relative ones
     """
 
@@ -142,6 +147,7 @@ class AuditSpec:
     benchmarks: tuple[BenchmarkSpec, ...] = ()
     logs: LogsSpec = field(default_factory=LogsSpec)
     models: dict[str, ModelSpec] = field(default_factory=dict)
+    studies: dict[str, dict[str, Any]] = field(default_factory=dict)
     written: dict[str, str] = field(default_factory=dict)
 
 
@@ -197,11 +203,20 @@ def checked(spec: AuditSpec, origin: str) -> AuditSpec:
                 corpus.name,
                 remedy=Remedy.GIVE_PATHS_OR_INDEX,
             )
+        if corpus.cleaned and corpus.index:
+            raise ConfigError(
+                "{}: corpus {}: `cleaned` goes with paths, whose shards are compared with it",
+                Place(origin),
+                corpus.name,
+                remedy=Remedy.GIVE_PATHS_OR_INDEX,
+            )
     if len(set(names)) != len(names):
         raise ConfigError(
             "{}: two corpora share one name", Place(origin), remedy=Remedy.NAME_EACH_ONCE
         )
     _check_benchmarks(spec, origin)
+    for name, options in spec.studies.items():
+        check_study(name, options, origin)
     for model, stated in spec.models.items():
         if unknown := set(stated.corpora) - set(names):
             raise ConfigError(
@@ -228,7 +243,7 @@ def _check_benchmarks(spec: AuditSpec, origin: str) -> None:
 
 def _flat(tree: Mapping[str, Any], origin: str) -> dict[str, Any]:
     """The tables of the file as the fields of a spec."""
-    known = ("audit", "corpus", "benchmark", "logs", "model")
+    known = ("audit", "corpus", "benchmark", "logs", "model", "study")
     if unknown := set(tree).difference(known):
         raise ConfigError(
             "{}: there is no table [{}]",
@@ -237,7 +252,7 @@ def _flat(tree: Mapping[str, Any], origin: str) -> dict[str, Any]:
             remedy=Remedy.USE_KNOWN_TABLES(known=Public(", ".join(known))),
         )
     values = _listed(dict(tree.get("audit", {})), "policies", "labels")
-    if clash := set(values) & {"corpora", "benchmarks", "logs", "models"}:
+    if clash := set(values) & {"corpora", "benchmarks", "logs", "models", "studies"}:
         raise ConfigError(
             "{}: [audit] has no key {}", Place(origin), min(clash), remedy=Remedy.IT_IS_A_TABLE
         )
@@ -253,6 +268,7 @@ def _flat(tree: Mapping[str, Any], origin: str) -> dict[str, Any]:
         **values,
         "logs": _listed(tree.get("logs", {}), "paths", "ours", "references"),
         "models": models,
+        "studies": tree.get("study", {}),
     }
 
 
@@ -298,6 +314,8 @@ def _place(loc: Sequence[int | str]) -> tuple[str, str]:
         return f"[[{name}]] number {int(rest[0]) + 1}", ".".join(map(str, rest[1:]))
     if first == "models" and rest:
         return f'[model."{rest[0]}"]', ".".join(map(str, rest[1:]))
+    if first == "studies":
+        return "[study]", ".".join(map(str, rest))
     if first == "logs":
         return "[logs]", ".".join(map(str, rest))
     return "[audit]", ".".join(map(str, loc))
@@ -311,30 +329,45 @@ def _absolute(spec: AuditSpec, base: Path) -> AuditSpec:
         waivers=_one(spec.waivers, base) if spec.waivers else None,
         labels=_all(spec.labels, base),
         corpora=tuple(
-            replace(corpus, paths=_all(corpus.paths, base), index=_indexes(corpus.index, base))
+            replace(
+                corpus,
+                paths=_all(corpus.paths, base),
+                index=_indexes(corpus.index, base),
+                cleaned=_one(corpus.cleaned, base) if corpus.cleaned else None,
+            )
             for corpus in spec.corpora
         ),
         benchmarks=tuple(
             replace(benchmark, paths=_all(benchmark.paths, base)) for benchmark in spec.benchmarks
         ),
         logs=replace(spec.logs, paths=_all(spec.logs.paths, base)),
+        studies={
+            name: with_paths(name, options, lambda path: _one(path, base))
+            if name in KINDS
+            else options
+            for name, options in spec.studies.items()
+        },
     )
 
 
 def _relative(spec: AuditSpec) -> Iterator[str]:
     indexes = (name for corpus in spec.corpora for name in corpus.index)
-    reviews = (path for path in (spec.waivers, *spec.labels) if path)
-    paths = (*data_paths(spec), *indexes, *reviews)
+    records = (corpus.cleaned for corpus in spec.corpora)
+    others = (path for path in (spec.waivers, *spec.labels, *records) if path)
+    paths = (*data_paths(spec), *indexes, *others)
     yield from (path for path in paths if "://" not in path and not Path(path).is_absolute())
 
 
 def data_paths(spec: AuditSpec) -> Iterator[str]:
-    """The paths of corpora, benchmarks and logs, which may hold wildcards."""
+    """The paths of corpora, benchmarks, logs and studies, which may hold wildcards."""
     for corpus in spec.corpora:
         yield from corpus.paths
     for benchmark in spec.benchmarks:
         yield from benchmark.paths
     yield from spec.logs.paths
+    for name, options in spec.studies.items():
+        if name in KINDS:
+            yield from paths_of(name, options)
 
 
 def _one(path: str, base: Path) -> str:

@@ -48,7 +48,9 @@ def expanded(
         pattern = str(path)
         matches = glob.glob(pattern, recursive=True) if glob.has_magic(pattern) else []  # noqa: PTH207
         if not matches:
-            remedy = Remedy.CHECK_BENCHMARK_PATH if what == "benchmark" else Remedy.CHECK_PATH
+            remedy = (
+                Remedy.CHECK_BENCHMARK_PATH if what == "benchmark" else Remedy.CHECK_PATH_AND_RIGHTS
+            )
             # It may be a text of an item: of that nothing is quoted where nothing may be.
             fact = str(path) if any(map(str.isspace, pattern)) else path
             raise error_kind("no such {}: {}", Public(what), fact, remedy=remedy).of_call()

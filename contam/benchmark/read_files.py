@@ -160,7 +160,7 @@ class _FileReader:
         if state.n_rows == 0:
             what = "file" if state.source.data is None else "table"
             raise NoItemsHereError(
-                state.source.path, f"the {what} holds no rows", remedy=Remedy.CHECK_COMPLETE
+                state.source.path, f"the {what} holds no rows", remedy=Remedy.CHECK_FILES_COMPLETE
             )
         for (benchmark, own), n_rows in state.other_splits.items():
             reason = f"{n_rows} rows of split {own!r}, not {self._split!r}"

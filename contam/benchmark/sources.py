@@ -149,7 +149,7 @@ def _saved_dataset(folder: Path, whole: Path, split: str | None) -> Iterator[Ben
         path = folder / str(file.get("filename"))
         if not path.is_file():
             raise BenchmarkError(
-                "{} lacks its file {}", folder, Public(path.name), remedy=Remedy.COPY_WHOLE
+                "{} lacks its file {}", folder, Public(path.name), remedy=Remedy.COPY_AGAIN
             )
         yield BenchmarkFile(
             path, "arrow", Naming(benchmark, split, split_sure=bool(split)), explicit=False

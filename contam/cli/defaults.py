@@ -21,6 +21,8 @@ TYPED: Final = (
 )  # fmt: skip
 """Options that are given on the command line alone."""
 
+#: Options of a scan that a worker takes, too.
+_BESIDE_PLAN: Final = ("out", "workers")
 #: Variables that mean an option of several commands.
 _SHARED: Final = {"home": f"{PREFIX}HOME"}
 _YES: Final = ("1", "true", "yes", "on")
@@ -71,13 +73,14 @@ def with_defaults(
     global _supplied  # noqa: PLW0603 - a process runs one command
     _supplied = ()
     words = list(arguments)
-    # A plan says what is searched, for what and how.
-    planned = command == "scan" and _typed(words, "plan")
-    if function is None or planned or {"-h", "--help"} & {*words}:
+    if function is None or {"-h", "--help"} & {*words}:
         return words
     known = _options(function)
     found = _from_file(command, known, _settings_file(words))
     found |= _from_environment(command, known)
+    if command == "scan" and _typed(words, "plan"):
+        # A plan says what is searched, for what and how.
+        found = {name: one for name, one in found.items() if name in _BESIDE_PLAN}
     _supplied = tuple(one for name, one in found.items() if one and not _typed(words, name))
     at = words.index(command) + 1
     return [*words[:at], *(word for one in _supplied for word in one.words), *words[at:]]

@@ -10,9 +10,10 @@ GROUPS: Final = {
     "Find what a corpus contains": (
         "scan", "plan", "merge", "query", "index", "show", "sql", "dupes", "policies", "warm",
     ),
-    "Score models on clean items": ("logs", "items", "rescore", "export", "annotate"),
+    "Take it out of a corpus": ("clean",),
+    "Score models on clean items": ("logs", "items", "rescore", "export", "annotate", "study"),
     "Serve answers, and ask for them": ("serve", "keys", "check", "hash"),
-    "Sign off a release": ("audit", "review"),
+    "Sign off a release": ("audit", "review", "watch"),
 }  # fmt: skip
 
 

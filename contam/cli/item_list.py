@@ -111,7 +111,7 @@ def html_page(
     return items_page(
         rows,
         pages,
-        title=f"Items of {report.folder.absolute().name}",
+        title=f"Items of {(report.folder.name or report.folder.absolute().name)}",
         lead=[f"{counted(len(rows), 'item')}: {_described(choice)}. Highest score first.", *about],
         about=result_html(
             label_counts(report.verdicts), report.run["coverage"], report.run.get("notes", ())

@@ -23,6 +23,7 @@ from contam.cli.commands import (
     annotate,
     audit,
     check,
+    clean,
     dupes,
     export,
     hashing,
@@ -40,7 +41,9 @@ from contam.cli.commands import (
     serve,
     show,
     sql,
+    study,
     warm,
+    watch,
     worker,
 )
 from contam.cli.defaults import described, origin_of, supplied, with_defaults
@@ -73,6 +76,9 @@ app = typer.Typer(
 app.command("scan", short_help="Search a corpus for benchmark items.")(scan.scan)
 app.command("plan", short_help="Freeze a scan into a folder that many workers share.")(plan.plan)
 app.command("merge", short_help="Merge the parts of all workers into results.")(merge.merge)
+app.command("clean", short_help="Write a corpus without the documents that hold items.")(
+    clean.clean
+)
 app.command("query", short_help="Search an index for benchmark items, or for one text.")(
     query.query
 )
@@ -98,6 +104,8 @@ app.command("hash", short_help="Hash items, so that they can be checked without 
 app.command("serve", short_help="Serve checks over HTTP.")(serve.serve)
 app.add_typer(keys.app, name="keys", short_help="Make, list and revoke the keys of a service.")
 app.add_typer(audit.app, name="audit", short_help="Make and verify the pack of a release.")
+app.command("watch", short_help="Audit again what changed, and keep a history.")(watch.watch)
+app.add_typer(study.app, name="study", short_help="Study what scores are made of.")
 app.add_typer(index.app, name="index", short_help="Build, change, check and show an index.")
 
 COMMANDS = (
@@ -107,6 +115,7 @@ COMMANDS = (
 SPREAD_OPTIONS = {
     "scan": scan.SPREAD_OPTIONS,
     "plan": plan.SPREAD_OPTIONS,
+    "clean": clean.SPREAD_OPTIONS,
     "query": query.SPREAD_OPTIONS,
     "show": show.SPREAD_OPTIONS,
     "index": index.SPREAD_OPTIONS,
@@ -119,10 +128,12 @@ SPREAD_OPTIONS = {
     "hash": hashing.SPREAD_OPTIONS,
     "serve": serve.SPREAD_OPTIONS,
     "audit": audit.SPREAD_OPTIONS,
+    "study": study.SPREAD_OPTIONS,
 }
 
 WITH_DEFAULTS: Final[dict[str, Callable[..., int]]] = {
     "scan": scan.scan,
+    "plan": plan.plan,
     "query": query.query,
     "rescore": rescore.rescore,
 }
@@ -197,6 +208,8 @@ def _left(arguments: Sequence[str]) -> str:
     """What is there after an interrupted call."""
     if "index" in arguments[:1]:
         return index.INTERRUPTED
+    if "clean" in arguments[:1]:
+        return clean.INTERRUPTED
     if "scan" in arguments[:1] and any(word.startswith("--plan") for word in arguments):
         return worker.INTERRUPTED
     return "nothing was written"

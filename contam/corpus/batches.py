@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from contam.corpus.columns import Selections, selection_of
-from contam.corpus.shards import errors_named
+from contam.corpus.shards import errors_named, held
+from contam.files.addresses import is_address
 from contam.tables.blocks import TextBlock, block_of, pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -41,6 +43,7 @@ class DocBatch:
     rows       int64[n], the row of each document, within a shard ascending; None when they are
                consecutive
     shards     int32[n], the shard of each document; None when all are of `shard`
+    records    what each document was read from, see `contam.tables.blocks.TextBlock`
     """
 
     shard: int
@@ -56,6 +59,7 @@ class DocBatch:
     n_elsewhere: int = 0
     rows: NDArray[np.int64] | None = None
     shards: NDArray[np.int32] | None = None
+    records: Sequence[Mapping[str, object] | None] = ()
 
     @property
     def n_docs(self) -> int:
@@ -84,7 +88,10 @@ def read_chunk(
     sources = chosen.sources if chosen else None
     if sources is None:
         return
-    with errors_named(shard):
+    with errors_named(shard), ExitStack() as stack:
+        if is_address(shard.uri):
+            # Each opening of an object is two requests.
+            shard = stack.enter_context(held(shard))
         in_file, kind = chunk.in_file, shard.kind
         row = chunk.first_row
         if row is None:
@@ -148,5 +155,6 @@ def _batches(
             offsets = offsets[begin : end + 1] - offsets[begin]
             offsets.flags.writeable = False
         # The block's counts go with its first piece: only their sum means something.
-        yield DocBatch(shard, row + begin, data, offsets, *counts, *more)
+        records = block.records[begin:end]
+        yield DocBatch(shard, row + begin, data, offsets, *counts, *more, records=records)
         counts, more = (0, 0, 0, 0), ((), 0, 0)

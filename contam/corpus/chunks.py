@@ -5,16 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from contam.corpus.columns import Selections, selection_of
-from contam.corpus.coverage import ShardFailure
-from contam.corpus.each import of_each
 from contam.corpus.formats.base import FileChunk
 from contam.corpus.shards import errors_named
-from contam.errors import ShardError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from contam.corpus.columns import Selection
     from contam.corpus.offsets import ByteSpan
     from contam.corpus.shards import Shard
 
@@ -43,29 +38,10 @@ class Chunk:
         return FileChunk(self.row_groups, self.first_row, self.n_rows, self.n_bytes, self.span)
 
 
-def plan_chunks(
-    shards: Sequence[Shard], selection: Selections
-) -> tuple[list[Chunk], list[ShardFailure]]:
-    """Cut shards into units, in shard and row order; shards that cannot be opened are failures.
-
-    A shard without a selection is left out: it has failed before.
-    """
-
-    def cut(index: int, shard: Shard) -> list[Chunk] | ShardError:
-        chosen = selection_of(selection, index)
-        if chosen is None or chosen.text is None:
-            return []
-        try:
-            with errors_named(shard):
-                chunks = shard.kind.chunks(shard.path, chosen.text, shard.size_bytes, CHUNK_BYTES)
-                return [Chunk(index, *chunk) for chunk in chunks]
-        except ShardError as error:
-            return error
-
-    found = of_each(cut, shards)
-    chunks = [chunk for one in found if isinstance(one, list) for chunk in one]
-    return chunks, [
-        ShardFailure.of(index, shards[index].name, one)
-        for index, one in enumerate(found)
-        if isinstance(one, ShardError)
-    ]
+def cut_shard(number: int, shard: Shard, selection: Selection) -> tuple[Chunk, ...]:
+    """Cut the shard with this number into chunks, in row order. Raises ShardError."""
+    if selection.text is None:
+        return ()
+    with errors_named(shard):
+        found = shard.kind.chunks(shard.path, selection.text, shard.size_bytes, CHUNK_BYTES)
+        return tuple(Chunk(number, *chunk) for chunk in found)

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from contam.corpus.coverage import ShardFailure
-from contam.corpus.each import of_each
 from contam.corpus.shards import errors_named
-from contam.errors import CorpusError, Place, Public, Remedy, ShardError
+from contam.errors import CorpusError, Place, Public, Remedy
 from contam.tables.columns import ColumnRef, Kind, TextColumns
 
 if TYPE_CHECKING:
@@ -174,33 +172,6 @@ def select_columns(
         others=_others(shard, columns, chosen),
         named=text is not None,
     )
-
-
-def select_all(
-    shards: Sequence[Shard], text: str | None = None, named: Mapping[str, str] | None = None
-) -> tuple[list[Selection | None], list[ShardFailure]]:
-    """Find the columns of every shard; shards without them are failures, not silence.
-
-    Raises CorpusError when the text column, or one of the named ones, is in none of the readable
-    shards.
-    """
-
-    def select(_: int, shard: Shard) -> Selection | CorpusError | ShardError:
-        try:
-            return select_columns(shard, text, named)
-        except (CorpusError, ShardError) as error:
-            return error
-
-    found = of_each(select, shards)
-    selections = [one if isinstance(one, Selection) else None for one in found]
-    refused = [one for one in found if isinstance(one, CorpusError)]
-    if refused and not any(selections):
-        raise refused[0]
-    return selections, [
-        ShardFailure.of(index, shards[index].name, one)
-        for index, one in enumerate(found)
-        if not isinstance(one, Selection)
-    ]
 
 
 def _text_column(shard: Shard, columns: tuple[ColumnRef, ...], text: str | None) -> ColumnRef:

@@ -17,6 +17,12 @@ LAST_YEAR: Final = 2100
 
 Span = tuple[dt.date, dt.date]
 
+SHARED: Final = "shared_source"
+LEAK: Final = "leak"
+UNKNOWN: Final = "unknown"
+CLASSES: Final = (LEAK, SHARED, UNKNOWN)
+"""Worst first: a younger document outweighs an older one, that an undated one."""
+
 _ISO: Final = re.compile(
     r"(\d{4})(?:([-/.]?)(\d{2})(?:\2(\d{2}))?)?(?:[T ].*|\d{6}Z?)?", re.ASCII | re.DOTALL
 )
@@ -54,6 +60,27 @@ def year_of(date: str | None) -> str:
         return ""
     span = span_of(date)
     return str(span[0].year) if span else "unknown"
+
+
+def class_of(date: str | None, released: str | None) -> str:
+    """What a document of that date is to an item: one of `CLASSES`.
+
+    An older document cannot have copied it; a date that may be on either side is unknown.
+    """
+    when, day = span_of(date), span_of(released)
+    if when is None or day is None:
+        return UNKNOWN
+    if when[1] < day[0]:
+        return SHARED
+    return LEAK if when[0] >= day[1] else UNKNOWN
+
+
+def month_of(date: str | None) -> str:
+    """The month of a date as "2021-06"; "unknown" of one that may be of several."""
+    when = span_of(date)
+    if when is None or (when[0].year, when[0].month) != (when[1].year, when[1].month):
+        return UNKNOWN
+    return f"{when[0]:%Y-%m}"
 
 
 def _of_epoch(value: int) -> Span | None:

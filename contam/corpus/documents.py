@@ -6,10 +6,16 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from contam.corpus.columns import METADATA_NAMES, MetadataField, Selection
-from contam.corpus.shards import errors_named
+from contam.corpus.columns import (
+    METADATA_NAMES,
+    MetadataField,
+    Selection,
+    Selections,
+    selection_of,
+)
+from contam.corpus.shards import errors_named, held
 from contam.errors import Remedy, ShardError
-from contam.tables.json_text import clean
+from contam.tables.json_text import at_path, clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,11 +51,20 @@ def read_metadata(shard: Shard, selection: Selection, rows: Sequence[int]) -> li
     if not refs:
         return [DocumentMeta("", None, None, None, None) for _ in rows]
 
-    def look(wanted: list[int]) -> Iterator[tuple[int, DocumentMeta]]:
+    def look(shard: Shard, wanted: list[int]) -> Iterator[tuple[int, DocumentMeta]]:
         for row, values in shard.kind.values(shard.path, refs, wanted):
             yield row, _meta(selection, values)
 
     return _in_order(shard, rows, look)
+
+
+def meta_of(record: Mapping[str, object], selections: Selections, shard: int) -> DocumentMeta:
+    """What `read_metadata` gives for a document of this shard that was read from a record."""
+    selection = selection_of(selections, shard)
+    if selection is None:
+        return DocumentMeta("", None, None, None, None)
+    refs = {ref for name in METADATA_NAMES for ref in selection.metadata.get(name, ())}
+    return _meta(selection, {ref: at_path(record, ref.path) for ref in refs})
 
 
 def read_documents(shard: Shard, selection: Selection, rows: Sequence[int]) -> list[Document]:
@@ -75,17 +90,17 @@ def _documents(
     if sources is None:
         raise ShardError("{shard}: has no documents", shard=shard.name)
 
-    def look(wanted: list[int]) -> Iterator[tuple[int, Document]]:
+    def look(shard: Shard, wanted: list[int]) -> Iterator[tuple[int, Document]]:
         return shard.kind.documents(shard.path, sources, wanted, with_turns=with_turns)
 
     return _in_order(shard, rows, look)
 
 
 def _in_order(
-    shard: Shard, rows: Sequence[int], look: Callable[[list[int]], Iterator[tuple[int, T]]]
+    shard: Shard, rows: Sequence[int], look: Callable[[Shard, list[int]], Iterator[tuple[int, T]]]
 ) -> list[T]:
-    with errors_named(shard):
-        found = dict(look(sorted(set(rows))))
+    with errors_named(shard), held(shard) as one:
+        found = dict(look(one, sorted(set(rows))))
     missing = next((row for row in rows if row not in found), None)
     if missing is not None:
         raise ShardError(

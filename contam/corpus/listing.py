@@ -106,7 +106,7 @@ def _expand(
     except (OSError, RuntimeError) as error:  # a closed folder on the way, a name too long, ~nobody
         reason = Plain(error.strerror if isinstance(error, OSError) else error)
         raise CorpusError(
-            "{}: cannot be reached: {}", Place(given), reason, remedy=Remedy.CHECK_PATH
+            "{}: cannot be reached: {}", Place(given), reason, remedy=Remedy.CHECK_PATH_AND_RIGHTS
         ).of_call() from error
     if kind == "folder":
         for file in _walk(path, own):

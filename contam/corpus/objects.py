@@ -46,7 +46,7 @@ def expand_address(given: object) -> Iterator[tuple[Address, str, Address, bool]
             "{}: cannot be listed: {}", Place(given), Plain(error.strerror or error), remedy=remedy
         ) from error  # fmt: skip
     if not found:
-        remedy = Remedy.CHECK_PATTERN if is_pattern(str(given)) else Remedy.CHECK_PATH
+        remedy = Remedy.CHECK_PATTERN if is_pattern(str(given)) else Remedy.CHECK_PATH_AND_RIGHTS
         raise CorpusError("{}: no object is there", Place(given), remedy=remedy).of_call()
     for one in found:
         yield one, "/".join(one.relative_to(base).parts), base, False

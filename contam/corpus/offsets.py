@@ -69,6 +69,11 @@ def line_number(path: str, position: int) -> int:
     return 1 + _line_feeds(*_identity(path)).before(position - 1)
 
 
+def note_line_number(path: str, position: int, number: int) -> None:
+    """Keep what `line_number` would count, where the lines before were read anyway."""
+    _line_feeds(*_identity(path)).note(position - 1, number - 1)
+
+
 def batch_row(path: str, batch: int) -> int:
     """Count the rows before a record batch of an Arrow IPC file."""
     return _batch_rows(*_identity(path)).before(batch)
@@ -97,6 +102,13 @@ class _LineFeeds:
                 raise unreadable(self._path, error) from error
             insort(self._known, (position, count))
             return count
+
+    def note(self, position: int, count: int) -> None:
+        """Keep a count that somebody else has made."""
+        with self._lock:
+            known = bisect_right(self._known, position, key=_first) - 1
+            if self._known[known][0] != position:
+                self._known.insert(known + 1, (position, count))
 
 
 class _BatchRows:

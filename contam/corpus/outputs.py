@@ -72,10 +72,19 @@ def _of_index(tree: dict[str, Any]) -> Iterator[Written]:
             yield f"segments/{segment['id']}/{file['name']}", file["n_bytes"]
 
 
+def _of_cleaning(tree: dict[str, Any]) -> Iterator[Written]:
+    """What was taken out of a corpus; what was left of it is a corpus."""
+    if tree["tool"] == _TOOL:
+        for shard in tree["shards"]:
+            if shard["removed"] is not None:
+                yield f"removed/{shard['name']}.parquet", shard["removed"]["bytes"]
+
+
 _MARKERS: Final[dict[str, tuple[str, Callable[[dict[str, Any]], Iterator[Written]]]]] = {
     "run.json": ("a result of contam", _of_result),
     "manifest.json": ("an audit of contam", _of_pack),
     "MANIFEST.json": ("an index of contam", _of_index),
+    "clean.json": ("a cleaned corpus of contam", _of_cleaning),
 }
 
 

@@ -17,7 +17,15 @@ from contam.corpus.streams import unreadable
 from contam.errors import CorpusError, Names, Place, Remedy, ShardError, UsageError
 from contam.files.addresses import is_address
 from contam.files.lfs import LFS_FACT, is_pointer
-from contam.files.listed import NOT_THERE, FileState, ListedPath, check, opened
+from contam.files.listed import (
+    NOT_THERE,
+    FileState,
+    HeldPath,
+    ListedPath,
+    check,
+    holding,
+    opened,
+)
 from contam.files.natural_order import natural_key
 
 if TYPE_CHECKING:
@@ -60,6 +68,29 @@ class Shard:
         return self.uri if self.state is None else ListedPath(self.uri, self.state)
 
 
+@dataclass(frozen=True, slots=True)
+class _HeldShard(Shard):
+    """A shard whose file is open."""
+
+    held: HeldPath | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def path(self) -> str:
+        return self.held or self.uri
+
+
+@contextmanager
+def held(shard: Shard) -> Iterator[Shard]:
+    """The shard with its file open for all who read it within the block.
+
+    One without a state gets that in which it is opened. Raises ShardError at the end of the block
+    when it changed meanwhile, see `contam.files.listed.holding`.
+    """
+    with holding(shard.path) as path:
+        size = shard.size_bytes if shard.state else path.state.size
+        yield _HeldShard(shard.uri, shard.name, shard.format, size, path.state, path)
+
+
 def is_excluded(name: str, patterns: Sequence[str]) -> bool:
     """Whether a pattern fits a shard's name, or the name or path of its file or a folder above it.
 
@@ -94,8 +125,13 @@ def leave_out(
     return left, gone
 
 
-def survey(paths: Sequence[str | Path]) -> tuple[tuple[Shard, ...], tuple[Skipped, ...]]:
+def survey(
+    paths: Sequence[str | Path], *, look: bool = True
+) -> tuple[tuple[Shard, ...], tuple[Skipped, ...]]:
     """The shards in files, folders (recursive) and globs, in natural order of their names.
+
+    look  False leaves objects without size and state, for who opens them anyway: each look is a
+          request to their store
 
     Also the files in folders that were left out, with reasons. The order and the names do not
     depend on the order of `paths`; a file reached twice is listed once. Raises CorpusError when a
@@ -112,10 +148,15 @@ def survey(paths: Sequence[str | Path]) -> tuple[tuple[Shard, ...], tuple[Skippe
     unlisted = [
         Shard(str(file.path), name, file.format, 0) for file, name in zip(found, names, strict=True)
     ]
-    # A look at an object is a request, and waiting for it takes no lock.
-    n_looks = _MOST_LOOKS if any(is_address(shard.uri) for shard in unlisted) else 1
+    # Waiting for a store takes no lock.
+    n_looks = _MOST_LOOKS if look and any(is_address(shard.uri) for shard in unlisted) else 1
     with ThreadPoolExecutor(n_looks) as looking:
-        shards = list(looking.map(_listed, unlisted))
+        shards = list(
+            looking.map(
+                lambda shard: shard if is_address(shard.uri) and not look else _listed(shard),
+                unlisted,
+            )
+        )
     return tuple(sorted(shards, key=lambda shard: natural_key(shard.name))), skipped
 
 
@@ -149,9 +190,12 @@ def check_unchanged(shard: Shard, digest: str | None) -> None:
     """Raise ShardError when a shard is not what it was when it was listed.
 
     digest  the result of `shard_digest` then: of two writes within one tick of the clock, the times
-            show one
+            show one. The version that a store gives an object shows both.
     """
-    if shard_digest(shard) != digest:
+    if digest is not None and shard.state is not None and shard.state.version:
+        with errors_named(shard):
+            check(shard.path)
+    elif shard_digest(shard) != digest:
         raise ShardError(
             "{shard}: its content changed after it was listed", shard=shard.name,
             remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,

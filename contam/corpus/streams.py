@@ -28,8 +28,10 @@ _UNSUPPORTED = (
 _SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2", ".xz": "xz"}
 
 
-def pieces(path: str) -> Iterator[bytes]:
+def pieces(path: str, ends: list[tuple[int, int]] | None = None) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file, about a megabyte at a time.
+
+    ends  gets where each member of a compressed file ends, see `Unpacker`
 
     The file's first bytes determine its compression; a name that promises another one is an error.
     Raises ShardError when the file cannot be opened, ends in the middle, is corrupt or is not as it
@@ -40,7 +42,7 @@ def pieces(path: str) -> Iterator[bytes]:
             codec = _compression(path, file.read(8))
             file.seek(0)
             if codec:
-                yield from _unpacked(path, file, codec)
+                yield from _unpacked(path, file, codec, ends)
             else:
                 while piece := file.read(PIECE_BYTES):
                     yield piece
@@ -67,12 +69,13 @@ def refuse_wide(path: str, head: bytes) -> None:
         )
 
 
-def stream(path: str) -> io.BufferedReader:
+def stream(path: str, ends: list[tuple[int, int]] | None = None) -> io.BufferedReader:
     """What `pieces` gives as a file to read once, from its beginning; its errors are the same.
 
+    ends  as for `pieces`
     Only a caller who reads to the end knows that the shard is complete and did not change.
     """
-    return io.BufferedReader(_Pieces(pieces(path)), PIECE_BYTES)
+    return io.BufferedReader(_Pieces(pieces(path, ends)), PIECE_BYTES)
 
 
 class _Pieces(io.RawIOBase):
@@ -126,8 +129,10 @@ def _compression(path: str, head: bytes) -> str:
     return ""
 
 
-def _unpacked(path: str, file: BinaryIO, codec: str) -> Iterator[bytes]:
-    unpacker = Unpacker(codec, piece_bytes=PIECE_BYTES)
+def _unpacked(
+    path: str, file: BinaryIO, codec: str, ends: list[tuple[int, int]] | None
+) -> Iterator[bytes]:
+    unpacker = Unpacker(codec, piece_bytes=PIECE_BYTES, ends=ends)
     try:
         while packed := file.read(_FEED_BYTES):
             yield from unpacker.feed(packed)

@@ -103,9 +103,9 @@ def finish(  # noqa: PLR0913 - what an answer is made of, and options by name
 
     def record() -> dict[str, Any]:
         run = {
-            "parameters": _parameters(plan),
-            "inputs": {**sources.inputs(), "benchmarks": _benchmarks(plan)},
-            "versions": _versions(),
+            "parameters": parameters_of(plan),
+            "inputs": {**sources.inputs(), "benchmarks": benchmarks_of(plan)},
+            "versions": versions(),
             "coverage": sources.coverage.to_dict(),
             "notes": notes,
             "timings": timings,
@@ -251,9 +251,10 @@ def _item_columns(plan: Plan) -> dict[str, Column]:
     return columns
 
 
-def _parameters(plan: Plan) -> dict[str, Any]:
+def parameters_of(plan: Plan) -> dict[str, Any]:
+    """What was asked of a plan, as run.json records it."""
     parameters = asdict(plan.parameters)
-    for name in ("columns", "exclude"):
+    for name in ("columns", "exclude", "every_hit"):
         # Older results do not have them: they are written where they say something.
         if not parameters[name]:
             del parameters[name]
@@ -268,6 +269,7 @@ def _parameters(plan: Plan) -> dict[str, Any]:
             "min_run": view.spec.min_run,
             "unit": view.unit,
             **(view.tokenizer.fingerprint if view.tokenizer else {}),
+            **({"rephrasings": True} if view.rephrasings else {}),
             **({"reads_with": view.reads_with.sha256} if view.reads_with else {}),
         }
         for view in plan.views
@@ -276,7 +278,8 @@ def _parameters(plan: Plan) -> dict[str, Any]:
     return parameters
 
 
-def _benchmarks(plan: Plan) -> list[dict[str, Any]]:
+def benchmarks_of(plan: Plan) -> list[dict[str, Any]]:
+    """The benchmarks of a plan, as run.json records them."""
     return [
         {
             "name": benchmark.name,
@@ -304,7 +307,8 @@ def _skipped(skipped: Sequence[SkippedRow]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value}
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Versions of what has a part in the result."""
     return dict(_installed())
 
 

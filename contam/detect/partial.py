@@ -12,6 +12,7 @@ import contam
 from contam.benchmark.items import ItemName
 from contam.benchmark.packed import column_of
 from contam.corpus.coverage import CoverageCounter
+from contam.detect.found_meta import FoundMeta
 from contam.detect.match.collect import Collection
 from contam.detect.policies.policy import DEFAULT, get_policy
 from contam.errors import Remedy, UsageError
@@ -51,6 +52,7 @@ class Partial:
     collections: list[Collection]
     read: CoverageCounter
     chunks: set[int] = field(default_factory=set)
+    found: FoundMeta = field(default_factory=FoundMeta)
 
     @classmethod
     def start(cls, plan: Plan, corpus: Corpus) -> Partial:
@@ -73,6 +75,7 @@ class Partial:
             mine.merge(theirs)
         self.read.add(other.read.read, other.read.failures)
         self.chunks |= other.chunks
+        self.found.merge(other.found.known)
 
     def answer(self, question: str) -> PartialAnswer:
         """All of it without the views, which every process makes for itself.
@@ -118,8 +121,9 @@ def start_collections(plan: Plan) -> list[Collection]:
         Collection.start(
             view,
             [p for p, at in zip(plan.policies, plan.view_of, strict=True) if at == number],
-            _ranking(),
+            _ranking() if view.rephrasings is None else plan.policies[plan.view_of.index(number)],
             plan.parameters.max_evidence,
+            every_hit=plan.parameters.every_hit,
         )
         for number, view in enumerate(plan.views)
     ]
@@ -142,6 +146,7 @@ def question_of(plan: Plan, corpus: Corpus) -> str:
         "items": [*zip(*(column_of(plan.items, name) for name in ItemName._fields), strict=True)],
         "shards": [*zip(corpus.coverage.names, corpus.coverage.units, corpus.digests, strict=True)],
         "chunks": [repr(chunk) for chunk in corpus.chunks],
+        **({"every_hit": True} if parameters.every_hit else {}),
     }
     digest = hashlib.sha256(json.dumps(asked).encode())
     for view in plan.views:

@@ -14,7 +14,7 @@ from contam.benchmark.packed import PackedItems, packed_together
 from contam.benchmark.read_files import read_benchmarks
 from contam.detect.match.token_view import TokenView, build_view
 from contam.detect.model import Matches
-from contam.detect.policies.policy import get_policy, reads_text
+from contam.detect.policies.policy import get_policy, reads_text, sees_rephrasings
 from contam.detect.result import item_ranks
 from contam.errors import ConfigError, PlanMemoryError, PolicyError, Remedy, UsageError
 from contam.memory import trim
@@ -53,6 +53,7 @@ class ScanParameters:
     columns   field of a document (id, url, date) -> the corpus column that holds it
     exclude   patterns of shards that are left out on purpose
     seed      tokens of the grams that find candidates; min_run  run that is always reported
+    every_hit  keep every document that a policy counts, to clean the corpus of them
     """
 
     policies: tuple[str, ...] = ("contam",)
@@ -68,6 +69,7 @@ class ScanParameters:
     mapping: Mapping[str, str] | None = None
     name: str | None = None
     split: str | None = None
+    every_hit: bool = False
 
     def __post_init__(self) -> None:
         if not self.policies:
@@ -257,6 +259,8 @@ def _unit_of(policy: Policy, parameters: ScanParameters) -> str:
     """The unit of the view that a policy is judged on."""
     if policy.spec.unit == "char":
         return "char"
+    if sees_rephrasings(policy):
+        return f"word, rephrased: {policy.spec.id}"
     # It has its own tokens made of the documents that words find, whatever their case and marks.
     if reads_text(policy) and parameters.unit not in BUILT_IN_UNITS:
         return "word"
@@ -336,6 +340,12 @@ def view_for_unit(
     policies  those that judge its matches; each that reads documents itself gets a reader, which
               uses the run's tokenizer file if there is one
     """
+    for policy in policies:
+        if sees_rephrasings(policy):
+            view = build_view(items, unit="word", seed=SEED, min_run=MIN_RUN)
+            rare = policy.rare_words(items)
+            read = replace(view.items, read=(policy.known(rare),))
+            return replace(view, rephrasings=rare, items=read)
     if unit == "char":
         seed, min_run, stride = CHAR_SEED, CHAR_MIN_RUN, CHAR_STRIDE
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.detect.notebook import plot_counts, result_html, result_line
 from contam.detect.result import OPTIONAL, VERDICTS, iter_verdicts, label_counts, named_table
 from contam.errors import InternalError, OutputError, Public, Remedy
-from contam.files.addresses import refuse_address
+from contam.files.addresses import Address
 from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint, read_file
+from contam.files.uploads import fetch, names_below, place
 from contam.tables import schemas
 from contam.tables.frames import to_pandas, to_polars
 
@@ -90,7 +92,7 @@ def report_draft(out: str | Path, *, overwrite: bool = False) -> Iterator[Report
     `overwrite` is not set, or holds other files.
     """
     with publishing(out, names=FILES, last=RUN_FILE, overwrite=overwrite) as folder:
-        draft = ReportDraft(out=Path(out), folder=folder)
+        draft = ReportDraft(out=place(out), folder=folder)
         yield draft
         if not draft.written:
             raise InternalError("a result folder was reserved and nothing was written")
@@ -100,7 +102,7 @@ def write_report(result: ScanResult, out: str | Path, *, overwrite: bool = False
     """Write a finished scan into the folder `out`, whole or not at all; returns the folder."""
     with report_draft(out, overwrite=overwrite) as draft:
         draft.write(result)
-    return Path(out)
+    return place(out)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -153,14 +155,18 @@ def load_report(folder: str | Path, *, remedy: Remedy = Remedy.GIVE_RESULT_FOLDE
     table in it is missing, cut short or changed, or lacks a column that every version writes.
     Optional columns that it lacks are null. What run.json says is checked by nothing.
     """
-    refuse_address(folder, "a result")
-    folder = Path(folder)
-    if not folder.is_dir():
-        fact = "is a file, not a folder" if folder.exists() else "does not exist"
+    folder = place(folder)
+    if not (names_below(folder) if isinstance(folder, Address) else folder.is_dir()):
+        is_file = not isinstance(folder, Address) and folder.exists()
+        fact = "is a file, not a folder" if is_file else "does not exist"
         refused = OutputError("{} {}", folder, Public(fact), remedy=remedy)
-        raise refused if folder.exists() else refused.of_call()
+        raise refused if is_file else refused.of_call()
     run = _read_run(folder, remedy)
-    verdicts, evidence, items = (_read_table(folder, name, run) for name in TABLES)
+    with contextlib.ExitStack() as stack:
+        files = folder
+        if isinstance(folder, Address):
+            files = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="contam-result-")))
+        verdicts, evidence, items = (_read_table(folder, name, run, files) for name in TABLES)
     return Report(folder=folder, run=run, verdicts=verdicts, evidence=evidence, items=items)
 
 
@@ -199,14 +205,17 @@ def _is_sound(run: dict[str, Any]) -> bool:
     ) and all(isinstance(shard, dict) and {"shard", "reason"} <= shard.keys() for shard in failed)
 
 
-def _read_table(folder: Path, name: str, run: dict[str, Any]) -> Table:
+def _read_table(folder: Path, name: str, run: dict[str, Any], files: Path) -> Table:
+    """A table of a result; one in a store is copied to the folder `files` first."""
     path = folder / name
     try:
         expected = run["outputs"][name]
-        found = fingerprint(path)
+        if isinstance(path, Address):
+            fetch(path, files / name)
+        found = fingerprint(files / name)
         if {key: expected[key] for key in found} != found:
             raise _damaged(path)
-        return schemas.read_parquet(path, TABLES[name], OPTIONAL_COLUMNS[name])
+        return schemas.read_parquet(files / name, TABLES[name], OPTIONAL_COLUMNS[name])
     except FileNotFoundError as error:
         raise OutputError(
             "{} is not whole: there is no {}", folder, name, remedy=Remedy.SCAN_AGAIN

@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 import time
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from contam.corpus.batches import BATCH_BYTES, read_chunk
-from contam.corpus.chunks import plan_chunks
-from contam.corpus.columns import NAMEABLE, select_all
+from contam.corpus.columns import NAMEABLE
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.documents import read_metadata
-from contam.corpus.each import of_each
-from contam.corpus.shards import leave_out, shard_digest, survey
+from contam.corpus.opening import open_shards
+from contam.corpus.shards import leave_out, survey
 from contam.detect.corpus_checks import (
     benchmark_shards,
     changed_shards,
@@ -27,7 +26,7 @@ from contam.detect.corpus_checks import (
 from contam.detect.finish import finish
 from contam.detect.given import IN_MEMORY, given_benchmark, given_corpus
 from contam.detect.leases.cut import cut_leases
-from contam.detect.match.matching import Matcher
+from contam.detect.match.matching import matcher_of
 from contam.detect.match.workers import on_threads
 from contam.detect.partial import Partial
 from contam.detect.plan import Plan, ScanParameters, make_plan, named_fields, named_policies
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from contam.corpus.shards import Shard
     from contam.detect.given import Source
     from contam.detect.leases.workshop import Workshop
+    from contam.detect.match.matching import DocumentMatcher
     from contam.detect.model import Bools, Matches
     from contam.detect.result import ScanResult
 
@@ -95,6 +95,7 @@ class Corpus:
     coverage    what was read: nothing yet when it is opened
     in_memory   names of the shards that are tables of the caller
     skipped     files in the folders that are no shards
+    documents   (shard, row) -> what is known of documents that were read before
     """
 
     paths: tuple[str, ...]
@@ -106,6 +107,7 @@ class Corpus:
     notes: tuple[str, ...]
     in_memory: frozenset[str] = frozenset()
     skipped: tuple[Skipped, ...] = ()
+    documents: Mapping[tuple[int, int], DocumentMeta] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -123,32 +125,27 @@ class Corpus:
         columns  field of a document (id, url, date) -> the column that holds it
         exclude  patterns of shards to leave out on purpose (`contam.corpus.shards.leave_out`)
         """
-        shards, skipped = survey(paths) if paths or not tables else ((), ())
+        found = survey(paths, look=False) if paths or not tables else ((), ())
+        shards, skipped = found
         in_memory = frozenset(table.name for table in tables)
         if twice := sorted(in_memory.intersection(shard.name for shard in shards)):
             raise UsageError("a table and a file of the corpus are both called {}", twice[0])
         shards = tuple(sorted((*shards, *tables), key=lambda shard: natural_key(shard.name)))
         shards, excluded = leave_out(shards, exclude)
-        digests, unreadable = _digests(shards)
-        selections, no_columns = select_all(shards, text, columns)
-        chunks, unopened = plan_chunks(shards, selections)
-        failures = [*no_columns, *unopened]
-        # Why a shard has no columns says more than that it could not be read.
-        explained = {failure.shard for failure in failures}
-        failures += [failure for failure in unreadable if failure.shard not in explained]
+        opened = open_shards(shards, text, columns)
         return cls(
             paths=tuple(
                 sorted([*map(str, paths), *(IN_MEMORY + name for name in in_memory)]),
             ),
-            shards=shards,
-            digests=digests,
-            selections=selections,
-            chunks=chunks,
-            coverage=Coverage.expect(shards, chunks, failures, excluded),
+            shards=opened.shards,
+            digests=opened.digests,
+            selections=opened.selections,
+            chunks=opened.chunks,
+            coverage=Coverage.expect(shards, opened.chunks, opened.failures, excluded),
             notes=(
                 *excluded_note(excluded),
                 *(f"{LEFT_OUT}{file.path}: {file.reason}" for file in skipped),
-                *_unread_columns(shards, selections, text),
+                *_unread_columns(shards, opened.selections, text),
             ),
             in_memory=in_memory,
             skipped=skipped,
@@ -165,7 +162,15 @@ class Corpus:
         return {chunk: number for number, chunk in enumerate(self.chunks)}
 
     def metadata(self, shard: int, rows: Sequence[int]) -> list[DocumentMeta]:
-        """Read the rows' metadata columns. Raises ShardError."""
+        """What is known of the documents in these rows, or their shard says. Raises ShardError."""
+        known = {row: self.documents.get((shard, row)) for row in rows}
+        missing = [row for row, meta in known.items() if meta is None]
+        read = dict(zip(missing, self._read_metadata(shard, missing), strict=True))
+        return [known[row] or read[row] for row in rows]
+
+    def _read_metadata(self, shard: int, rows: Sequence[int]) -> list[DocumentMeta]:
+        if not rows:
+            return []
         selection = self.selections[shard]
         if selection is None:
             name = self.shards[shard].name
@@ -218,24 +223,6 @@ def excluded_note(names: Sequence[str]) -> tuple[str, ...]:
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     count = "1 shard" if len(names) == 1 else f"{len(names):,} shards"
     return (f"excluded on purpose, not searched: {count}: {', '.join(names[:_NAMED])}{more}",)
-
-
-def _digests(shards: Sequence[Shard]) -> tuple[tuple[str | None, ...], list[ShardFailure]]:
-    """What tells every shard from other states of it, and the shards that cannot be read."""
-
-    def digest(_: int, shard: Shard) -> str | ShardError:
-        try:
-            return shard_digest(shard)
-        except ShardError as error:
-            return error
-
-    found = of_each(digest, shards)
-    failures = [
-        ShardFailure.of(number, shards[number].name, one)
-        for number, one in enumerate(found)
-        if isinstance(one, ShardError)
-    ]
-    return tuple(one if isinstance(one, str) else None for one in found), failures
 
 
 def _unread_columns(
@@ -409,7 +396,8 @@ def judge_partial(
     for view in plan.views:
         view.release_table()
     release_unused()
-    sources = replace(corpus, coverage=coverage)
+    documents = {**partial.found.known, **corpus.documents}
+    sources = replace(corpus, coverage=coverage, documents=documents)
     return finish(
         plan, sources, partial.collections, started=started, workers=workers, used_up=True
     )
@@ -419,7 +407,7 @@ def scan_chunk(
     plan: Plan,
     corpus: Corpus,
     chunk: Chunk,
-    matchers: Sequence[Matcher],
+    matchers: Sequence[DocumentMatcher],
     partial: Partial,
     progress: ScanProgress | None = None,
     stop: threading.Event | None = None,
@@ -433,8 +421,12 @@ def scan_chunk(
         for batch in read_chunk(chunk, corpus.shards, corpus.selections, size):
             if stop is not None and stop.is_set():
                 return
-            for matcher, collection in zip(matchers, partial.collections, strict=True):
+            rows = [
                 matcher.match(batch, collection)
+                for matcher, collection in zip(matchers, partial.collections, strict=True)
+            ]
+            partial.found.note(batch, corpus.selections, rows)
+            partial.found.shrink(partial.collections)
             counts += ShardCoverage.of_batch(batch)
             if progress is not None:
                 step = min(batch.n_bytes, max(chunk.n_bytes - reported, 0))
@@ -465,7 +457,7 @@ def scan_chunks(
 
     def work(chunks: Iterator[Chunk], stop: threading.Event) -> Partial:
         partial = whole.empty_sibling(corpus)
-        matchers = [Matcher(view) for view in plan.views]
+        matchers = [matcher_of(view) for view in plan.views]
         for chunk in chunks:
             scan_chunk(plan, corpus, chunk, matchers, partial, progress, stop)
         for collection in partial.collections:

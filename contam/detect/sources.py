@@ -128,9 +128,7 @@ def describe(sources: Sources, collections: Sequence[Collection], notes: list[st
 
 def named_documents(collections: Sequence[Collection]) -> tuple[Int64s, Int64s]:
     """Shard and row of every document that verdicts or evidence name, by place: int64[d] each."""
-    tables = [collection.evidence()[0] for collection in collections]
-    tables += [count.best for collection in collections for count in collection.counts]
-    places = [_place(table.shard, table.row)[table.shard >= 0] for table in tables]
+    places = [_place(*collection.documents()) for collection in collections]
     place = distinct(np.concatenate(places)) if places else np.empty(0, np.int64)
     return place >> _ROW_BITS, place & ((1 << _ROW_BITS) - 1)
 

@@ -22,6 +22,7 @@ from contam.files.stores import (
     RefusedError,
     RemoteFile,
     StoreError,
+    access_lost,
     patience,
     persistently,
 )
@@ -67,6 +68,8 @@ class HubStore:
         # `refs/convert/parquet` is one part of an address as `refs%2Fconvert%2Fparquet`.
         self._revision = revision.replace("%2F", "/") or "main"
         self._found: dict[str, FileState] = {}
+        #: The file that was read last, which shows whether there is access.
+        self._read = ""
 
     def pinned(self, address: Address) -> Address:
         if _is_commit(self._revision):
@@ -105,32 +108,50 @@ class HubStore:
 
     def state(self, address: Address) -> FileState:
         path = _path(address)
-        if path not in self._found and not any(map(self._noted, self._paths_info(path))):
+        try:
+            known = path in self._found or any(map(self._noted, self._paths_info(path)))
+        except RefusedError as error:
+            raise access_lost(address, error) from error
+        if not known:
             raise FileNotFoundError(errno.ENOENT, "the Hub has no such file")
         return self._found[path]
 
     def open(self, address: Address) -> RemoteFile:
-        from huggingface_hub import hf_hub_url
-
         state = self.state(address)
-        url = hf_hub_url(
-            self._name,
-            _path(address),
-            repo_type=_KIND,
-            revision=self._revision,
-            endpoint=_endpoint(),
-        )
+        path = _path(address)
 
         def fetch(begin: int, end: int) -> bytes:
             try:
-                answer = web.ranged(url, begin, end, _headers())
+                answer = self._ranged(path, begin, end)
             except RefusedError:
-                answer = web.ranged(url, begin, end, _headers())
+                # The token may have been renewed.
+                try:
+                    answer = self._ranged(path, begin, end)
+                except RefusedError as error:
+                    if any(map(self._is_readable, {self._read, *[*self._found][:2]} - {"", path})):
+                        raise
+                    raise access_lost(address, error) from error
             if answer.state.size != state.size:
                 raise StoreError("the Hub sent a file of another size than it has listed")
+            self._read = path
             return answer.data
 
         return RemoteFile(state, fetch)
+
+    def _ranged(self, path: str, begin: int, end: int) -> web.Answer:
+        from huggingface_hub import hf_hub_url
+
+        url = hf_hub_url(
+            self._name, path, repo_type=_KIND, revision=self._revision, endpoint=_endpoint()
+        )
+        return web.ranged(url, begin, end, _headers())
+
+    def _is_readable(self, path: str) -> bool:
+        try:
+            self._ranged(path, 0, 1)
+        except OSError:
+            return False
+        return True
 
     def _paths_info(self, path: str) -> list[Any]:
         return self._asked(

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import io
 import os
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from contam.errors import Plain, Public, Remedy, ShardError
 from contam.files.addresses import checked, is_address
 from contam.files.single import open_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from io import BufferedReader
 
     from contam.files.stores import RemoteFile
 
 
 _BUFFER_BYTES = 64 << 10
+#: Ranges of a held file that are kept for its next reader: so many, and none that is longer.
+_KEPT_RANGES = 3
+_KEPT_BYTES = 1 << 20
 
 
 class FileState(NamedTuple):
@@ -95,6 +98,23 @@ class ListedPath(str):
         return made
 
 
+class HeldPath(ListedPath):
+    """The path of a file that is open: within `holding`, all who open it read that file.
+
+    file     the open file or object; None when it could not be opened, and behind the block
+    failure  why it could not be opened
+    busy     whether somebody reads the file: another reader gets one of his own
+    notes    what one reader keeps for the next, by a name that readers agree on
+    """
+
+    __slots__ = ("busy", "failure", "file", "notes")
+
+    file: BufferedReader | RemoteFile | None
+    failure: Exception | None
+    busy: bool
+    notes: dict[str, Any]
+
+
 def state_of(path: str) -> FileState:
     """The state in which a file may be read: the one that was listed, else its present one."""
     return path.state if isinstance(path, ListedPath) else FileState.at(path)
@@ -111,6 +131,17 @@ def opened(path: str) -> Iterator[BufferedReader]:
         with opened_object(path) as found:
             yield io.BufferedReader(found, _BUFFER_BYTES)
         return
+    if isinstance(path, HeldPath):
+        if path.failure is not None:
+            raise path.failure
+        if isinstance(path.file, io.BufferedReader) and not path.busy:
+            path.busy = True
+            try:
+                path.file.seek(0)
+                yield path.file
+            finally:
+                path.busy = False
+            return
     with open_file(Path(path)) as file:
         now = FileState.of(os.fstat(file.fileno()))
         listed = path.state if isinstance(path, ListedPath) else now
@@ -126,7 +157,16 @@ def opened_object(path: str) -> Iterator[RemoteFile]:
 
     Readers fetch ranges one by one, and nothing else notices when they are of two objects.
     """
-    from contam.files.stores import store_of
+    from contam.files.stores import RemoteFile, store_of
+
+    if isinstance(path, HeldPath):
+        if path.failure is not None:
+            raise path.failure
+        if isinstance(path.file, RemoteFile):
+            # Whoever holds it compares its states.
+            with path.file.again() as another:
+                yield another
+            return
 
     address = checked(path)
     with store_of(address).open(address) as file:
@@ -134,6 +174,56 @@ def opened_object(path: str) -> Iterator[RemoteFile]:
         _compare(path, listed, file.state)
         yield file
     check(ListedPath(path, listed))
+
+
+@contextmanager
+def holding(path: str) -> Iterator[HeldPath]:
+    """Open a file or object once for all who open it within the block, by the path they get.
+
+    Its state is compared as by `opened`, but once for all of them. When it cannot be opened, the
+    block begins all the same, and whoever opens the path in it is told. Raises ShardError at the
+    end of the block. Of use to one thread.
+    """
+    from contam.files.stores import RemoteFile
+
+    held = HeldPath(path, path.state if isinstance(path, ListedPath) else NOT_THERE)
+    held.file = held.failure = None
+    held.busy, held.notes = False, {}
+    with ExitStack() as stack:
+        try:
+            if is_address(path):
+                found = stack.enter_context(opened_object(path))
+                held.state = found.state
+                held.file = RemoteFile(found.state, _keeping(found.fetch))
+            else:
+                file = stack.enter_context(opened(path))
+                if not isinstance(path, ListedPath):
+                    held.state = FileState.of(os.fstat(file.fileno()))
+                held.file = file
+        except (OSError, ShardError) as error:
+            held.failure = error
+        try:
+            yield held
+        finally:
+            # The path itself may be kept as a name of the file.
+            held.file, held.notes = None, {}
+
+
+def _keeping(fetch: Callable[[int, int], bytes]) -> Callable[[int, int], bytes]:
+    """The same ranges, the last ones from memory: readers of one file begin alike."""
+    kept: list[tuple[int, bytes]] = []
+
+    def find(begin: int, end: int) -> bytes:
+        for at, piece in tuple(kept):
+            if at <= begin and end <= at + len(piece):
+                return piece[begin - at : end - at]
+        piece = fetch(begin, end)
+        if len(piece) <= _KEPT_BYTES:
+            kept.append((begin, piece))
+            del kept[:-_KEPT_RANGES]
+        return piece
+
+    return find
 
 
 def check(path: str) -> None:

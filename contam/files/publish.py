@@ -23,13 +23,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contam.errors import OutputError, Place, Plain, Public, Remedy
-from contam.files.addresses import refuse_address
+from contam.files.addresses import is_address, refuse_address
+from contam.files.uploads import publishing_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _DRAFT = ".contam-draft-"
 _OLD = ".contam-old-"
+_WORK = ".contam-work-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +75,15 @@ def publishing(
 
     Raises OutputError on entry when `out` holds a finished result and `overwrite` is not set, holds
     files that are not ours, or cannot be written; and on exit when it no longer can. Errors of the
-    block itself pass through: what writes into the draft does so under `output_errors`. Raises
-    UsageError for an address.
+    block itself pass through: what writes into the draft does so under `output_errors`. An address
+    is written to as `contam.files.uploads` says.
     """
-    refuse_address(out, "where results are written")
+    if is_address(out):
+        with publishing_objects(
+            out, names=names, last=last, overwrite=overwrite, earlier=earlier
+        ) as draft:
+            yield draft
+        return
     shown = Path(out)
     with output_errors(shown):
         target = _target(shown, (*names, *earlier), last)
@@ -104,6 +111,40 @@ def publishing(
             with contextlib.suppress(OSError):
                 folder.rmdir()
         raise
+
+
+def work_folder(out: str | Path, what: str) -> Path:
+    """The hidden folder beside `out` in which a run that can be resumed prepares its result.
+
+    what  names the kind of run. It is on the file system of `out`; nothing is created.
+    """
+    refuse_address(out, "where results are written")
+    with output_errors(Path(out)):
+        target = _target(Path(out), (), "")
+    return target.home / f"{target.prefix}{_WORK}{what}"
+
+
+def check_publishable(
+    out: str | Path, *, names: Sequence[str], last: str, overwrite: bool = False
+) -> None:
+    """Raise OutputError where `publish_made` would; creates the folders above `out`."""
+    refuse_address(out, "where results are written")
+    with output_errors(Path(out)):
+        target = _target(Path(out), tuple(names), last)
+        _make_parents(target.home)
+        _recover(target)
+        _check_free(target, overwrite=overwrite)
+
+
+def publish_made(
+    made: Path, out: str | Path, *, names: Sequence[str], last: str, overwrite: bool = False
+) -> None:
+    """Let a folder that was made in `work_folder` become `out`; see `publishing`."""
+    with output_errors(Path(out)):
+        target = _target(Path(out), tuple(names), last)
+        _check_free(target, overwrite=overwrite)
+        _sync(made, names)
+        _replace_files(target, made) if target.in_place else _replace_folder(target, made)
 
 
 @contextlib.contextmanager
@@ -154,7 +195,7 @@ def _check_free(target: _Target, *, overwrite: bool) -> None:
     if not folder.exists():
         return
     present = sorted(
-        entry.name for entry in folder.iterdir() if not entry.name.startswith((_DRAFT, _OLD))
+        entry.name for entry in folder.iterdir() if not entry.name.startswith((_DRAFT, _OLD, _WORK))
     )
     foreign = [name for name in present if name not in target.names]
     if foreign:

@@ -109,6 +109,25 @@ def whole_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
         sync_path(target.parent)
 
 
+@contextlib.contextmanager
+def created(path: Path) -> Iterator[BinaryIO]:
+    """A new file to write in the block, which is closed and stays when the block ends well.
+
+    Raises OutputError when it is there already, cannot be made, or cannot be closed. What writes in
+    the block does so under `output_errors`; other errors of the block pass through.
+    """
+    with output_errors(path):
+        file = path.open("xb")
+    try:
+        yield file
+        with output_errors(path):
+            file.close()
+    finally:
+        # What could not be written a moment ago cannot be written now.
+        with contextlib.suppress(OSError):
+            file.close()
+
+
 def write_file(path: Path, data: bytes, *, overwrite: bool = False) -> None:
     """Write a file completely or not at all: see `whole_file`."""
     with whole_file(path, overwrite=overwrite) as file:

@@ -13,7 +13,7 @@ import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
-from contam.errors import ConfigError, Public
+from contam.errors import AccessError, ConfigError, Place, Plain, Public, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,6 +53,14 @@ class StoreError(OSError):
 
 class RefusedError(StoreError):
     """A store does not accept the credentials, or not for this object."""
+
+
+def access_lost(address: object, error: StoreError) -> AccessError:
+    """The error that ends a run: no object can be read with the credentials, not only this one."""
+    return AccessError(
+        "{}: {}, and to no other object there is access", Place(address), Plain(error.strerror),
+        remedy=Remedy.RENEW_CREDENTIALS,
+    )  # fmt: skip
 
 
 class BusyError(StoreError):
@@ -136,12 +144,16 @@ class RemoteFile(io.RawIOBase):
     ) -> None:
         super().__init__()
         self.state = state
-        self._fetch = fetch
+        self.fetch = fetch
         self._close = close
         self._at = 0
         self._begin = 0
         self._piece = b""
         self._wanted = _FIRST_BYTES
+
+    def again(self) -> RemoteFile:
+        """Another reader of the same object, from its beginning, for as long as this is open."""
+        return RemoteFile(self.state, self.fetch)
 
     def readable(self) -> bool:
         return True
@@ -202,7 +214,7 @@ class RemoteFile(io.RawIOBase):
         end = min(self.state.size, self._at + max(n, self._wanted))
         # At the end of a file, what is before it is asked for next.
         begin = min(self._at, max(0, end - _FIRST_BYTES))
-        self._piece = self._fetch(begin, end)
+        self._piece = self.fetch(begin, end)
         self._begin = begin
         if len(self._piece) != end - begin:
             n_came = len(self._piece)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from contam.corpus.each import of_each
 from contam.corpus.shards import file_sha256, is_excluded, leave_out
 from contam.errors import IndexMismatchError, Place, Public, Remedy, ShardError, UsageError
 from contam.files.listed import FileState
@@ -89,7 +90,7 @@ def add(  # noqa: PLR0913 - the options of an addition, all but two of them by n
         if columns is None and alike and all(one == alike[0] for one in alike):
             columns = alike[0]
         shards, excluded = _left(manifest, listed(paths, progress), exclude)
-        offered = [new_record(shard, column, columns) for shard in shards]
+        offered = of_each(lambda _, shard: new_record(shard, column, columns), shards)
         states = read_states(folder)
         found, passed = _with_shards(manifest, offered, states)
         restored = _restored(manifest, found)

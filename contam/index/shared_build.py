@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -18,10 +19,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from contam.errors import OutputError, Public, Remedy
-from contam.files.addresses import refuse_address
+from contam.files.addresses import Address, refuse_address
 from contam.files.listed import FileState
 from contam.files.publish import output_errors
-from contam.files.single import read_file, write_file
+from contam.files.single import read_file, whole_file, write_file
+from contam.files.uploads import (
+    fetch,
+    names_below,
+    place,
+    remove,
+    store_errors,
+    upload,
+    writable,
+)
 from contam.index.array_files import sync
 from contam.index.build import (
     DEFAULT_MEMORY,
@@ -37,9 +47,10 @@ from contam.index.manifest import MANIFEST, SEGMENTS, publish_manifest, writer_l
 from contam.index.model import Manifest, SegmentRecord, ShardRecord
 from contam.index.recipe import load_recipe
 from contam.index.states import note_states
+from contam.index.writing.intake import failed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from contam.index.model import Recipe
     from contam.index.states import States
@@ -71,6 +82,14 @@ class IndexPlan:
     def groups(self) -> tuple[Group, ...]:
         """The groups that are indexed apart."""
         return cut_groups(self.manifest.shards)
+
+    def n_bytes(self, group: Group) -> int:
+        """Bytes of the files of a group."""
+        return sum(shard.size_bytes for shard in self.manifest.shards[group.first : group.end])
+
+    def to_bytes(self) -> bytes:
+        """The plan as its file has it."""
+        return _file_of(_PLAN_FORMAT, self)
 
     @property
     def question(self) -> str:
@@ -105,10 +124,14 @@ class GroupRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """What a worker did: numbers of groups, those that were there before, and failed shards."""
+    """What a worker did: numbers of groups, those that were there before, and failed shards.
+
+    not_whole  groups among the done ones with a shard that could not be read
+    """
 
     done: tuple[int, ...]
     kept: tuple[int, ...]
+    not_whole: tuple[int, ...]
     failures: tuple[ShardRecord, ...]
 
 
@@ -137,28 +160,30 @@ def plan_index(  # noqa: PLR0913 - the options of a build, all but three of them
 
     Raises CorpusError, UsageError, and OutputError when there is a plan and `overwrite` is not set.
     """
-    refuse_address(out, "a plan")
     check_limits(None, memory)
-    folder = Path(out)
+    folder = place(out)
     refuse_inside(folder, corpus)
     if isinstance(recipe, str):
         recipe = load_recipe(recipe)
     manifest = fresh_manifest(corpus, recipe, text, columns, exclude, progress)
     plan = IndexPlan(version=_version(), manifest=manifest, memory=memory)
-    with output_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    if isinstance(folder, Address):
+        writable(folder)
+    else:
+        with output_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
     _write(folder / PLAN_FILE, _PLAN_FORMAT, plan, overwrite=overwrite)
     return plan
 
 
 def open_index_plan(folder: PathLike) -> IndexPlan:
     """The plan in a folder. Raises OutputError when there is none, or one of another version."""
-    path = Path(folder) / PLAN_FILE
+    path = place(folder) / PLAN_FILE
     try:
         plan = _read(path, _PLAN_FORMAT, IndexPlan)
     except FileNotFoundError as error:
         raise OutputError(
-            "{} holds no plan of an index", Path(folder), remedy=Remedy.GIVE_INDEX_PLAN
+            "{} holds no plan of an index", place(folder), remedy=Remedy.GIVE_INDEX_PLAN
         ).of_call() from error
     if plan.version != _version():
         raise OutputError(
@@ -185,19 +210,112 @@ def build_groups(
 
     A group with a shard that could not be read is indexed again. Raises OutputError.
     """
-    refuse_address(parts, "a folder of parts")
     check_limits(workers, plan.memory)
-    home = Path(parts)
-    done, kept, failures = list[int](), list[int](), list[ShardRecord]()
+    kept, waiting = claim_groups(plan, groups, parts)
+    home = place(parts)
+    failures = dict[int, list[ShardRecord]]()
+    for group in waiting:
+        record = _build_group(plan, group, home, workers, progress)
+        failures[group.number] = failures_of(plan, record)
+    return Built(
+        done=tuple(group.number for group in waiting),
+        kept=tuple(group.number for group in kept),
+        not_whole=tuple(number for number, some in failures.items() if some),
+        failures=tuple(shard for some in failures.values() for shard in some),
+    )
+
+
+def claim_groups(
+    plan: IndexPlan, groups: Sequence[Group], parts: PathLike
+) -> tuple[list[Group], list[Group]]:
+    """The groups that are in a folder, whole, and those that are to be indexed.
+
+    Raises OutputError for one of another plan, and where nothing can be written.
+    """
+    home = place(parts)
+    if isinstance(home, Address):
+        writable(home)
+    kept, waiting = list[Group](), list[Group]()
     for group in groups:
         there = _finished(plan, home, group)
-        if there is not None and not _failures(plan, there):
-            kept.append(group.number)
-            continue
-        record = _build_group(plan, group, home, workers, progress)
-        failures += _failures(plan, record)
-        done.append(group.number)
-    return Built(done=tuple(done), kept=tuple(kept), failures=tuple(failures))
+        is_whole = there is not None and not failures_of(plan, there)
+        (kept if is_whole else waiting).append(group)
+    return kept, waiting
+
+
+def group_by_number(plan: IndexPlan, number: int) -> Group:
+    """The group with this number."""
+    return plan.groups[number - 1]
+
+
+def read_group(plan: IndexPlan, parts: Path, group: Group) -> GroupRecord:
+    """What the indexing of a group gave. Raises OutputError where it was not indexed."""
+    record = _finished(plan, parts, group)
+    if record is None:
+        raise _missing_group(plan, group)
+    return record
+
+
+def files_of_group(parts: Path, group: Group) -> tuple[tuple[str, int], ...]:
+    """Names and sizes of the files of a group that was indexed, its record last."""
+    home = group_folder(parts, group.number)
+    files = sorted(path for path in (home / SEGMENTS).rglob("*") if path.is_file())
+    return tuple(
+        (str(path.relative_to(home)), path.stat().st_size) for path in (*files, home / GROUP_FILE)
+    )
+
+
+def receive_group(
+    plan: IndexPlan,
+    parts: Path,
+    group: Group,
+    files: Sequence[tuple[str, int]],
+    fetch: Callable[[str, int], bytes],
+) -> GroupRecord:
+    """Write a group that was indexed elsewhere; it is there when its record is.
+
+    fetch  gives the bytes of a file from a position on, some at a time
+
+    Raises OutputError when it cannot be written, or is not what the plan asks for.
+    """
+    home = group_folder(parts, group.number)
+    with writer_lock(home):
+        _clear(home)
+        with output_errors(home):
+            for name, size in files:
+                path = home / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with whole_file(path) as file:
+                    while (at := file.tell()) < size:
+                        file.write(fetch(name, at))
+        return read_group(plan, parts, group)
+
+
+def give_up_group(plan: IndexPlan, parts: Path, group: Group, reason: str) -> GroupRecord:
+    """Write the record of a group that nobody could index: none of its shards was read."""
+    home = group_folder(parts, group.number)
+    record = GroupRecord(
+        question=plan.question,
+        number=group.number,
+        shards=tuple(
+            shard if shard.failure else failed(shard, f"{shard.name}: {reason}")
+            for shard in plan.manifest.shards[group.first : group.end]
+        ),
+        segments=(),
+        states=(),
+    )
+    with writer_lock(home):
+        _clear(home)
+        _write(home / GROUP_FILE, _GROUP_FORMAT, record, overwrite=True)
+    return record
+
+
+def _clear(home: Path) -> None:
+    """Remove what was there of a group, its record first."""
+    with output_errors(home):
+        (home / GROUP_FILE).unlink(missing_ok=True)
+        if (home / SEGMENTS).exists():
+            shutil.rmtree(home / SEGMENTS)
 
 
 def _build_group(
@@ -207,14 +325,16 @@ def _build_group(
     workers: int | None,
     progress: BuildProgress | None,
 ) -> GroupRecord:
+    if isinstance(home, Address):
+        with tempfile.TemporaryDirectory(prefix="contam-group-") as local:
+            record = _build_group(plan, group, Path(local), workers, progress)
+            _upload_group(group_folder(Path(local), group.number), home)
+        return record
     folder = group_folder(home, group.number)
     names = tuple(record.name for record in plan.manifest.shards[group.first : group.end])
     states: States = {}
     with writer_lock(folder):
-        with output_errors(folder):
-            (folder / GROUP_FILE).unlink(missing_ok=True)
-            if (folder / SEGMENTS).exists():
-                shutil.rmtree(folder / SEGMENTS)
+        _clear(folder)
         manifest = read_pending(
             folder,
             replace(plan.manifest, pending=names),
@@ -237,12 +357,22 @@ def _build_group(
     return record
 
 
+def _upload_group(folder: Path, home: Address) -> None:
+    """Copy a group to a store, the file last that says what it holds. Raises OutputError."""
+    target = home / folder.name
+    remove(target / GROUP_FILE)
+    for path in sorted((folder / SEGMENTS).rglob("*")):
+        if path.is_file():
+            upload(target.joinpath(*path.relative_to(folder).parts), path)
+    upload(target / GROUP_FILE, folder / GROUP_FILE)
+
+
 def merge_groups(
     plan: IndexPlan, folders: Sequence[PathLike], index: PathLike, *, overwrite: bool = False
 ) -> Manifest:
     """Make the index of all groups in the folder `index`, and publish it once.
 
-    Segments are linked, or copied where that cannot be.
+    Segments are linked, or copied where that cannot be, and from a store.
 
     Raises OutputError for a group that is missing, damaged or of another plan, and when the index
     cannot be written or is there already.
@@ -250,7 +380,7 @@ def merge_groups(
     refuse_address(index, "an index")
     target = Path(index)
     check_free(target, overwrite=overwrite)
-    found = [(_one_group(plan, [Path(folder) for folder in folders], one)) for one in plan.groups]
+    found = [(_one_group(plan, [place(folder) for folder in folders], one)) for one in plan.groups]
     records = [record for _, record in found]
     segments = {
         segment.id: _check_segment(folder / SEGMENTS / segment.id, segment)
@@ -298,10 +428,7 @@ def _one_group(plan: IndexPlan, folders: Sequence[Path], group: Group) -> tuple[
         if (record := _finished(plan, home, group)) is not None
     ]
     if not found:
-        raise OutputError(
-            "group {} of {} was not built", group.number, len(plan.groups),
-            remedy=Remedy.BUILD_MISSING_GROUP,
-        )  # fmt: skip
+        raise _missing_group(plan, group)
     first, record = found[0]
     for other, its_record in found[1:]:
         # States differ from machine to machine.
@@ -313,13 +440,28 @@ def _one_group(plan: IndexPlan, folders: Sequence[Path], group: Group) -> tuple[
     return first, record
 
 
+def _missing_group(plan: IndexPlan, group: Group) -> OutputError:
+    return OutputError(
+        "group {} of {} was not built", group.number, len(plan.groups),
+        remedy=Remedy.BUILD_MISSING_GROUP,
+    )  # fmt: skip
+
+
 def _check_segment(source: Path, segment: SegmentRecord) -> tuple[Path, ...]:
     """The files of a segment. Raises OutputError for one that is gone or has another size."""
     found = []
     for file in segment.files:
         path = source / file.name
         found += [path] if file.checks is None else [path, path.with_suffix(".crc")]
-        if not all(one.is_file() for one in found) or path.stat().st_size != file.n_bytes:
+        try:
+            sizes = [FileState.at(str(one)).size for one in found]
+        except FileNotFoundError:
+            sizes = []
+        except OSError as error:
+            raise OutputError(
+                "{}: {}", path, Public(error.strerror), remedy=Remedy.CHECK_FILE_READABLE
+            ) from error
+        if not sizes or dict(zip(found, sizes, strict=True))[path] != file.n_bytes:
             raise OutputError(
                 "{}: is gone, or not as it was written", path, remedy=Remedy.REMOVE_ONE_GROUP
             )
@@ -330,6 +472,10 @@ def _take_segment(files: Sequence[Path], folder: Path) -> None:
     """Link the files of a segment into a folder, or copy them to another file system."""
     folder.mkdir()
     for file in files:
+        if isinstance(file, Address):
+            with store_errors(file):
+                fetch(file, folder / file.name)
+            continue
         try:
             os.link(file, folder / file.name)
         except OSError:
@@ -355,7 +501,7 @@ def _finished(plan: IndexPlan, home: Path, group: Group) -> GroupRecord | None:
     return record
 
 
-def _failures(plan: IndexPlan, record: GroupRecord) -> list[ShardRecord]:
+def failures_of(plan: IndexPlan, record: GroupRecord) -> list[ShardRecord]:
     """The shards of a group that could not be read, and that were no failures when planned."""
     known = {shard.name for shard in plan.manifest.shards if shard.failure is not None}
     return [shard for shard in record.shards if shard.failure and shard.name not in known]
@@ -366,10 +512,19 @@ def _spelt(value: object) -> bytes:
 
 
 def _write(path: Path, form: str, value: Any, *, overwrite: bool) -> None:  # noqa: ANN401 - a dataclass
+    written = _file_of(form, value)
+    if not isinstance(path, Address):
+        write_file(path, written, overwrite=overwrite)
+        return
+    if not overwrite and path.name in names_below(path.parent):
+        raise OutputError("{} already exists", path, remedy=Remedy.CHOOSE_NAME_OR_OVERWRITE)
+    upload(path, written)
+
+
+def _file_of(form: str, value: Any) -> bytes:  # noqa: ANN401 - a dataclass
     body = to_plain(value)
     digest = hashlib.sha256(_spelt(body)).hexdigest()
-    written = _spelt({"format": form, "sha256": digest, "body": body}) + b"\n"
-    write_file(path, written, overwrite=overwrite)
+    return _spelt({"format": form, "sha256": digest, "body": body}) + b"\n"
 
 
 def _read(path: Path, form: str, kind: type[Record]) -> Record:

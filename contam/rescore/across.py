@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.rescore.panel import Split
-from contam.rescore.stats.diversity import diversity
+from contam.rescore.stats.board import measured
 from contam.rescore.stats.gain import LEAST
 from contam.rescore.stats.ranking import borda, win_rate
-from contam.rescore.stats.sensitivity import search_field, search_weights, top_fifth
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -216,25 +215,22 @@ def _diversity_row(
     row |= {"cardinal_witness": "", "ordinal_witness": "", "note": reason}
     if reason:
         return row
-    found = diversity(table)
-    row["diversity"], row["diversity_tie_corrected"] = found.exact, found.tie_corrected
-    row["diversity_published"] = found.published
-    row["mean_rank_change"], row["max_rank_change"] = found.mean_change, found.max_change
-    cardinal = search_weights(table)
-    row["cardinal_distance"] = cardinal.change.distance
-    row["cardinal_largest"] = cardinal.change.largest
-    if cardinal.weights is not None:
-        pairs = zip(benchmarks, cardinal.weights.tolist(), strict=True)
+    board = measured(table, seed=seed)
+    if (found := board.diversity) is not None:
+        row["diversity"], row["diversity_tie_corrected"] = found.exact, found.tie_corrected
+        row["diversity_published"] = found.published
+        row["mean_rank_change"], row["max_rank_change"] = found.mean_change, found.max_change
+    if board.cardinal is not None and board.cardinal.weights is not None:
+        row["cardinal_distance"] = board.cardinal.change.distance
+        row["cardinal_largest"] = board.cardinal.change.largest
+        pairs = zip(benchmarks, board.cardinal.weights.tolist(), strict=True)
         row["cardinal_witness"] = ", ".join(f"{name} {weight!r}" for name, weight in pairs)
-    top = top_fifth(table)
-    if len(top) < _TWO:
+    if board.ordinal is None or board.ordinal.field is None:
         row["note"] = (
             f"ordinal sensitivity not estimable: a fifth of {len(models)} models is no two"
         )
         return row
-    ordinal = search_field(table, top, seed=seed)
-    row["ordinal_distance"] = ordinal.change.distance
-    row["ordinal_largest"] = ordinal.change.largest
-    if ordinal.field is not None:
-        row["ordinal_witness"] = ", ".join(models[at] for at in ordinal.field.tolist())
+    row["ordinal_distance"] = board.ordinal.change.distance
+    row["ordinal_largest"] = board.ordinal.change.largest
+    row["ordinal_witness"] = ", ".join(models[at] for at in board.ordinal.field.tolist())
     return row

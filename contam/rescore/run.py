@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from contam.detect.notebook import table_html
 from contam.detect.report import RUN_FILE
 from contam.errors import LogError, Place, Public, Remedy, UsageError
 from contam.extras import require
@@ -18,7 +19,7 @@ from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint
 from contam.rescore.direction import directed
 from contam.rescore.export.plots import draw, plot_names, score_figure
-from contam.rescore.export.summary import markdown
+from contam.rescore.export.summary import figure, gain_of, markdown
 from contam.rescore.grouped import group_series
 from contam.rescore.holdouts import item_numbers
 from contam.rescore.judging import FileOptions, join_logs, open_verdicts, policies_of
@@ -58,6 +59,22 @@ class Rescore:
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name} {table.num_rows}" for name, table in self.tables.items())
         return f"<{type(self).__name__}: rows of {sizes}>"
+
+    def _repr_html_(self) -> str:
+        """The scores with and without the flagged items, for notebooks."""
+        kept = [row for row in self.rows("scores") if row["subset_by"] in ("all", "group")]
+        cells = (
+            (
+                *(row[name] for name in ("model", "benchmark", "metric", "policy")),
+                f"{row['n_clean']} / {row['n']}",
+                *(figure(row[name]) for name in ("full", "clean")),
+                gain_of(row),
+            )
+            for row in kept
+            if row["shown"]
+        )
+        head = ("model", "benchmark", "metric", "policy", "clean of all", "full", "clean", "gain")
+        return table_html(head, cells)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """The rows of one table as dictionaries."""
@@ -160,7 +177,7 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
         if not allow_partial:
             refuse_partial(log, joined.index, judging.judged)
         joined_logs.append(_JoinedLog(_named(log, joined), names[id(log)], joined))
-    _refuse_doubles(
+    refuse_two_logs(
         [(joined_log.log, joined_log.model) for joined_log in joined_logs]
         + [(log, names[id(log)]) for log in second_logs]
     )
@@ -280,7 +297,7 @@ class _JoinedLog:
         """The metrics that can be scored again."""
         n_missing = self.joined.n_missing
         notes = (f"{n_missing} items of the benchmark are not in the log",) if n_missing else ()
-        return _series_of(self.log, self.model, self.joined.index, notes)
+        return series_of(self.log, self.model, self.joined.index, notes)
 
     def unscored(self) -> Iterator[Series]:
         """The other metrics, with the reason."""
@@ -298,7 +315,8 @@ class _JoinedLog:
             )
 
 
-def _series_of(log: Log, model: str, index: Ints, notes: tuple[str, ...] = ()) -> Iterator[Series]:
+def series_of(log: Log, model: str, index: Ints, notes: tuple[str, ...] = ()) -> Iterator[Series]:
+    """The metrics of a log that can be scored again; index  int64[n], where its items are."""
     for column in log.columns:
         scored = np.flatnonzero(column.scored)
         if column.kind == "none" or not len(scored):
@@ -328,7 +346,7 @@ def _second_series(logs: Sequence[Log], names: Mapping[int, str]) -> Iterator[Se
     for name in sorted({log.benchmark for log in logs}):
         own = [log for log in logs if log.benchmark == name]
         for log, numbers in zip(own, item_numbers(own), strict=True):
-            yield from _series_of(log, names[id(log)], numbers)
+            yield from series_of(log, names[id(log)], numbers)
 
 
 def _named(log: Log, joined: Joined) -> Log:
@@ -361,7 +379,8 @@ def _aggregate_of(column: ScoreColumn, scored: Ints) -> Callable[[Bools], float]
     return aggregate
 
 
-def _refuse_doubles(logs: Sequence[tuple[Log, str]]) -> None:
+def refuse_two_logs(logs: Sequence[tuple[Log, str]]) -> None:
+    """Raise LogError for two logs of one model by one metric of one benchmark; (log, model)."""
     seen: dict[tuple[str, str, str], Log] = {}
     for log, model in logs:
         for column in log.columns:

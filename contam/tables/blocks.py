@@ -10,7 +10,7 @@ import numpy as np
 from contam.files.encodings import wide_encoding
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,6 +30,8 @@ class TextBlock(NamedTuple):
     moved              columns that were read for documents without a text in the shard's first
                        one, and for how many
     n_elsewhere        documents left without a text although another column holds one
+    records            names and values that each document was read from, None for one that is not
+                       kept; empty where the format reads no whole records
     """
 
     data: NDArray[np.uint8]
@@ -39,6 +41,7 @@ class TextBlock(NamedTuple):
     undecodable_bytes: int
     moved: tuple[tuple[str, int], ...] = ()
     n_elsewhere: int = 0
+    records: Sequence[Mapping[str, object] | None] = ()
 
 
 def frozen(array: NDArray[np.generic]) -> None:

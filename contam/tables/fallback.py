@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from contam.tables.blocks import TextBlock, blank_rows, replaced
 from contam.tables.fields import as_text_block, null_rows, take_rows
+from contam.tables.some_rows import taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,7 +57,7 @@ def _found(
     for ref in sources.others:
         if not len(left):
             break
-        block = as_text_block(batch.take(pa.array(left)), ref)
+        block = as_text_block(taken(batch, left), ref)
         blank = blank_rows(block)
         have = np.setdiff1d(np.arange(len(left)), blank)
         for i in have.tolist():
@@ -97,9 +98,9 @@ class RowReader:
             begin, batch = self._last
             if row < begin:
                 raise ValueError(f"row {row} is missing in some columns")
-            for _, taken in take_rows([batch], begin, rows[n_found:].tolist()):
-                found.append(taken)
-                n_found += taken.num_rows
+            for _, part in take_rows([batch], begin, rows[n_found:].tolist()):
+                found.append(part)
+                n_found += part.num_rows
         return pa.Table.from_batches(found).combine_chunks().to_batches()[0]
 
     def _next(self, row: int) -> tuple[int, pa.RecordBatch]:

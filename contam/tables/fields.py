@@ -15,6 +15,7 @@ from contam.tables.chat import TURN_SEPARATOR, Turn, named, turns_of
 from contam.tables.chat_arrow import joined_block, values_of
 from contam.tables.columns import CONTENT_KEYS, EXTRA_KEYS, ROLE_KEYS, ColumnRef, is_text
 from contam.tables.json_text import at_path, clean, json_or_none, text_at
+from contam.tables.some_rows import taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -123,7 +124,7 @@ def take_rows(
         end = begin + batch.num_rows
         low, high = np.searchsorted(rows, (begin, end))
         if high > low:
-            yield rows[low:high].tolist(), batch.take(pa.array(rows[low:high] - begin))
+            yield rows[low:high].tolist(), taken(batch, rows[low:high] - begin)
         if high == len(rows):
             return
         begin = end

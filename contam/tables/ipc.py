@@ -14,6 +14,7 @@ from contam.tables.columns import ColumnRef, describe
 from contam.tables.fallback import filled_block
 from contam.tables.fields import take_rows
 from contam.tables.shard_errors import arrow_file, shard_errors
+from contam.tables.some_rows import taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from contam.tables.blocks import TextBlock
     from contam.tables.columns import TextColumns
 
-_FILE_MAGIC = b"ARROW1"
+FILE_MAGIC = b"ARROW1"
 # Record batches come as large as their writer made them; what is joined or cast is cut to this.
 _MAX_ROWS = 4096
 _UNKNOWN_BITS = 1 << 20
@@ -56,13 +57,13 @@ def text_blocks(
 
 
 def _taken(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
-    return batch.take(pa.array(rows))
+    return taken(batch, rows)
 
 
 def n_batches(path: str) -> int | None:
     """Tell how many record batches an IPC file has; None for a stream, which is read in order."""
     with shard_errors(path), arrow_file(path) as source:
-        if source.read(len(_FILE_MAGIC)) != _FILE_MAGIC:
+        if source.read(len(FILE_MAGIC)) != FILE_MAGIC:
             return None
         source.seek(0)
         with ipc.open_file(source) as reader:
@@ -111,7 +112,7 @@ def _opened(
     path: str, names: Sequence[str] | None, chosen: Sequence[int] | None = None
 ) -> Iterator[tuple[pa.Schema, Any]]:
     with arrow_file(path) as source:
-        is_file = source.read(len(_FILE_MAGIC)) == _FILE_MAGIC
+        is_file = source.read(len(FILE_MAGIC)) == FILE_MAGIC
         source.seek(0)
         open_any = ipc.open_file if is_file else ipc.open_stream
         with open_any(source) as reader:

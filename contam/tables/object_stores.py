@@ -6,12 +6,15 @@ off. It does not notice when an object is replaced between two requests.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
@@ -19,10 +22,11 @@ from pyarrow import fs
 from contam.errors import ConfigError, Remedy
 from contam.files.addresses import Address
 from contam.files.listed import FileState
-from contam.files.stores import RefusedError, RemoteFile, StoreError, patience
+from contam.files.stores import RefusedError, RemoteFile, StoreError, access_lost, patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from contam.files.stores import Patience
 
@@ -46,6 +50,8 @@ _UNCLEAR: Final = re.compile("INTERNAL_FAILURE|UNKNOWN")
 _LONGEST_ANSWER: Final = 16 << 10
 _ATTEMPTS_HERE: Final = 4
 _PAUSE_S: Final = 0.1
+#: Bytes of a file that are sent at the same time.
+_PIECE: Final = 64 << 20
 
 _stores: dict[Address, ObjectStore] = {}
 _lock = threading.Lock()
@@ -70,7 +76,9 @@ class ObjectStore:
         self._root = root
         self._lock = threading.Lock()
         self._connected = _connect(root)
-        self._worked = False
+        #: Objects that can show whether there is access: the last that was read, and listed ones.
+        self._read = ""
+        self._listed: tuple[str, ...] = ()
 
     def look(self, address: Address) -> str:
         kinds = {fs.FileType.File: "file", fs.FileType.Directory: "folder"}
@@ -81,8 +89,11 @@ class ObjectStore:
         return address
 
     def below(self, address: Address) -> Iterator[Address]:
-        wanted = fs.FileSelector(_path(address), recursive=True)
-        for found in self.ask(lambda store: store.get_file_info(wanted)):
+        wanted = fs.FileSelector(_path(address), allow_not_found=True, recursive=True)
+        listed = self.ask(lambda store: store.get_file_info(wanted))
+        files = [found.path for found in listed if found.type is fs.FileType.File]
+        self._listed = tuple(files[at] for at in {0, len(files) // 2, -1} if files)
+        for found in listed:
             if found.type is fs.FileType.File:
                 key = Address(f"{address.scheme}://{found.path}")
                 if _path(key) != found.path:
@@ -95,7 +106,7 @@ class ObjectStore:
 
     def open(self, address: Address) -> RemoteFile:
         path = _path(address)
-        native = self.ask(lambda store: store.open_input_file(path))
+        native = self.ask_for(path, lambda store: store.open_input_file(path))
         try:
             state = _state(native.metadata() or {}, native.size())
             if not state.version and not state.modified_ns:
@@ -107,25 +118,75 @@ class ObjectStore:
 
         return RemoteFile(state, _Reading(self, path, native).fetch, native.close)
 
+    def ask_for(self, path: str, question: Callable[[fs.FileSystem], Result]) -> Result:
+        """Ask for an object. Raises CorpusError when no other can be read either: the run ends."""
+        try:
+            answer = self.ask(question)
+        except RefusedError as error:
+            if any(map(self._is_readable, {self._read, *self._listed} - {"", path})):
+                raise
+            raise access_lost(f"{self._root.scheme}://{path}", error) from error
+        self._read = path
+        return answer
+
+    def _is_readable(self, path: str) -> bool:
+        try:
+            with self._connected.open_input_file(path) as file:
+                file.read_at(1, 0)
+        except OSError:
+            return False
+        return True
+
+    def write(self, address: Address, source: Path | bytes) -> None:
+        """Write an object. Arrow sends a large one in parts, which the store then joins."""
+        content = _content(source)
+        # Ctrl-C reaches the main thread alone: a stream that is given up halfway makes an object
+        # of what it was given.
+        with ThreadPoolExecutor(1) as apart:
+            sent = apart.submit(self.ask, lambda store: _send(store, _path(address), content))
+            sent.result()
+
+    def remove(self, address: Address) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self.ask(lambda store: store.delete_file(_path(address)))
+
     def ask(self, question: Callable[[fs.FileSystem], Result]) -> Result:
-        """Ask once more with fresh credentials when those that worked are refused."""
+        """Ask once more with fresh credentials when those that there are are refused."""
         store = self._connected
         try:
-            answer = question(store)
-        except OSError as error:
+            return question(store)
+        except (OSError, pa.ArrowException) as error:
             failure = told(error)
-            if not (isinstance(failure, RefusedError) and self._worked):
+            if not isinstance(failure, RefusedError):
                 raise failure from error
-        else:
-            self._worked = True
-            return answer
         with self._lock:
             if self._connected is store:
                 self._connected = _connect(self._root)
         try:
             return question(self._connected)
-        except OSError as error:
+        except (OSError, pa.ArrowException) as error:
             raise told(error) from error
+
+
+def _send(store: fs.FileSystem, path: str, content: pa.Buffer) -> None:
+    target = store.open_output_stream(path, compression=None)
+    try:
+        for begin in range(0, content.size, _PIECE):
+            target.write(content.slice(begin, min(_PIECE, content.size - begin)))
+            # Waits for what is under way: else all of it would be copied to memory.
+            target.flush()
+    except BaseException:
+        with contextlib.suppress(OSError):
+            target.close()
+        raise
+    target.close()
+
+
+def _content(source: Path | bytes) -> pa.Buffer:
+    if isinstance(source, bytes) or not source.stat().st_size:
+        return pa.py_buffer(source if isinstance(source, bytes) else b"")
+    with pa.memory_map(str(source)) as file:
+        return file.read_buffer()
 
 
 class _Reading:
@@ -156,10 +217,10 @@ class _Reading:
             with store.open_input_file(self._path) as file:
                 return bytes(file.read_at(end - begin, begin))
 
-        return self._store.ask(again)
+        return self._store.ask_for(self._path, again)
 
 
-def told(error: OSError) -> OSError:
+def told(error: OSError | pa.ArrowException) -> OSError | pa.ArrowException:
     """What Arrow says of a store, as our own error; what says nothing of one as it is."""
     if isinstance(error, StoreError | FileNotFoundError):
         return error
@@ -183,10 +244,7 @@ def _connect(root: Address) -> fs.FileSystem:
     if root.scheme == "s3":
         return _s3(root.name, asked)
     if root.scheme == "gs":
-        return fs.GcsFileSystem(
-            anonymous=_is_set(os.environ.get("GOOGLE_NO_SIGN_REQUEST")),
-            retry_time_limit=timedelta(seconds=asked.attempts * asked.timeout_s),
-        )
+        return _google(asked)
     return _azure()
 
 
@@ -209,6 +267,19 @@ def _s3(bucket: str, asked: Patience) -> fs.S3FileSystem:
     )
 
 
+def _google(asked: Patience) -> fs.GcsFileSystem:
+    environ = os.environ
+    emulator = environ.get("STORAGE_EMULATOR_HOST") or ""
+    # Nobody's credentials are for an emulator.
+    scheme, _, host = emulator.rpartition("://")
+    return fs.GcsFileSystem(
+        anonymous=bool(emulator) or _is_set(environ.get("GOOGLE_NO_SIGN_REQUEST")),
+        scheme=(scheme or "http") if emulator else None,
+        endpoint_override=host.rstrip("/") or None,
+        retry_time_limit=timedelta(seconds=asked.attempts * asked.timeout_s),
+    )
+
+
 def _azure() -> fs.AzureFileSystem:
     environ = os.environ
     account = environ.get("AZURE_STORAGE_ACCOUNT")
@@ -217,10 +288,18 @@ def _azure() -> fs.AzureFileSystem:
             "no account for az:// is named: AZURE_STORAGE_ACCOUNT is not set",
             remedy=Remedy.CHECK_VARIABLE,
         )
+    endpoint = urlsplit(environ.get("AZURE_STORAGE_SERVICE_ENDPOINT") or "")
+    # Of `account.blob.core.example` Arrow wants what is behind the account.
+    home = endpoint.netloc.removeprefix(account) if endpoint.netloc else None
+    lake = home.replace(".blob.", ".dfs.", 1) if home else None
     return fs.AzureFileSystem(
         account,
         account_key=environ.get("AZURE_STORAGE_KEY"),
         sas_token=environ.get("AZURE_STORAGE_SAS_TOKEN"),
+        blob_storage_authority=home,
+        dfs_storage_authority=lake,
+        blob_storage_scheme=endpoint.scheme or None,
+        dfs_storage_scheme=endpoint.scheme or None,
     )
 
 

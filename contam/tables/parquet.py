@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from contam.errors import Remedy, ShardError
 from contam.files.addresses import is_address
-from contam.files.listed import ListedPath, opened, state_of
+from contam.files.listed import HeldPath, ListedPath, opened, state_of
 from contam.tables.columns import ColumnRef, describe
 from contam.tables.fallback import RowReader, filled_block
 from contam.tables.fields import take_rows, wanted_leaves
@@ -66,12 +66,17 @@ def footer(path: str) -> Footer:
     what the library cannot decrypt or understand there, it ends the process.
     """
     with shard_errors(path):
-        return _footer(str(path), state_of(path))
+        if not isinstance(path, HeldPath):
+            return _footer(path, state_of(path))
+        # Whatever other threads have read meanwhile.
+        found: Footer = path.notes.get("footer") or _footer(path, path.state)
+        path.notes["footer"] = found
+        return found
 
 
 @lru_cache(maxsize=16)
 def _footer(path: str, state: FileState) -> Footer:
-    with opened(ListedPath(path, state)) as file:
+    with opened(path if isinstance(path, ListedPath) else ListedPath(path, state)) as file:
         size = file.seek(0, SEEK_END)
         file.seek(max(0, size - TAIL_BYTES))
         tail = file.read(TAIL_BYTES)

@@ -49,6 +49,7 @@ _KINDS: Final[Mapping[type, pa.DataType]] = {
     str: pa.string(),
     int: pa.int64(),
     float: pa.float64(),
+    bool: pa.bool_(),
 }
 _ROW_GROUP_ROWS: Final = 1 << 17
 _SOME_ROWS: Final = 1 << 12
@@ -123,7 +124,7 @@ class ColumnsError(ValueError):
 
 
 def schema_of(columns: Iterable[tuple[str, type, bool]]) -> pa.Schema:
-    """The schema of columns given as (name, str, int or float, whether there may be nulls)."""
+    """The schema of columns of (name, str, int, float or bool, whether there may be nulls)."""
     return pa.schema([pa.field(name, _KINDS[kind], nullable=null) for name, kind, null in columns])
 
 

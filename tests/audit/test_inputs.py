@@ -120,4 +120,4 @@ def test_an_unknown_table_is_answered_with_the_known_ones_in_one_order(tmp_path)
     path.write_text("[zeal]\nx = 1\n")
     with pytest.raises(ConfigError) as caught:
         load_spec(path)
-    assert caught.value.hint.endswith("audit, corpus, benchmark, logs, model")
+    assert caught.value.hint.endswith("audit, corpus, benchmark, logs, model, study")

@@ -63,6 +63,7 @@ def test_stages_with_the_same_inputs_are_not_run_again(audited, tmp_path):
     assert "quokka-7b/brook_math/score/contam/delta" not in figures
 
 
+@pytest.mark.slow
 def test_a_stage_that_is_done_survives_a_failure_after_it(tmp_path):
     path = write_spec(tmp_path)
     broken = path.read_text().replace(f"{FIXTURES}/logs/brook_math.csv", str(tmp_path / "no-logs"))

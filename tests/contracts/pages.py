@@ -31,11 +31,14 @@ RUN = (
     "docs/guides/batch.md",
     "docs/guides/clusters.md",
     "docs/guides/evaluation.md",
+    "docs/guides/studies.md",
     "docs/guides/audit.md",
     "docs/guides/service.md",
     "docs/guides/recipes.md",
     "docs/policies.md",
 )
+#: Pages whose scripts a test of their own runs on a corpus that suits them.
+RUN_ELSEWHERE = {"docs/guides/cleaning.md": "tests/docs/test_cleaning_page.py"}
 #: Width of the terminal that the shown outputs come from.
 COLUMNS = "92"
 #: Installing is tested by `make demo` itself, on a fresh machine; long targets are only looked up.
@@ -247,7 +250,15 @@ def reader():
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = COLUMNS
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("corpus", "items", "logs", "truth.jsonl", "AUDIT.toml", "RULES.toml"):
+        for name in (
+            "corpus",
+            "items",
+            "logs",
+            "studies",
+            "truth.jsonl",
+            "AUDIT.toml",
+            "RULES.toml",
+        ):
             source, copy = (
                 REPOSITORY / "bench_fixtures" / name,
                 Path(folder, "bench_fixtures", name),

@@ -26,14 +26,15 @@ def rebuilt(tmp_path_factory, bench_fixtures):
     return folder
 
 
-def test_the_logs_are_what_their_generator_writes(tmp_path, bench_fixtures):
-    command = [sys.executable, str(bench_fixtures / "make_logs.py"), "--out", str(tmp_path)]
+@pytest.mark.parametrize("folder", ["logs", "studies"])
+def test_the_scores_are_what_their_generator_writes(tmp_path, bench_fixtures, folder):
+    command = [sys.executable, str(bench_fixtures / f"make_{folder}.py"), "--out", str(tmp_path)]
     subprocess.run(command, check=True, capture_output=True)
-    names = {path.name for path in (bench_fixtures / "logs").iterdir()}
-    assert names == {path.name for path in (tmp_path / "logs").iterdir()}
+    names = {path.name for path in (bench_fixtures / folder).iterdir()}
+    assert names == {path.name for path in (tmp_path / folder).iterdir()}
     for name in names:
-        written = (tmp_path / "logs" / name).read_bytes()
-        assert written == (bench_fixtures / "logs" / name).read_bytes()
+        written = (tmp_path / folder / name).read_bytes()
+        assert written == (bench_fixtures / folder / name).read_bytes()
 
 
 @pytest.fixture(scope="module")

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contam.corpus.batches import DocBatch, read_chunk
-from contam.corpus.chunks import plan_chunks
-from contam.corpus.columns import Selection, select_all
 from contam.corpus.coverage import Coverage, CoverageCounter, ShardCoverage
 from contam.errors import ShardError
 from contam.tables.blocks import TextBlock, texts_of
-from tests.corpus_files import find_shards
+from tests.corpus_files import find_shards, plan_chunks, select_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from contam.corpus.columns import Selection
     from contam.corpus.shards import Shard
 
 

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.corpus.batches import read_chunk
-from contam.corpus.chunks import Chunk, plan_chunks
-from contam.corpus.columns import Selection, select_all
+from contam.corpus.chunks import Chunk
+from contam.corpus.columns import Selection
 from contam.corpus.coverage import Coverage, CoverageCounter, ShardCoverage, ShardFailure
 from contam.corpus.shards import Shard
 from contam.errors import CorpusError, ShardError
-from tests.corpus_files import find_shards
+from tests.corpus_files import find_shards, plan_chunks, select_all
 
 SHARDS = tuple(Shard(f"/c/{i}", f"{i}.parquet", "parquet", 10) for i in range(3))
 UNITS = [Chunk(shard, (group,), group, 1, 5) for shard in range(2) for group in range(2)]

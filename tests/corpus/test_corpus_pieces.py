@@ -16,13 +16,12 @@ from pyarrow import ipc
 
 from contam.corpus import chunks, offsets
 from contam.corpus.batches import read_chunk
-from contam.corpus.chunks import plan_chunks
-from contam.corpus.columns import select_all, select_columns
+from contam.corpus.columns import select_columns
 from contam.corpus.metadata import MetadataStream
 from contam.corpus.offsets import ByteSpan, line_number, span_pieces
 from contam.errors import ShardError
 from contam.tables.blocks import TextBlock, texts_of
-from tests.corpus_files import find_shards
+from tests.corpus_files import find_shards, plan_chunks, select_all
 
 LINE = st.binary(max_size=12).map(lambda raw: raw.replace(b"\n", b""))
 

@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.audit.report.tally import LEAK, SHARED, UNKNOWN, class_of
-from contam.corpus.dates import FIRST_YEAR, LAST_YEAR, span_of, year_of
+from contam.corpus.dates import (
+    FIRST_YEAR,
+    LAST_YEAR,
+    LEAK,
+    SHARED,
+    UNKNOWN,
+    class_of,
+    span_of,
+    year_of,
+)
 
 MOMENTS = st.dates(dt.date(1981, 1, 1), dt.date(2099, 12, 31)).map(
     lambda day: dt.datetime(day.year, day.month, day.day, 13, 5, 9, tzinfo=dt.UTC)

@@ -14,11 +14,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from contam.corpus.batches import read_chunk
-from contam.corpus.chunks import plan_chunks
 from contam.corpus.columns import select_columns
 from contam.errors import ContamError, ShardError
 from contam.tables.parquet import promised
-from tests.corpus_files import find_shards
+from tests.corpus_files import find_shards, plan_chunks
 from tests.fuzz.parquet_shapes import TEXTS, mutant
 
 #: Seconds for one file, which takes some thousandths: a reader that hangs is ended by the alarm.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -239,7 +240,7 @@ def test_a_plan_of_another_version_is_refused(home):
 def test_groups_are_whole_shards_by_size_alone(monkeypatch):
     monkeypatch.setattr(cut, "LEAST_BYTES", 10)
     shards = [
-        new_record(Shard(os.devnull, f"{n}", "parquet", size), None)
+        replace(new_record(Shard(os.devnull, f"{n}", "parquet", 0), None), size_bytes=size)
         for n, size in enumerate([4, 4, 4, 30, 1, 9, 1])
     ]
     found = [(group.number, group.first, group.end) for group in cut_groups(shards)]

@@ -113,6 +113,7 @@ def test_a_table_that_ends_early_passes_only_behind_a_whole_row(tmp_path, items,
     assert cuts_that_pass(path, delimited(texts, delimiter), items) == whole
 
 
+@pytest.mark.slow
 def test_a_wet_file_that_ends_early_passes_only_behind_a_whole_record(tmp_path, items):
     path = tmp_path / "corpus" / "a.warc.wet"
     path.parent.mkdir()
@@ -126,7 +127,11 @@ def gzipped(lines: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("name", "pack"), [("a.jsonl.gz", gzipped), ("a.jsonl.zst", zstandard.compress)]
+    ("name", "pack"),
+    [
+        ("a.jsonl.gz", gzipped),
+        pytest.param("a.jsonl.zst", zstandard.compress, marks=pytest.mark.slow),
+    ],
 )
 def test_packed_lines_that_end_early_pass_only_behind_a_whole_member(tmp_path, items, name, pack):
     path = tmp_path / "corpus" / name

@@ -220,6 +220,7 @@ def test_a_log_gets_a_line_for_each_tenth_of_what_is_counted(capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_a_bar_of_what_is_counted(tmp_path):
     import os
     import pty

@@ -60,6 +60,10 @@ COVERED_BY = {
     "start_batch": "scan_batch",
     "with_more_scratch": "scan_batch",
     "new_text_scratch": "scan_batch",
+    "filter_shift": "enter_words",
+    "number_words": "find_windows",
+    "note_stretches": "find_windows",
+    "best_window": "find_windows",
 }
 #: Where tests call kernels.
 CALLERS = [*TESTS.glob("test_*.py"), TESTS / "evidence_support.py"]

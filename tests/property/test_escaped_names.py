@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 
 from contam.benchmark.read_files import read_benchmarks
 from contam.corpus.batches import read_chunk
-from contam.corpus.chunks import plan_chunks
-from contam.corpus.columns import select_all
 from contam.errors import BenchmarkError, LogError, ShardError
 from contam.rescore.logs import read_logs
 from contam.server.problems.failures import RequestError
 from contam.server.problems.spelling import refuse_doubled
-from tests.corpus_files import find_shards
+from tests.corpus_files import find_shards, plan_chunks, select_all
 from tests.rescore.logs.small import lm_eval
 
 COPY = "the lantern keeper climbs one hundred and ninety steps every evening"

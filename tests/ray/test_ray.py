@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -17,6 +16,7 @@ from tests.cli.processes import assert_one_line_error, command, contam, environm
 from tests.contracts.pages import REPOSITORY, blocks
 from tests.integration.processes import ITEMS, varied_texts, warm_up, write_parquet
 from tests.ray.conftest import two_nodes
+from tests.ray.readers import kill_reader, readers, run, stop_reader
 from tests.waiting import HANG_S, wait_until
 
 SHARDS = 6
@@ -70,12 +70,6 @@ def on_ray(plan, address, parts):
     return command("scan", "--plan", plan, "--engine", "ray", "--address", address, "--out", parts)
 
 
-def run(arguments):
-    return subprocess.run(
-        arguments, capture_output=True, text=True, env=environment(), timeout=HANG_S
-    )
-
-
 def merged(parts, out):
     return contam("merge", parts, "--out", out, "--quiet", "--json")
 
@@ -83,47 +77,6 @@ def merged(parts, out):
 def assert_same(out, plain):
     for name in FILES:
         assert (out / name).read_bytes() == (plain / name).read_bytes(), name
-
-
-def readers(folder):
-    """Processes of the cluster that have a file open there, or this very file."""
-    found = []
-    for process in Path("/proc").iterdir():
-        if process.name.isdecimal():
-            try:
-                if not (process / "cmdline").read_bytes().startswith(b"ray::_Worker"):
-                    continue
-                opened = [one.readlink() for one in (process / "fd").iterdir()]
-            except OSError:
-                continue  # it has ended
-            if any(path.is_relative_to(folder) for path in opened):
-                found.append(int(process.name))
-    return found
-
-
-def stop_reader(folder):
-    """Stop a process while it reads a file there: wait for one that does. Gives its number."""
-    found = []
-
-    def stopped():
-        for pid in readers(folder):
-            os.kill(pid, signal.SIGSTOP)
-            if pid in readers(folder):
-                found.append(pid)
-                return True
-            # It had just closed it.
-            os.kill(pid, signal.SIGCONT)
-        return False
-
-    wait_until(stopped, pause_s=0.001)
-    return found[0]
-
-
-def kill_reader(path):
-    """Kill a process with SIGKILL while it reads a file."""
-    pid = stop_reader(path)
-    os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: pid not in readers(path))
 
 
 def test_two_nodes_find_what_one_machine_finds(cluster, plan, plain, tmp_path):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from datetime import UTC, datetime
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, unescape
 
 from tests.remote.server import Content, Handler, Request, Store
 
@@ -11,15 +13,17 @@ PAGE = 1000
 
 
 class S3Handler(Handler):
-    """GET and HEAD of objects, and ListObjectsV2."""
+    """GET, HEAD, PUT and DELETE of objects, uploads in parts, and ListObjectsV2."""
 
     def answer(self, request: Request) -> None:
         bucket, _, key = request.path.strip("/").partition("/")
         if request.path.endswith("/") and key:
             key += "/"
         buckets = {path.split("/")[1] for path in self.server.contents}
-        if bucket not in buckets:
+        if bucket not in buckets | self.server.buckets:
             self.refuse(404, "NoSuchBucket")
+        elif self.command in ("PUT", "POST", "DELETE"):
+            self._write(f"/{bucket}/{key}", request.query)
         elif key:
             content = self.server.contents.get(f"/{bucket}/{key}")
             if content is None:
@@ -34,6 +38,44 @@ class S3Handler(Handler):
     def refuse(self, status: int, code: str) -> None:
         body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>no</Message></Error>"
         self.send(status, body.encode(), "application/xml")
+
+    def _write(self, path: str, query: dict[str, str]) -> None:
+        number = query.get("uploadId", "")
+        parts = self.server.uploads.get(number)
+        if "delete" in query:
+            self._delete_all(path)
+        elif self.command == "POST" and "uploads" in query:
+            number = f"upload-{len(self.server.uploads) + 1}"
+            self.server.uploads[number] = {}
+            self._answer("InitiateMultipartUploadResult", f"<UploadId>{number}</UploadId>")
+        elif number and parts is None:
+            self.refuse(404, "NoSuchUpload")
+        elif self.command == "DELETE":
+            if number:
+                del self.server.uploads[number]
+            else:
+                self.server.contents.pop(path, None)
+            self.send(204, b"")
+        elif self.command == "PUT" and number:
+            parts[int(query["partNumber"])] = self.body
+            self.send(200, b"", ETag=f'"{hashlib.md5(self.body).hexdigest()}"')  # noqa: S324 - as S3
+        elif number:
+            named = [int(one) for one in re.findall(rb"<PartNumber>(\d+)</PartNumber>", self.body)]
+            self.server.put(path, b"".join(parts[one] for one in named))
+            del self.server.uploads[number]
+            self._answer("CompleteMultipartUploadResult", "<ETag>&quot;whole&quot;</ETag>")
+        else:
+            self.server.put(path, self.body)
+            self.send(200, b"", ETag=f'"{self.server.contents[path].etag}"')
+
+    def _delete_all(self, path: str) -> None:
+        for key in re.findall(rb"<Key>([^<]*)</Key>", self.body):
+            self.server.contents.pop(path.rstrip("/") + "/" + unescape(key.decode()), None)
+        self._answer("DeleteResult", "")
+
+    def _answer(self, kind: str, body: str) -> None:
+        name = f'{kind} xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
+        self.send(200, f"<?xml version='1.0'?><{name}>{body}</{kind}>".encode(), "application/xml")
 
     def _list(self, bucket: str, query: dict[str, str]) -> None:
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")

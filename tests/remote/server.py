@@ -7,6 +7,7 @@ else is answered as the real ones do: ranges, tags, pages.
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 import socket
 import struct
@@ -16,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tests.waiting import HANG_S
@@ -98,6 +99,10 @@ class Store(ThreadingHTTPServer):
         self.encrypted = False
         self.with_etags = True
         self.writes: Counter[str] = Counter()
+        self.buckets: set[str] = set()
+        #: Unfinished uploads: the parts of each by their numbers.
+        self.uploads: dict[str, dict[int, bytes]] = {}
+        self.names: dict[str, str] = {}
 
     @property
     def url(self) -> str:
@@ -132,7 +137,23 @@ class Handler(BaseHTTPRequestHandler):
         self._take()
 
     def do_POST(self) -> None:
-        self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self._take_body()
+
+    def do_PUT(self) -> None:
+        self._take_body()
+
+    def do_DELETE(self) -> None:
+        self._take()
+
+    def _take_body(self) -> None:
+        chunked = "chunked" in (self.headers.get("Transfer-Encoding") or "")
+        length = int(self.headers.get("Content-Length") or 0)
+        if "100-continue" in (self.headers.get("Expect") or ""):
+            self.send_response_only(100)
+            self.end_headers()
+        self.body = dechunked(self.rfile) if chunked else self.rfile.read(length)
+        if self.headers.get("X-Amz-Decoded-Content-Length"):
+            self.body = dechunked(io.BytesIO(self.body))
         self._take()
 
     def answer(self, request: Request) -> None:
@@ -145,7 +166,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def _take(self) -> None:
         parts = urlsplit(self.path)
-        found = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
+        found = re.fullmatch(
+            r"bytes=(\d+)-(\d*)", self.headers.get("Range") or self.headers.get("x-ms-range") or ""
+        )
         wanted = (int(found[1]), int(found[2] or 1 << 62)) if found else None
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
         request = Request(self.command, unquote(parts.path), query, wanted, dict(self.headers))
@@ -225,6 +248,17 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Tests read `server.requests`."""
+
+
+def dechunked(file: BinaryIO) -> bytes:
+    """The content of a body that comes in pieces, each behind its size in hexadecimal digits."""
+    found = b""
+    while size := int(file.readline().partition(b";")[0] or b"0", 16):
+        found += file.read(size)
+        file.readline()
+    while file.readline().strip():
+        """Checksums behind the last piece."""
+    return found
 
 
 @contextmanager

@@ -8,10 +8,8 @@ import pytest
 
 from contam.benchmark.paths import expanded
 from contam.corpus.shards import survey
-from contam.detect.report import load_report
 from contam.errors import LogError, UsageError
 from contam.files.addresses import Address, checked, is_address, refuse_address
-from contam.files.publish import publishing
 from contam.files.single import write_file
 from contam.index.build import build
 from contam.index.home import resolve_index
@@ -79,18 +77,14 @@ def test_paths_are_no_addresses():
 
 def _refusals(tmp_path):
     address = f"s3://{BUCKET}/out"
-    yield lambda: publishing(address, names=("a",), last="a").__enter__()
-    yield lambda: publishing(Path(address), names=("a",), last="a").__enter__()
     yield lambda: write_file(Path(address), b"")
     yield lambda: resolve_index(address)
     yield lambda: build(tmp_path, address)
-    yield lambda: load_report(address)
-    yield lambda: load_report(Path(address))
     yield lambda: list(expanded([address], "log", LogError))
     yield lambda: refuse_address(address, "this")
 
 
-@pytest.mark.parametrize("number", range(9))
+@pytest.mark.parametrize("number", range(5))
 def test_where_a_path_is_needed_an_address_is_refused(number, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="must be a path of this machine") as refused:
@@ -99,21 +93,24 @@ def test_where_a_path_is_needed_an_address_is_refused(number, tmp_path, monkeypa
     assert not list(tmp_path.iterdir())
 
 
-def test_the_command_refuses_results_in_a_store(folder, items, tmp_path):
-    done = run_command(
-        "scan", "--corpus", folder, "--benchmark", items, "--out", "s3://b/out", cwd=tmp_path
-    )
+@pytest.mark.parametrize("option", ["--index", "--out"])
+def test_the_command_refuses_files_and_indexes_in_a_store(option, folder, items, tmp_path):
+    call = {
+        "--index": ("index", "build", "--corpus", folder, "--index", "s3://b/out"),
+        "--out": ("hash", "--benchmark", items, "--out", "s3://b/out"),
+    }[option]
+    done = run_command(*call, cwd=tmp_path)
     assert done.returncode == 2
     assert "must be a path of this machine" in done.stderr
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("text", WITH_SECRETS[::4])
-@pytest.mark.parametrize("option", ["--corpus", "--benchmark"])
+@pytest.mark.parametrize("option", ["--corpus", "--benchmark", "--out"])
 def test_the_command_repeats_no_secret(text, option, folder, items, tmp_path):
-    given = {"--corpus": folder, "--benchmark": items, option: text}
+    given = {"--corpus": folder, "--benchmark": items, "--out": "out", option: text}
     named = [each for pair in given.items() for each in pair]
-    done = run_command("scan", *named, "--out", "out", cwd=tmp_path)
+    done = run_command("scan", *named, cwd=tmp_path)
     assert done.returncode == 2
     assert SECRET not in done.stderr + done.stdout
     assert not list(tmp_path.iterdir())

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from contam.corpus import chunks, offsets
+from contam.corpus.batches import read_chunk
+from contam.corpus.opening import open_shards
 from contam.corpus.shards import shard_digest, survey
+from contam.detect.report import write_report
+from contam.detect.scan import scan
 from contam.errors import CorpusError
 from tests.integration.inputs import labels
-from tests.remote.conftest import BUCKET, report
+from tests.remote.conftest import BUCKET, RESULTS, report, rows_of
 
 DATA = f"s3://{BUCKET}/data"
 
@@ -92,3 +99,48 @@ def test_keys_that_no_path_can_be_made_of_are_refused(bucket):
     bucket.put(f"/{BUCKET}/odd/a//b.jsonl", b'{"text": "a"}\n')
     with pytest.raises(CorpusError):
         survey([f"s3://{BUCKET}/odd"])
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_plain_json_lines_are_cut_as_on_disk(s3, workers, items, tmp_path, monkeypatch):
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 400)
+    rows = [row for number in range(3) for row in rows_of(number)]
+    lines = [json.dumps(row).encode() for row in rows]
+    # Blank lines are rows; the last line has no end.
+    data = b"\xef\xbb\xbf" + b"\n\n".join([b"\n".join(lines[:9]), b"\r\n".join(lines[9:])])
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "a.jsonl").write_bytes(data)
+    s3.put(f"/{BUCKET}/c/a.jsonl", data)
+    found = {}
+    for corpus in (tmp_path / "c", f"s3://{BUCKET}/c"):
+        result = scan([corpus], items, workers=workers)
+        write_report(result, tmp_path / "out", overwrite=True)
+        found[corpus] = {name: (tmp_path / "out" / name).read_bytes() for name in RESULTS}
+        assert result.coverage["rows"] == len(rows) + 1
+        cut = open_shards(survey([corpus])[0]).chunks
+        assert len(cut) == -(-len(data) // 400)
+    local, remote = found.values()
+    assert local == remote
+
+
+def test_line_numbers_of_an_object_that_is_read_in_order_need_no_other_request(s3, monkeypatch):
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 300)
+    s3.put(f"/{BUCKET}/c/a.jsonl", b"".join(json.dumps(row).encode() + b"\n" for row in rows_of(1)))
+    opened = open_shards(survey([f"s3://{BUCKET}/c"])[0])
+    cut = opened.chunks
+    assert len(cut) > 3
+
+    def read(chosen):
+        before = len(s3.requests)
+        rows = [
+            batch.first_row
+            for one in chosen
+            for batch in read_chunk(one, opened.shards, opened.selections)
+        ]
+        return rows, len(s3.requests) - before
+
+    in_order, n_in_order = read(cut)
+    offsets._line_feeds.cache_clear()
+    backwards, n_backwards = read(cut[::-1])
+    assert in_order == backwards[::-1]
+    assert n_in_order < n_backwards

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from contam.errors import CorpusError
+from contam.detect.plan import ScanParameters
+from contam.detect.scan import open_scan
+from contam.errors import AccessError, CorpusError
 from contam.tables import object_stores
+from tests.cli.processes import contam_here
 from tests.corpus_files import WRITERS
 from tests.integration.inputs import labels
-from tests.remote.conftest import BUCKET, KEY_ID, SECRET, report, rows_of
+from tests.remote.conftest import BUCKET, KEY_ID, RESULTS, SECRET, corpus_files, report, rows_of
+from tests.remote.test_commands import done
 
 DATA = f"s3://{BUCKET}/data"
 #: One that Arrow reads, one that we read, and one that is unpacked.
@@ -91,7 +97,7 @@ def test_an_expired_token_is_asked_for_anew(bucket, name, local, items, tmp_path
 @pytest.mark.parametrize("do", ["expired", "403"])
 def test_a_token_that_stays_expired_is_a_failure_by_name(bucket, do, items, tmp_path):
     bucket.fail(do, key="in/g.jsonl.gz", after=1, times=None)
-    bucket.fail(do, key="a.parquet", after=2, times=None)
+    bucket.fail(do, key="a.parquet", after=1, times=None)
     result, _ = report([DATA], items, tmp_path / "out")
     found = failed(result)
     assert set(found) == {"a.parquet", "in/g.jsonl.gz"}
@@ -113,14 +119,14 @@ def test_an_object_replaced_while_it_is_read_was_not_read(bucket, name, etags, i
     bucket.with_etags = etags
     path = f"/{BUCKET}/data/{name}"
     fault = bucket.fail(
-        lambda: bucket.put(path, bucket.contents[path].data), key=name, method="GET", after=2
+        lambda: bucket.put(path, bucket.contents[path].data), key=name, method="GET", after=1
     )
     result, _ = report([DATA], items, tmp_path / "out")
-    assert fault.seen > 2
+    assert fault.seen > 1
     assert "after it was listed" in failed(result)[name]
 
 
-@pytest.mark.parametrize("after", range(1, 9))
+@pytest.mark.parametrize("after", range(1, 11))
 def test_no_moment_of_a_replacement_goes_unnoticed(s3, after, items, tmp_path):
     """Rows of both would be read, as the new object has the same size and layout."""
     path = f"/{BUCKET}/data/a.parquet"
@@ -129,10 +135,14 @@ def test_no_moment_of_a_replacement_goes_unnoticed(s3, after, items, tmp_path):
     s3.put(path, before)
     fault = s3.fail(lambda: s3.put(path, later), key="a.parquet", method="", after=after)
     result, _ = report([DATA], items, tmp_path / "out")
-    if fault.seen > after:
-        assert "after it was listed" in failed(result)["a.parquet"]
+    noted = [note for note in result.run["notes"] if "without url and date" in note]
+    assert all("after it was listed" in note for note in noted)
+    if result.complete:
+        # It was read to its end, and then looked up for the names of its documents.
+        assert bool(noted) == (fault.seen > after)
     else:
-        assert result.complete
+        assert "after it was listed" in failed(result)["a.parquet"]
+    assert result.complete == (after >= 7)
 
 
 def test_a_shard_nobody_could_look_at_is_a_failure(bucket, items, tmp_path):
@@ -154,3 +164,66 @@ def test_no_failure_tells_a_secret(bucket, items, tmp_path):
 def test_what_a_store_is_called_with_is_made_once_a_bucket(items, tmp_path):
     report([DATA], items, tmp_path / "out")
     assert len(object_stores._stores) == 1
+
+
+# --------------------------------------------------------------------------- access that is lost
+
+
+def lose_access(store, after):
+    """Refuse every object from its n-th request on; names can still be listed."""
+    for name in corpus_files():
+        store.fail("403", method="", key=name, after=after, times=None)
+
+
+@pytest.mark.parametrize("after", [0, 1, 2, 4, 6, 8])
+def test_a_run_ends_once_nothing_can_be_read_any_more(bucket, after, items, tmp_path):
+    lose_access(bucket, after)
+    with pytest.raises(CorpusError, match="no other object") as lost:
+        report([DATA], items, tmp_path / "out")
+    assert lost.value.exit_code == 1
+    assert "credentials" in lost.value.hint
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_a_worker_without_access_stops_and_leaves_its_leases_undone(
+    bucket, after, items, local, tmp_path
+):
+    plan, parts = tmp_path / "plan", tmp_path / "parts"
+    done(contam_here("plan", "--corpus", DATA, "--benchmark", items, "--lease-size", "1k",
+                     "--out", plan))  # fmt: skip
+    n_before = len(bucket.requests)
+    # The first lease can be done, then all is refused.
+    first = done(contam_here("scan", "--plan", plan, "--lease", "1", "--out", parts, "--json"))
+    assert json.loads(first)["done"] == [1]
+    n_lease = len(bucket.requests) - n_before
+    bucket.fail("expired", method="", after=after, times=None)
+    stopped = contam_here("scan", "--plan", plan, "--out", parts)
+    assert stopped.returncode == 1
+    assert stopped.stderr.count("error:") == 1
+    assert "no other object" in stopped.stderr
+    assert "NOT READ" not in stopped.stderr
+    assert len(list(parts.glob("*.part"))) == 1
+    assert len(bucket.requests) - n_before < 3 * n_lease
+    bucket.faults.clear()
+    again = done(contam_here("scan", "--plan", plan, "--out", parts, "--json"))
+    assert json.loads(again)["kept"] == [1]
+    done(contam_here("merge", parts, "--out", tmp_path / "out"))
+    assert {name: (tmp_path / "out" / name).read_bytes() for name in RESULTS} == local[1]
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_a_plan_without_access_to_its_shards_is_no_plan(bucket, share, items):
+    asked = bucket.fail("403", method="", key="/data/", after=1 << 30)
+    open_scan([DATA], [items], ScanParameters(policies=("contam",)))
+    bucket.faults.clear()
+    bucket.fail("403", method="", key="/data/", after=int(asked.seen * share), times=None)
+    with pytest.raises(AccessError, match="no other object"):
+        open_scan([DATA], [items], ScanParameters(policies=("contam",)))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_one_object_without_access_is_a_failure_by_name(bucket, name, items, tmp_path):
+    bucket.fail("403", method="", key=name, times=None)
+    result, _ = report([DATA], items, tmp_path / "out")
+    assert set(failed(result)) == {name}

@@ -194,6 +194,7 @@ def on_the_page(service, secret):
         return client.cookies["contam-session"]
 
 
+@pytest.mark.slow
 def test_what_was_asked_is_nowhere_but_in_its_own_answer(small_index, tmp_path):
     data, temporary = tmp_path / "data", tmp_path / "temporary"
     temporary.mkdir()

@@ -181,3 +181,18 @@ def test_a_chat_needs_only_the_leaves_of_its_contents(level):
 
 def test_a_field_of_another_column_with_the_same_start_is_not_needed():
     assert wanted_leaves(["text", "text_2", "text.x"], ColumnRef(("text",), "text")) == ("text",)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.string_view(), pa.list_(pa.string_view())], ids=str
+)
+def test_rows_of_any_type_can_be_chosen(kind):
+    values = ["a", None, "b" * 40, "c", "d"]
+    if pa.types.is_list(kind):
+        values = [[value] for value in values]
+    batch = pa.RecordBatch.from_arrays([pa.array(values, kind)], names=["text"]).slice(1)
+    for rows in ([], [0], [0, 1, 3], [0, 1, 2, 3]):
+        found = list(take_rows([batch], 10, [10 + row for row in rows]))
+        assert [row for numbers, _ in found for row in numbers] == [10 + row for row in rows]
+        texts = [text for _, part in found for text in part["text"].to_pylist()]
+        assert texts == [values[1 + row] for row in rows]

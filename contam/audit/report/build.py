@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.audit.checks import Items
+    from contam.audit.facts import CleanedFacts
     from contam.audit.spec import AuditSpec, CorpusSpec
     from contam.audit.waivers.register import Waived
     from contam.detect.report import Report
@@ -34,11 +35,15 @@ class ReportInputs:
 
     calibration  what decoys say of chance;  review  what readers said of single items
     waived       flags that a reviewer explained
+    cleaned      what was taken out of corpora before
+    studies      what studies found, as `contam.audit.studies` has it
     """
 
     calibration: dict[str, Any] | None
     review: dict[str, Any] | None
     waived: Waived
+    cleaned: tuple[CleanedFacts, ...] = ()
+    studies: tuple[dict[str, Any], ...] = ()
 
 
 def make_facts(
@@ -106,6 +111,8 @@ def make_facts(
         limits=LIMITS,
         least=spec.least,
         logs_left_out=left_out,
+        cleaned=inputs.cleaned,
+        studies=inputs.studies,
         models=seen_by_models(
             spec, reports, ((bench.name, policy) for bench in benchmarks for policy in policies)
         ),

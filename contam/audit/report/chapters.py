@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any, Final
 
+from contam.audit.spec import TOGETHER
 from contam.rescore.export.plots import planned
 from contam.rescore.stats.gain import too_few
 from contam.tables import schemas, score_schemas
@@ -12,6 +13,8 @@ from contam.tables import schemas, score_schemas
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+    from contam.audit.facts import CleanedFacts, Facts
 
     Tree = dict[str, Any]
     Row = dict[str, Any]
@@ -54,6 +57,26 @@ def chapters(facts: Tree, scores: Path) -> tuple[list[Tree], list[Tree]]:
     return [chapter(name) for name in names], [chapter(name) for name in others]
 
 
+def before_and_after(facts: Facts, cleaned: CleanedFacts) -> list[Row]:
+    """Of a cleaned corpus, the items flagged before and here; None: not asked here."""
+    corpus = cleaned.corpus if len(facts.corpora) > 1 else TOGETHER
+    here = {
+        (bench.name, policy.policy): policy.contaminated + policy.suspect
+        for bench in facts.benchmarks
+        for policy in bench.policies
+        if policy.corpus == corpus
+    }
+    return [
+        {
+            "benchmark": row["benchmark"],
+            "policy": row["policy"],
+            "before": row["n"],
+            "here": here.get((row["benchmark"], row["policy"])),
+        }
+        for row in cleaned.flagged_before
+    ]
+
+
 def largest_changes(facts: Tree) -> list[Tree]:
     """Of each benchmark and metric the score that changes most, by the first policy."""
     first = next(iter(facts["policies"]), "")
@@ -86,6 +109,20 @@ def _plots(folder: Path, least: int) -> list[Tree]:
             "data": base64.b64encode((folder / f"{plot.name}.svg").read_bytes()).decode(),
         }
         for plot in planned(tables, least)
+    ]
+
+
+def study_chapters(facts: Tree, folder: Path) -> list[Tree]:
+    """The studies of an audit with their pictures; folder  of all studies in the pack."""
+    return [
+        {
+            **study,
+            "pictures": [
+                base64.b64encode((folder / study["name"] / f"{name}.svg").read_bytes()).decode()
+                for name in study["pictures"]
+            ],
+        }
+        for study in facts["studies"]
     ]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.facts import to_tree
 from contam.audit.report import pictures
-from contam.audit.report.chapters import chapters, largest_changes
+from contam.audit.report.chapters import before_and_after, chapters, largest_changes, study_chapters
 from contam.audit.report.items_page import (
     COLUMNS,
     TEMPLATES,
@@ -17,6 +17,7 @@ from contam.audit.report.items_page import (
     style,
 )
 from contam.audit.spec import TOGETHER
+from contam.audit.studies import SCORES, STUDIES
 from contam.rescore.export.summary import small
 
 if TYPE_CHECKING:
@@ -33,12 +34,12 @@ _NONE: Final = "\N{EN DASH}"
 
 
 def write_html(
-    path: Path, facts: Facts, rows: Sequence[Tree], pages: Sequence[Sequence[Tree]], scores: Path
+    path: Path, facts: Facts, rows: Sequence[Tree], pages: Sequence[Sequence[Tree]], pack: Path
 ) -> None:
     """Write the report.
 
     rows, pages  what `contam.audit.report.pages.make_pages` gives
-    scores       folder of the re-scoring; it need not exist
+    pack         its folder, with the re-scoring and the studies there are
     """
     from jinja2 import Environment, StrictUndefined, select_autoescape
 
@@ -56,7 +57,7 @@ def write_html(
     }
     template = environment.from_string((TEMPLATES / _TEMPLATE).read_text("utf-8"))
     tree = to_tree(facts)
-    own, others = chapters(tree, scores)
+    own, others = chapters(tree, pack / SCORES)
     page = template.render(
         facts=tree,
         together=TOGETHER,
@@ -71,6 +72,11 @@ def write_html(
         chapters=own,
         others=others,
         changes=largest_changes(tree),
+        studies=study_chapters(tree, pack / STUDIES),
+        cleaned=[
+            {**to_tree(corpus), "flagged": before_and_after(facts, corpus)}
+            for corpus in facts.cleaned
+        ],
         rows_drawn=pictures.overview(tree),
         picture_key=pictures.key_of,
         picture_months=pictures.months,

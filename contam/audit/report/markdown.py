@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.audit.report.chapters import clean_missing, scores_shown
+from contam.audit.report.chapters import before_and_after, clean_missing, scores_shown
 from contam.audit.spec import TOGETHER
 from contam.rescore.export.summary import cell, figure, gain_of, small, table
 
@@ -28,6 +28,8 @@ def markdown(facts: Facts) -> str:
     lines += ["## Verdicts", "", *_verdicts(facts)]
     if facts.scores:
         lines += ["## Scores with and without the flagged items", "", *_scores(facts)]
+    if facts.studies:
+        lines += ["## Studies", "", *_studies(facts)]
     if facts.calibration:
         lines += ["## Chance", "", *_chance(facts.calibration)]
     if facts.review:
@@ -35,6 +37,8 @@ def markdown(facts: Facts) -> str:
     if facts.models:
         lines += ["## What models can have seen", "", *_seen(facts)]
     lines += ["## Corpora", "", *_corpora(facts)]
+    if facts.cleaned:
+        lines += ["## Cleaning", "", *_cleaned(facts)]
     if facts.waivers:
         lines += ["## Waivers", "", *_waivers(facts)]
     lines += ["## Limits", "", *(f"- {limit}" for limit in facts.limits), ""]
@@ -85,6 +89,21 @@ def _scores(facts: Facts) -> list[str]:
             for row in scores_shown(facts.scores, facts.least)
         ],
     )
+
+
+def _studies(facts: Facts) -> list[str]:
+    """The findings of the studies; their tables are in the pack."""
+    lines = []
+    for study in facts.studies:
+        lines += [f"### {study['name']}", "", cell(study["finding"]["found"]), ""]
+        lines += [f"- How sure: {cell(study['finding']['sure'])}"]
+        lines += [f"- What would change it: {cell(study['finding']['change'])}"]
+        lines += [
+            f"- Not estimated: {cell(one['what'])}: {cell(one['reason'])}"
+            for one in study["refused"]
+        ]
+        lines += ["", f"Tables: `studies/{study['name']}`", ""]
+    return lines
 
 
 def _chance(calibration: Mapping[str, Any]) -> list[str]:
@@ -188,6 +207,44 @@ def _corpora(facts: Facts) -> list[str]:
         f"- log left out: {cell(log['path'])}: {cell(log['reason'])}" for log in facts.logs_left_out
     ]
     return [*lines, *failed, *excluded, *reasons, *left_out, ""]
+
+
+def _cleaned(facts: Facts) -> list[str]:
+    lines = []
+    for corpus in facts.cleaned:
+        told = (
+            f"{cell(corpus.corpus)}: benchmark items were found in {corpus.found:,} of "
+            f"{corpus.before:,} documents before, of which {corpus.dropped:,} were dropped and "
+            f"{corpus.edited:,} edited ({corpus.action}); {corpus.after:,} are left. "
+            f"SHA-256 of clean.json: {corpus.record}."
+        )
+        lines += [
+            told,
+            "",
+            *table(
+                ("benchmark", "policy", "flagged before", "flagged here"),
+                [
+                    (
+                        row["benchmark"],
+                        row["policy"],
+                        row["before"],
+                        "not asked" if row["here"] is None else row["here"],
+                    )
+                    for row in before_and_after(facts, corpus)
+                ],
+            ),
+            *table(
+                ("benchmark", "documents found", "items in them"),
+                [(row["benchmark"], row["documents"], row["items"]) for row in corpus.by_benchmark],
+            ),
+            *table(
+                ("source", "documents found"),
+                [(row["source"] or "not said", row["documents"]) for row in corpus.by_source],
+            ),
+            *(f"- not kept: {cell(what)}" for what in corpus.not_kept),
+            "",
+        ]
+    return lines
 
 
 def _waivers(facts: Facts) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.audit.report.tally import CLASSES, class_of
+from contam.corpus.dates import CLASSES, class_of
 from contam.detect.show.choose import Choice, flagged_items
 from contam.detect.show.highlights import shortened
 from contam.detect.show.side_by_side import view_items

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.audit.report.tally import UNKNOWN
 from contam.audit.spec import TOGETHER
+from contam.corpus.dates import UNKNOWN
 from contam.detect.policies.exposure import EXPOSURES
 
 if TYPE_CHECKING:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.facts import Counted, PolicyFacts, SourceFacts
-from contam.corpus.dates import span_of
+from contam.corpus.dates import CLASSES, class_of, month_of
 from contam.detect.labels import FLAGGED
 from contam.detect.result import label_counts
 from contam.detect.show.choose import source_of
@@ -18,32 +17,6 @@ if TYPE_CHECKING:
 
     from contam.audit.waivers.register import Waived
     from contam.detect.report import Report
-
-
-SHARED: Final = "shared_source"
-LEAK: Final = "leak"
-UNKNOWN: Final = "unknown"
-CLASSES: Final = (LEAK, SHARED, UNKNOWN)
-"""Worst first: a younger document outweighs an older one, that an undated one."""
-
-
-def class_of(date: str | None, released: str | None) -> str:
-    """One of `CLASSES`; a date that may be on either side of the release is unknown."""
-    when = span_of(date)
-    if when is None or released is None:
-        return UNKNOWN
-    day = dt.date.fromisoformat(released)
-    if when[1] < day:
-        return SHARED
-    return LEAK if when[0] >= day else UNKNOWN
-
-
-def month_of(date: str | None) -> str:
-    """The month of a date as "2021-06"; "unknown" of one that may be of several."""
-    when = span_of(date)
-    if when is None or (when[0].year, when[0].month) != (when[1].year, when[1].month):
-        return UNKNOWN
-    return f"{when[0]:%Y-%m}"
 
 
 MOST_SOURCES: Final = 20

@@ -177,7 +177,7 @@ def run(
         wanted,
         workers=workers,
         overwrite=overwrite,
-        talk=_AuditReporter(quiet=quiet),
+        talk=AuditReporter(quiet=quiet),
         today=audit_waive.day(today),
     )
     _print_pack(pack, as_json=as_json, quiet=quiet)
@@ -265,13 +265,14 @@ def verify(
     return 4 if found.n_unread else 0
 
 
-class _AuditReporter:
+class AuditReporter:
     """A line for each stage, and the bar of a scan."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
 
     def stage(self, name: str) -> ScanProgress | None:
+        """Say that a stage begins."""
         from contam.cli.progress import reporter
         from contam.cli.terminal import talk
 
@@ -295,6 +296,11 @@ def _print_pack(pack: Pack, *, as_json: bool, quiet: bool) -> None:
             talk(f"not run again: {plain(name)}")
     emit(f"{visible(pack.facts.headline.text)}\n")
     render.emit_renderable("", _table(pack.facts), "")
+    for corpus in pack.facts.cleaned:
+        emit(
+            f"cleaned  {visible(corpus.corpus)}: {corpus.found:,} of {corpus.before:,} documents "
+            f"held items ({corpus.action}), {corpus.after:,} are left\n"
+        )
     page = pack.folder / "report.html"
     if page.is_relative_to(Path.cwd()):
         page = page.relative_to(Path.cwd())

@@ -10,6 +10,7 @@ import typer
 from contam.cli import options
 from contam.cli.commands import index_shared
 from contam.cli.commands.scan import refuse_beside_plan
+from contam.cli.commands.worker import AddressOption, EngineOption, refuse_engine
 from contam.cli.terminal import emit
 from contam.errors import UsageError
 
@@ -70,11 +71,15 @@ def build(
     out: Annotated[
         str | None, typer.Option(metavar="DIR", help="With --plan: folder for the groups.")
     ] = None,
+    engine: EngineOption = None,
+    address: AddressOption = None,
     as_json: options.Json = False,
     quiet: _Quiet = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Index every document of a corpus. Repeat the call to resume a build that was stopped."""
+    refuse_engine(engine, address)
+    cluster = None if engine is None else address or "auto"
     if plan is not None:
         refuse_beside_plan(
             {
@@ -93,7 +98,9 @@ def build(
         )
         if not out:
             raise UsageError("--plan needs --out", hint="a folder for the groups of all workers")
-        return index_shared.build_groups(plan, out, shard, workers, as_json=as_json, quiet=quiet)
+        return index_shared.build_groups(
+            plan, out, shard, workers, cluster=cluster, as_json=as_json, quiet=quiet
+        )
     if shard is not None or out is not None:
         flag = "--out" if shard is None else "--shard"
         raise UsageError(f"{flag} needs --plan", hint="`contam index plan` makes one")
@@ -107,19 +114,23 @@ def build(
     from contam.index.recipe import load_recipe
 
     chosen = load_recipe(recipe, tokenizer=tokenizer)
+    how: dict[str, Any] = {
+        "workers": workers,
+        "memory": n_bytes,
+        "text": text,
+        "columns": options.columns_of(id_column, url_column, date_column),
+        "exclude": exclude or (),
+        "overwrite": overwrite,
+    }
     with reporter(quiet=quiet) as progress:
-        manifest = builds.build(
-            corpus,
-            folder,
-            chosen,
-            workers=workers,
-            memory=n_bytes,
-            text=text,
-            columns=options.columns_of(id_column, url_column, date_column),
-            exclude=exclude or (),
-            overwrite=overwrite,
-            progress=progress,
-        )
+        if cluster is None:
+            manifest = builds.build(corpus, folder, chosen, **how, progress=progress)
+        else:
+            from contam.detect.leases.index_job import build_index_on_ray
+
+            manifest = build_index_on_ray(
+                corpus, folder, chosen, **how, address=cluster, progress=progress
+            )
     return print_built(folder, manifest, as_json=as_json)
 
 

@@ -95,9 +95,19 @@ def merge(
 
 
 def build_groups(
-    plan: str, out: str, shard: str | None, workers: int | None, *, as_json: bool, quiet: bool
+    plan: str,
+    out: str,
+    shard: str | None,
+    workers: int | None,
+    *,
+    cluster: str | None = None,
+    as_json: bool,
+    quiet: bool,
 ) -> int:
-    """Index the groups of one worker, and say what was done; returns the exit code."""
+    """Index the groups of one worker, and say what was done; returns the exit code.
+
+    cluster  address of the Ray cluster that does it; None for this process
+    """
     from contam.cli.progress import reporter
     from contam.index.shared_build import build_groups as build_each
     from contam.index.shared_build import open_index_plan
@@ -105,14 +115,21 @@ def build_groups(
     index, count = parse_shard(shard, os.environ) if shard is not None else (0, 1)
     opened = open_index_plan(plan)
     with reporter(quiet=quiet) as progress:
-        built = build_each(
-            opened, opened.groups[index::count], out, workers=workers, progress=progress
-        )
+        groups = opened.groups[index::count]
+        if cluster is None:
+            built = build_each(opened, groups, out, workers=workers, progress=progress)
+        else:
+            from contam.detect.leases.on_ray import build_on_ray
+
+            built = build_on_ray(
+                opened, groups, out, address=cluster, workers=workers, progress=progress
+            )
     return tell_work(
         "group",
         len(opened.groups),
         done=built.done,
         kept=built.kept,
+        not_whole=built.not_whole,
         failures=[(failed.name, failed.failure or "") for failed in built.failures],
         out=out,
         as_json=as_json,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +9,7 @@ import typer
 from contam.cli import options
 from contam.cli.commands.scan import print_result, refuse_out_in, write_result
 from contam.errors import UsageError
+from contam.files.uploads import place
 
 if TYPE_CHECKING:
     from contam.detect.result import ScanResult
@@ -41,18 +41,20 @@ def merge(
     """
     if not out:
         raise UsageError("--out is empty", hint="check the variable it came from")
-    folders = [Path(folder) for folder in parts]
+    folders = [place(folder) for folder in parts]
+    target = place(out)
+    from contam.detect.leases.parts_folder import question_of_parts
     from contam.detect.leases.plan_folder import open_plan
-    from contam.detect.leases.work import merge_parts, question_of_parts
+    from contam.detect.leases.work import merge_parts
 
-    found = Path(plan) if plan else question_of_parts(folders[0])[1]
+    found = place(plan) if plan else question_of_parts(folders[0])[1]
 
     def gather(progress: ScanProgress) -> ScanResult:
         opened = open_plan(found, with_items=True)
         refuse_out_in(out, opened.corpus.paths)
         return merge_parts(opened, folders, progress=progress)
 
-    result = write_result(gather, Path(out), overwrite=overwrite, quiet=quiet)
+    result = write_result(gather, target, overwrite=overwrite, quiet=quiet)
     return print_result(
-        result, Path(out), fail_on_flagged=fail_on_flagged, as_json=as_json, quiet=quiet
+        result, target, fail_on_flagged=fail_on_flagged, as_json=as_json, quiet=quiet
     )

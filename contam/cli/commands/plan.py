@@ -50,9 +50,16 @@ def plan(
         bool, typer.Option("--overwrite", help="Replace a finished plan in DIR.")
     ] = False,
     max_evidence: options.MaxEvidence = MAX_EVIDENCE,
+    to_clean: Annotated[
+        bool,
+        typer.Option(
+            "--to-clean", help="Keep every document that a policy counts, for `contam clean`."
+        ),
+    ] = False,
     seed: options.Seed = SEED,
     min_run: options.MinRun = MIN_RUN,
     quiet: options.Quiet = False,
+    settings: options.Settings = None,  # noqa: ARG001 - read by main, listed here for --help
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Freeze corpus, items and policies into a folder, cut into leases for many workers.
@@ -67,8 +74,6 @@ def plan(
     size = options.parse_size(lease_size, "--lease-size") if lease_size is not None else None
     if size == 0:
         raise UsageError("--lease-size 0 holds no text", hint="for example --lease-size 512MB")
-    from pathlib import Path
-
     from contam.benchmark.mapping import parse_mapping
     from contam.cli import render
     from contam.cli.terminal import emit, plain, talk
@@ -93,9 +98,10 @@ def plan(
             mapping=parse_mapping(mapping) if mapping else None,
             name=name,
             split=split,
+            every_hit=to_clean,
         ),
     )
-    record = write_plan(made, opened, Path(out), lease_bytes=size, overwrite=overwrite)
+    record = write_plan(made, opened, out, lease_bytes=size, overwrite=overwrite)
     if not quiet:
         for note in opened.notes:
             talk(f"note: {plain(note)}")

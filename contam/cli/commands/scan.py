@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options
-from contam.cli.commands.worker import Engine, refuse_engine, work
+from contam.cli.commands.worker import AddressOption, EngineOption, refuse_engine, work
 from contam.cli.defaults import noted
 from contam.cli.terminal import talk
 from contam.errors import UsageError
+from contam.files.addresses import is_address
+from contam.files.uploads import lies_in, place, writable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -67,17 +69,8 @@ def scan(
     lease: Annotated[
         int | None, typer.Option(metavar="NUMBER", help="With --plan: do this lease alone.")
     ] = None,
-    engine: Annotated[
-        Engine | None,
-        typer.Option(help="Who does the work: ray, a cluster. [default: this machine]"),
-    ] = None,
-    address: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="The Ray cluster. [default: RAY_ADDRESS, else the one of this machine]",
-        ),
-    ] = None,
+    engine: EngineOption = None,
+    address: AddressOption = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from what an interrupted run had done.")
     ] = False,
@@ -92,7 +85,7 @@ def scan(
     if not out:
         # As a path it would be the current folder; an unset shell variable must not mean that.
         raise UsageError("--out is empty", hint="check the variable it came from")
-    folder = Path(out)
+    folder = place(out)
     if plan is not None:
         refuse_beside_plan(
             {
@@ -210,32 +203,29 @@ def write_result(
     return result
 
 
-def refuse_beside_plan(given: Mapping[str, object]) -> None:
+def refuse_beside_plan(given: Mapping[str, object], where: str = "--plan") -> None:
     """Raise UsageError for an option that was given and that a plan has settled; values by flag."""
+    hints = {
+        "--resume": "a worker always goes on: the same call without it does what is left",
+        "--overwrite": "parts that are whole are kept; choose another folder to do all again",
+        "--fail-on-flagged": "give it to `contam merge`, which judges",
+    }
     for flag, value in given.items():
         if value:
-            raise UsageError(
-                f"{flag} does not go with --plan",
-                hint="the plan says what is searched, for what and how",
-            )
+            hint = hints.get(flag, "the plan says what is searched, for what and how")
+            raise UsageError(f"{flag} does not go with {where}", hint=hint)
 
 
 def refuse_out_in(out: str | Path, corpus: Iterable[str], what: str = "the results") -> None:
     """Raise UsageError when the results would lie inside what is searched."""
-    home = Path(out).resolve()
-    for folder in map(Path, filter(None, corpus)):
-        if _is_folder(folder) and home.is_relative_to(folder.resolve()):
+    if is_address(out):
+        writable(out)
+    for folder in filter(None, corpus):
+        if lies_in(out, folder):
             raise UsageError(
                 f"--out {out} lies inside the corpus folder {folder}",
                 hint=f"the next run would take {what} for corpus: choose a folder outside",
             )
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:
-        return False  # whoever opens it will say why
 
 
 def _left_open(result: ScanResult) -> int:

@@ -6,7 +6,9 @@ import os
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
 
 from contam.errors import UsageError
 from contam.extras import require
@@ -30,6 +32,20 @@ class Engine(StrEnum):
     """What runs the workers, where it is not this process."""
 
     RAY = "ray"
+
+
+EngineOption = Annotated[
+    Engine | None,
+    typer.Option("--engine", help="Who does the work: ray, a cluster. [default: this machine]"),
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        metavar="HOST:PORT",
+        help="The Ray cluster. [default: RAY_ADDRESS, else the one of this machine]",
+    ),
+]
 
 
 def work(
@@ -76,6 +92,7 @@ def work(
         len(opened.leases),
         done=found.done,
         kept=found.kept,
+        not_whole=found.not_whole,
         failures=[(failure.name, failure.reason) for failure in found.failures],
         out=str(out),
         as_json=as_json,
@@ -88,14 +105,16 @@ def tell_work(
     *,
     done: Sequence[int],
     kept: Sequence[int],
+    not_whole: Sequence[int],
     failures: Sequence[tuple[str, str]],
     out: str,
     as_json: bool,
 ) -> int:
     """Say what a worker did, and what it could not read; returns the exit code.
 
-    thing     what it does one by one, of which there are `total`
-    failures  names of shards, and why each was not read
+    thing      what it does one by one, of which there are `total`
+    not_whole  those it worked on of which a shard was not read
+    failures   names of shards, and why each was not read
     """
     from contam.cli import render
     from contam.cli.terminal import emit, plain, talk
@@ -117,12 +136,15 @@ def tell_work(
                 f"{thing}s": total,
                 "done": list(done),
                 "kept": list(kept),
+                "not_whole": list(not_whole),
                 "not_read": not_read,
             }
         )
         return code
     before = f", {len(kept):,} there before" if kept else ""
-    emit(f"{render.counted(len(done), thing)} of {total:,} done{before}\nparts     {out}\n")
+    again = f", {len(not_whole):,} not read to the end" if not_whole else ""
+    n_done = len(done) - len(not_whole)
+    emit(f"{render.counted(n_done, thing)} of {total:,} done{before}{again}\nparts     {out}\n")
     return code
 
 

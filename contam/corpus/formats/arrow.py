@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING
 from contam.corpus.formats.base import FileChunk
 from contam.corpus.formats.tabular import TabularFormat
 from contam.corpus.offsets import batch_row
-from contam.tables import ipc
+from contam.tables import ipc, rewrite_ipc
+from contam.tables.same_rows import count_same
+from contam.tables.shard_errors import shard_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from contam.tables.blocks import TextBlock
     from contam.tables.columns import ColumnRef, TextColumns
+    from contam.tables.edits import Edit, Rewritten
     from contam.tables.lookup import TableReader
 
 
@@ -58,3 +62,20 @@ class Arrow(TabularFormat):
         max_bytes: int,
     ) -> Iterator[TextBlock]:
         return ipc.text_blocks(path, sources, chunk.row_groups)
+
+    def rewrite(
+        self,
+        path: str,
+        target: Path,
+        edits: Sequence[Edit],
+        sources: TextColumns,
+        *,
+        replacement: str | None,
+    ) -> Rewritten:
+        return rewrite_ipc.rewrite(path, target, edits, sources, replacement=replacement)
+
+    def count_same(self, path: str, new: str, edits: Sequence[Edit], sources: TextColumns) -> int:
+        texts = {part.path[0] for ref in sources.every for part in ref.single}
+        names = [ref.dotted for ref in self.columns(path) if len(ref.path) == 1]
+        with shard_errors(new):
+            return count_same(ipc.batches(path, names), ipc.batches(new, names), edits, texts)

@@ -12,11 +12,12 @@ from contam.tables.chat import Turn, turn_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import PurePath
+    from pathlib import Path, PurePath
 
     from contam.corpus.offsets import ByteSpan
     from contam.tables.blocks import TextBlock
     from contam.tables.columns import ColumnRef, TextColumns
+    from contam.tables.edits import Edit, Rewritten
     from contam.tables.parquet import RowGroup
 
 _HEAD_BYTES = 64 << 10
@@ -137,6 +138,26 @@ class CorpusFormat(ABC):
         """Yield (row, document) for some rows (ascending, distinct): the texts of `blocks`.
 
         with_turns  whether turns are wanted; a format that has them anyway may give them
+        """
+
+    @abstractmethod
+    def rewrite(
+        self,
+        path: str,
+        target: Path,
+        edits: Sequence[Edit],
+        sources: TextColumns,
+        *,
+        replacement: str | None,
+    ) -> Rewritten:
+        """Write a file again with edits, see `contam.tables.edits.Rewriter`."""
+
+    @abstractmethod
+    def count_same(self, path: str, new: str, edits: Sequence[Edit], sources: TextColumns) -> int:
+        """How many rows of a file are the same in what `rewrite` wrote of it.
+
+        Of rows whose text was edited everything but the columns of `sources` is compared. Raises
+        ShardError, naming the new file, where a row is missing, too many or another.
         """
 
 

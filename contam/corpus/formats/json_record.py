@@ -31,18 +31,32 @@ class RecordText(NamedTuple):
 
 def find(record: Mapping[str, object], sources: TextColumns) -> RecordText:
     """Return the document of a record. Raises ValueError for a value that cannot be its text."""
-    first = _read(record, sources.first, strict=True)._replace(column="")
+    first = read(record, sources.first, strict=True)._replace(column="")
     if not sources.others or not _blank(first.text):
         return first
     for ref in sources.others:
-        other = _read(record, ref, strict=False)
+        other = read(record, ref, strict=False)
         if not _blank(other.text):
             return first._replace(n_elsewhere=1) if sources.named else other
     return first
 
 
-def _read(record: Mapping[str, object], ref: ColumnRef, *, strict: bool) -> RecordText:
-    """Read one column; unless `strict`, a value of another kind is no mistake but no text."""
+def column_read(record: Mapping[str, object], sources: TextColumns) -> tuple[ColumnRef, RecordText]:
+    """The column that the document of a record is read from, and what `find` returns of it."""
+    first = read(record, sources.first, strict=True)
+    if _blank(first.text) and not sources.named:
+        for ref in sources.others:
+            other = read(record, ref, strict=False)
+            if not _blank(other.text):
+                return ref, other
+    return sources.first, first
+
+
+def read(record: Mapping[str, object], ref: ColumnRef, *, strict: bool) -> RecordText:
+    """Return the document of one column.
+
+    Unless `strict`, a value of another kind is no mistake but no text.
+    """
     if ref.kind == "group":
         return _group(record, ref, strict=strict)
     value = at_path(record, ref.path, once=True)

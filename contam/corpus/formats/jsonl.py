@@ -9,7 +9,8 @@ import orjson
 
 from contam.corpus.formats import records
 from contam.corpus.formats.base import FileChunk, head_of, is_whole
-from contam.corpus.offsets import ByteSpan, line_number, span_pieces
+from contam.corpus.formats.rewriting import Place, Places
+from contam.corpus.offsets import ByteSpan, line_number, note_line_number, span_pieces
 from contam.corpus.streams import is_plain, pieces, refuse_wide
 from contam.errors import Plain, Public, Remedy, ShardError
 from contam.files.addresses import is_address
@@ -18,10 +19,13 @@ from contam.files.encodings import wide_encoding
 from contam.files.lfs import LFS_HEAD
 from contam.tables.columns import ColumnRef, Kind, TextColumns, is_turn
 from contam.tables.json_text import parse
+from contam.tables.literals import located
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import PurePath
+
+    from contam.tables.edits import Edit
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
@@ -61,8 +65,7 @@ class JsonLines(records.RecordFormat[bytes]):
     def chunks(
         self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int
     ) -> list[FileChunk]:
-        # Rows of a part count from the file's beginning: of an object all would be fetched twice.
-        if size_bytes <= chunk_bytes or is_address(path) or not is_plain(path):
+        if size_bytes <= chunk_bytes or not is_plain(path):
             return super().chunks(path, text, size_bytes, chunk_bytes)
         spans = [
             ByteSpan(at, min(at + chunk_bytes, size_bytes))
@@ -78,7 +81,12 @@ class JsonLines(records.RecordFormat[bytes]):
 
     def numbered(self, path: str, span: ByteSpan | None) -> Iterator[tuple[int, bytes]]:
         first = line_number(path, span.begin) if span else 0
-        return enumerate(_lines(path, first, span), first)
+        row = first - 1
+        for row, line in enumerate(_lines(path, first, span), first):
+            yield row, line
+        # Rows count from the file's beginning: of an object all would be fetched twice for it.
+        if span and is_address(path):
+            note_line_number(path, span.end, row + 1)
 
     def record(self, path: str, row: int, raw: bytes) -> records.Record | None:
         if not raw or raw.isspace():
@@ -90,6 +98,22 @@ class JsonLines(records.RecordFormat[bytes]):
         if not isinstance(record, dict):
             raise self.bad(path, row, "a JSON {}, not an object", Public(type(record).__name__))
         return record
+
+    def places(self, path: str, edits: Sequence[Edit]) -> Places:
+        ends: list[tuple[int, int]] = []
+        found, n_rows = _places(pieces(path, ends), edits)
+        if found and sum(edit.drop for edit in edits) == n_rows:
+            # A byte order mark by itself would be a row.
+            found[0] = found[0]._replace(begin=0)
+        return Places(found, n_rows, ends)
+
+    def strings(
+        self, text: str, names: Sequence[str]
+    ) -> tuple[records.Record, Mapping[str, object]]:
+        record, strings = parse(text.encode("utf-8", "surrogateescape")), located(text)
+        if not isinstance(record, dict) or not isinstance(strings, dict):
+            raise ValueError("no JSON object")  # noqa: TRY004 - told as what is wrong with the line
+        return record, strings
 
     def refuse(
         self, path: str, row: int, raw: bytes, record: records.Record, sources: TextColumns
@@ -165,6 +189,49 @@ def _lines(path: str, first: int = 0, span: ByteSpan | None = None) -> Iterator[
     if parts:
         line = b"".join(parts)
         yield line if row else line.removeprefix(_BYTE_ORDER_MARK)
+
+
+def _first_whole(found: Iterable[bytes]) -> Iterator[bytes]:
+    """The pieces; the first holds a byte order mark whole, which members may divide."""
+    rest = iter(found)
+    first = b""
+    for piece in rest:
+        first += piece
+        if len(first) >= len(_BYTE_ORDER_MARK):
+            break
+    if first:
+        yield first
+    yield from rest
+
+
+def _places(found: Iterable[bytes], edits: Sequence[Edit]) -> tuple[list[Place], int]:
+    """Find the lines with an edit, each with its end; also count all lines."""
+    places: list[Place] = []
+    left = iter(edits)
+    edit = next(left, None)
+    row = at = line_begin = 0
+    for piece in _first_whole(found):
+        if not at and piece.startswith(_BYTE_ORDER_MARK):
+            line_begin = len(_BYTE_ORDER_MARK)
+        n_ends = piece.count(b"\n")
+        feed = -1
+        n_skipped = 0
+        while edit is not None and edit.row < row + n_ends:
+            while row + n_skipped <= edit.row:
+                line_begin = at + feed + 1 if n_skipped else line_begin
+                feed = piece.index(b"\n", feed + 1)
+                n_skipped += 1
+            places.append(Place(line_begin, at + feed + 1, edit))
+            edit = next(left, None)
+        row += n_ends
+        if n_ends:
+            line_begin = at + piece.rindex(b"\n") + 1
+        at += len(piece)
+    if at > line_begin or (at and not row):
+        if edit is not None and edit.row == row:
+            places.append(Place(line_begin, at, edit))
+        row += 1
+    return places, row
 
 
 def _note(

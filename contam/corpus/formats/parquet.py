@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from contam.corpus.formats.base import FileChunk
 from contam.corpus.formats.tabular import TabularFormat
-from contam.tables import parquet
+from contam.tables import parquet, rewrite_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from contam.tables.blocks import TextBlock
     from contam.tables.columns import ColumnRef, TextColumns
+    from contam.tables.edits import Edit, Rewritten
     from contam.tables.lookup import TableReader
 
 _MAGIC = b"PAR1"
@@ -67,3 +69,17 @@ class Parquet(TabularFormat):
         self, path: str, sources: TextColumns, chunk: FileChunk, max_bytes: int
     ) -> Iterator[TextBlock]:
         return parquet.text_blocks(path, sources, chunk.row_groups, max_bytes=max_bytes)
+
+    def rewrite(
+        self,
+        path: str,
+        target: Path,
+        edits: Sequence[Edit],
+        sources: TextColumns,
+        *,
+        replacement: str | None,
+    ) -> Rewritten:
+        return rewrite_parquet.rewrite(path, target, edits, sources, replacement=replacement)
+
+    def count_same(self, path: str, new: str, edits: Sequence[Edit], sources: TextColumns) -> int:
+        return rewrite_parquet.count_same(path, new, edits, sources)

@@ -8,17 +8,22 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from contam.corpus.formats.base import CorpusFormat, Document, FileChunk
 from contam.corpus.formats.json_record import RecordText, find
+from contam.corpus.formats.rewriting import changes, edited_text, write_again
+from contam.errors import Remedy, ShardError
 from contam.facts import Plain
 from contam.tables.blocks import TextBlock, block_of
 from contam.tables.chat import Turn
+from contam.tables.edits import Rewritten
 from contam.tables.json_text import at_path, clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
+    from contam.corpus.formats.rewriting import Places
     from contam.corpus.offsets import ByteSpan
-    from contam.errors import ShardError
     from contam.tables.columns import ColumnRef, TextColumns
+    from contam.tables.edits import Edit
 
 Raw = TypeVar("Raw")
 Record = dict[str, object]
@@ -29,6 +34,8 @@ MAX_RECORD_BYTES = 128 << 20
 _BLOCK_BYTES = 2 << 20
 _BLOCK_ROWS = 65_536
 _METADATA_ROWS = 1024
+#: Records with longer texts are not kept beside their texts.
+_KEPT_RECORD_BYTES = 8 << 20
 
 
 class RecordFormat(CorpusFormat, Generic[Raw]):
@@ -54,6 +61,88 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
     def refuse(self, path: str, row: int, raw: Raw, record: Record, sources: TextColumns) -> None:
         """Raise ShardError where a record has more text than `record` could hold."""
 
+    @abstractmethod
+    def places(self, path: str, edits: Sequence[Edit]) -> Places:
+        """Find the bytes of the records that have an edit, in the unpacked file."""
+
+    def edited(
+        self,
+        path: str,
+        edit: Edit,
+        raw: bytes,
+        names: Sequence[str],
+        sources: TextColumns,
+        replacement: str | None,
+    ) -> bytes:
+        """The bytes of a record, found by `places`, with the spans of its edit taken out."""
+        try:
+            text = raw.decode("utf-8", "surrogateescape")
+            record, strings = self.strings(text, names)
+            made = changes(record, strings, sources, edit.spans, replacement)
+            return edited_text(text, made)
+        except (ValueError, RecursionError) as error:
+            raise ShardError(
+                "{shard}, row {}: its text cannot be edited: {}", edit.row, Plain(error),
+                shard=path, remedy=Remedy.DROP_DOCUMENT,
+            ) from error  # fmt: skip
+
+    @abstractmethod
+    def strings(self, text: str, names: Sequence[str]) -> tuple[Record, Mapping[str, object]]:
+        """The record in a text, and the same with a `Literal` for each string in it.
+
+        names  of its columns, see `Places`
+        Raises ValueError or RecursionError where there is no such record.
+        """
+
+    def rewrite(
+        self,
+        path: str,
+        target: Path,
+        edits: Sequence[Edit],
+        sources: TextColumns,
+        *,
+        replacement: str | None,
+    ) -> Rewritten:
+        places = self.places(path, edits)
+        if edits and edits[-1].row >= places.n_rows:
+            raise ShardError(
+                "{shard}: row {} is not there", edits[-1].row, shard=path,
+                remedy=Remedy.FILE_MAY_HAVE_CHANGED,
+            )  # fmt: skip
+
+        def changed(edit: Edit, raw: bytes) -> bytes:
+            if edit.drop:
+                return b""
+            return self.edited(path, edit, raw, places.names, sources, replacement)
+
+        not_kept = write_again(path, target, places, changed)
+        n_dropped = sum(edit.drop for edit in edits)
+        return Rewritten(places.n_rows, places.n_rows - n_dropped, tuple(sorted(not_kept)))
+
+    def count_same(self, path: str, new: str, edits: Sequence[Edit], sources: TextColumns) -> int:
+        texts = {part.path[0] for ref in sources.every for part in ref.single}
+        edited = {edit.row: edit.drop for edit in edits}
+        written = self.numbered(new, None)
+        n_same = 0
+        for row, raw in self.numbered(path, None):
+            if edited.get(row):
+                continue
+            number, found = next(written, (0, None))
+            if found is None:
+                raise _other(new, "row {} is missing", row)
+            if row not in edited:
+                same = raw == found
+                n_same += same
+            else:
+                records = self.record(path, row, raw), self.record(new, number, found)
+                old, now = ({**(record or {}), **dict.fromkeys(texts)} for record in records)
+                same = old == now
+            if not same:
+                raise _other(new, "row {} is another", row)
+        if next(written, None) is not None:
+            raise _other(new, "there are more rows")
+        return n_same
+
     def blocks(
         self, path: str, sources: TextColumns, chunk: FileChunk, max_bytes: int
     ) -> Iterator[TextBlock]:
@@ -63,7 +152,7 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
             record = self.record(path, row, raw)
             if record is not None:
                 self.refuse(path, row, raw, record, sources)
-            block.add(self._found(path, row, record, sources))
+            block.add(self._found(path, row, record, sources), record)
             if block.size >= limit or len(block.texts) >= _BLOCK_ROWS:
                 yield block.finished()
                 block = _Block()
@@ -123,6 +212,13 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
             raise self.bad(path, row, "{}", Plain(error)) from error
 
 
+def _other(path: str, what: str, *facts: object) -> ShardError:
+    return ShardError(
+        "{shard}: it was not written as it should be: " + what, *facts, shard=path,
+        remedy=Remedy.LET_NOBODY_WRITE_TO_IT,
+    )  # fmt: skip
+
+
 class ReadyRecords(RecordFormat[Record]):
     """A format whose raw records are names and values already."""
 
@@ -137,9 +233,12 @@ class _Block:
         self.texts: list[bytes] = []
         self.size = self.n_null = self.n_undecodable = self.n_bytes = self.n_elsewhere = 0
         self.moved: Counter[str] = Counter()
+        self.records: list[Record | None] = []
 
-    def add(self, found: RecordText) -> None:
+    def add(self, found: RecordText, record: Record | None) -> None:
         self.texts.append(found.text or b"")
+        # It holds the text once more.
+        self.records.append(record if len(self.texts[-1]) <= _KEPT_RECORD_BYTES else None)
         self.size += len(found.text or b"")
         self.n_null += found.text is None
         self.n_undecodable += found.n_bad > 0
@@ -155,7 +254,11 @@ class _Block:
             n_undecodable=self.n_undecodable,
             undecodable_bytes=self.n_bytes,
         )
-        return block._replace(moved=tuple(sorted(self.moved.items())), n_elsewhere=self.n_elsewhere)
+        return block._replace(
+            moved=tuple(sorted(self.moved.items())),
+            n_elsewhere=self.n_elsewhere,
+            records=self.records,
+        )
 
 
 def _document(found: RecordText) -> Document:

@@ -8,8 +8,11 @@ from contam.corpus.formats import records
 from contam.errors import Remedy, ShardError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from contam.corpus.offsets import ByteSpan
     from contam.tables.columns import ColumnRef
+    from contam.tables.edits import Edit
 
 
 class Unfinished(records.ReadyRecords):
@@ -32,6 +35,12 @@ class Unfinished(records.ReadyRecords):
 
     def numbered(self, path: str, span: ByteSpan | None) -> NoReturn:
         raise self.bad(path, 0, "an unfinished download or copy")
+
+    def places(self, path: str, edits: Sequence[Edit]) -> NoReturn:
+        self.numbered(path, None)
+
+    def strings(self, text: str, names: Sequence[str]) -> NoReturn:
+        raise ValueError("an unfinished download or copy")
 
     def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
         return ShardError("{shard}: " + what, *facts, shard=path, remedy=Remedy.LET_DOWNLOAD_FINISH)

@@ -23,8 +23,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from contam.detect.leases.cut import cut_leases
+from contam.detect.leases.parts_folder import claim_leases, question_of_parts
 from contam.detect.leases.plan_folder import OpenPlan, open_plan, question_of_leases, write_plan
-from contam.detect.leases.work import claim_leases, merge_parts, question_of_parts, work_on
+from contam.detect.leases.work import merge_parts, work_on
 from contam.errors import ContamError, OutputError, Public, Remedy
 
 if TYPE_CHECKING:
@@ -60,35 +61,52 @@ def scan_in_leases(
     Raises OutputError when parts are to be taken up that are of another scan, ContamError when a
     process of ours is killed, and CorpusError when nothing that was read has a text.
     """
+    with workshop.held():
+        opened = do_leases(corpus, plan, workshop, workers=workers, progress=progress)
+        return merge_parts(opened, [workshop.parts], workers=workers, started=started)
+
+
+def do_leases(
+    corpus: Corpus,
+    plan: Plan,
+    workshop: Workshop,
+    *,
+    workers: int,
+    progress: ScanProgress | None = None,
+) -> OpenPlan:
+    """Search a corpus lease by lease; the parts are in the workshop, which must be held.
+
+    Raises OutputError when parts are to be taken up that are of another scan, and ContamError when
+    a process of ours is killed.
+    """
     leases = cut_leases(corpus.chunks)
     question = question_of_leases(plan, corpus, leases)
     parts = workshop.parts
-    with workshop.held():
-        if workshop.resume and parts.exists():
-            if question_of_parts(parts)[0] != question:
-                raise OutputError(
-                    "{} holds parts of another scan, or of another state of the corpus", parts,
-                    remedy=Remedy.BEGIN_WITHOUT_RESUME,
-                )  # fmt: skip
-        else:
-            _empty(workshop.folder, progress)
-        opened = OpenPlan(
-            folder=workshop.folder,
-            question=question,
-            leases=leases,
-            plan=plan,
-            corpus=corpus,
-            is_own=True,
-        )
-        if workshop.cluster is not None:
-            _work_in_cluster(opened, workshop, workshop.cluster, progress)
-            return merge_parts(opened, [parts], workers=workers, started=started)
-        n_processes = min(-(-workers // THREADS), len(leases))
-        if n_processes < 2:  # noqa: PLR2004 - one process needs no others
-            work_on(opened, leases, parts, workers=workers, progress=progress)
-        else:
-            _work_in_processes(opened, workshop, workers, n_processes, progress)
-        return merge_parts(opened, [parts], workers=workers, started=started)
+    if workshop.resume and parts.exists():
+        if question_of_parts(parts)[0] != question:
+            raise OutputError(
+                "{} holds parts of another scan, or of another state of the corpus", parts,
+                remedy=Remedy.BEGIN_WITHOUT_RESUME,
+            )  # fmt: skip
+    else:
+        _empty(workshop.folder, progress)
+    opened = OpenPlan(
+        folder=workshop.folder,
+        question=question,
+        leases=leases,
+        plan=plan,
+        corpus=corpus,
+        is_own=True,
+    )
+    if workshop.cluster is not None:
+        _work_in_cluster(opened, workshop, workshop.cluster, progress)
+        return opened
+    n_processes = min(-(-workers // THREADS), len(leases))
+    if n_processes < 2:  # noqa: PLR2004 - one process needs no others
+        work_on(opened, leases, parts, workers=workers, progress=progress)
+    else:
+        _work_in_processes(opened, workshop, workers, n_processes, progress)
+    return opened
 
 
 def _empty(folder: Path, progress: ScanProgress | None) -> None:
@@ -114,7 +132,8 @@ def _written(opened: OpenPlan, workshop: Workshop) -> Path:
     """The folder of a plan that other processes can open."""
     plan = workshop.folder / "plan"
     shutil.rmtree(plan, ignore_errors=True)
-    write_plan(opened.plan, opened.corpus, plan)
+    # Without the items' texts, which would stay there after an interruption.
+    write_plan(opened.plan, opened.corpus, plan, for_merge=False)
     return plan
 
 
@@ -128,7 +147,7 @@ def _work_in_processes(
     parts = workshop.parts
     plan = _written(opened, workshop)
     waiting: queue.SimpleQueue[Lease] = queue.SimpleQueue()
-    _, todo = claim_leases(opened, opened.leases, parts)
+    todo = claim_leases(opened, opened.leases, parts).waiting
     for lease in todo:
         waiting.put(lease)
     if progress is not None:

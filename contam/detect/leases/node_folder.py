@@ -6,29 +6,32 @@ The first writes them into a temporary folder, the last removes it. What a proce
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import secrets
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 _USERS: Final = "users.lock"
 _WRITER: Final = "writer.lock"
 _WRITTEN: Final = "written"
+_OF_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
 @contextlib.contextmanager
-def node_folder(name: str, files: Mapping[str, bytes]) -> Iterator[Path]:
-    """A folder that holds these files during the block.
+def node_folder(name: str, fill: Callable[[Path], None]) -> Iterator[Path]:
+    """A folder that `fill` has written files to, during the block.
 
-    name  the same for all processes that share it, and unknown to others
+    name  the same for all processes that share it
 
-    Raises OSError when it cannot be written.
+    Raises OSError when it cannot be written, or belongs to another user.
     """
     folder = Path(tempfile.gettempdir(), name)
     with _used(folder):
@@ -36,10 +39,24 @@ def node_folder(name: str, files: Mapping[str, bytes]) -> Iterator[Path]:
         with (folder / _WRITER).open("ab") as writer:
             fcntl.flock(writer, fcntl.LOCK_EX)
             if not (folder / _WRITTEN).exists():
-                for file, data in files.items():
-                    (folder / file).write_bytes(data)
+                fill(folder)
                 (folder / _WRITTEN).touch()
         yield folder
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files into a folder. Raises OSError."""
+    for file, data in files.items():
+        (folder / file).write_bytes(data)
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Raise OSError for a folder that others can write to: all may do so beside it."""
+    with contextlib.suppress(FileNotFoundError):
+        found = folder.lstat()
+        ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+        if not ours or found.st_mode & _OF_OTHERS:
+            raise PermissionError(errno.EPERM, "belongs to another user", str(folder))
 
 
 @contextlib.contextmanager
@@ -61,6 +78,7 @@ def _entered(folder: Path) -> BinaryIO:
     while True:
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700)
+        refuse_foreign(folder)
         # Another process may remove the folder at any time until the lock is held.
         with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as stack:
             users = stack.enter_context((folder / _USERS).open("ab"))

@@ -1,8 +1,8 @@
-"""Work on the leases of a plan with the processes of a Ray cluster; only this module imports Ray.
+"""Do the tasks of a job with the processes of a Ray cluster; only this module imports Ray.
 
-Of Ray only plain actors are used. Each is a process that does one lease at a time, with threads of
-its own, and returns the part as bytes, which are written here. A lost process is replaced, and its
-lease goes to another.
+Of Ray only plain actors are used. Each is a process that does one task at a time, a lease of a scan
+or a group of an index, with threads of its own, and returns what it gave as bytes, which are
+written here. A lost process is replaced, and its task goes to another.
 """
 
 from __future__ import annotations
@@ -18,25 +18,38 @@ import textwrap
 import threading
 import time
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from contam.errors import ContamError, IncompleteError, Plain, Public, Remedy, UsageError
+from contam.errors import (
+    AccessError,
+    ContamError,
+    IncompleteError,
+    Plain,
+    Public,
+    Remedy,
+    UsageError,
+)
+from contam.files.addresses import refuse_address
+from contam.files.uploads import place
 from contam.memory import tune_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from contam.corpus.coverage import ShardFailure
     from contam.detect.leases.cut import Lease
+    from contam.detect.leases.jobs import Job, Outcome, Task, TaskWorker
     from contam.detect.leases.plan_folder import OpenPlan
     from contam.detect.leases.work import Work
     from contam.detect.scan import ScanProgress
+    from contam.index.cut import Group
+    from contam.index.shared_build import Built, IndexPlan
 
-#: How often a lease is given to a process.
+#: How often a task is given to a process.
 ATTEMPTS: Final = 3
 #: How often in a row a process may be lost before it has opened the plan.
 _STARTS: Final = 3
@@ -53,17 +66,20 @@ _PATIENCE_S: Final = 30.0
 class _Answer:
     """What a process returns.
 
-    node      id of the node it runs on;  host: what people call that
-    refused   why it cannot work on the plan, "" where it can
-    part      what a lease gave, as the bytes of its file
-    failures  shards that could not be read: number, name, reason
+    node     id of the node it runs on;  host: what people call that
+    refused  why it cannot do any task, "" where it can
+    outcome  what a task gave
     """
 
     node: str
     host: str
     refused: str = ""
-    part: bytes = b""
-    failures: tuple[tuple[int, str, str], ...] = ()
+    outcome: Outcome | None = None
+
+    @property
+    def failures(self) -> tuple[tuple[int, str, str], ...]:
+        """Shards that the task could not read."""
+        return self.outcome.failures if self.outcome else ()
 
 
 class _Worker:
@@ -72,47 +88,46 @@ class _Worker:
     def __init__(self, threads: int) -> None:
         tune_command()
         self._threads = threads
-        self._opened: OpenPlan | None = None
+        self._worker: TaskWorker | None = None
 
     def where(self) -> _Answer:
         """The node it was started on."""
         return self._answer()
 
-    def open(self, name: str, files: Mapping[str, bytes]) -> _Answer:
-        """Open the plan that these files are, and have the kernels compiled.
+    def open(self, name: str, job: str, files: Mapping[str, bytes]) -> _Answer:
+        """Get ready for the tasks of a job, and have the kernels compiled.
 
-        name  of the folder that the processes of a node share
+        name   of the folder that the processes of a node share
+        job    the place of the class of its workers, `module:name`
+        files  what the job gives every node
         """
-        from contam.detect.leases.node_folder import node_folder
-        from contam.detect.leases.plan_folder import open_plan
-        from contam.detect.warm import scan_a_little
-        from contam.kernels.warm_up import compile_once
+        from contam.detect.leases.node_folder import node_folder, write_files
 
+        module, _, kind = job.partition(":")
         refused = ""
         try:
             # Arrays straight from Ray are read-only, for which the kernels would be compiled anew.
-            with node_folder(name, files) as folder:
-                self._opened = open_plan(folder)
-            compile_once("scan", scan_a_little, None)
+            with node_folder(name, lambda folder: write_files(folder, files)) as folder:
+                self._worker = getattr(import_module(module), kind)(folder, self._threads)
         except (ContamError, OSError) as error:
             refused = str(error)
         return self._answer(refused=refused)
 
-    def scan(self, number: int) -> _Answer:
-        """Do the lease with this number."""
-        from contam.detect.leases.part_file import part_bytes
-        from contam.detect.leases.work import lease_by_number, scan_lease
+    def do(self, number: int) -> _Answer:
+        """Do the task with this number."""
+        try:
+            return self._answer(outcome=self._ready().do(number))
+        except AccessError as error:
+            return self._answer(refused=str(error))
 
-        if self._opened is None:
+    def piece(self, name: str, begin: int) -> bytes:
+        """Some bytes of a file of the last task, from a position on."""
+        return self._ready().piece(name, begin)
+
+    def _ready(self) -> TaskWorker:
+        if self._worker is None:
             raise RuntimeError("the plan is not open")
-        part = scan_lease(
-            self._opened, lease_by_number(self._opened, number), workers=self._threads
-        )
-        failures = part.answer.failures
-        return self._answer(
-            part=part_bytes(part),
-            failures=tuple((failure.shard, failure.name, failure.reason) for failure in failures),
-        )
+        return self._worker
 
     def _answer(self, **found: Any) -> _Answer:  # noqa: ANN401 - the fields of an answer
         node = ray.get_runtime_context().get_node_id()
@@ -120,19 +135,19 @@ class _Worker:
 
 
 @dataclass(eq=False)
-class _Task:
-    """A lease to do.
+class _Try:
+    """A task that is to be done.
 
     attempts  how often a process was given it
     nodes     those that lost it, or could not read all of its shards
-    read      the best answer yet, in which a shard could not be read
+    best      shards that could not be read, of the answer that is kept; None while there is none
     reason    why the last attempt gave no answer
     """
 
-    lease: Lease
+    task: Task
     attempts: int = 0
     nodes: set[str] = field(default_factory=set)
-    read: _Answer | None = None
+    best: int | None = None
     reason: str = ""
 
 
@@ -152,7 +167,7 @@ class _Seat:
     actor: Any = None
     node: str = ""
     is_open: bool = False
-    task: _Task | None = None
+    task: _Try | None = None
     lost: int = 0
     wake: float = 0.0
 
@@ -176,24 +191,72 @@ def work_on_ray(
     Raises UsageError when no cluster answers, IncompleteError when none of its processes can work
     on the plan, OutputError as `work_on`.
     """
-    from contam.detect.leases.plan_folder import worker_files
-    from contam.detect.leases.work import Work, claim_leases
+    from contam.detect.leases.jobs import ScanJob, Task
+    from contam.detect.leases.parts_folder import claim_leases
+    from contam.detect.leases.work import Work
 
-    folder = Path(parts)
-    kept, waiting = claim_leases(opened, leases, folder)
-    run = _Run(opened, folder, waiting, progress)
+    folder = place(parts)
+    kept, waiting, replaced = claim_leases(opened, leases, folder)
+    job = ScanJob(opened, folder, replaced)
+    tasks = [Task(lease.number, lease.n_bytes) for lease in waiting]
+    done = _do(job, tasks, address, workers, progress)
+    return Work(
+        done=done,
+        kept=tuple(lease.number for lease in kept),
+        not_whole=job.not_whole,
+        failures=job.failures,
+    )
+
+
+def build_on_ray(
+    plan: IndexPlan,
+    groups: Sequence[Group],
+    parts: str | Path,
+    *,
+    address: str = "auto",
+    workers: int | None = None,
+    progress: ScanProgress | None = None,
+) -> Built:
+    """Index these groups, as `contam.index.shared_build.build_groups` does.
+
+    A group that three processes were lost with gets a record in which its shards were not read.
+    The rest is as for `work_on_ray`.
+    """
+    from contam.detect.leases.index_job import IndexJob
+    from contam.detect.leases.jobs import Task
+    from contam.index.shared_build import Built, claim_groups
+
+    refuse_address(parts, "a folder of a Ray cluster's parts")
+    kept, waiting = claim_groups(plan, groups, parts)
+    job = IndexJob(plan, Path(parts))
+    done = _do(
+        job, [Task(one.number, plan.n_bytes(one)) for one in waiting], address, workers, progress
+    )
+    return Built(
+        done=done,
+        kept=tuple(group.number for group in kept),
+        not_whole=job.not_whole,
+        failures=job.failures,
+    )
+
+
+def _do(
+    job: Job,
+    tasks: Sequence[Task],
+    address: str,
+    workers: int | None,
+    progress: ScanProgress | None,
+) -> tuple[int, ...]:
+    """Do all tasks of a job; returns their numbers."""
+    run = _Run(job, tasks, progress)
     if progress is not None:
-        progress.start(sum(lease.n_bytes for lease in waiting))
-    if waiting:
+        progress.start(sum(task.n_bytes for task in tasks))
+    if tasks:
         with _cluster(address):
-            run.work(_seats(address, workers), worker_files(opened.folder))
+            run.work(_seats(address, workers), job.files())
     if progress is not None:
         progress.finish()
-    return Work(
-        done=tuple(sorted(run.done)),
-        kept=tuple(lease.number for lease in kept),
-        failures=tuple(run.failures),
-    )
+    return tuple(sorted(run.done))
 
 
 @contextlib.contextmanager
@@ -253,20 +316,12 @@ def _seats(address: str, workers: int | None) -> list[_Seat]:
 
 
 class _Run:
-    """The leases that are waiting, those that processes work on, and those that are done."""
+    """The tasks that are waiting, those that processes work on, and those that are done."""
 
-    def __init__(
-        self,
-        opened: OpenPlan,
-        folder: Path,
-        leases: Sequence[Lease],
-        progress: ScanProgress | None,
-    ) -> None:
+    def __init__(self, job: Job, tasks: Sequence[Task], progress: ScanProgress | None) -> None:
         self.done: list[int] = []
-        self.failures: list[ShardFailure] = []
-        self._opened = opened
-        self._folder = folder
-        self._waiting = [_Task(lease) for lease in leases]
+        self._job = job
+        self._waiting = [_Try(task) for task in tasks]
         self._progress = progress
         self._seats: list[_Seat] = []
         self._calls: dict[Any, _Seat] = {}
@@ -275,7 +330,7 @@ class _Run:
         self._unfit = ""
 
     def work(self, seats: list[_Seat], files: Mapping[str, bytes]) -> None:
-        """Do all leases."""
+        """Do all tasks."""
         self._seats = seats
         self._patience = time.monotonic() + _PATIENCE_S
         try:
@@ -309,22 +364,23 @@ class _Run:
                 self._calls[seat.actor.where.remote()] = seat
 
     def _give_out(self) -> None:
-        """Give leases to all that are free, and end those that no other node can try."""
+        """Give tasks to all that are free, and end those that no other node can try."""
         nodes = {seat.node for seat in self._seats if seat.node}
         is_late = time.monotonic() > self._patience
         if is_late or all(seat.node for seat in self._seats):
-            for task in [task for task in self._waiting if task.read and nodes <= task.nodes]:
+            kept = [task for task in self._waiting if task.best is not None]
+            for task in [task for task in kept if nodes <= task.nodes]:
                 self._waiting.remove(task)
-                self._finish(task, task.read)
+                self._finish(task)
         for seat in self._seats:
             if not seat.is_open or seat.task is not None:
                 continue
             for task in self._waiting:
-                if seat.node not in task.nodes or (nodes <= task.nodes and not task.read):
+                if seat.node not in task.nodes or (nodes <= task.nodes and task.best is None):
                     self._waiting.remove(task)
                     task.attempts += 1
                     seat.task = task
-                    self._calls[seat.actor.scan.remote(task.lease.number)] = seat
+                    self._calls[seat.actor.do.remote(task.task.number)] = seat
                     break
 
     def _wait(self, plan: Any) -> None:  # noqa: ANN401 - Ray has no types
@@ -339,11 +395,9 @@ class _Run:
         for call in ready:
             seat = self._calls.pop(call)
             try:
-                answer: _Answer = ray.get(call)
+                self._take(seat, ray.get(call), plan)
             except RayError as error:
                 self._lose(seat, _why(error))
-            else:
-                self._take(seat, answer, plan)
         if not ready and now > self._patience and not any(seat.node for seat in self._seats):
             self._patience = now + _PATIENCE_S
             self._note("no node of the Ray cluster has had CPUs free yet: waiting")
@@ -352,28 +406,44 @@ class _Run:
         """Note what a process has answered."""
         if not seat.node:
             seat.node = answer.node
-            self._calls[seat.actor.open.remote(self._name, plan)] = seat
+            kind = self._job.worker
+            self._calls[
+                seat.actor.open.remote(self._name, f"{kind.__module__}:{kind.__name__}", plan)
+            ] = seat
             return
-        task, seat.task = seat.task, None
+        task = seat.task
         if task is None:
             seat.is_open = True
             if answer.refused:
                 self._dismiss(seat, f"{answer.host}: {answer.refused}")
             return
-        seat.lost = 0
-        if answer.failures and task.read is None:
+        outcome = answer.outcome
+        if outcome is None:  # without access to the store, no task can be done there
+            task.attempts -= 1
+            seat.lost, seat.task = 0, None
+            self._waiting.insert(0, task)
+            self._dismiss(seat, f"{answer.host}: {answer.refused}")
+            return
+        first, n_failed = task.best is None, len(answer.failures)
+        if task.best is None or n_failed <= task.best:
+            self._job.finish(
+                task.task.number,
+                outcome,
+                lambda name, begin: bytes(ray.get(seat.actor.piece.remote(name, begin))),
+            )
+            task.best = n_failed
+        seat.lost, seat.task = 0, None
+        if n_failed and first:
             # Perhaps another node has the files.
             _, shard, reason = answer.failures[0]
             self._note(f"{answer.host} cannot read {shard}, another node tries: {reason}")
-            task.read = answer
             task.nodes.add(answer.node)
             self._waiting.append(task)
-            return
-        best = task.read
-        self._finish(task, best if best and len(best.failures) < len(answer.failures) else answer)
+        else:
+            self._finish(task)
 
     def _lose(self, seat: _Seat, reason: str) -> None:
-        """Put the lease of a lost process back; the seat gets another process later."""
+        """Put the task of a lost process back; the seat gets another process later."""
         node = seat.node
         self._end(seat)
         seat.lost += 1
@@ -387,30 +457,21 @@ class _Run:
         task.reason = reason
         task.nodes.add(node)
         if task.attempts < ATTEMPTS:
-            self._note(f"lease {task.lease.number}: a process was lost, another does it: {reason}")
+            name = f"{self._job.noun} {task.task.number}"
+            self._note(f"{name}: a process was lost, another does it: {reason}")
             self._waiting.insert(0, task)
         else:
-            self._finish(task, task.read)
+            self._finish(task)
 
-    def _finish(self, task: _Task, answer: _Answer | None) -> None:
-        """Write the part of a lease; without an answer its shards were not read."""
-        from contam.corpus.coverage import ShardFailure
-        from contam.detect.leases.part_file import part_bytes
-        from contam.detect.leases.work import failed_part, part_path
-        from contam.files.single import write_file
-
-        if answer is None:
-            reason = f"lease {task.lease.number} was lost {task.attempts} times: {task.reason}"
-            part = failed_part(self._opened, task.lease, reason)
-            data, failures = part_bytes(part), part.answer.failures
-        else:
-            data = answer.part
-            failures = tuple(ShardFailure.noted(*facts) for facts in answer.failures)
-        write_file(part_path(self._folder, task.lease.number), data, overwrite=True)
-        self.done.append(task.lease.number)
-        self.failures += failures
+    def _finish(self, task: _Try) -> None:
+        """Count a task; one that gave no answer was not done."""
+        number = task.task.number
+        if task.best is None:
+            reason = f"{self._job.noun} {number} was lost {task.attempts} times: {task.reason}"
+            self._job.give_up(number, reason)
+        self.done.append(number)
         if self._progress is not None:
-            self._progress.advance(task.lease.n_bytes)
+            self._progress.advance(task.task.n_bytes)
 
     def _dismiss(self, seat: _Seat, reason: str) -> None:
         """Do without a seat on which no process can work."""

@@ -17,6 +17,7 @@ import numpy as np
 from contam.corpus.coverage import ShardCoverage, ShardFailure
 from contam.corpus.documents import DocumentMeta
 from contam.detect.match.collect import COUNTED, Collected, PolicyCount
+from contam.detect.match.hits import Hits
 from contam.detect.match.pieces import Pieces
 from contam.detect.model import Matches
 from contam.detect.partial import PartialAnswer
@@ -86,13 +87,13 @@ def part_bytes(part: Part) -> bytes:
     return packed.getvalue()
 
 
-def read_part(path: Path, plan: Plan, question: str) -> Part:
-    """The part in a file, for the views of a plan.
+def part_of(data: bytes, path: Path, plan: Plan, question: str) -> Part:
+    """The part that is the content of a file, for the views of a plan.
 
-    Raises OutputError for a file that cannot be read, is not whole, or belongs to another plan.
+    Raises OutputError, naming the file, for what is not whole or belongs to another plan.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
             meta = json.loads(archive.read(_META))
             if meta["format"] != FORMAT:
                 raise OutputError(
@@ -131,10 +132,6 @@ def read_part(path: Path, plan: Plan, question: str) -> Part:
         return Part(
             lease=meta["lease"], machine=meta["machine"], answer=answer, documents=documents
         )
-    except OSError as error:
-        raise OutputError(
-            "{}: cannot be read: {}", path, error.strerror, remedy=Remedy.CHECK_FILE_READABLE
-        ) from error
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise OutputError("{}: is not whole", path, remedy=Remedy.DO_LEASE_AGAIN) from error
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
@@ -170,13 +167,15 @@ def _put(arrays: dict[str, NDArray[Any]], key: str, collected: Collected) -> Non
     arrays[f"{key}.longest.at"], arrays[f"{key}.longest"] = at, collected.longest_at[at]
     for number, count in enumerate(collected.counts):
         columns, best = count.by_item()
-        name = f"{key}.count{number}"
-        arrays[f"{name}.at"] = best.item.astype(np.int64)
-        arrays.update((f"{name}.{column}", values) for column, values in columns.items())
-        _put_columns(arrays, f"{name}.best", best)
+        under = f"{key}.count{number}"
+        arrays[f"{under}.at"] = best.item.astype(np.int64)
+        arrays.update((f"{under}.{name}", values) for name, values in columns.items())
+        _put_columns(arrays, f"{under}.best", best)
     _put_columns(arrays, f"{key}.matches", collected.matches)
     _put_columns(arrays, f"{key}.pieces", collected.pieces)
     arrays[f"{key}.rank"] = collected.rank
+    if collected.hits is not None:
+        _put_columns(arrays, f"{key}.hits", collected.hits)
 
 
 def _get(
@@ -195,6 +194,11 @@ def _get(
     matches = Matches(**_columns(arrays, f"{key}.matches", Matches))
     pieces = Pieces(**_columns(arrays, f"{key}.pieces", Pieces))
     _check_items(matches, items.n_items)
+    hits = Hits(**_columns(arrays, f"{key}.hits", Hits)) if f"{key}.hits.item" in arrays else None
+    if hits is not None:
+        _check_items(hits, items.n_items)
+        if hits.counted.shape != (len(hits), n_policies) or hits.n_spans.sum() != len(hits.start):
+            raise ValueError("hits of other policies, or without their stretches")
     if len(pieces.match) and not 0 <= pieces.match.min() <= pieces.match.max() < len(matches):
         raise ValueError("a piece of no match")
     return Collected(
@@ -204,21 +208,22 @@ def _get(
         matches=matches,
         pieces=pieces,
         rank=arrays[f"{key}.rank"],
+        hits=hits,
     )
 
 
-def _check_items(matches: Matches, n_items: int) -> None:
+def _check_items(matches: Matches | Hits, n_items: int) -> None:
     """Raise ValueError for matches of items that a plan does not have; -1 is none."""
     if len(matches.item) and not -1 <= matches.item.min() <= matches.item.max() < n_items:
         raise ValueError("an item that the plan does not have")
 
 
-def _put_columns(arrays: dict[str, NDArray[Any]], key: str, table: Matches | Pieces) -> None:
+def _put_columns(arrays: dict[str, NDArray[Any]], key: str, table: Matches | Pieces | Hits) -> None:
     for column in fields(table):
         arrays[f"{key}.{column.name}"] = getattr(table, column.name)
 
 
 def _columns(
-    arrays: Mapping[str, NDArray[Any]], key: str, kind: type[Matches | Pieces]
+    arrays: Mapping[str, NDArray[Any]], key: str, kind: type[Matches | Pieces | Hits]
 ) -> dict[str, Any]:
     return {column.name: arrays[f"{key}.{column.name}"] for column in fields(kind)}

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import shutil
 import sys
+import tempfile
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -25,12 +27,16 @@ import contam
 from contam import kernels
 from contam.detect.leases.cut import Lease, cut_leases
 from contam.detect.leases.mapped import MappedFile, TreeError, write_tree
+from contam.detect.leases.node_folder import node_folder
 from contam.detect.match.item_tokens import known_spans, spans_of
 from contam.detect.partial import question_of
 from contam.detect.plan import Plan
 from contam.errors import InternalError, OutputError, Place, Public, Remedy
+from contam.files.addresses import Address
 from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint, read_file
+from contam.files.stores import StoreError
+from contam.files.uploads import fetch, place, store_errors
 from contam.text.bpe import load_tokenizer
 from contam.text.text_tables import NORMALISER
 
@@ -100,16 +106,18 @@ def write_plan(
     *,
     lease_bytes: int | None = None,
     overwrite: bool = False,
+    for_merge: bool = True,
 ) -> dict[str, Any]:
     """Write a plan into a folder, whole or not at all; returns the content of plan.json.
 
     lease_bytes  text of a lease, None for the usual: see `cut_leases`
+    for_merge    whether it gets the items with their texts, which only a merge needs
 
     Raises OutputError when the folder cannot be written or holds something.
     """
     tokenizers = _tokenizers(plan.views)
-    names = [*tokenizers, _CORPUS, _VIEWS, _ITEMS]
-    shown = Path(out)
+    names = [*tokenizers, _CORPUS, _VIEWS, *([_ITEMS] if for_merge else [])]
+    shown = place(out)
     with (
         publishing(
             shown,
@@ -130,11 +138,11 @@ def write_plan(
         trees: Mapping[str, object] = {
             _CORPUS: corpus,
             _VIEWS: (plan.parameters, plan.policies, plan.view_of, _bare(plan.views)),
-            _ITEMS: (plan.benchmarks, _points(plan.views)),
+            _ITEMS: (plan.benchmarks, _points(plan.views)) if for_merge else None,
         }
-        for name, tree in trees.items():
+        for name in names[len(tokenizers) :]:
             with (folder / name).open("wb") as file:
-                write_tree(file, tree, tokenizers)
+                write_tree(file, trees[name], tokenizers)
         leases = cut_leases(corpus.chunks, lease_bytes)
         record = {
             "tool": "contam",
@@ -173,9 +181,37 @@ def open_plan(folder: str | Path, *, with_items: bool = False) -> OpenPlan:
     Raises OutputError for a folder without a finished plan, a plan of another version or another
     kind of processor, and for files that are not those that were written.
     """
-    folder = Path(folder)
-    record = _read_record(folder)
+    home = place(folder)
+    raw, record = _read_record(home)
     files = {name: known for name, known in record["files"].items() if with_items or name != _ITEMS}
+    if not isinstance(home, Address):
+        return _opened(home, record, files, with_items=with_items)
+    # One name for all processes of a machine that open this plan at the same time. What they have
+    # mapped stays when the last of them leaves the block.
+    digest = hashlib.sha256(json.dumps(sorted(files)).encode() + raw).hexdigest()[:32]
+    name = f"contam-plan-{os.geteuid()}-{digest}"
+    with (
+        output_errors(Path(tempfile.gettempdir())),
+        node_folder(name, lambda local: _fetch(home, files, local)) as local,
+    ):
+        return replace(_opened(local, record, files, with_items=with_items), folder=home)
+
+
+def _fetch(home: Address, files: Iterable[str], local: Path) -> None:
+    """Copy files of a plan from a store. Raises OutputError."""
+    for name in files:
+        with store_errors(home / name):
+            fetch(home / name, local / name)
+
+
+def _opened(
+    folder: Path,
+    record: Mapping[str, Any],
+    files: Mapping[str, Mapping[str, Any]],
+    *,
+    with_items: bool,
+) -> OpenPlan:
+    """The plan whose files are in a folder of this machine."""
     for name, known in files.items():
         try:
             found = fingerprint(folder / name)
@@ -222,7 +258,8 @@ def worker_files(folder: Path) -> dict[str, bytes]:
 
     Raises OutputError for a folder without a finished plan, and for files that cannot be read.
     """
-    names = [name for name in _read_record(folder)["files"] if name != _ITEMS]
+    _, record = _read_record(folder)
+    names = [name for name in record["files"] if name != _ITEMS]
     found = {}
     for name in (*names, PLAN_FILE):
         try:
@@ -235,10 +272,17 @@ def worker_files(folder: Path) -> dict[str, bytes]:
     return found
 
 
-def _read_record(folder: Path) -> dict[str, Any]:
+def _read_record(folder: Path) -> tuple[bytes, dict[str, Any]]:
+    """The content of plan.json, and what it says."""
     path = folder / PLAN_FILE
+    raw = b""
     try:
-        record = json.loads(read_file(path))
+        raw = read_file(path)
+        record = json.loads(raw)
+    except StoreError as error:
+        raise OutputError(
+            "{}: {}", path, Public(error.strerror), remedy=Remedy.ASK_STORE_LATER
+        ) from error
     except OSError as error:
         raise OutputError(
             "{} holds no finished plan: {}", folder, Public(error.strerror),
@@ -247,6 +291,9 @@ def _read_record(folder: Path) -> dict[str, Any]:
     except ValueError:
         record = None
     if not isinstance(record, dict) or not record.keys() >= _FACTS:
+        raise OutputError("{} is no plan", path, remedy=Remedy.GIVE_PLAN_FOLDER)
+    # Names become paths when a plan is fetched.
+    if not {*record["files"]} <= {*_TOKENIZERS, _CORPUS, _VIEWS, _ITEMS}:
         raise OutputError("{} is no plan", path, remedy=Remedy.GIVE_PLAN_FOLDER)
     if record["format"] != FORMAT:
         raise OutputError(
@@ -261,7 +308,7 @@ def _read_record(folder: Path) -> dict[str, Any]:
             "{}: made with another {}: {}, here {}", folder, Public(other[0]),
             Public(made.get(other[0])), Public(here[other[0]]), remedy=Remedy.PLAN_AGAIN_HERE,
         )  # fmt: skip
-    return record
+    return raw, record
 
 
 def _leases(path: Path, found: object, n_chunks: int) -> tuple[Lease, ...]:

@@ -6,52 +6,38 @@ all. A merge gives the bytes of one scan, whoever did which lease, and how often
 
 from __future__ import annotations
 
-import json
 import time
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.documents import DocumentMeta
 from contam.detect.corpus_checks import changed_shards
-from contam.detect.leases.part_file import Part, part_bytes, read_part
+from contam.detect.leases.part_file import Part, part_bytes
+from contam.detect.leases.parts_folder import claim_leases, one_part, parts_by_lease, write_part
 from contam.detect.leases.plan_folder import machine
 from contam.detect.partial import Partial
 from contam.detect.scan import Corpus, judge_partial, scan_chunks
 from contam.detect.sources import named_documents
-from contam.errors import OutputError, Public, Remedy, ShardError, UsageError
-from contam.files.listed import FileState
-from contam.files.publish import output_errors
-from contam.files.single import read_file, write_file
+from contam.errors import Public, Remedy, ShardError, UsageError
+from contam.files.listed import FileState, not_answered
+from contam.files.stores import StoreError
+from contam.files.uploads import place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from contam.corpus.shards import Shard
     from contam.detect.leases.cut import Lease
     from contam.detect.leases.plan_folder import OpenPlan
+    from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
     from contam.detect.scan import ScanProgress
 
-#: Says of which plan the parts in a folder are.
-PARTS_FILE: Final = "parts.json"
-FORMAT: Final = "contam-parts-1"
+#: Documents that a merge may describe before it drops those that nothing names any more.
+_LEAST_KEPT: Final = 100_000
 _NO_PART: Final = "lease {} of {} has no part"
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PlannedCorpus(Corpus):
-    """A corpus whose documents were described by those who read them.
-
-    documents  (shard, row) -> what is known of every document that evidence names
-    """
-
-    documents: Mapping[tuple[int, int], DocumentMeta] = field(default_factory=dict)
-
-    def metadata(self, shard: int, rows: Sequence[int]) -> list[DocumentMeta]:
-        """What the parts say of the documents in these rows."""
-        return [self.documents[shard, row] for row in rows]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,17 +45,14 @@ class Work:
     """What a worker did.
 
     done, kept  numbers of leases that were worked on, and whose parts were there before
+    not_whole   those among the done ones of which a shard could not be read
     failures    shards that could not be read
     """
 
     done: tuple[int, ...]
     kept: tuple[int, ...]
+    not_whole: tuple[int, ...]
     failures: tuple[ShardFailure, ...]
-
-
-def part_path(parts: Path, number: int) -> Path:
-    """The file of a lease's part."""
-    return parts / f"lease-{number:05d}.part"
 
 
 def work_on(
@@ -86,35 +69,25 @@ def work_on(
 
     Raises OutputError when the folder holds parts of another plan, or cannot be written.
     """
-    folder = Path(parts)
-    kept, waiting = claim_leases(opened, leases, folder)
+    folder = place(parts)
+    kept, waiting, replaced = claim_leases(opened, leases, folder)
     failures: list[ShardFailure] = []
+    not_whole: list[int] = []
     if progress is not None:
         progress.start(sum(lease.n_bytes for lease in waiting))
     for lease in waiting:
         part = scan_lease(opened, lease, workers=workers, progress=progress)
-        write_file(part_path(folder, lease.number), part_bytes(part), overwrite=True)
+        write_part(folder, lease.number, part_bytes(part), replaced.get(lease.number, ()))
         failures += part.answer.failures
+        not_whole += [lease.number] if part.answer.failures else []
     if progress is not None:
         progress.finish()
     return Work(
         done=tuple(lease.number for lease in waiting),
         kept=tuple(lease.number for lease in kept),
+        not_whole=tuple(not_whole),
         failures=tuple(failures),
     )
-
-
-def claim_leases(
-    opened: OpenPlan, leases: Sequence[Lease], folder: Path
-) -> tuple[list[Lease], list[Lease]]:
-    """Make a folder for parts; returns the leases whose parts are in it, and those to do.
-
-    Raises OutputError when the folder holds parts of another plan, or cannot be written.
-    """
-    _claim(folder, opened)
-    kept = [lease for lease in leases if is_done(opened, folder, lease)]
-    there = {lease.number for lease in kept}
-    return kept, [lease for lease in leases if lease.number not in there]
 
 
 def failed_part(opened: OpenPlan, lease: Lease, reason: str) -> Part:
@@ -140,7 +113,7 @@ def scan_lease(
     failed = {failure.shard for failure in partial.read.failures}
     for failure in changed_shards(corpus, numbers, failed):
         partial.read.add_failure(failure)
-    documents = _described(corpus, partial)
+    documents = _described(replace(corpus, documents=partial.found.known), partial)
     return Part(
         lease=lease.number,
         machine=machine(),
@@ -164,12 +137,23 @@ def _present(corpus: Corpus, numbers: Iterable[int]) -> tuple[Corpus, dict[int, 
     return replace(corpus, shards=tuple(shards)), gone
 
 
+def here(corpus: Corpus) -> Corpus:
+    """The corpus of a plan with its shards as they are on this machine.
+
+    A shard that is not as it was when the plan was made is a failure in the coverage.
+    """
+    found, gone = _present(corpus, range(len(corpus.shards)))
+    return replace(found, coverage=corpus.coverage.with_failures(*gone.values()))
+
+
 def _as_listed(shard: Shard) -> Shard:
     listed = shard.state
     if listed is None:
         return shard
     try:
         now = FileState.at(shard.uri)
+    except StoreError as error:
+        raise not_answered(shard.uri, error).renamed(shard.uri, shard.name) from error
     except OSError as error:
         raise ShardError(
             "{shard}: {}", Public(error.strerror), shard=shard.name,
@@ -200,67 +184,6 @@ def _described(corpus: Corpus, partial: Partial) -> dict[tuple[int, int], Docume
     return found
 
 
-def _claim(folder: Path, opened: OpenPlan) -> None:
-    """Make the folder, and say in it of which plan its parts are."""
-    path = folder / PARTS_FILE
-    said = {"tool": "contam", "format": FORMAT, "question": opened.question}
-    with output_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        if path.exists():
-            if question_of_parts(folder)[0] != opened.question:
-                raise OutputError(
-                    "{} holds parts of another plan", folder, remedy=Remedy.CHOOSE_ANOTHER_FOLDER
-                )
-            return
-        if foreign := sorted(entry.name for entry in folder.iterdir() if not _is_ours(entry)):
-            raise OutputError(
-                "{} holds other files: {}", folder, foreign[0], remedy=Remedy.CHOOSE_EMPTY_FOLDER
-            )
-    said["plan"] = str(opened.folder.resolve())
-    # Of several workers that begin at once each writes the same.
-    write_file(path, (json.dumps(said, indent=1) + "\n").encode(), overwrite=True)
-
-
-def _is_ours(entry: Path) -> bool:
-    return entry.name.endswith((".part", ".draft")) or entry.name == PARTS_FILE
-
-
-def question_of_parts(folder: Path) -> tuple[str, Path]:
-    """Digest of the question that the parts in a folder answer, and the folder of their plan.
-
-    Raises OutputError for a folder that holds no parts.
-    """
-    try:
-        said = json.loads(read_file(folder / PARTS_FILE))
-        question, plan, form = str(said["question"]), Path(said["plan"]), said["format"]
-    except OSError as error:
-        raise OutputError(
-            "{} holds no parts of a plan", folder, remedy=Remedy.GIVE_PARTS_FOLDER
-        ).of_call() from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise OutputError(
-            "{} is not what contam wrote there", folder / PARTS_FILE,
-            remedy=Remedy.GIVE_PARTS_FOLDER,
-        ) from error  # fmt: skip
-    if form != FORMAT:
-        raise OutputError(
-            "{} holds parts in another format ({})", folder, form, remedy=Remedy.PLAN_AGAIN_HERE
-        )
-    return question, plan
-
-
-def is_done(opened: OpenPlan, folder: Path, lease: Lease) -> bool:
-    """Whether a part is there, whole, and of a lease of which every shard could be read."""
-    path = part_path(folder, lease.number)
-    if not path.exists():
-        return False
-    try:
-        part = read_part(path, opened.plan, opened.question)
-    except OutputError:
-        return False
-    return not part.answer.failures and part.machine == machine()
-
-
 def merge_parts(
     opened: OpenPlan,
     folders: Sequence[Path],
@@ -275,28 +198,53 @@ def merge_parts(
 
     The shards of a lease without a part were not read, nor were those of a plan of this very run
     that have changed since they were listed. A lease of which several folders have equal
-    parts counts once.
+    parts counts once; of different ones, see `contam.detect.leases.parts_folder.one_part`.
 
     Raises OutputError for parts of another plan, damaged ones, and unequal ones of one lease;
     CorpusError when nothing that was read has a text.
     """
     started = time.time() if started is None else started
-    for folder in folders:
-        _refuse_unknown(folder, opened)
+    plan, corpus, whole = gathered_parts(opened, folders, progress=progress)
+    return judge_partial(plan, corpus, whole, workers=workers, started=started)
+
+
+def gathered_parts(
+    opened: OpenPlan,
+    folders: Sequence[Path],
+    *,
+    hits: Path | None = None,
+    progress: ScanProgress | None = None,
+) -> tuple[Plan, Corpus, Partial]:
+    """The parts of a plan as one, with the plan and the corpus to judge them by: `merge_parts`.
+
+    hits  a folder for the hits of parts that kept every one, in it a folder a view; None holds them
+          in memory
+    """
+    parts = parts_by_lease(opened, [place(folder) for folder in folders])
     plan = opened.plan
     whole = Partial.start(plan, opened.corpus)
+    for number, collection in enumerate(whole.collections):
+        if hits is not None and collection.shared.hits is not None:
+            collection.shared.hits.folder = hits / f"view-{number}"
     documents: dict[tuple[int, int], DocumentMeta] = {}
+    most = _LEAST_KEPT
     if progress is not None:
         progress.start(sum(lease.n_bytes for lease in opened.leases))
     for lease in opened.leases:
-        part = _one_part(opened, folders, lease)
-        if part is None:
+        if lease.number not in parts:
             _note_unread(whole, opened, lease, _NO_PART.format(lease.number, len(opened.leases)))
             # A plan allows shards that cannot be read, not leases that nobody did.
             plan = replace(plan, parameters=replace(plan.parameters, allow_missing=False))
         else:
+            part, passed_over = one_part(opened, parts[lease.number], lease)
+            if passed_over and progress is not None:
+                progress.note(f"{passed_over[0]} was passed over: of lease {lease.number} another "
+                              "part was read further")  # fmt: skip
             whole.take(part.answer, opened.question)
             documents.update(part.documents)
+            if len(documents) > most:
+                documents = _still_named(documents, whole)
+                most = max(_LEAST_KEPT, 2 * len(documents))
         if progress is not None:
             progress.advance(lease.n_bytes)
     if progress is not None:
@@ -305,50 +253,20 @@ def merge_parts(
         failed = {failure.shard for failure in whole.coverage.failures}
         for failure in changed_shards(opened.corpus, range(len(opened.corpus.shards)), failed):
             whole.read.add_failure(failure)
-    known = {name: getattr(opened.corpus, name) for name in Corpus.__dataclass_fields__}
-    corpus = PlannedCorpus(**known, documents=documents)
-    return judge_partial(plan, corpus, whole, workers=workers, started=started)
+    # All of them were described by those who read them.
+    return plan, replace(opened.corpus, documents=documents), whole
 
 
-def _one_part(opened: OpenPlan, folders: Sequence[Path], lease: Lease) -> Part | None:
-    """The part of a lease, which must be the same in every folder that has one."""
-    paths = [path for folder in folders if (path := part_path(folder, lease.number)).exists()]
-    parts: dict[bytes, Path] = {}
-    with output_errors(folders[0]):
-        for path in paths:
-            parts.setdefault(read_file(path), path)
-    if not parts:
-        return None
-    first, *others = parts.values()
-    part = read_part(first, opened.plan, opened.question)
-    for other in others:
-        read_part(other, opened.plan, opened.question)
-        raise OutputError(
-            "{} and {} differ, and are of the same lease", first, other,
-            remedy=Remedy.DO_LEASE_AGAIN,
-        )  # fmt: skip
-    if part.machine != machine():
-        raise OutputError(
-            "{}: made on another kind of processor: {}, here {}", first, Public(part.machine),
-            Public(machine()), remedy=Remedy.DO_LEASE_AGAIN,
-        )  # fmt: skip
-    expected = set(range(lease.first, lease.end))
-    if part.lease != lease.number or part.answer.chunks != expected:
-        raise OutputError("{}: is the part of another lease", first, remedy=Remedy.DO_LEASE_AGAIN)
-    return part
+def _still_named(
+    documents: Mapping[tuple[int, int], DocumentMeta], whole: Partial
+) -> dict[tuple[int, int], DocumentMeta]:
+    """Those that verdicts or evidence may name in the end: they grow with items, not with leases.
 
-
-def _refuse_unknown(folder: Path, opened: OpenPlan) -> None:
-    question, _ = question_of_parts(folder)
-    if question != opened.question:
-        raise OutputError(
-            "{} holds parts of another plan", folder, remedy=Remedy.GIVE_PARTS_OF_PLAN
-        )
-    known = {part_path(folder, lease.number) for lease in opened.leases}
-    if other := sorted(path for path in folder.glob("*.part") if path not in known):
-        raise OutputError(
-            "{}: the plan has no such lease", other[0], remedy=Remedy.GIVE_PARTS_OF_PLAN
-        )
+    What the best of some parts have displaced never comes back.
+    """
+    shards, rows = named_documents(whole.collections)
+    named = zip(shards.tolist(), rows.tolist(), strict=True)
+    return {place: documents[place] for place in named if place in documents}
 
 
 def _note_unread(partial: Partial, opened: OpenPlan, lease: Lease, reason: str) -> None:

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from contam.detect.leases.node_folder import refuse_foreign
 from contam.errors import OutputError, Remedy
+from contam.files.addresses import Address
 from contam.files.publish import output_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from contam.detect.leases.cut import Lease
+
+#: Parts quote the corpus's metadata, and the plan beside them holds the items.
+_RIGHTS = 0o700
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,11 @@ class Workshop:
     def beside(
         cls, out: Path, *, resume: bool = False, cluster: RayCluster | None = None
     ) -> Workshop:
-        """The one of the results in the folder `out`."""
+        """The one of the results in the folder `out`; for an address, a temporary folder."""
+        if isinstance(out, Address):
+            digest = hashlib.sha256(str(out).encode()).hexdigest()[:16]
+            name = f"contam-parts-{os.geteuid()}-{digest}"
+            return cls(Path(tempfile.gettempdir(), name), resume, cluster)
         home = Path(os.path.realpath(out))
         return cls(home.with_name(f".{home.name}.contam-parts"), resume, cluster)
 
@@ -75,21 +86,34 @@ class Workshop:
 
         Raises OutputError when another run does.
         """
-        with output_errors(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.folder, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(handle)
-            raise OutputError(
-                "another run works in {}", self.folder, remedy=Remedy.CHOOSE_ANOTHER_FOLDER
-            ) from error
-        try:
-            yield
-        except BaseException:
-            if not self.n_done():
-                self.discard()
-            raise
-        finally:
-            os.close(handle)
+        with folder_held(self.folder):
+            try:
+                yield
+            except BaseException:
+                if not self.n_done():
+                    self.discard()
+                raise
+
+
+@contextlib.contextmanager
+def folder_held(folder: Path) -> Iterator[None]:
+    """Make a folder of one's own, and let no other run work in it.
+
+    Raises OutputError when another run does, and for a folder of somebody else.
+    """
+    with output_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=_RIGHTS, exist_ok=True)
+        refuse_foreign(folder)
+        handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        raise OutputError(
+            "another run works in {}", folder, remedy=Remedy.CHOOSE_ANOTHER_FOLDER
+        ) from error
+    try:
+        yield
+    finally:
+        os.close(handle)

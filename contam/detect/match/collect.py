@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from contam.detect.match.hits import Hits, HitStore
 from contam.detect.match.pieces import Pieces
 from contam.detect.model import Matches, Totals
 from contam.tables.memory import release_unused
@@ -320,10 +321,14 @@ class TopDocuments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shared:
-    """What several workers on one view share; it is changed only under the lock."""
+    """What several workers on one view share; it is changed only under the lock.
+
+    hits  every match that a policy counts; None where nobody asks for them
+    """
 
     counts: list[PolicyCount]
     top_documents: TopDocuments
+    hits: HitStore | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -333,6 +338,7 @@ class Collected:
 
     longest_at, n_tokens  as of `Collection`;  counts  one a policy
     matches, pieces, rank   the documents kept
+    hits    every match that a policy counts, where they were asked for
     """
 
     n_tokens: int
@@ -341,6 +347,7 @@ class Collected:
     matches: Matches
     pieces: Pieces
     rank: Float64s
+    hits: Hits | None = None
 
 
 @dataclass(eq=False)
@@ -364,13 +371,20 @@ class Collection:
 
     @classmethod
     def start(
-        cls, view: TokenView, policies: Sequence[Policy], ranking: Policy, most_documents: int
+        cls,
+        view: TokenView,
+        policies: Sequence[Policy],
+        ranking: Policy,
+        most_documents: int,
+        *,
+        every_hit: bool = False,
     ) -> Collection:
-        """An empty collection."""
+        """An empty collection; every_hit  whether it keeps every match that a policy counts."""
         n = view.items.n_items
         top_documents = TopDocuments(most_documents, TopKCutoff.of(n))
         n_read = len(view.items.read)
-        shared = Shared([PolicyCount.empty(n, n_read) for _ in policies], top_documents)
+        store = HitStore(len(policies)) if every_hit else None
+        shared = Shared([PolicyCount.empty(n, n_read) for _ in policies], top_documents, store)
         longest_at = np.zeros(len(view.gram_table.token), np.int32)
         return cls(view, tuple(policies), ranking, longest_at, shared)
 
@@ -430,6 +444,8 @@ class Collection:
             ):
                 if len(table):
                     count.add(table, score, hit, grouped[id(table)])
+            if self.shared.hits is not None:
+                self.shared.hits.add(Hits.of(matches, pieces, hits))
             self.shared.top_documents.add(matches, pieces, rank)
 
     def merge(self, other: Collection) -> None:
@@ -458,6 +474,7 @@ class Collection:
             matches=matches,
             pieces=pieces,
             rank=rank,
+            hits=self.shared.hits.held() if self.shared.hits is not None else None,
         )
 
     def take(self, other: Collected) -> None:
@@ -474,8 +491,23 @@ class Collection:
     def _take_shared(self, other: Collected) -> None:
         for mine, theirs in zip(self.shared.counts, other.counts, strict=True):
             mine.merge(theirs)
+        if self.shared.hits is not None and other.hits is not None:
+            self.shared.hits.add(other.hits)
         if len(other.matches):
             self.shared.top_documents.add(other.matches, other.pieces, other.rank)
+
+    def documents(self) -> tuple[Int64s, Int64s]:
+        """Shard and row of every document that is evidence or some policy's best, so far.
+
+        Other workers may go on with what they share.
+        """
+        self.flush()
+        with self.shared.lock:
+            tables = [self.shared.top_documents.ranked()[0]]
+            tables += [count.best for count in self.shared.counts]
+            shard = np.concatenate([table.shard for table in tables]).astype(np.int64)
+            row = np.concatenate([table.row for table in tables]).astype(np.int64)
+        return shard[shard >= 0], row[shard >= 0]
 
     def evidence(self) -> tuple[Matches, Pieces]:
         """The documents kept, by item and best first, and their pieces."""

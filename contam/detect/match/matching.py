@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from contam.corpus.batches import DocBatch
     from contam.detect.match.collect import Collection
     from contam.detect.match.token_view import TokenView
-    from contam.detect.model import Float32s, Int32s, Matches
+    from contam.detect.model import Float32s, Int32s, Int64s, Matches
     from contam.kernels.match_rows import MatchRows
 
     Tokens = tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]]
@@ -32,6 +32,25 @@ if TYPE_CHECKING:
 _FIRST_CAPACITY = 1 << 20
 #: Buffers for a document longer than this are let go behind it: few are, and all of it was used.
 _MOST_CAPACITY = 1 << 22
+
+
+class DocumentMatcher(Protocol):
+    """What matches documents against one view, for one worker."""
+
+    def match(self, batch: DocBatch, into: Collection) -> Int64s:
+        """Match every document of a batch and add what is found to the collection.
+
+        Returns the rows of the documents in which something was found, some more than once.
+        """
+
+
+def matcher_of(view: TokenView) -> DocumentMatcher:
+    """What matches documents against a view; its buffers are one worker's."""
+    if view.rephrasings is None:
+        return Matcher(view)
+    from contam.detect.meaning.matching import RephraseMatcher  # needs what is rarely loaded
+
+    return RephraseMatcher(view)
 
 
 class Matcher:
@@ -45,16 +64,16 @@ class Matcher:
         self._scratch = new_scratch(view.longest)
         self._last_run = np.zeros(len(view.gram_table.part_start) - 1, np.int32)
 
-    def match(self, batch: DocBatch, into: Collection) -> None:
+    def match(self, batch: DocBatch, into: Collection) -> Int64s:
         """Match every document of a batch and add what is found to the collection.
 
+        Returns the rows of the documents in which something was found, some more than once.
         Raises DeadlinePassed when that takes too many steps; the collection then lacks the batch.
         """
         view = self._view
         if view.tokenizer is not None:
             tokens = view.tokenizer.encode(batch.data, batch.offsets)
-            self._scan_tokens(batch, (tokens.hashes, tokens.spans, tokens.starts), into)
-            return
+            return self._scan_tokens(batch, (tokens.hashes, tokens.spans, tokens.starts), into)
         self._ensure_capacity(int(np.diff(batch.offsets).max(initial=0)))
         found = scan_batch(
             batch.data,
@@ -67,8 +86,9 @@ class Matcher:
             self._scratch,
             (self._last_run, into.longest_at),
         )
-        self._add(batch, found, into)
+        rows = self._add(batch, found, into)
         self._let_go()
+        return rows
 
     def match_tokens(self, batch: DocBatch, tokens: Tokens, into: Collection) -> None:
         """The same for documents of which only tokens are left: hashes, spans and starts.
@@ -84,7 +104,7 @@ class Matcher:
             )
         self._scan_tokens(batch, tokens, into)
 
-    def _scan_tokens(self, batch: DocBatch, tokens: Tokens, into: Collection) -> None:
+    def _scan_tokens(self, batch: DocBatch, tokens: Tokens, into: Collection) -> Int64s:
         view = self._view
         self._ensure_capacity(int(np.diff(tokens[2]).max(initial=0)))
         found = scan_tokens(
@@ -98,12 +118,13 @@ class Matcher:
             self._scratch,
             (self._last_run, into.longest_at),
         )
-        self._add(batch, found, into)
+        numbers = self._add(batch, found, into)
         self._let_go()
+        return numbers
 
     def _add(
         self, batch: DocBatch, found: tuple[MatchRows, NDArray[np.int32], int], into: Collection
-    ) -> None:
+    ) -> Int64s:
         rows, where, n_tokens = found
         if rows.used[2] & TOO_LONG:
             raise DeadlinePassed
@@ -114,6 +135,7 @@ class Matcher:
             document = rows.matches[: len(matches), MATCH_DOC]
             matches = replace(matches, read=self._read(batch, matches, document))
         into.add(matches, Pieces.from_rows(rows, where))
+        return matches.row
 
     def _read(self, batch: DocBatch, matches: Matches, document: Int32s) -> Float32s:
         """What the readers of the view find in the documents of these matches: float32[m, p, 4].

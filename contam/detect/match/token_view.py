@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from contam.benchmark.items import BenchItem
     from contam.detect.match.variants import TracedVariants
+    from contam.detect.meaning.rare_words import RareWords
     from contam.detect.policies.policy import TextReader
     from contam.kernels.gram_table import GramTable
 
@@ -69,6 +70,7 @@ class TokenView:
     is_number  uint8[tokens of gram_table / 8], which are numbers of the questions, one bit each,
                the lowest first; none in units other than words
     reads_with  the tokenizer file they read with, if any
+    rephrasings  what is known of the items where only rephrased questions are looked for
     """
 
     unit: str
@@ -84,6 +86,7 @@ class TokenView:
     tokenizer: FileTokenizer | None = None
     readers: tuple[TextReader, ...] = ()
     reads_with: FileTokenizer | None = None
+    rephrasings: RareWords | None = None
 
     def release_table(self) -> None:
         """Give back the memory that only matching needs; the view cannot match any more."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contam.corpus.batches import read_chunk
-from contam.corpus.chunks import plan_chunks
+from contam.corpus.chunks import cut_shard
 from contam.corpus.columns import METADATA_NAMES
 from contam.corpus.documents import read_metadata
 from contam.detect.report import load_report
@@ -104,10 +104,7 @@ def _plain_fields(shard: Shard, selection: Selection) -> dict[str, str | None] |
 
 
 def _batches(shard: Shard, selection: Selection) -> Iterator[dict[str, list[Any]]]:
-    chunks, failures = plan_chunks([shard], selection)
-    for failure in failures:
-        raise failure.error()
-    for chunk in chunks:
+    for chunk in cut_shard(0, shard, selection):
         for batch in read_chunk(chunk, [shard], selection):
             rows = range(batch.first_row, batch.first_row + batch.n_docs)
             metas = read_metadata(shard, selection, rows)

@@ -11,7 +11,7 @@ from contam.corpus.documents import read_documents
 from contam.corpus.shards import Shard, seen
 from contam.detect.given import IN_MEMORY
 from contam.errors import CorpusError, ShardError
-from contam.files.addresses import is_address
+from contam.files.addresses import Address, is_address
 from contam.files.listed import FileState
 
 if TYPE_CHECKING:
@@ -131,6 +131,8 @@ def sources_file(pack: Path) -> Path:
 
 def _noted_sources(folder: Path) -> tuple[Path | None, dict[str, list[str]]]:
     """The file of the pack that a result is in, None outside of packs, and what it says."""
+    if isinstance(folder, Address):
+        return None, {}
     folder = folder.absolute()
     for pack in (folder, *folder.parents[:_DEPTH]):
         noted = sources_file(pack) if pack.name else None

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from contam.corpus.batches import BATCH_BYTES, read_chunk
-from contam.corpus.chunks import plan_chunks
-from contam.corpus.columns import select_columns
 from contam.corpus.coverage import ShardCoverage
+from contam.corpus.each import of_each
 from contam.corpus.metadata import MetadataStream
-from contam.corpus.shards import Shard, file_sha256, seen, shard_digest
+from contam.corpus.opening import open_shard
+from contam.corpus.shards import Shard, errors_named, file_sha256, held, shard_digest
 from contam.errors import CorpusError, InternalError, Remedy, ShardError
 from contam.index.model import ShardRecord
 from contam.index.writing.sampling import (
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from contam.corpus.chunks import Chunk
     from contam.corpus.columns import Selection
+    from contam.corpus.opening import OpenedShard
     from contam.index.minhash.arrays import MinHashSketcher
     from contam.index.model import Manifest, Recipe
     from contam.text.bpe import FileTokenizer
@@ -110,31 +111,33 @@ class Intake:
         """
         shards = [shard_of(record) for record in manifest.shards]
         selections: list[Selection | None] = [None] * len(shards)
-        failures: dict[int, str] = {}
-        refusals: list[CorpusError] = []
         pending = pending_places(manifest)
-        for place in pending:
-            record = manifest.shards[place]
-            if record.failure is not None:
-                failures[place] = record.failure
+        failures = {
+            place: reason for place in pending if (reason := manifest.shards[place].failure)
+        }
+        places = [place for place in pending if place not in failures]
+
+        def look(at: int, shard: Shard) -> OpenedShard:
+            record = manifest.shards[places[at]]
+            return open_shard(places[at], shard, record.column, record.columns)
+
+        refusals: list[CorpusError] = []
+        chunks: dict[int, list[Chunk]] = {}
+        found = of_each(look, [shards[place] for place in places])
+        for place, one in zip(places, found, strict=True):
+            record, refused = manifest.shards[place], one.refused
+            shards[place] = one.shard
+            if one.digest not in (None, record.digest):
+                refused = _changed(record)
+            if refused is None:
+                selections[place], chunks[place] = one.selection, list(one.chunks)
                 continue
-            try:
-                shards[place], digest = seen(shards[place])
-                if digest != record.digest:
-                    raise _changed(record)
-                selections[place] = select_columns(shards[place], record.column, record.columns)
-            except (CorpusError, ShardError) as error:
-                failures[place] = error.message
-                if isinstance(error, CorpusError):
-                    refusals.append(error)
+            failures[place] = refused.message
+            if isinstance(refused, CorpusError):
+                refusals.append(refused)
         if refusals and not manifest.segments and not any(selections):
             raise refusals[0]
-        chunks, unreadable = plan_chunks(shards, selections)
-        failures.update((failure.shard, failure.reason) for failure in unreadable)
-        by_shard: dict[int, list[Chunk]] = {place: [] for place in pending if place not in failures}
-        for chunk in chunks:
-            by_shard[chunk.shard].append(chunk)
-        return cls(tuple(shards), tuple(selections), failures, by_shard)
+        return cls(tuple(shards), tuple(selections), failures, chunks)
 
     @property
     def n_bytes(self) -> int:
@@ -211,16 +214,18 @@ def new_record(
 ) -> ShardRecord:
     """The record of a shard that was not read yet; `failure` is set when it cannot be."""
     failure = None
-    digest = ""
+    digest, size_bytes = "", shard.size_bytes
     try:
-        digest = shard_digest(shard)
+        with errors_named(shard), held(shard) as one:
+            size_bytes = one.size_bytes
+            digest = shard_digest(one)
     except ShardError as error:
         failure = error.message
     return ShardRecord(
         name=shard.name,
         uri=shard.uri,
         format=shard.format,
-        size_bytes=shard.size_bytes,
+        size_bytes=size_bytes,
         digest=digest,
         sha256="",
         column=text,

@@ -11,6 +11,7 @@ from contam.tables import schemas
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from matplotlib.figure import Figure
@@ -61,24 +62,29 @@ def plot_names(tables: Mapping[str, Table], least: int) -> list[str]:
 
 def draw(tables: Mapping[str, Table], folder: Path, least: int) -> None:
     """Write one figure for each benchmark, metric and policy and each kind of plot."""
-    import matplotlib as mpl
-
     from contam.rescore.export.figures import DRAWN
 
-    # No display, and equal bytes for equal figures.
-    with mpl.rc_context(
+    with steady():
+        for plot in planned(tables, least):
+            save_figure(DRAWN[plot.kind](plot.rows), folder / plot.name)
+
+
+def steady() -> AbstractContextManager[None]:
+    """Settings of matplotlib under which equal figures give equal bytes, with no display."""
+    import matplotlib as mpl
+
+    return mpl.rc_context(
         {
             "svg.hashsalt": "contam",
             "svg.fonttype": "none",
             "figure.autolayout": False,
             "figure.constrained_layout.use": False,
         }
-    ):
-        for plot in planned(tables, least):
-            _save(DRAWN[plot.kind](plot.rows), folder / plot.name)
+    )
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as PATH.svg and PATH.png, under `steady`."""
     # Laid out once for both files: as long as an engine is set, saving a file draws it twice.
     if (engine := figure.get_layout_engine()) is not None:
         engine.execute(figure)

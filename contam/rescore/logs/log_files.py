@@ -50,7 +50,7 @@ class LogFile:
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise LogError(
-                "cannot read {}: {}", self.path, Public(reason), remedy=Remedy.CHECK_PATH
+                "cannot read {}: {}", self.path, Public(reason), remedy=Remedy.CHECK_PATH_AND_RIGHTS
             ) from error
         if start == LFS_HEAD and (format_of(self.path) or self.path.suffix == ".eval"):
             raise LogError("{} {}", self.path, Public(LFS_FACT), remedy=Remedy.RUN_GIT_LFS_PULL)
@@ -121,7 +121,7 @@ class LogFile:
             if not isinstance(value, dict):
                 raise LogError(
                     "{}:{}: expected a JSON object", self.path, number,
-                    remedy=Remedy.COPY_INCOMPLETE,
+                    remedy=Remedy.COPY_CUT_OR_DAMAGED,
                 )  # fmt: skip
             yield number, value
 
@@ -158,7 +158,7 @@ def parsed(text: bytes, where: str) -> Any:  # noqa: ANN401 - whatever JSON can 
         reason = str(error).splitlines()[0]
         raise LogError(
             "{}: not valid JSON ({})", Place(where), Public(reason),
-            remedy=Remedy.COPY_INCOMPLETE,
+            remedy=Remedy.COPY_CUT_OR_DAMAGED,
         ) from error  # fmt: skip
     if doubled is not None:
         # Parsers give the last of the two: a score could count that nobody sees.

@@ -87,7 +87,11 @@ def search_weights(table: Floats) -> Witness:
         weights = np.ones(table.shape[1])
         weights[informative] = _descend(scores, weighted=weighted)
         found.append(Witness(change=reweighed(table, weights), weights=weights))
-    return max(found, key=lambda witness: (witness.change.distance, witness.change.largest))
+    # Weights that tie all models have no distance; with equal ones nothing moves.
+    known = [witness for witness in found if not np.isnan(witness.change.distance)]
+    still = Change(distance=0.0, largest=0.0)
+    known.append(Witness(change=still, weights=np.ones(table.shape[1])))
+    return max(known, key=lambda witness: (witness.change.distance, witness.change.largest))
 
 
 def _informative(table: Floats) -> Bools:

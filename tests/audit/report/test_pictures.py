@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from contam.audit.facts import read_facts, to_tree
 from contam.audit.report import pictures
-from contam.audit.report.tally import month_of
+from contam.corpus.dates import month_of
 from contam.detect.policies.exposure import EXPOSURES
 from contam.detect.report import load_report
 from contam.tables import schemas

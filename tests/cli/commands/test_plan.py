@@ -134,6 +134,10 @@ def test_a_shard_that_changed_is_named_and_ends_with_4(home):
     done = contam_here("scan", "--plan", "plan2", "--out", "parts", cwd=home)
     assert done.returncode == 4
     assert f"NOT READ: {changed.name}" in done.stderr
+    # A lease that was worked on is not a lease that is done.
+    assert "0 leases of 1 done, 1 not read to the end" in done.stdout
+    again = contam_here("scan", "--plan", "plan2", "--out", "parts", "--json", cwd=home)
+    assert json.loads(again.stdout)["not_whole"] == [1]
 
 
 @pytest.mark.parametrize(
@@ -199,10 +203,33 @@ def test_a_wrong_call_says_so(home, call):
     assert not (home / "o").exists()
 
 
-def test_settings_of_a_scan_are_not_for_a_worker(home):
-    (home / "contam.toml").write_text('[scan]\ncorpus = ["data/corpus"]\nworkers = 1\n')
-    done = contam_here("scan", "--plan", "plan", "--out", "parts", "-q", cwd=home)
+def test_a_worker_takes_of_a_scans_settings_what_its_plan_does_not_say(home):
+    (home / "contam.toml").write_text(
+        '[scan]\ncorpus = ["data/corpus"]\nworkers = 1\nno_text = true\nout = "parts"\n'
+    )
+    done = contam_here("scan", "--plan", "plan", "-q", cwd=home)
     assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[0] == "contam.toml gives --workers=1 --out=parts"
+    assert len(list((home / "parts").glob("*.part"))) > 2
+
+
+def test_a_plan_takes_settings_of_its_own(home):
+    (home / "contam.toml").write_text(
+        '[plan]\ncorpus = ["data/corpus"]\nbenchmark = "data/items"\nout = "own"\n'
+        'policy = ["contam", "gpt3-test"]\n[scan]\nworkers = 1\n'
+    )
+    done = contam_here("plan", "--lease-size=200k", cwd=home, CONTAM_PLAN_SEED="6")
+    assert done.returncode == 0, done.stderr
+    assert "CONTAM_PLAN_SEED gives --seed=6" in done.stderr
+    done = contam_here("plan", "--lease-size=200k", "--overwrite", cwd=home)
+    assert done.returncode == 0, done.stderr
+    mine, other = (json.loads((home / n / "plan.json").read_text()) for n in ("own", "plan"))
+    assert mine["question"] == other["question"]
+
+
+def test_the_way_out_of_resuming_a_worker_is_its_own(home):
+    done = contam_here("scan", "--plan", "plan", "--out", "parts", "--resume", cwd=home)
+    assert_one_line_error(done, 2, "--resume", "the same call without it")
 
 
 def test_a_finished_plan_is_replaced_only_when_asked(home):

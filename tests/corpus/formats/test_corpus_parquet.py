@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from contam.corpus.batches import read_chunk
-from contam.corpus.chunks import CHUNK_BYTES, plan_chunks
+from contam.corpus.chunks import CHUNK_BYTES
 from contam.corpus.columns import select_columns
 from contam.errors import CorpusError, ShardError
-from tests.corpus_files import find_shards
+from tests.corpus_files import find_shards, plan_chunks
 
 TEXTS = ["one", None, "", "naïve 漢字", "last"]
 READ = ["one", "", "", "naïve 漢字", "last"]

@@ -262,3 +262,22 @@ def test_a_shard_that_changes_after_its_lease_was_not_read(world, monkeypatch, w
     found = search(world, world / "b", workers=workers, workshop=workshop)
     failed = found["run"]["coverage"]["shards_failed"]
     assert [failure["shard"] for failure in failed] == ["part-0.parquet"]
+
+
+@pytest.mark.usefixtures("small")
+def test_no_text_of_items_is_kept_for_a_scan_that_may_be_interrupted(world, monkeypatch):
+    """With --no-text nobody expects them in a hidden folder."""
+    rows = [json.loads(line) for line in (world / "bench.jsonl").read_text().splitlines()]
+    workshop = Workshop.beside(world / "out")
+
+    def stop(*_):
+        (workshop.parts / "lease-00001.part").write_bytes(b"of a lease that is done")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(local, "_feed", stop)
+    with pytest.raises(KeyboardInterrupt):
+        search(world, world / "out", workers=9, workshop=workshop, keep_text=False)
+    kept = {path.name: path.read_bytes() for path in (workshop.folder / "plan").iterdir()}
+    assert "views.bin" in kept
+    for row in rows:
+        assert not any(row["question"][:30].encode() in data for data in kept.values())

@@ -11,7 +11,7 @@ from threading import Barrier
 
 import pytest
 
-from contam.detect.leases.node_folder import node_folder
+from contam.detect.leases.node_folder import node_folder, write_files
 from tests.cli.processes import environment
 from tests.waiting import HANG_S
 
@@ -19,8 +19,8 @@ FILES = {"a.bin": b"first", "b.bin": bytes(range(256)) * 4096}
 #: Says that the folder is there, and stays in the block until its input ends.
 USER = """
 import sys
-from contam.detect.leases.node_folder import node_folder
-with node_folder(sys.argv[1], {"a.bin": b"first"}) as folder:
+from contam.detect.leases.node_folder import node_folder, write_files
+with node_folder(sys.argv[1], lambda folder: write_files(folder, {"a.bin": b"first"})) as folder:
     print(folder, flush=True)
     sys.stdin.read()
 """
@@ -31,6 +31,10 @@ def home(tmp_path, monkeypatch):
     """A temporary folder that is empty."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
+
+
+def filled(files):
+    return lambda folder: write_files(folder, files)
 
 
 def user(home):
@@ -56,7 +60,7 @@ def test_all_who_are_there_at_once_share_one_folder(home):
 
     def use(_):
         together.wait(HANG_S)
-        with node_folder("shared", FILES) as folder:
+        with node_folder("shared", filled(FILES)) as folder:
             found = {name: (folder / name).read_bytes() for name in FILES}
             inode = (folder / "b.bin").stat().st_ino
             together.wait(HANG_S)
@@ -72,7 +76,7 @@ def test_all_who_are_there_at_once_share_one_folder(home):
 def test_all_who_come_and_go_find_all_files(home):
     def use(_):
         for _ in range(50):
-            with node_folder("shared", FILES) as folder:
+            with node_folder("shared", filled(FILES)) as folder:
                 assert {name: (folder / name).read_bytes() for name in FILES} == FILES
 
     with ThreadPoolExecutor(4) as pool:
@@ -82,7 +86,7 @@ def test_all_who_come_and_go_find_all_files(home):
 
 def test_it_stays_as_long_as_another_process_uses_it(home):
     process, folder = user(home)
-    with node_folder("shared", {"a.bin": b"first"}) as mine:
+    with node_folder("shared", filled({"a.bin": b"first"})) as mine:
         assert mine == folder
     assert (folder / "a.bin").read_bytes() == b"first"
     end(process)
@@ -96,12 +100,12 @@ def test_what_a_killed_process_left_goes_with_the_next(home):
     process.stdin.close()
     process.stdout.close()
     assert folder.exists()
-    with node_folder("shared", {"a.bin": b"first"}) as mine:
+    with node_folder("shared", filled({"a.bin": b"first"})) as mine:
         assert (mine / "a.bin").read_bytes() == b"first"
     assert not list(home.iterdir())
 
 
 def test_an_error_in_the_block_leaves_nothing(home):
-    with pytest.raises(KeyError), node_folder("shared", FILES):
+    with pytest.raises(KeyError), node_folder("shared", filled(FILES)):
         raise KeyError
     assert not list(home.iterdir())

@@ -66,7 +66,7 @@ def texts_of(figure):
     ]
 
 
-@pytest.mark.parametrize("m", [3, 83])
+@pytest.mark.parametrize("m", [3, pytest.param(83, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", list(SHOWS))
 def test_no_two_texts_meet_and_none_is_cut(kind, m):
     tables = tables_of(m)

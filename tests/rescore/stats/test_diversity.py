@@ -71,7 +71,7 @@ def cases(expected, key):
     }
 
 
-def test_the_printed_diversities_come_out(tables, expected):
+def test_must_printed_diversities(tables, expected):
     for name, pair in PRINTED.items():
         found = diversity.diversity(filled(tables[name][1]))
         assert found.published == pytest.approx(pair[0], abs=5.1e-5), name
@@ -83,7 +83,7 @@ def test_the_printed_diversities_come_out(tables, expected):
         assert (found.published, found.mean_change) == pytest.approx(tuple(pair), abs=1e-9), name
 
 
-def test_exact_and_tie_corrected_diversity_are_the_reference_ones(tables, expected):
+def test_must_exact_and_tie_corrected_diversity(tables, expected):
     checked = 0
     for name, case in expected["benchmarks"].items():
         if "diversity_W_exact" not in case:
@@ -102,7 +102,7 @@ def test_exact_and_tie_corrected_diversity_are_the_reference_ones(tables, expect
     assert checked == 9
 
 
-def test_tasks_that_agree_have_none_and_random_ones_nearly_all(expected):
+def test_must_constant_and_random_boards(expected):
     same = np.tile(np.arange(100.0)[:, None], (1, 100))
     found = diversity.diversity(same)
     assert [found.exact, found.mean_change] == expected["benchmarks"]["Constant"][
@@ -112,9 +112,7 @@ def test_tasks_that_agree_have_none_and_random_ones_nearly_all(expected):
     assert (noise.published, noise.mean_change) == pytest.approx((0.991, 0.924), abs=0.01)
 
 
-def test_aggregates_agree_as_printed_once_rounding_breaks_the_ties_as_it_did_there(
-    tables, expected
-):
+def test_must_taus_of_aggregates_once_rounding_breaks_ties_as_it_did_there(tables, expected):
     """Printed win rates were added one by one: equal ones differ in the last bit, in that order."""
     checked = 0
     for name, case in expected["benchmarks"].items():
@@ -147,7 +145,7 @@ def test_our_win_rates_tie_where_models_win_equally_often(tables):
     assert differ > 0
 
 
-def test_stored_witnesses_give_the_stored_changes(tables, expected):
+def test_must_stored_witnesses_give_the_stored_changes(tables, expected):
     stored = cases(expected, "sensitivity_benchbench")
     assert len(stored) == 13
     for name, pair in stored.items():
@@ -164,7 +162,7 @@ def test_stored_witnesses_give_the_stored_changes(tables, expected):
             assert tuple(pair) == pytest.approx(WITNESSES[name], abs=5.1e-4)
 
 
-def test_our_search_finds_at_least_what_is_stored(searched, expected):
+def test_must_own_search_finds_what_is_stored_less_a_slack(searched, expected):
     for name, pair in cases(expected, "sensitivity_benchbench").items():
         assert searched[name][2].change.distance >= pair[0] - SLACK, name
     for name, pair in WITNESSES.items():
@@ -184,7 +182,7 @@ def test_what_a_search_found_holds_when_it_is_checked_again(tables, searched):
         assert again == witness.change
 
 
-def test_more_diverse_benchmarks_are_more_sensitive(tables, searched, expected):
+def test_must_trade_off_of_diversity_and_sensitivity(tables, searched, expected):
     """Both trade-offs as printed: by the published searches, their stored findings where stored.
 
     Torch's draws cannot be repeated for the ten ordinal boards without a stored finding: a slack.
@@ -216,7 +214,7 @@ def test_more_diverse_benchmarks_are_more_sensitive(tables, searched, expected):
         assert rho == pytest.approx(trade[kind]["spearman_W_vs_tau"], abs=3 * slack)
 
 
-def test_weak_models_reorder_the_leaders(tables, expected):
+def test_must_weak_model_effect(tables, expected):
     for name, case in cases(expected, "top_fifth").items():
         table = tables[name][1]
         k = case["k"]

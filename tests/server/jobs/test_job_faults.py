@@ -99,7 +99,10 @@ def test_jobs_outlive_a_kill_of_the_service_and_kills_of_their_processes(
         assert len(killed) == found["attempts"] == 3
         assert client.get("/readyz").status_code == 200
         last = submitted(client, CHECK, items=("x.jsonl", item_file))
-        wait_for_job(client, last, working)
+        # Held still from its first moment: it must not be done before the service is stopped.
+        wait_until(lambda: set(processes(service.process.pid)) - killed)
+        (child,) = set(processes(service.process.pid)) - killed
+        os.kill(child, signal.SIGSTOP)
         with client.stream("GET", f"/v1/jobs/{last['id']}/events") as stream:
             told = stream.iter_text()
             next(told)

@@ -249,6 +249,7 @@ def is_stopped(pid):
         return False
 
 
+@pytest.mark.slow
 def test_jobs_behind_long_ones_are_done_while_those_wait_for_their_turn(
     small_index, added, tmp_path
 ):

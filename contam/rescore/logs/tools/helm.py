@@ -55,7 +55,7 @@ def read(file: LogFile) -> list[Log]:
     spec_file, state_file = LogFile(folder / _SPEC), LogFile(folder / _STATE)
     if not state_file.path.is_file():
         raise LogError(
-            "{} lacks {}, which holds the texts", folder, Public(_STATE), remedy=Remedy.COPY_WHOLE
+            "{} lacks {}, which holds the texts", folder, Public(_STATE), remedy=Remedy.COPY_AGAIN
         )
     spec, state = as_dict(spec_file.document), as_dict(state_file.document)
     adapter = as_dict(spec.get("adapter_spec"))
@@ -74,7 +74,7 @@ def read(file: LogFile) -> list[Log]:
         if without:
             raise LogError(
                 "{}: no scores for {} instances of {}", file.path, len(without), Public(_STATE),
-                remedy=Remedy.COPY_LOG,
+                remedy=Remedy.COPY_LOG_OF_THIS_RUN,
             )  # fmt: skip
         logs.append(
             Log(

@@ -183,7 +183,7 @@ def _log(file: LogFile, header: Row, samples: list[Row], reductions: list[Any]) 
     if total is not None and int(total) != len(samples):
         raise LogError(
             "{}: {} samples, its header counts {}", file.path, len(samples), int(total),
-            remedy=Remedy.COPY_LOG,
+            remedy=Remedy.COPY_LOG_OF_THIS_RUN,
         )  # fmt: skip
     by_item = _by_item(file, samples)
     shuffled = as_dict(spec.get("dataset")).get("shuffled") is not False
@@ -238,7 +238,7 @@ def _by_item(file: LogFile, samples: list[Row]) -> dict[str, list[Row]]:
         if (name, epoch) in seen:
             raise LogError(
                 "{}: sample {} epoch {} stands there twice", file.path, name, epoch,
-                remedy=Remedy.LOG_FROM_TWO,
+                remedy=Remedy.FILE_FROM_TWO,
             )  # fmt: skip
         seen.add((name, epoch))
         by_item.setdefault(name, []).append(sample)

@@ -1,0 +1,184 @@
+"""Take up what `contam clean` recorded of a corpus that an audit searches."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from contam.audit.checks import digest_of
+from contam.audit.facts import CleanedFacts
+from contam.cleaning.record import FORMAT
+from contam.cleaning.shard import digest
+from contam.corpus.shards import leave_out, survey
+from contam.corpus.streams import unreadable
+from contam.detect.labels import FLAGGED
+from contam.errors import CorpusError, Place, Plain, Remedy
+from contam.files.publish import output_errors
+from contam.files.single import fingerprint, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from contam.audit.public_names import PublicNames
+    from contam.audit.spec import AuditSpec, CorpusSpec
+    from contam.audit.stage_cache import StageCache
+    from contam.corpus.shards import Shard
+
+RECORD: Final = "clean.json"
+#: What the pack has of a record; the rest says where files were and how long it took.
+_PUBLISHED: Final = ("options", "parameters", "before", "documents", "removed", "proof", "versions")
+_OF_SHARD: Final = ("name", "rows_before", "rows_after", "found", "in", "corpus", "not_kept")
+
+
+def check_cleaned(spec: AuditSpec, stages: StageCache, folder: str, names: PublicNames) -> None:
+    """Compare the shards of each cleaned corpus with its clean.json, digest by digest.
+
+    stages  gets a stage `folder`/CORPUS for each, with what is published of its record
+    Raises CorpusError where a record is not of `contam clean`, or not of this corpus.
+    """
+    for corpus in spec.corpora:
+        if corpus.cleaned is None:
+            continue
+        path = corpus.cleaned
+        record, said = _read(path)
+        shards = leave_out(survey(list(corpus.paths))[0], corpus.exclude)[0]
+        key = digest_of([said, [[shard.name, shard.state] for shard in shards]])
+        stages.stage(
+            f"{folder}/{corpus.name}", key, _checking(corpus, path, record, said, shards, names)
+        )
+
+
+def facts_of(name: str, folder: Path) -> CleanedFacts:
+    """What a report says of a stage that `check_cleaned` made."""
+    found = json.loads((folder / RECORD).read_bytes())
+    documents = found["documents"]
+    flagged: Counter[tuple[str, str]] = Counter()
+    for row in found["before"]:
+        flagged[row["benchmark"], row["policy"]] += sum(row[label] for label in FLAGGED)
+    return CleanedFacts(
+        corpus=name,
+        action=found["options"]["action"],
+        record=found["record"]["sha256"],
+        before=documents["before"],
+        found=documents["found"],
+        dropped=documents["dropped"],
+        edited=documents["edited"],
+        after=documents["after"],
+        flagged_before=tuple(
+            {"benchmark": benchmark, "policy": policy, "n": n}
+            for (benchmark, policy), n in sorted(flagged.items())
+        ),
+        by_benchmark=tuple(found["removed"]["by_benchmark"]),
+        by_source=tuple(found["removed"]["by_source"]),
+        not_kept=tuple(
+            sorted({what for shard in found["shards"] for what in shard.get("not_kept") or ()})
+        ),
+    )
+
+
+def disagreements(name: str, stage: Path, check: Path) -> list[str]:
+    """What a record in a pack and the check of the same corpus say differently of its shards.
+
+    stage, check  folders of the pack
+    """
+    record = json.loads((stage / RECORD).read_bytes())
+    run = json.loads((check / "run.json").read_bytes())
+    searched = Counter(shard["size_bytes"] for shard in run["inputs"]["shards"])
+    written = Counter(shard["corpus"]["bytes"] for shard in record["shards"])
+    problems = []
+    if searched != written:
+        problems.append(f"{name}: the shards that were searched are not those of {stage.name}")
+    coverage = run["coverage"]
+    if coverage["complete"] and coverage["rows"] != record["documents"]["after"]:
+        problems.append(
+            f"{name}: {coverage['rows']:,} documents were searched where cleaning left "
+            f"{record['documents']['after']:,}"
+        )
+    return problems
+
+
+def _read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A record, and its size and digest."""
+    try:
+        said = fingerprint(Path(path))
+        record = json.loads(read_file(Path(path)))
+    except OSError as error:
+        raise CorpusError(
+            "cannot read {}: {}", Place(path), Plain(error.strerror or error),
+            remedy=Remedy.CHECK_PATH_AND_RIGHTS,
+        ) from error  # fmt: skip
+    except ValueError:
+        record = None
+    if not isinstance(record, dict) or (record.get("tool"), record.get("format")) != (
+        "contam", FORMAT,
+    ):  # fmt: skip
+        raise CorpusError(
+            "{} is no record of a cleaned corpus", Place(path), remedy=Remedy.IS_IT_THE_RIGHT_FILE
+        )
+    if record["options"]["action"] == "list":
+        raise CorpusError(
+            "{}: that run only listed documents, and wrote no corpus", Place(path),
+            remedy=Remedy.IS_IT_THE_RIGHT_FILE,
+        )  # fmt: skip
+    return record, said
+
+
+def _checking(
+    corpus: CorpusSpec,
+    path: str,
+    record: Mapping[str, Any],
+    said: Mapping[str, Any],
+    shards: tuple[Shard, ...],
+    names: PublicNames,
+) -> Callable[[Path], dict[str, Any]]:
+    def make(draft: Path) -> dict[str, Any]:
+        _compare(corpus.name, path, record, shards)
+        published = {name: record[name] for name in _PUBLISHED}
+        published["shards"] = [
+            {name: shard.get(name) for name in _OF_SHARD} for shard in record["shards"]
+        ]
+        tree = names.tree({"record": dict(said), **published})
+        with output_errors(draft):
+            draft.mkdir(parents=True)
+            text = json.dumps(tree, indent=1, sort_keys=True)
+            (draft / RECORD).write_text(text + "\n", "ascii")
+        return {}
+
+    return make
+
+
+def _compare(name: str, path: str, record: Mapping[str, Any], shards: tuple[Shard, ...]) -> None:
+    """Raise CorpusError unless the shards are those that were written, no more and no fewer.
+
+    Names depend on the path that a user gives; contents do not.
+    """
+    written = Counter(
+        (shard["corpus"]["bytes"], shard["corpus"]["sha256"]) for shard in record["shards"]
+    )
+    by_digest = {
+        (shard["corpus"]["bytes"], shard["corpus"]["sha256"]): shard["name"]
+        for shard in record["shards"]
+    }
+    for shard in shards:
+        try:
+            said = digest(shard.path)
+        except OSError as error:
+            raise unreadable(shard.path, error) from error
+        found = (said["bytes"], said["sha256"])
+        if not written[found]:
+            raise CorpusError(
+                "corpus {}: {} is not among what {} says was written", name, Place(shard.name),
+                Place(path), remedy=Remedy.GIVE_CLEANED_CORPUS,
+            )  # fmt: skip
+        written[found] -= 1
+    missing = sorted(by_digest[found] for found, n in written.items() if n)
+    if missing:
+        more = len(missing) - 1
+        raise CorpusError(
+            "corpus {}: {}, which {} says was written, is not in it"
+            + (", and {} more" if more else ""),
+            name, Place(missing[0]), Place(path), *([more] if more else []),
+            remedy=Remedy.GIVE_CLEANED_CORPUS,
+        )  # fmt: skip

@@ -1,0 +1,263 @@
+"""Choose the documents to take out, and where in them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from contam.detect.labels import FLAGGED, LABELS
+from contam.detect.policies.exposure import EXPOSURES
+from contam.detect.policies.policy import sees_rephrasings
+from contam.errors import PolicyError, Remedy, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from contam.detect.match.collect import Collection
+    from contam.detect.match.hits import Hits
+    from contam.detect.model import Bools, Float64s, Int8s, Int64s
+    from contam.detect.plan import Plan
+    from contam.tables.edits import Span
+
+ACTIONS: Final = ("drop", "mask", "cut", "list")
+
+#: What stands where a stretch was masked: punctuation, which no policy reads as a word.
+MASK: Final = "[...]"
+#: A document goes when the weights of its items reach it; sums of tenths fall short of 1.
+_ENOUGH: Final = 1 - 1e-9
+_MOST: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(%?)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CleanOptions:
+    """What is done with which documents.
+
+    labels         of the items whose documents go
+    exposures      what a document must show of an item; empty: anything
+    weights        benchmark -> what each of its items weighs, others weigh 1: a document goes when
+                   the items in it weigh 1 or more together
+    most           stop when more documents would go: a share ("0.1%") or a number; None: never
+    around         code points to cut on both sides of a stretch, besides
+    keep_removed   whether `removed/` holds the text that was taken out
+    """
+
+    action: str = "drop"
+    labels: tuple[str, ...] = FLAGGED
+    exposures: tuple[str, ...] = ()
+    weights: Mapping[str, float] = field(default_factory=dict)
+    most: str | None = None
+    around: int = 0
+    keep_removed: bool = False
+
+    def __post_init__(self) -> None:
+        _refuse_unknown("action", [self.action], ACTIONS)
+        _refuse_unknown("label", self.labels, LABELS)
+        _refuse_unknown("exposure", self.exposures, EXPOSURES)
+        if not self.labels:
+            raise UsageError(
+                "no label was asked for", remedy=Remedy.CHOOSE_KNOWN(known=", ".join(LABELS))
+            )
+        for name, weight in self.weights.items():
+            if not 0 <= weight < float("inf"):
+                raise UsageError("the weight of {} must be 0 or more, not {}", name, weight)
+        if self.around < 0 or (self.around and self.action != "cut"):
+            raise UsageError("`around` is a number of characters, and only for cutting")
+        self.most_documents(0)
+
+    def most_documents(self, n_documents: int) -> float:
+        """How many of so many documents may go. Raises UsageError for a limit that is none."""
+        if self.most is None:
+            return float("inf")
+        found = _MOST.fullmatch(self.most.strip())
+        if found is None or (found[2] and float(found[1]) > 100):  # noqa: PLR2004 - per cent
+            raise UsageError(
+                "{} is neither a share such as 0.1% nor a number of documents", self.most
+            )
+        return float(found[1]) / 100 * n_documents if found[2] else float(found[1])
+
+    @property
+    def replacement(self) -> str | None:
+        """What stands in place of a stretch; None where it is cut."""
+        return MASK if self.action == "mask" else None
+
+
+def _refuse_unknown(what: str, given: Sequence[str], known: Sequence[str]) -> None:
+    for name in given:
+        if name not in known:
+            raise UsageError(
+                "{!r} is no {}", name, what, remedy=Remedy.CHOOSE_KNOWN(known=", ".join(known))
+            )
+
+
+class Found(NamedTuple):
+    """A document to take out.
+
+    items, policies  numbers of the items and policies it is taken out for, ascending
+    spans            stretches of its text: sorted, disjoint
+    """
+
+    row: int
+    items: tuple[int, ...]
+    policies: tuple[int, ...]
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Choice:
+    """Which hits count, for the n items and p policies of a plan.
+
+    policies   for each view, the numbers of its policies
+    wanted     bool[n, p]
+    exposures  bool, by code
+    weight     float64[n]
+    """
+
+    policies: tuple[tuple[int, ...], ...]
+    wanted: Bools
+    exposures: Bools
+    weight: Float64s
+
+    def documents(self, hits: Mapping[int, Hits]) -> list[Found]:
+        """The documents of one shard that go, by row; hits  of each view that has some."""
+        items: dict[int, set[int]] = {}
+        policies: dict[int, set[int]] = {}
+        spans: dict[int, list[Span]] = {}
+        for view, found in sorted(hits.items()):
+            numbers = np.array(self.policies[view])
+            counted = found.counted & self.wanted[found.item[:, np.newaxis], numbers]
+            some = counted.any(axis=1) & self.exposures[found.exposure]
+            some &= self.weight[found.item] > 0
+            keep = np.flatnonzero(some)
+            chosen = found.take(keep)
+            ends = np.cumsum(chosen.n_spans).tolist()
+            stretches = list(zip(chosen.start.tolist(), chosen.end.tolist(), strict=True))
+            begin = 0
+            for item, row, judged, end in zip(
+                chosen.item.tolist(), chosen.row.tolist(), counted[keep], ends, strict=True
+            ):
+                items.setdefault(row, set()).add(item)
+                policies.setdefault(row, set()).update(numbers[judged].tolist())
+                spans.setdefault(row, []).extend(stretches[begin:end])
+                begin = end
+        return [
+            Found(row, tuple(sorted(its)), tuple(sorted(policies[row])), joined(spans[row]))
+            for row, its in sorted(items.items())
+            if self.weight[sorted(its)].sum() >= _ENOUGH
+        ]
+
+
+def refuse_unfit(plan: Plan, options: CleanOptions) -> None:
+    """Refuse what a plan cannot be cleaned by.
+
+    Raises UsageError for the weight of a benchmark that is not there, and PolicyError for a policy
+    that looks for rephrased questions: it only says where people should look, and its evidence is
+    single words.
+    """
+    if asked := [policy.spec.id for policy in plan.policies if sees_rephrasings(policy)]:
+        raise PolicyError(
+            "{} says where people should look; by itself it is no ground to take text out",
+            ", ".join(asked),
+            remedy=Remedy.LIST_POLICIES,
+        )
+    known = sorted({item.benchmark for item in plan.items})
+    _refuse_unknown("benchmark", tuple(options.weights), known)
+
+
+def choice_of(
+    plan: Plan, options: CleanOptions, labels: Int8s, n_documents: Int64s | None = None
+) -> Choice:
+    """Which hits count, for options that `refuse_unfit` let pass.
+
+    labels       int8[n, p] of the corpus as it was
+    n_documents  int64[n, p] of it: hits of items without any then count too, as cutting made them
+    """
+    wanted = np.isin(labels, [LABELS.index(label) for label in options.labels])
+    if n_documents is not None:
+        wanted |= n_documents == 0
+    names = [item.benchmark for item in plan.items]
+    exposed = np.array([name in options.exposures or not options.exposures for name in EXPOSURES])
+    return Choice(
+        policies=tuple(
+            tuple(n for n, at in enumerate(plan.view_of) if at == view)
+            for view in range(len(plan.views))
+        ),
+        wanted=wanted,
+        exposures=exposed,
+        weight=np.array([options.weights.get(name, 1.0) for name in names]),
+    )
+
+
+def judged(plan: Plan, collections: Sequence[Collection]) -> tuple[Int8s, Int64s]:
+    """Labels of all items, int8[n, p], and how many documents count, int64[n, p]."""
+    labels = np.zeros((len(plan.items), len(plan.policies)), np.int8)
+    counts = np.zeros(labels.shape, np.int64)
+    seen = [0] * len(plan.views)
+    for number, (policy, at) in enumerate(zip(plan.policies, plan.view_of, strict=True)):
+        totals = collections[at].totals(seen[at])
+        seen[at] += 1
+        labels[:, number] = policy.judge(plan.views[at].items, totals).label
+        counts[:, number] = totals.n_documents
+    return labels, counts
+
+
+def joined(spans: Sequence[Span]) -> tuple[Span, ...]:
+    """The same stretches sorted, those that overlap or touch as one."""
+    found: list[Span] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        elif start < end:
+            found.append((start, end))
+    return tuple(found)
+
+
+def widened(spans: Sequence[Span], around: int, length: int) -> tuple[Span, ...]:
+    """The stretches with so many code points more on both sides, within a text of this length."""
+    return joined([(max(0, start - around), min(length, end + around)) for start, end in spans])
+
+
+def within_lines(spans: Sequence[Span], text: str) -> tuple[Span, ...]:
+    """The stretches without the line feeds in them, each of which may join two texts.
+
+    A conversation is read as its turns with line feeds between; these belong to no turn.
+    """
+    found = []
+    for start, end in spans:
+        at = start
+        for line in text[start:end].split("\n"):
+            if line:
+                found.append((at, at + len(line)))
+            at += len(line) + 1
+    return tuple(found)
+
+
+def in_original(
+    spans: Sequence[Span], taken: Sequence[Span], replacement: str | None
+) -> tuple[Span, ...]:
+    """Stretches of an edited text as stretches of the original, together with those taken before.
+
+    taken  the stretches that were replaced: sorted, disjoint
+    """
+    n_new = len(replacement or "")
+    # Where each stretch that was taken begins in the edited text.
+    begins: list[int] = []
+    shift = 0
+    for start, end in taken:
+        begins.append(start - shift)
+        shift += end - start - n_new
+
+    def origin(place: int, *, is_end: bool) -> int:
+        shift = 0
+        for (start, end), begin in zip(taken, begins, strict=True):
+            if place < begin or (place == begin and is_end):
+                break
+            if place < begin + n_new or (place == begin + n_new and is_end and n_new):
+                return end if is_end else start
+            shift += end - start - n_new
+        return place + shift
+
+    moved = [(origin(start, is_end=False), origin(end, is_end=True)) for start, end in spans]
+    return joined([*moved, *taken])

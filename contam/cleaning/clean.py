@@ -1,0 +1,222 @@
+"""Take the documents that hold benchmark items out of a corpus, and prove that they are gone."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from contam.cleaning.choice import CleanOptions, refuse_unfit
+from contam.cleaning.record import facts_of
+from contam.cleaning.run import NAMES, Cleaned, Run, refuse_unread
+from contam.cleaning.work_folder import RECORD, WorkFolder, digest_of
+from contam.detect.leases.cut import cut_leases
+from contam.detect.leases.local import do_leases
+from contam.detect.leases.plan_folder import question_of_leases
+from contam.detect.leases.work import gathered_parts
+from contam.detect.leases.workshop import folder_held
+from contam.detect.plan import ScanParameters, named_fields, named_policies
+from contam.detect.scan import as_list, named_columns, open_scan, worker_count
+from contam.errors import (
+    Place,
+    Remedy,
+    UsageError,
+)
+from contam.files.addresses import is_address
+from contam.files.publish import check_publishable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from contam.detect.leases.workshop import RayCluster
+    from contam.detect.partial import Partial
+    from contam.detect.plan import Plan
+    from contam.detect.scan import Corpus, PathLike, ScanProgress
+
+
+def clean(  # noqa: PLR0913 - the options of a scan and of what is done with what it finds
+    corpus: PathLike | Sequence[PathLike],
+    benchmark: PathLike | Sequence[PathLike],
+    out: PathLike,
+    *,
+    action: str = "drop",
+    policies: str | Sequence[str] = ("contam",),
+    labels: Sequence[str] = ("contaminated", "suspect"),
+    exposures: Sequence[str] = (),
+    weights: Mapping[str, float] | None = None,
+    most: str | None = None,
+    around: int = 0,
+    keep_removed: bool = False,
+    dry_run: bool = False,
+    unit: str = "word",
+    workers: int | None = None,
+    seed: int = 5,
+    min_run: int = 8,
+    text: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    exclude: str | Sequence[str] = (),
+    mapping: str | Mapping[str, str] | None = None,
+    name: str | None = None,
+    split: str | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    cluster: RayCluster | None = None,
+    progress: ScanProgress | None = None,
+) -> Cleaned:
+    """Write a copy of a corpus without the documents, or the stretches, that hold benchmark items.
+
+    corpus, benchmark  files, folders or globs, one or several
+    out           a folder: `corpus/` with every shard, `removed/` with a table for each shard that
+                  something was found in, and `clean.json`
+    action        drop the document, mask the stretch, cut it out, or only list it
+    labels, exposures, weights, most, around, keep_removed
+                  as `contam.cleaning.choice.CleanOptions` says
+    dry_run       only count; nothing is written
+    resume        go on from what an interrupted run had done
+    others        as of `contam.scan`
+
+    Raises ContamError subclasses: a shard that cannot be read, or what still matches after the last
+    pass, is an error, and nothing is published.
+    """
+    started = time.time()
+    options = CleanOptions(
+        action=action,
+        labels=tuple([labels] if isinstance(labels, str) else labels),
+        exposures=tuple([exposures] if isinstance(exposures, str) else exposures),
+        weights=dict(weights or {}),
+        most=most,
+        around=around,
+        keep_removed=keep_removed,
+    )
+    parameters = ScanParameters(
+        policies=named_policies(policies),
+        unit=unit,
+        seed=seed,
+        min_run=min_run,
+        max_evidence=1,
+        text=text,
+        columns=named_columns(columns),
+        exclude=tuple([exclude] if isinstance(exclude, str) else exclude),
+        mapping=named_fields(mapping),
+        name=name,
+        split=split,
+        every_hit=True,
+    )
+    how = How(
+        workers=worker_count(workers),
+        dry_run=dry_run,
+        overwrite=overwrite,
+        resume=resume,
+        progress=progress,
+    )
+    paths = as_list(corpus)
+    refuse_nested(out, paths)
+    if not resume:
+        check_publishable(out, names=NAMES, last=RECORD, overwrite=overwrite)
+    opened, plan = open_scan(paths, as_list(benchmark), parameters)
+    workshop = WorkFolder.beside(out).workshop(resume=resume, cluster=cluster)
+
+    def gather(hits: Path, begin: Callable[[], None]) -> Partial:
+        with workshop.held():
+            planned = do_leases(opened, plan, workshop, workers=how.workers, progress=progress)
+            begin()
+            return gathered_parts(planned, [workshop.parts], hits=hits)[2]
+
+    question = question_of_leases(plan, opened, cut_leases(opened.chunks))
+    search = Search(
+        corpus=opened, plan=plan, question=question, gather=gather, n_done=workshop.n_done
+    )
+    return clean_searched(search, out, options, how, started)
+
+
+@dataclass(frozen=True, kw_only=True)
+class How:
+    """How a run goes about it; see `clean`."""
+
+    workers: int
+    dry_run: bool = False
+    overwrite: bool = False
+    resume: bool = False
+    progress: ScanProgress | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Search:
+    """What is searched, and how its hits are got.
+
+    question  digest of what is asked of which corpus
+    gather    gives what the search found, its hits in a folder; before these come, it calls its
+              second argument
+    n_done    how much of the search is done and need not be done again
+    """
+
+    corpus: Corpus
+    plan: Plan
+    question: str
+    gather: Callable[[Path, Callable[[], None]], Partial]
+    n_done: Callable[[], int]
+
+
+def clean_searched(
+    search: Search, out: PathLike, options: CleanOptions, how: How, started: float
+) -> Cleaned:
+    """Clean a corpus of what is found in it; see `clean`."""
+    refuse_unfit(search.plan, options)
+    _refuse_shards_in(out, search.corpus)
+    refuse_unread(search.corpus.coverage)
+    work = WorkFolder.beside(out)
+    question = digest_of(search.question, _decisive(options))
+    if how.resume and (published := work.published(Path(out), question)) is not None:
+        # It was killed between its last two steps.
+        work.discard()
+        return Cleaned(record=published, folder=Path(out))
+    check_publishable(out, names=NAMES, last=RECORD, overwrite=how.overwrite)
+    with folder_held(work.folder):
+        try:
+            whole = search.gather(work.hits, partial(work.begin, question, resume=how.resume))
+            run = Run.of(work, search.corpus, search.plan, options, whole, question, how.progress)
+            result = run.result(
+                Path(out), how.workers, started, dry_run=how.dry_run, overwrite=how.overwrite
+            )
+        except BaseException:
+            if not search.n_done():
+                work.discard()
+            raise
+        if result.folder is not None:
+            work.discard()
+    return result
+
+
+def refuse_nested(out: PathLike, paths: Sequence[PathLike]) -> None:
+    """Raise UsageError where the result would lie in the corpus, whose next scan would read it."""
+    home = Path(os.path.realpath(out))
+    for path in paths:
+        if is_address(str(path)):
+            continue
+        steps = Path(path).parts
+        n_plain = next((n for n, step in enumerate(steps) if set(step) & set("*?[")), len(steps))
+        folder = Path(os.path.realpath(Path(*steps[:n_plain])))
+        if (n_plain == len(steps) or "**" in steps) and home.is_relative_to(folder):
+            raise UsageError(
+                "the result would lie in the corpus: {} in {}", Place(out), Place(path),
+                remedy=Remedy.CHOOSE_FOLDER_OUTSIDE_CORPUS,
+            )  # fmt: skip
+
+
+def _refuse_shards_in(out: PathLike, corpus: Corpus) -> None:
+    """Raise UsageError where shards of the corpus lie where the result would."""
+    home = Path(os.path.realpath(out))
+    for shard in corpus.shards:
+        if not is_address(shard.uri) and Path(os.path.realpath(shard.uri)).is_relative_to(home):
+            raise UsageError(
+                "the shard {} lies where the result would: in {}", Place(shard.name), Place(out),
+                remedy=Remedy.CHOOSE_ANOTHER_FOLDER,
+            )  # fmt: skip
+
+
+def _decisive(options: CleanOptions) -> dict[str, object]:
+    """The options that decide what is written; `most` only decides whether."""
+    return facts_of(replace(options, most=None))

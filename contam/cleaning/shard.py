@@ -1,0 +1,301 @@
+"""Write one shard without what was found in it, and prove that it is gone."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import shutil
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+import numpy as np
+
+from contam.cleaning.choice import in_original, widened, within_lines
+from contam.corpus.batches import BATCH_BYTES, gathered
+from contam.corpus.chunks import cut_shard
+from contam.corpus.columns import select_columns
+from contam.corpus.coverage import Coverage
+from contam.corpus.documents import read_documents, read_metadata, read_texts
+from contam.corpus.shards import errors_named
+from contam.detect.match.matching import Matcher
+from contam.detect.partial import start_collections
+from contam.detect.scan import Corpus, scan_chunks
+from contam.errors import CorpusError, InternalError, Remedy, ShardError
+from contam.files.listed import FileState, opened
+from contam.tables.edits import Edit, edited
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from contam.cleaning.choice import Choice, CleanOptions, Found
+    from contam.corpus.columns import Selection
+    from contam.corpus.documents import DocumentMeta
+    from contam.corpus.formats.base import Document
+    from contam.corpus.shards import Shard
+    from contam.detect.match.collect import Collection
+    from contam.detect.match.hits import Hits
+    from contam.detect.plan import Plan
+    from contam.tables.edits import Rewritten, Span
+
+#: Cutting and masking bring words together that may match: so often it is done.
+MOST_PASSES: Final = 3
+_FICLONE: Final = 0x40049409
+_NO_CLONE: Final = frozenset(
+    (errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.EPERM, errno.ENOSYS)
+)
+_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cleaning:
+    """What a run does with every shard.
+
+    choice  which hits count in the corpus as it is;  after  and in what is written
+    """
+
+    plan: Plan
+    options: CleanOptions
+    choice: Choice
+    after: Choice
+
+
+@dataclass(frozen=True, kw_only=True)
+class Removal:
+    """A document that was found, with the stretches that were taken out in the end.
+
+    texts  what was taken out: the whole text of a dropped document, else the text of each stretch;
+           None where it was not read
+    """
+
+    found: Found
+    meta: DocumentMeta
+    texts: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """A shard that was written again and searched.
+
+    n_same  rows that are the same in all columns
+    """
+
+    done: Rewritten
+    n_same: int
+
+
+def digest(path: str) -> dict[str, Any]:
+    """Bytes and SHA-256 of a shard, as it was listed. Raises ShardError or OSError."""
+    with opened(path) as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"bytes": file.tell(), "sha256": found}
+
+
+def copy(shard: Shard, target: Path) -> None:
+    """Copy a shard byte for byte; the file system may share the blocks. Raises ShardError."""
+    with errors_named(shard), opened(shard.path) as source, target.open("xb") as file:
+        if not _cloned(source, file):
+            shutil.copyfileobj(source, file, 4 << 20)
+
+
+def _cloned(source: BinaryIO, target: BinaryIO) -> bool:
+    try:
+        fcntl.ioctl(target.fileno(), _FICLONE, source.fileno())
+    except OSError as error:
+        if error.errno in _NO_CLONE:
+            return False
+        raise
+    except (AttributeError, ValueError):  # an object in a store has no descriptor
+        return False
+    return True
+
+
+def removals(
+    cleaning: Cleaning, shard: Shard, selection: Selection, found: Sequence[Found]
+) -> tuple[list[Removal], int]:
+    """What is to be removed of documents that were found, and in how many passes that was settled.
+
+    Cutting and masking bring words together that may match. So texts without their stretches are
+    searched, and lose what is found there too, `MOST_PASSES` times at most.
+
+    Raises ShardError when a stretch is not in the text, which then is not what was searched, and
+    when something is still found in the last pass.
+    """
+    options = cleaning.options
+    rows = [one.row for one in found]
+    metas = read_metadata(shard, selection, rows)
+    if options.action in ("drop", "list") and not options.keep_removed:
+        return [
+            Removal(found=one, meta=meta, texts=None)
+            for one, meta in zip(found, metas, strict=True)
+        ], 1
+    documents = dict(zip(rows, read_documents(shard, selection, rows), strict=True))
+    final: dict[int, Found] = {}
+    for one in found:
+        text = documents[one.row].text
+        if one.spans and one.spans[-1][1] > len(text):
+            raise ShardError(
+                "{shard}: row {} is shorter than what was found in it", one.row, shard=shard.name,
+                remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
+            )  # fmt: skip
+        spans = widened(one.spans, options.around, len(text))
+        final[one.row] = one._replace(spans=_editable(documents[one.row], spans))
+    n_passes = 1
+    if options.action in ("mask", "cut"):
+        n_passes = _settle(cleaning, shard, documents, final)
+    made = []
+    for row, meta in zip(rows, metas, strict=True):
+        one, text = final[row], documents[row].text
+        texts = (text,) if options.action == "drop" else tuple(text[a:b] for a, b in one.spans)
+        made.append(Removal(found=one, meta=meta, texts=texts))
+    return made, n_passes
+
+
+def _editable(document: Document, spans: tuple[Span, ...]) -> tuple[Span, ...]:
+    return spans if document.turns is None else within_lines(spans, document.text)
+
+
+def _settle(
+    cleaning: Cleaning, shard: Shard, documents: Mapping[int, Document], final: dict[int, Found]
+) -> int:
+    """Add stretches to those in `final` until nothing is found; returns the number of passes."""
+    replacement = cleaning.options.replacement
+    rows = sorted(final)
+    for n_passes in range(1, MOST_PASSES + 1):
+        texts = [edited(documents[row].text, final[row].spans, replacement) for row in rows]
+        left = _found_in_texts(cleaning, rows, texts)
+        if not left:
+            return n_passes
+        for one in left:
+            old = final[one.row]
+            spans = in_original(one.spans, old.spans, replacement)
+            final[one.row] = old._replace(
+                items=tuple(sorted({*old.items, *one.items})),
+                policies=tuple(sorted({*old.policies, *one.policies})),
+                spans=_editable(documents[one.row], spans),
+            )
+        rows = [one.row for one in left]
+    raise _still_found(shard, left)
+
+
+def _still_found(shard: Shard, left: Sequence[Found]) -> ShardError:
+    rows = ", ".join(str(one.row) for one in left[:_SHOWN])
+    return ShardError(
+        "{shard}: {} documents still match, among them row {}", len(left), rows, shard=shard.name,
+        remedy=Remedy.DROP_DOCUMENT,
+    )  # fmt: skip
+
+
+def _found_in_texts(cleaning: Cleaning, rows: Sequence[int], texts: Sequence[str]) -> list[Found]:
+    """What is found in some documents by themselves."""
+    collections = start_collections(cleaning.plan)
+    matchers = [Matcher(view) for view in cleaning.plan.views]
+    documents = (0, np.array(rows, np.int64), [text.encode() for text in texts])
+    for batch in gathered([documents], BATCH_BYTES):
+        for matcher, collection in zip(matchers, collections, strict=True):
+            matcher.match(batch, collection)
+    return cleaning.after.documents(_hits(collections))
+
+
+def _hits(collections: Sequence[Collection]) -> dict[int, Hits]:
+    found = {}
+    for view, collection in enumerate(collections):
+        collection.flush()
+        if collection.shared.hits is not None:
+            found[view] = collection.shared.hits.held()
+    return found
+
+
+def written(
+    cleaning: Cleaning,
+    shard: Shard,
+    selection: Selection,
+    removed: Sequence[Removal],
+    target: Path,
+    *,
+    workers: int,
+) -> Written:
+    """Write a shard without what is removed, compare it with the original, and search it again.
+
+    Raises ShardError when anything is found, or when a row is not what it should be.
+    """
+    replacement, drop = cleaning.options.replacement, cleaning.options.action == "drop"
+    sources = selection.sources
+    if sources is None:
+        raise InternalError(f"{shard.name}: rows were found without a text column")
+    edits = [Edit(one.found.row, drop, () if drop else one.found.spans) for one in removed]
+    with errors_named(shard):
+        done = shard.kind.rewrite(shard.path, target, edits, sources, replacement=replacement)
+    state = FileState.at(str(target))
+    new = replace(shard, uri=str(target), size_bytes=state.size, state=state)
+    with errors_named(new):
+        n_same = shard.kind.count_same(shard.path, new.path, edits, sources)
+    if not drop:
+        _compare_texts(shard, new, selection, removed, replacement)
+    if left := found_in(cleaning, new, selection, done.rows_after, workers=workers):
+        raise _still_found(shard, left)
+    return Written(done=done, n_same=n_same)
+
+
+def _compare_texts(
+    shard: Shard,
+    new: Shard,
+    selection: Selection,
+    removed: Sequence[Removal],
+    replacement: str | None,
+) -> None:
+    """Raise ShardError unless texts are the original ones without their stretches."""
+    rows = [one.found.row for one in removed]
+    before, after = (read_texts(each, selection, rows) for each in (shard, new))
+    for one, old, text in zip(removed, before, after, strict=True):
+        # Bytes that are no UTF-8 may become other characters when what parts them is cut.
+        if edited(old, one.found.spans, replacement) != text and "\ufffd" not in old:
+            raise ShardError(
+                "{shard}: row {} was not written as it should be", one.found.row, shard=shard.name,
+                remedy=Remedy.DROP_DOCUMENT,
+            )  # fmt: skip
+
+
+def found_in(
+    cleaning: Cleaning, new: Shard, selection: Selection, n_rows: int, *, workers: int
+) -> list[Found]:
+    """What is still found in a shard that was written, by the columns read then and now.
+
+    Raises ShardError when it cannot be read, or has other rows than were written.
+    """
+    parameters = cleaning.plan.parameters
+    try:
+        fresh = select_columns(new, parameters.text, parameters.columns)
+    except CorpusError as error:
+        raise ShardError(error.statement, shard=new.name, remedy=error.remedies) from error
+    selections = [fresh] if fresh.sources == selection.sources else [selection, fresh]
+    found: dict[int, Found] = {}
+    for chosen in selections:
+        if chosen.text is None:
+            continue
+        chunks = list(cut_shard(0, new, chosen))
+        corpus = Corpus(
+            paths=(new.uri,),
+            shards=(new,),
+            digests=(None,),
+            selections=[chosen],
+            chunks=chunks,
+            coverage=Coverage.expect([new], chunks, []),
+            notes=(),
+        )
+        partial = scan_chunks(cleaning.plan, corpus, workers=workers)
+        coverage = partial.coverage
+        if coverage.failures:
+            raise ShardError(
+                "{shard}: what was written cannot be read: {}", coverage.failures[0].reason,
+                shard=new.name,
+            )  # fmt: skip
+        if coverage.total.rows != n_rows:
+            raise ShardError(
+                "{shard}: {} rows were read where {} were written", coverage.total.rows, n_rows,
+                shard=new.name,
+            )  # fmt: skip
+        hits = _hits(partial.collections)
+        found.update({one.row: one for one in cleaning.after.documents(hits)})
+    return [found[row] for row in sorted(found)]

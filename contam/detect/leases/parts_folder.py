@@ -1,0 +1,254 @@
+"""Keep the parts of a plan in a folder or below an address, each there whole or not at all.
+
+On disk a part is written aside and renamed to `lease-00007.part`. A store has no renaming, and not
+every one refuses to replace an object; so there the name has a digest of the content, too: workers
+that do a lease twice write the same object, and two different answers both stay, and are noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from contam.detect.leases.part_file import part_of
+from contam.detect.leases.plan_folder import machine
+from contam.errors import OutputError, Place, Public, Remedy
+from contam.files.addresses import Address
+from contam.files.publish import output_errors
+from contam.files.single import read_file, write_file
+from contam.files.stores import StoreError
+from contam.files.uploads import names_below, place, remove, store_errors, upload, writable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from contam.detect.leases.cut import Lease
+    from contam.detect.leases.part_file import Part
+    from contam.detect.leases.plan_folder import OpenPlan
+
+#: Says of which plan the parts in a folder are.
+PARTS_FILE: Final = "parts.json"
+FORMAT: Final = "contam-parts-1"
+_PART: Final = re.compile(r"lease-(\d+)(?:\.([0-9a-f]{16}))?\.part")
+
+
+class Claimed(NamedTuple):
+    """The leases whose parts are there, those to do, and the parts that theirs replace."""
+
+    kept: list[Lease]
+    waiting: list[Lease]
+    replaced: Mapping[int, Sequence[Path]]
+
+
+def part_path(parts: Path, number: int) -> Path:
+    """The file of a lease's part in a folder on disk."""
+    return parts / f"lease-{number:05d}.part"
+
+
+def claim_leases(opened: OpenPlan, leases: Sequence[Lease], folder: Path) -> Claimed:
+    """Make a folder for parts, and look which of these leases are done there.
+
+    Raises OutputError when the folder holds parts of another plan, or cannot be written.
+    """
+    _claim(folder, opened)
+    there = _parts_in(folder)
+    kept: list[Lease] = []
+    waiting: list[Lease] = []
+    for lease in leases:
+        done = any(_is_done(opened, path) for path in there.get(lease.number, ()))
+        (kept if done else waiting).append(lease)
+    return Claimed(kept, waiting, there)
+
+
+def write_part(folder: Path, number: int, data: bytes, replaced: Sequence[Path] = ()) -> Path:
+    """Write the part of a lease, and remove those that it replaces; returns its place.
+
+    Raises OutputError.
+    """
+    path = part_path(folder, number)
+    if isinstance(path, Address):
+        path = path.with_name(f"lease-{number:05d}.{_digest(data)}.part")
+        upload(path, data)
+    else:
+        write_file(path, data, overwrite=True)
+    for old in replaced:
+        if old != path:
+            _remove(old)
+    return path
+
+
+def question_of_parts(folder: Path) -> tuple[str, Path]:
+    """Digest of the question that the parts in a folder answer, and the folder of their plan.
+
+    Raises OutputError for a folder that holds no parts.
+    """
+    try:
+        said = json.loads(read_file(folder / PARTS_FILE))
+        question, plan, form = str(said["question"]), place(said["plan"]), said["format"]
+    except StoreError as error:
+        raise _unreadable(folder / PARTS_FILE, error) from error
+    except OSError as error:
+        raise OutputError(
+            "{} holds no parts of a plan", folder, remedy=Remedy.GIVE_PARTS_FOLDER
+        ).of_call() from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise OutputError(
+            "{} is not what contam wrote there", folder / PARTS_FILE,
+            remedy=Remedy.GIVE_PARTS_FOLDER,
+        ) from error  # fmt: skip
+    if form != FORMAT:
+        raise OutputError(
+            "{} holds parts in another format ({})", folder, form, remedy=Remedy.PLAN_AGAIN_HERE
+        )
+    return question, plan
+
+
+def parts_by_lease(opened: OpenPlan, folders: Sequence[Path]) -> dict[int, list[Path]]:
+    """The parts in these folders by the numbers of their leases.
+
+    Raises OutputError for parts of another plan, and for one of a lease that the plan lacks.
+    """
+    found: dict[int, list[Path]] = {}
+    for folder in folders:
+        if question_of_parts(folder)[0] != opened.question:
+            raise OutputError(
+                "{} holds parts of another plan", folder, remedy=Remedy.GIVE_PARTS_OF_PLAN
+            )
+        for number, paths in _parts_in(folder).items():
+            if not 1 <= number <= len(opened.leases):
+                raise OutputError(
+                    "{}: the plan has no such lease", paths[0], remedy=Remedy.GIVE_PARTS_OF_PLAN
+                )
+            found.setdefault(number, []).extend(paths)
+    return found
+
+
+def one_part(opened: OpenPlan, paths: Sequence[Path], lease: Lease) -> tuple[Part, list[Path]]:
+    """The part of a lease, and those that say the lease could not be done to its end.
+
+    A part of which every shard was read beats those; of several with failures the one with the
+    fewest counts. Raises OutputError for parts that are damaged or do not fit, and for two
+    different ones without a failure.
+    """
+    parts: dict[bytes, tuple[Path, Part]] = {}
+    for path in paths:
+        with output_errors(path):
+            data = _read(path)
+        if data not in parts:
+            parts[data] = path, _fitting(opened, path, data, lease)
+    whole = [one for one in parts.values() if not one[1].answer.failures]
+    if len(whole) > 1:
+        raise OutputError(
+            "{} and {} differ, and are of the same lease", whole[0][0], whole[1][0],
+            remedy=Remedy.DO_LEASE_AGAIN,
+        )  # fmt: skip
+    best = min(parts, key=lambda data: (len(parts[data][1].answer.failures), data))
+    return parts[best][1], [path for data, (path, _) in parts.items() if data != best]
+
+
+def _fitting(opened: OpenPlan, path: Path, data: bytes, lease: Lease) -> Part:
+    part = _sound(opened, path, data)
+    if part.machine != machine():
+        raise OutputError(
+            "{}: made on another kind of processor: {}, here {}", path, Public(part.machine),
+            Public(machine()), remedy=Remedy.DO_LEASE_AGAIN,
+        )  # fmt: skip
+    expected = set(range(lease.first, lease.end))
+    if part.lease != lease.number or part.answer.chunks != expected:
+        raise OutputError("{}: is the part of another lease", path, remedy=Remedy.DO_LEASE_AGAIN)
+    return part
+
+
+def _sound(opened: OpenPlan, path: Path, data: bytes) -> Part:
+    named = _PART.fullmatch(path.name)
+    if named and named[2] and named[2] != _digest(data):
+        raise OutputError("{}: is not whole", path, remedy=Remedy.DO_LEASE_AGAIN)
+    return part_of(data, path, opened.plan, opened.question)
+
+
+def _is_done(opened: OpenPlan, path: Path) -> bool:
+    """Whether a part is whole, and of a lease of which every shard could be read."""
+    if isinstance(path, Address):
+        data = _read(path)
+    try:
+        if not isinstance(path, Address):
+            data = read_file(path)
+        part = _sound(opened, path, data)
+    except (OSError, OutputError):
+        return False
+    return not part.answer.failures and part.machine == machine()
+
+
+def _claim(folder: Path, opened: OpenPlan) -> None:
+    """Make the folder, and say in it of which plan its parts are."""
+    path = folder / PARTS_FILE
+    if isinstance(folder, Address):
+        writable(folder)
+        names = names_below(folder)
+    else:
+        with output_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            names = sorted(entry.name for entry in folder.iterdir())
+    if PARTS_FILE in names:
+        if question_of_parts(folder)[0] != opened.question:
+            raise OutputError(
+                "{} holds parts of another plan", folder, remedy=Remedy.CHOOSE_ANOTHER_FOLDER
+            )
+        return
+    if foreign := [name for name in names if not name.endswith((".part", ".draft"))]:
+        raise OutputError(
+            "{} holds other files: {}", folder, foreign[0], remedy=Remedy.CHOOSE_EMPTY_FOLDER
+        )
+    home = opened.folder
+    said = {
+        "tool": "contam",
+        "format": FORMAT,
+        "question": opened.question,
+        "plan": str(home if isinstance(home, Address) else home.resolve()),
+    }
+    # Of several workers that begin at once each writes the same.
+    data = (json.dumps(said, indent=1) + "\n").encode()
+    if isinstance(path, Address):
+        upload(path, data)
+    else:
+        write_file(path, data, overwrite=True)
+
+
+def _parts_in(folder: Path) -> dict[int, list[Path]]:
+    """The parts in a folder by the numbers of their leases."""
+    if isinstance(folder, Address):
+        names = names_below(folder)
+    else:
+        with output_errors(folder):
+            names = sorted(path.name for path in folder.iterdir())
+    found: dict[int, list[Path]] = {}
+    for name in names:
+        if named := _PART.fullmatch(name):
+            found.setdefault(int(named[1]), []).append(folder / name)
+    return found
+
+
+def _read(path: Path) -> bytes:
+    if isinstance(path, Address):
+        with store_errors(path):
+            return read_file(path)
+    return read_file(path)
+
+
+def _remove(path: Path) -> None:
+    if isinstance(path, Address):
+        remove(path)
+    else:
+        with output_errors(path):
+            path.unlink(missing_ok=True)
+
+
+def _unreadable(path: Path, error: OSError) -> OutputError:
+    return OutputError("{}: {}", Place(path), Public(error.strerror), remedy=Remedy.ASK_STORE_LATER)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]

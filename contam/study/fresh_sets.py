@@ -1,0 +1,446 @@
+"""Study a fresh test set: what models score on the original beside a new set of the same kind.
+
+After Recht et al. 2019 (ImageNetV2), Zhang et al. 2024 (GSM1k), Dekoninck et al. 2024 (ConStat) and
+Haimes et al. 2024 (retro-holdouts). Gaps are original - fresh, in shares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from scipy.special import ndtri
+
+from contam.errors import Public, Remedy, UsageError
+from contam.rescore.stats.gain import LEAST, two_proportions
+from contam.rescore.stats.holdout import MARGIN, inflation
+from contam.rescore.stats.intervals import newcombe, wilson
+from contam.rescore.stats.multiple import adjust
+from contam.study.fresh_checks import (
+    ADMISSION,
+    CONSTAT,
+    LINK,
+    SURE,
+    admission,
+    constat_rows,
+    link_rows,
+)
+from contam.study.fresh_words import finding_of, pictures_of
+from contam.study.inputs import columns_of, refuse_unknown_sides
+from contam.study.lines import LEAST_MODELS, far_out, fit_line, resampled_slope, residuals
+from contam.study.model import STUDY_FORMAT, Refusal, Study, table_of
+from contam.study.scored import read_scores
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.detect.given import Source
+    from contam.rescore.judging import Verdicts
+    from contam.study.scored import Scores
+
+    Floats = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
+    Row = dict[str, Any]
+
+ORIGINAL, FRESH = "original", "fresh"
+ALL, CLEAN = "all", "clean"
+LIKELIHOOD: Final = {"loglik": ("loglik", "log_likelihood", "loglikelihood", "mean_loglik")}
+
+MODELS: Final = {
+    "model": str, "items": str, "original": float, "fresh": float,
+    "gap": float, "gap_low": float, "gap_high": float, "gap_p": float,
+    "gap_p_holm": float, "gap_p_bh": float,
+    "expected": float, "residual": float, "residual_low": float, "residual_high": float,
+    "residual_p": float, "residual_p_holm": float, "residual_p_bh": float,
+    "residual_probit": float, "residual_probit_p": float,
+    "residual_probit_p_holm": float, "residual_probit_p_bh": float,
+    "beyond_fit": bool, "falls": bool, "sampling_bound": float,
+    "n_original": int, "n_fresh": int, "reference": bool, "interval": str,
+}  # fmt: skip
+SHOWN: Final = (
+    "model", "items", "original", "fresh", "gap", "gap_low", "gap_high", "gap_p_holm",
+    "residual", "residual_p_holm", "falls",
+)  # fmt: skip
+FITS: Final = {
+    "fresh_set": str, "items": str, "scale": str, "models": str, "n": int,
+    "slope": float, "slope_low": float, "slope_high": float,
+    "slope_resampled": float, "slope_resampled_low": float, "slope_resampled_high": float,
+    "intercept": float, "intercept_low": float, "intercept_high": float, "r2": float,
+    "region_low": float, "region_high": float, "left_out": str, "reading": str,
+}  # fmt: skip
+SETS: Final = {
+    "fresh_set": str, "items": str, "n_models": int, "mean_gap": float, "sd_gap": float,
+    "least_gap": float, "largest_gap": float, "share_of_gap": float,
+}  # fmt: skip
+
+_NAN: Final = float("nan")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreshSettings:
+    """What a study of a fresh set was asked for; run.json has it.
+
+    references  models that cannot have seen the original set
+    margin      how far apart equally hard sets may be
+    chance      score of a guess on the original and on the fresh set
+    least       clean items of the original set without which nothing is said of them
+    """
+
+    references: tuple[str, ...] = ()
+    margin: float = MARGIN
+    chance: tuple[float, float] = (0.0, 0.0)
+    least: int = LEAST
+    draws: int = 2_000
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Pair:
+    """Scores of the same models on the original and on one fresh set."""
+
+    original: Scores
+    fresh: Scores
+    items: str
+
+    @property
+    def gap(self) -> Floats:
+        """How much more the original gives; float64[models]."""
+        return self.original.score - self.fresh.score
+
+
+def fresh(  # noqa: PLR0913 - the options of a study, all but two of them by name
+    original: Source,
+    fresh: Source,
+    *,
+    easier: Mapping[str, Source] | None = None,
+    columns: Mapping[str, str] | None = None,
+    verdicts: Verdicts | None = None,
+    policy: str = "",
+    metric: str = "",
+    settings: FreshSettings | None = None,
+) -> Study:
+    """Compare scores on an original test set with those on a fresh one.
+
+    original, fresh  a table with `model`, `n` and `correct` or `score`, or logs with item scores
+    easier    further fresh sets by name, of items that people agree on more: if the gap closes on
+              them, the fresh set is harder, and nothing was memorised
+    columns   ROLE -> column of a table, or INPUT.ROLE for one input alone; INPUT is original, fresh
+              or a name of `easier`. The role `loglik` of the original is the log-likelihood of a
+              character of the public set under each model.
+    verdicts  what a scan says of the original items: everything is then shown on the clean ones too
+    policy, metric  of the verdicts and of the logs, where they have several
+
+    Raises LogError or UsageError for inputs that are no scores; what cannot be estimated from
+    scores that can be read is among the refusals.
+    """
+    asked = settings or FreshSettings()
+    _check(asked)
+    sides = {FRESH: fresh, **(easier or {})}
+    if len(sides) < 1 + len(easier or {}) or ORIGINAL in sides:
+        raise UsageError("an easier set needs a name of its own", remedy=Remedy.RENAME_ONE_COLUMN)
+    refuse_unknown_sides(columns, [ORIGINAL, *sides])
+    public = read_scores(
+        original,
+        ORIGINAL,
+        columns=columns_of(columns, ORIGINAL),
+        more=LIKELIHOOD,
+        verdicts=verdicts,
+        policy=policy,
+        metric=metric,
+    )
+    new = {
+        name: read_scores(given, name, columns=columns_of(columns, name), metric=metric)
+        for name, given in sides.items()
+    }
+    notes = [note for one in (public, *new.values()) for note in one.notes]
+    refusals: list[Refusal] = []
+    subsets = [(ALL, public)]
+    if verdicts is not None:
+        n_clean = 0 if public.clean is None else int(public.clean.n.min())
+        if public.clean is not None and n_clean >= asked.least:
+            subsets.append((CLEAN, replace(public.clean, more=public.more)))
+        else:
+            reason = f"a model has {n_clean} clean items, fewer than {asked.least}"
+            refusals.append(Refusal("scores on clean items", reason))
+    pairs: dict[tuple[str, str], Pair] = {}
+    for items, one in subsets:
+        for name, other in new.items():
+            pairs[items, name] = _paired(one, other, items, notes)
+    main = pairs[ALL, FRESH]
+    references = _known_references(asked.references, main)
+    model_rows = [
+        row
+        for items, _ in subsets
+        for row in _model_rows(pairs[items, FRESH], references, refusals)
+    ]
+    fit_rows = [row for pair in pairs.values() for row in _fit_rows(pair, asked, refusals)]
+    set_rows = _set_rows(pairs)
+    admitted, not_admitted = admission(main.original, main.fresh, references, asked.margin)
+    expected, no_constat = constat_rows(
+        main.original, main.fresh, references,
+        chance=asked.chance, draws=asked.draws, seed=asked.seed,
+    )  # fmt: skip
+    links: list[Row] = []
+    no_link: Refusal | None = Refusal("the log-likelihood link", "no log-likelihoods are given")
+    if "loglik" in main.original.more:
+        links, no_link = link_rows(main.original.more["loglik"], main.gap, asked.seed)
+    refusals += [one for one in (not_admitted, no_constat, no_link) if one is not None]
+    tables = {
+        "models": table_of(model_rows, MODELS),
+        "fits": table_of(fit_rows, FITS),
+        "sets": table_of(set_rows, SETS),
+        "admission": table_of(admitted, ADMISSION),
+        "constat": table_of(expected, CONSTAT),
+        "link": table_of(links, LINK),
+    }
+    rows = {"models": model_rows, "fits": fit_rows, "sets": set_rows, "link": links}
+    return Study(
+        name=FRESH,
+        finding=finding_of(rows, admitted=bool(admitted) and not_admitted is None),
+        tables=tables,
+        refusals=list(dict.fromkeys(refusals)),
+        pictures=pictures_of(rows),
+        columns=SHOWN,
+        run={
+            "tool": "contam",
+            "format": STUDY_FORMAT,
+            "study": FRESH,
+            "parameters": {
+                **asdict(asked),
+                "columns": dict(columns) if columns else None,
+                "policy": policy,
+                "metric": metric,
+            },
+            "inputs": [dict(source) for one in (public, *new.values()) for source in one.sources],
+            "coverage": dict(public.coverage),
+            "notes": list(dict.fromkeys(notes)),
+        },
+    )
+
+
+def _check(asked: FreshSettings) -> None:
+    if not 0 < asked.margin < 1:
+        raise UsageError(
+            "the margin {} is no share between 0 and 1", asked.margin, remedy=Remedy.GIVE_SHARES
+        )
+    if not all(0 <= value < 1 for value in asked.chance):
+        raise UsageError("chance is a share from 0 to below 1", remedy=Remedy.GIVE_SHARES)
+    if len(set(asked.references)) < len(asked.references):
+        raise UsageError("a reference model is named twice", remedy=Remedy.RENAME_ONE_COLUMN)
+
+
+def _paired(original: Scores, other: Scores, items: str, notes: list[str]) -> Pair:
+    """The models that both sets have. Raises UsageError where there is none."""
+    both = [name for name in original.models if name in other.models]
+    if not both:
+        raise UsageError(
+            "no model is in both the original and the {} set", Public(other.name),
+            remedy=Remedy.CHOOSE_MODEL(known=", ".join(original.models)),
+        )  # fmt: skip
+    for one, rest in ((original, other), (other, original)):
+        if absent := sorted(set(one.models) - set(rest.models)):
+            notes.append(f"not compared, {one.name} set only: {', '.join(absent)}")
+    return Pair(original=original.only(both), fresh=other.only(both), items=items)
+
+
+def _known_references(names: Sequence[str], pair: Pair) -> tuple[str, ...]:
+    for name in names:
+        if name not in pair.original.models:
+            raise UsageError(
+                "the reference model {} has no scores on both sets", name,
+                remedy=Remedy.CHOOSE_MODEL(known=", ".join(pair.original.models)),
+            )  # fmt: skip
+    return tuple(names)
+
+
+def _model_rows(pair: Pair, references: Sequence[str], refusals: list[Refusal]) -> list[Row]:
+    """The gap of each model with its interval, and its residual from the line of the others."""
+    models = pair.original.models
+    known = np.array([name in references for name in models])
+    line = known if known.sum() >= LEAST_MODELS else None
+    x, y = pair.original.score, pair.fresh.score
+    plain = residuals(x, y, line)
+    inside = (x > 0) & (x < 1) & (y > 0) & (y < 1)
+    probit = residuals(
+        ndtri(np.where(inside, x, 0.5)),
+        ndtri(np.where(inside, y, 0.5)),
+        inside if line is None else inside & line,
+    )
+    if np.isnan(plain.p).all():
+        refusals.append(
+            Refusal(f"residuals from the line of the others, {pair.items} items", _no_line(x))
+        )
+    rows = []
+    for at, model in enumerate(models):
+        low, high, p, interval = _gap(pair, at)
+        rows.append(
+            {
+                "model": model,
+                "items": pair.items,
+                "original": float(x[at]),
+                "fresh": float(y[at]),
+                "gap": float(pair.gap[at]),
+                "gap_low": low,
+                "gap_high": high,
+                "gap_p": p,
+                "expected": plain.expected[at],
+                "residual": plain.residual[at],
+                "residual_low": plain.low[at],
+                "residual_high": plain.high[at],
+                "residual_p": plain.p[at],
+                "residual_probit": probit.residual[at] if inside[at] else _NAN,
+                "residual_probit_p": probit.p[at] if inside[at] else _NAN,
+                "beyond_fit": bool(plain.beyond[at]),
+                "sampling_bound": _sampling_bound(pair.fresh, at),
+                "n_original": int(pair.original.n[at]),
+                "n_fresh": int(pair.fresh.n[at]),
+                "reference": bool(known[at]),
+                "interval": interval,
+            }
+        )
+    tested = [row for row in rows if not row["reference"]] or rows
+    for row in rows:
+        row.update({f"{name}_{by}": _NAN for name in _TESTED for by in ("holm", "bh")})
+    adjust(tested, _TESTED, lambda row: row["items"])
+    for row in rows:
+        # Both scales: a line that is straight on one of them is not on the other.
+        row["falls"] = row["residual_p_holm"] < SURE and not row["residual_probit_p_holm"] >= SURE
+    return rows
+
+
+_TESTED: Final = ("gap_p", "residual_p", "residual_probit_p")
+
+
+def _no_line(x: Floats) -> str:
+    if len(x) < LEAST_MODELS + 1:
+        return f"{len(x)} models; a line of the others needs {LEAST_MODELS + 1}"
+    return "all models have one score on the original set"
+
+
+def _gap(pair: Pair, at: int) -> tuple[float, float, float, str]:
+    """Limits of a gap, the one-sided p of no gap, and how the limits were made."""
+    model = pair.original.models[at]
+    public, new = pair.original.items.get(model), pair.fresh.items.get(model)
+    if public is not None and new is not None:
+        found = inflation(public, new)
+        binary = pair.original.binary(at) and pair.fresh.binary(at)
+        return found.low, found.high, found.p, "Newcombe" if binary else "Welch"
+    counts = pair.original.count(at), pair.fresh.count(at)
+    both = pair.original.binary(at) and pair.fresh.binary(at)
+    # A mean of shares varies at most as much as right and wrong answers with that mean do.
+    how = "Newcombe" if both else "Newcombe, at most"
+    return *newcombe(*counts), two_proportions(*counts)[1], how
+
+
+def _sampling_bound(scores: Scores, at: int) -> float:
+    """How far sampling of the fresh items alone may have moved a score, at most, with 95 %.
+
+    The third term of Recht et al.'s decomposition, L_D' - L_S': half of a Wilson interval, the
+    longer half.
+    """
+    right, n = scores.count(at)
+    low, high = wilson(right, n)
+    return max(right / n - low, high - right / n)
+
+
+def _fit_rows(pair: Pair, asked: FreshSettings, refusals: list[Refusal]) -> list[Row]:
+    """The line over models on both scales, with and without models far out at its ends."""
+    x, y = pair.original.score, pair.fresh.score
+    what = f"the line of the {pair.fresh.name} set, {pair.items} items"
+    noise = x * (1 - x) / pair.original.n
+    rows: list[Row] = []
+    for scale in ("accuracy", "probit"):
+        inside = np.ones(len(x), np.bool_)
+        own_x, own_y, own_noise = x, y, noise
+        if scale == "probit":
+            inside = (x > 0) & (x < 1) & (y > 0) & (y < 1)
+            own_x, own_y = ndtri(np.where(inside, x, 0.5)), ndtri(np.where(inside, y, 0.5))
+            # The delta method: the slope of the quantile is one over the normal density.
+            own_noise = noise * 2 * np.pi * np.exp(own_x**2)
+        if inside.sum() < LEAST_MODELS or np.ptp(own_x[inside]) == 0:
+            reason = (
+                f"{int(inside.sum())} models, fewer than {LEAST_MODELS}"
+                if inside.sum() < LEAST_MODELS
+                else "all models have one score on the original set"
+            )
+            refusals.append(Refusal(f"{what}, {scale} scale", reason))
+            continue
+        far = np.zeros(len(x), np.bool_)
+        far[inside] = far_out(own_x[inside])
+        groups = {"all": inside, "without far ones": inside & ~far}
+        for models, kept in groups.items():
+            if models != "all" and (not far.any() or kept.sum() < LEAST_MODELS):
+                continue
+            if np.ptp(own_x[kept]) == 0:
+                continue
+            left = [name for name, k in zip(pair.original.models, kept, strict=True) if not k]
+            rows.append(
+                {
+                    "fresh_set": pair.fresh.name,
+                    "items": pair.items,
+                    "scale": scale,
+                    "models": models,
+                    "left_out": ", ".join(left),
+                    **_fit_row(own_x[kept], own_y[kept], own_noise[kept], asked),
+                }
+            )
+    return rows
+
+
+def _fit_row(x: Floats, y: Floats, noise: Floats, asked: FreshSettings) -> Row:
+    fit = fit_line(x, y)
+    slope, low, high = resampled_slope(x, y, noise, draws=asked.draws, seed=asked.seed)
+    if np.isnan(low):
+        reading = "not told: scores on the original set differ by little more than sampling"
+    elif high < 1:
+        reading = "below 1"
+    elif low > 1:
+        reading = "above 1"
+    else:
+        reading = "1 within the limits"
+    return {
+        "n": fit.n,
+        "slope": fit.slope,
+        "slope_low": fit.slope_low,
+        "slope_high": fit.slope_high,
+        "slope_resampled": slope,
+        "slope_resampled_low": low,
+        "slope_resampled_high": high,
+        "intercept": fit.intercept,
+        "intercept_low": fit.intercept_low,
+        "intercept_high": fit.intercept_high,
+        "r2": fit.r2,
+        "region_low": fit.region[0],
+        "region_high": fit.region[1],
+        "reading": reading,
+    }
+
+
+def _set_rows(pairs: Mapping[tuple[str, str], Pair]) -> list[Row]:
+    """The mean gap of every fresh set, and what share of the first one's is left."""
+    rows = []
+    for (items, name), pair in pairs.items():
+        gap = pair.gap
+        first = pairs[items, FRESH]
+        same = [
+            first.original.models.index(model)
+            for model in pair.original.models
+            if model in first.original.models
+        ]
+        whole = float(first.gap[same].mean()) if len(same) == len(gap) else _NAN
+        rows.append(
+            {
+                "fresh_set": name,
+                "items": items,
+                "n_models": len(gap),
+                "mean_gap": float(gap.mean()),
+                "sd_gap": float(gap.std(ddof=1)) if len(gap) > 1 else _NAN,
+                "least_gap": float(gap.min()),
+                "largest_gap": float(gap.max()),
+                "share_of_gap": float(gap.mean()) / whole if whole > 0 else _NAN,
+            }
+        )
+    return rows

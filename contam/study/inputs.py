@@ -1,0 +1,256 @@
+"""Read the tables of a study: columns by what they are, every cell checked."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from contam.benchmark.field_names import plain
+from contam.benchmark.sources import BenchmarkFile
+from contam.detect.given import given_benchmark
+from contam.errors import LogError, Names, Place, Public, Remedy, UsageError
+from contam.rescore.logs.log_files import LogFile
+from contam.rescore.logs.tools.plain_tables import load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.detect.given import Source
+    from contam.rescore.logs.tools.plain_tables import Table
+
+    Floats = NDArray[np.float64]
+
+USUAL: Final[Mapping[str, tuple[str, ...]]] = {
+    "model": ("model", "model_name", "name", "system"),
+    "correct": ("correct", "n_correct", "right", "n_right", "hits", "passed"),
+    "score": ("score", "accuracy", "acc", "mean", "value"),
+    "n": ("n", "n_items", "items", "total", "size", "count"),
+}
+"""What a column is -> the names it usually has; the first that is there counts."""
+
+_EMPTY: Final = frozenset({"", "nan", "na", "n/a", "null", "none"})
+
+
+class Rows:
+    """One table of a caller, whose columns are asked for by what they are."""
+
+    def __init__(
+        self,
+        given: Source,
+        called: str,
+        *,
+        usual: Mapping[str, Sequence[str]] = USUAL,
+        columns: Mapping[str, str] | None = None,
+    ) -> None:
+        """Read the table. Raises LogError when it cannot be read or has no rows.
+
+        given    the path of a CSV, TSV, JSON lines, JSON or Parquet file; or rows or a table
+        called   what messages call it when it is in memory
+        columns  role -> column, where the usual names do not fit
+        """
+        self.called = called
+        self._table = _loaded(given, called)
+        if not len(self._table):
+            raise LogError(
+                "{}: the file has no rows", self.path, remedy=Remedy.IS_IT_THE_RIGHT_FILE
+            )
+        self._found = self._columns(usual, columns or {})
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    @property
+    def path(self) -> Path:
+        """The file, or `memory:NAME`."""
+        return self._table.file.path
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """What run.json says of it."""
+        return {
+            "path": str(self.path),
+            "sha256": self._table.file.digest,
+            "rows": len(self),
+            "columns": dict(self._found),
+        }
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all columns."""
+        return list(self._table.columns)
+
+    @property
+    def taken(self) -> frozenset[str]:
+        """Columns that have a role."""
+        return frozenset(self._found.values())
+
+    def has(self, role: str) -> bool:
+        """Whether there is a column of this kind."""
+        return role in self._found
+
+    def at(self, row: int) -> Place:
+        """A row's place, as error messages give it."""
+        return Place(self._table.at(row))
+
+    def texts(self, role: str, *, empty: bool = False) -> list[str]:
+        """A column as texts. Raises LogError for an empty cell unless those are fine."""
+        found = []
+        for row, value in enumerate(self._cells(role)):
+            text = _text(value)
+            if not text and not empty:
+                raise LogError(
+                    "{}: {} is empty", self.at(row), Public(role), remedy=Remedy.IS_FILE_WHOLE
+                )
+            found.append(text)
+        return found
+
+    def numbers(self, role: str, *, empty: bool = False) -> Floats:
+        """float64[rows]: a column as finite numbers, nan for an empty cell where those are fine."""
+        name = self._found.get(role, role)
+        return self.column(name, self._cells(role), empty=empty)
+
+    def column(
+        self, name: str, values: Sequence[Any] | None = None, *, empty: bool = False
+    ) -> Floats:
+        """float64[rows]: a column by its own name, as above. Raises LogError with the row."""
+        found = np.empty(len(self))
+        for row, value in enumerate(self._table.column(name) if values is None else values):
+            number = _number(value)
+            if number is None or math.isinf(number):
+                raise LogError(
+                    "{}: {!r} in {!r} is no number", self.at(row), str(value)[:40], name,
+                    remedy=Remedy.SCORES_ARE_NUMBERS,
+                )  # fmt: skip
+            if math.isnan(number) and not empty:
+                raise LogError("{}: {!r} is empty", self.at(row), name, remedy=Remedy.IS_FILE_WHOLE)
+            found[row] = number
+        return found
+
+    def shares(self, role: str, *, empty: bool = False) -> Floats:
+        """The same within 0 and 1. Raises LogError for percents and anything else outside."""
+        found = self.numbers(role, empty=empty)
+        self.refuse_outside(found, self._found.get(role, role))
+        return found
+
+    def refuse_outside(self, values: Floats, name: str) -> None:
+        """Raise LogError for the first value that is not within 0 and 1."""
+        outside = np.flatnonzero((values < 0) | (values > 1))
+        if len(outside):
+            row = int(outside[0])
+            raise LogError(
+                "{}: {} in {!r} is no share between 0 and 1", self.at(row), float(values[row]),
+                name, remedy=Remedy.GIVE_SHARES,
+            )  # fmt: skip
+
+    def _cells(self, role: str) -> Sequence[Any]:
+        if role not in self._found:
+            raise UsageError(
+                "{}: no column is called {} or the like: name it under `columns`", self.path,
+                Public(role), remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=Names(self.names)),
+            )  # fmt: skip
+        return self._table.column(self._found[role])
+
+    def _columns(
+        self, usual: Mapping[str, Sequence[str]], columns: Mapping[str, str]
+    ) -> dict[str, str]:
+        for role, name in columns.items():
+            if role not in usual:
+                raise UsageError(
+                    "{} is no kind of column of this table", role,
+                    remedy=Remedy.CHOOSE_KNOWN(known=Public(", ".join(usual))),
+                )  # fmt: skip
+            if not self._table.has(name):
+                raise LogError(
+                    "{}: no column {!r}", self.path, name,
+                    remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=Names(self.names)),
+                )  # fmt: skip
+        found = dict(columns)
+        by_name = {plain(name): name for name in reversed(self.names)}
+        for role, known in usual.items():
+            names = [by_name[plain(name)] for name in known if plain(name) in by_name]
+            free = [name for name in names if name not in found.values()]
+            if role not in found and free:
+                found[role] = free[0]
+        return found
+
+
+def refuse_doubles(rows: Rows, names: Sequence[Any], what: str) -> None:
+    """Raise LogError for two rows of one name."""
+    seen: dict[Any, int] = {}
+    for row, name in enumerate(names):
+        if (first := seen.setdefault(name, row)) != row:
+            raise LogError(
+                "{}: {} {!r} has a row in {}, too", rows.at(row), Public(what), name,
+                rows.at(first), remedy=Remedy.RENAME_ONE_COLUMN,
+            )  # fmt: skip
+
+
+def columns_of(columns: Mapping[str, str] | None, side: str) -> dict[str, str]:
+    """Role -> column for one input of several: `SIDE.ROLE` goes before `ROLE`."""
+    given = columns or {}
+    own = {role: name for role, name in given.items() if "." not in role}
+    marked = f"{side}."
+    own.update(
+        {role.removeprefix(marked): name for role, name in given.items() if role.startswith(marked)}
+    )
+    return own
+
+
+def refuse_unknown_sides(columns: Mapping[str, str] | None, sides: Sequence[str]) -> None:
+    """Raise UsageError for a column `SIDE.ROLE` of an input that is not there."""
+    for role in columns or {}:
+        side, dot, _ = role.partition(".")
+        if dot and side not in sides:
+            raise UsageError(
+                "there is no input {!r} with columns", side,
+                remedy=Remedy.CHOOSE_KNOWN(known=", ".join(sides)),
+            )  # fmt: skip
+
+
+def file_of(given: str | Path) -> LogFile:
+    """A file of the call. Raises LogError where there is none."""
+    if not Path(given).exists():
+        raise LogError(
+            "no such file: {}", Path(given), remedy=Remedy.CHECK_PATH_AND_RIGHTS
+        ).of_call()
+    return LogFile(Path(given))
+
+
+def _loaded(given: Source, called: str) -> Table:
+    if isinstance(given, str | Path):
+        return load(file_of(given))
+    found = given_benchmark(given, called)
+    if len(found) != 1:
+        raise UsageError("{} is one table", Public(called), remedy=Remedy.GIVE_LIST_OF_ROWS)
+    (one,) = found
+    if not isinstance(one, BenchmarkFile):
+        return load(LogFile(Path(one)))
+    return load(LogFile(one.path, one.data))
+
+
+def _text(value: object) -> str:
+    if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
+        return ""
+    return str(value).strip()
+
+
+def _number(value: object) -> float | None:
+    """A cell as a number, nan for an empty one, None for anything else."""
+    if value is None:
+        return math.nan
+    if isinstance(value, bool | int | float | np.number | np.bool_):
+        return float(value)
+    if not isinstance(value, str):
+        return None
+    word = value.strip().lower()
+    if word in _EMPTY:
+        return math.nan
+    try:
+        return float(word)
+    except ValueError:
+        return None

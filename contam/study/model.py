@@ -1,0 +1,202 @@
+"""Define the result of a study: finding, refusals, tables, pictures, and how it was made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from contam.detect.notebook import table_html
+from contam.errors import Remedy, UsageError
+from contam.extras import require
+from contam.tables import schemas
+from contam.tables.frames import to_pandas, to_polars
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from matplotlib.figure import Figure
+
+    from contam.tables.schemas import Table
+
+    Row = dict[str, Any]
+    Tone = Literal["plain", "alarm", "other", "faint"]
+
+STUDY_FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """The answer in plain sentences: what was found, how sure it is, what would change it."""
+
+    found: str
+    sure: str
+    change: str
+
+    def __str__(self) -> str:
+        return f"{self.found} {self.sure} {self.change}"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Something that is not estimated, and why."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Points:
+    """Dots of a chart, with names beside those that have one and bars where limits are given."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    names: Sequence[str] = ()
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+    tone: Tone = "plain"
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line through points in order, and the band around it where limits are given."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+    tone: Tone = "plain"
+    dashed: bool = False
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """One pair of axes.
+
+    x_names  what stands at 0, 1, ... of the x axis, where that is no number
+    """
+
+    title: str
+    x: str
+    y: str
+    marks: Sequence[Points | Line]
+    x_names: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A picture of panels side by side; `name` is that of its files."""
+
+    name: str
+    caption: str
+    panels: Sequence[Panel]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bump:
+    """A picture of how models change their ranks from one ranking to the next.
+
+    rankings  their names, in order;  ranks  model -> its rank in each of them
+    """
+
+    name: str
+    caption: str
+    rankings: Sequence[str]
+    ranks: Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Study:
+    """A finished study.
+
+    name      of the study: "fresh", "preparation", ...
+    tables    Arrow tables by name, the main one first
+    refusals  what is not estimated, each with its reason
+    columns   of the main table, those that a terminal and a notebook show; all where none is named
+    run       JSON-able: settings, inputs by digest, notes and, with verdicts, their coverage
+    """
+
+    name: str
+    finding: Finding
+    tables: Mapping[str, Table]
+    refusals: Sequence[Refusal] = ()
+    pictures: Sequence[Chart | Bump] = ()
+    columns: Sequence[str] = ()
+    run: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name} {table.num_rows}" for name, table in self.tables.items())
+        return f"<study {self.name}: rows of {sizes}>"
+
+    def _repr_html_(self) -> str:
+        """The finding, what was refused, and the main table, for notebooks."""
+        from contam.study.write import shown
+
+        names = self.shown_columns()
+        cells = ([shown(row[name], name) for name in names] for row in self.rows()[:_MOST_SHOWN])
+        refused = "".join(
+            f"<li>{escape(refusal.what)}: {escape(refusal.reason)}</li>"
+            for refusal in self.refusals
+        )
+        return (
+            f"<p>{escape(str(self.finding))}</p>"
+            f"{f'<p>Not estimated:</p><ul>{refused}</ul>' if refused else ''}"
+            f"{table_html(names, cells)}"
+        )
+
+    def shown_columns(self) -> tuple[str, ...]:
+        """The columns of the main table that are shown where there is little room."""
+        return tuple(self.columns or self.to_arrow().column_names)
+
+    def rows(self, table: str = "") -> list[Row]:
+        """The rows of one table, the main one unless named, as dictionaries."""
+        return schemas.rows(self.to_arrow(table))
+
+    def to_arrow(self, table: str = "") -> Table:
+        """One table, the main one unless named. Raises UsageError for an unknown name."""
+        name = table or next(iter(self.tables))
+        if name not in self.tables:
+            known = ", ".join(self.tables)
+            raise UsageError(
+                "the study has no table {!r}", name, remedy=Remedy.CHOOSE_KNOWN(known=known)
+            )
+        return self.tables[name]
+
+    def to_pandas(self, table: str = "") -> Any:  # noqa: ANN401 - pandas may be missing
+        """One table as a pandas DataFrame. Raises MissingExtraError without pandas."""
+        return to_pandas(self.to_arrow(table))
+
+    def to_polars(self, table: str = "") -> Any:  # noqa: ANN401 - Polars may be missing
+        """One table as a Polars DataFrame. Raises MissingExtraError without Polars."""
+        return to_polars(self.to_arrow(table))
+
+    def plot(self, picture: str = "") -> Figure:
+        """One picture, the first unless named. Raises UsageError where there is none."""
+        require("scores", "matplotlib")
+        from contam.study.pictures import figure_of
+
+        known = {one.name: one for one in self.pictures}
+        name = picture or next(iter(known), "")
+        if name not in known:
+            raise UsageError(
+                "the study has no picture {!r}", name,
+                remedy=Remedy.CHOOSE_KNOWN(known=", ".join(known)),
+            )  # fmt: skip
+        return figure_of(known[name])
+
+
+_MOST_SHOWN: Final = 30
+
+
+def table_of(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, type]) -> Table:
+    """Rows as a table.
+
+    columns  name -> str, int, float or bool, in order; only numbers of type float may be missing
+    """
+    kept = list(rows)
+    return schemas.table_of(
+        {name: [row[name] for row in kept] for name in columns},
+        schemas.schema_of((name, kind, kind is float) for name, kind in columns.items()),
+    )

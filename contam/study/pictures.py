@@ -1,0 +1,164 @@
+"""Draw the pictures of a study, and write them as SVG and PNG."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.ticker import MaxNLocator
+
+from contam.detect.figures import BLUE, GREY, GRID, RED, SMALL, Picture, plain, short
+from contam.rescore.export.figures import spread
+from contam.rescore.export.plots import save_figure, steady
+from contam.study.model import Bump, Points
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from contam.study.model import Chart, Line, Panel, Tone
+
+_COLOURS: Final[Mapping[Tone, str]] = {
+    "plain": BLUE,
+    "alarm": RED,
+    "other": "#2c7a4b",
+    "faint": GREY,
+}
+_PANEL: Final = (5.2, 4.4)
+"""Inches of one panel."""
+
+_MOST_NAMES: Final = 14
+_MOST_LETTERS: Final = 60
+"""Of all names below an x axis, beyond which they are turned."""
+
+_LETTER: Final = 0.07
+_ROW: Final = 0.2
+
+
+def save(pictures: Sequence[Chart | Bump], folder: Path) -> None:
+    """Write every picture; equal pictures give equal bytes."""
+    with steady():
+        for one in pictures:
+            save_figure(figure_of(one), folder / one.name)
+
+
+def figure_of(picture: Chart | Bump) -> Figure:
+    """The picture as a figure."""
+    return _bump(picture) if isinstance(picture, Bump) else _chart(picture)
+
+
+def _chart(chart: Chart) -> Figure:
+    n = len(chart.panels)
+    figure = Picture(figsize=(_PANEL[0] * n, _PANEL[1] + 0.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    for axes, panel in zip(figure.subplots(1, n, squeeze=False)[0], chart.panels, strict=True):
+        _draw(axes, panel)
+    figure.suptitle(plain(chart.caption), fontsize=10, x=0.01, ha="left")
+    return figure
+
+
+def _draw(axes: Axes, panel: Panel) -> None:
+    for mark in panel.marks:
+        if isinstance(mark, Points):
+            _draw_points(axes, mark)
+        else:
+            _draw_line(axes, mark)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    axes.grid(color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.set_title(plain(panel.title), fontsize=9, loc="left")
+    axes.set_xlabel(plain(panel.x), fontsize=SMALL)
+    axes.set_ylabel(plain(panel.y), fontsize=SMALL)
+    axes.tick_params(labelsize=SMALL)
+    whole = all(float(x).is_integer() for mark in panel.marks for x in mark.x)
+    if whole:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if panel.x_names:
+        turned = sum(map(len, panel.x_names)) > _MOST_LETTERS
+        axes.set_xticks(
+            range(len(panel.x_names)),
+            [short(name) for name in panel.x_names],
+            rotation=60 if turned else 0,
+            ha="right" if turned else "center",
+            fontsize=SMALL,
+        )
+    if any(mark.label for mark in panel.marks):
+        axes.legend(fontsize=SMALL, frameon=False, loc="best")
+
+
+def _draw_points(axes: Axes, mark: Points) -> None:
+    colour = _COLOURS[mark.tone]
+    x, y = np.asarray(mark.x, np.float64), np.asarray(mark.y, np.float64)
+    if len(mark.low):
+        limits = np.abs(np.array([y - np.asarray(mark.low), np.asarray(mark.high) - y]))
+        axes.errorbar(x, y, limits, fmt="none", ecolor=colour, elinewidth=0.8, alpha=0.7)
+    axes.plot(x, y, "o", color=colour, markersize=4, label=plain(mark.label) or None)
+    named = [at for at, name in enumerate(mark.names) if name][:_MOST_NAMES]
+    for at in named:
+        axes.annotate(
+            short(mark.names[at]),
+            (x[at], y[at]),
+            xytext=(5, -8),
+            textcoords="offset points",
+            fontsize=SMALL - 1,
+            color=colour,
+        )
+
+
+def _draw_line(axes: Axes, mark: Line) -> None:
+    colour = _COLOURS[mark.tone]
+    if len(mark.low):
+        axes.fill_between(mark.x, mark.low, mark.high, color=colour, alpha=0.15, linewidth=0)
+    axes.plot(
+        mark.x,
+        mark.y,
+        "--" if mark.dashed else "-",
+        color=colour,
+        linewidth=1.2,
+        label=plain(mark.label) or None,
+    )
+
+
+def _bump(picture: Bump) -> Figure:
+    """Ranks from left to right, 1 on top; those that move by a place or more have a colour."""
+    models = list(picture.ranks)
+    longest = max((len(short(name)) for name in models), default=0) + 4
+    figure = Picture(
+        figsize=(
+            2 * _LETTER * longest + 1.6 * len(picture.rankings),
+            1.6 + _ROW * max(4, len(models)),
+        ),
+        layout="constrained",
+    )
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    last = len(picture.rankings) - 1
+    for ranks in picture.ranks.values():
+        fell = ranks[-1] - ranks[0]
+        tone: Tone = "faint" if abs(fell) < 1 else "alarm" if fell > 0 else "plain"
+        axes.plot(range(last + 1), ranks, "-o", color=_COLOURS[tone], linewidth=1.2, markersize=3.5)
+    lowest = max([len(models), *(max(ranks) for ranks in picture.ranks.values())])
+    axes.set_ylim(lowest + 0.6, 0.4)
+    for axis, at in ((axes, 0), (axes.secondary_yaxis("right"), -1)):
+        # Tied models stand one below the other around their rank.
+        ordered = sorted(((ranks[at], name) for name, ranks in picture.ranks.items()), reverse=True)
+        places = spread([rank for rank, _ in ordered], 1.0)
+        names = [f"{short(name)}  {rank:g}" for rank, name in ordered]
+        axis.set_yticks(places, names, fontsize=SMALL)
+        axis.tick_params(axis="y", length=0)
+        axis.spines["right" if at else "left"].set_visible(False)
+    for side in ("left", "right", "top"):
+        axes.spines[side].set_visible(False)
+    axes.set_xticks(range(last + 1), [plain(name) for name in picture.rankings], fontsize=SMALL)
+    axes.set_xlim(-0.05, last + 0.05)
+    axes.set_title(
+        f"{plain(picture.caption)}\n(red: falls, blue: rises by a place or more)",
+        fontsize=9,
+        loc="left",
+    )
+    return figure

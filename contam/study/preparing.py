@@ -1,0 +1,421 @@
+"""Study preparation for the test: what a group of models scores more at equal compute, and why.
+
+After Dominguez-Olmedo, Dorner and Hardt 2025 (training on the test task), and the same group's
+train-before-test: rankings agree once every model had the same task data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from contam.errors import LogError, Names, Remedy, UsageError
+from contam.rescore.stats.multiple import adjust
+from contam.rescore.stats.ranking import kendall, ranks
+from contam.study.curves import hinge, segmented
+from contam.study.inputs import Rows, refuse_doubles
+from contam.study.model import STUDY_FORMAT, Refusal, Study, table_of
+from contam.study.preparing_words import finding_of, pictures_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.detect.given import Source
+    from contam.study.curves import Effect
+
+    Floats = NDArray[np.float64]
+    Row = dict[str, Any]
+
+PREPARATION: Final = "preparation"
+USUAL: Final[Mapping[str, tuple[str, ...]]] = {
+    "model": ("model", "model_name", "name"),
+    "task": ("task", "benchmark", "dataset"),
+    "score": ("score", "accuracy", "acc", "direct", "base"),
+    "tuned": ("tuned", "tuned_score", "tbt", "fine_tuned"),
+    "group": ("group", "prepared", "suspect", "trained_after"),
+    "flops": ("flops", "compute", "training_flops"),
+    "params": ("params", "parameters", "n_params"),
+    "tokens": ("tokens", "training_tokens", "n_tokens"),
+    "covariate": ("covariate", "capability"),
+}
+EFFECTS: Final = {
+    "task": str, "outcome": str, "fit": str, "n": int, "n_group": int,
+    "theta": float, "error": float, "low": float, "high": float,
+    "p": float, "p_holm": float, "p_bh": float,
+    "knot": float, "slope": float, "slope_error": float, "r2": float, "chance": float,
+}  # fmt: skip
+SHOWN: Final = ("task", "outcome", "fit", "n", "theta", "error", "low", "high", "p_holm", "r2")
+MODELS: Final = {
+    "task": str, "model": str, "group": bool, "compute": float, "score": float, "tuned": float,
+    "post": float, "adjusted": float, "rank": float, "rank_adjusted": float, "rank_post": float,
+}  # fmt: skip
+PAIRS: Final = {
+    "first": str, "second": str, "kind": str, "n": int,
+    "tau_direct": float, "tau_tuned": float, "rise": bool,
+}  # fmt: skip
+AGREEMENT: Final = {
+    "kind": str, "n_pairs": int, "n_models": int,
+    "tau_direct": float, "tau_tuned": float, "share_rising": float,
+}  # fmt: skip
+
+LEAST_IN_GROUP: Final = 5
+"""Models that each side of a group needs: fewer make no effect of a group."""
+
+LEAST_FLOPS: Final = 1e12
+"""Below it a number of operations is more likely a logarithm, or in billions."""
+
+_OPERATIONS: Final = 6
+_LEAST_RANKED: Final = 3
+_TWO: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparationSettings:
+    """What a study of preparation was asked for; run.json has it.
+
+    chance  score of a guess by task; "" is for all others
+    knots   where the segments of compute meet, in powers of ten of operations
+    lower_is_better  tasks whose scores count downwards; such are not bound to 0 and 1
+    """
+
+    chance: tuple[tuple[str, float], ...] = ()
+    knots: tuple[float, float] = (22.0, 23.0)
+    lower_is_better: tuple[str, ...] = ()
+    draws: int = 2_000
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Task:
+    """One task: float64[n] each; tuned, group and compute are nan where they are not given."""
+
+    name: str
+    models: list[str]
+    score: Floats
+    tuned: Floats
+    group: Floats
+    compute: Floats
+    lower: bool
+
+    @property
+    def post(self) -> Floats:
+        """The better of both scores: tuning is there to bring out what a model can."""
+        return np.maximum(self.score, self.tuned)
+
+    def of(self, kept: NDArray[np.bool_]) -> _Task:
+        """The models of a mask."""
+        return _Task(
+            name=self.name,
+            models=[name for name, keep in zip(self.models, kept, strict=True) if keep],
+            score=self.score[kept],
+            tuned=self.tuned[kept],
+            group=self.group[kept],
+            compute=self.compute[kept],
+            lower=self.lower,
+        )
+
+
+def preparation(
+    scores: Source,
+    *,
+    columns: Mapping[str, str] | None = None,
+    settings: PreparationSettings | None = None,
+) -> Study:
+    """Ask what of a group's lead is preparation for the test.
+
+    scores   a table with a row for each model, or each model and task: `model`, `score`, and as far
+             as they are known `task`, `tuned` (the score after the same fine-tuning of every
+             model), `group` (0 or 1: suspected of preparation) and compute: `flops`, or `params`
+             and `tokens` (6 params tokens), or another `covariate` that is taken as it is
+    columns  role -> column where the usual names do not fit
+
+    Raises LogError or UsageError for a table that is none; what its columns do not allow is refused
+    by name.
+    """
+    asked = settings or PreparationSettings()
+    _check(asked)
+    rows = Rows(scores, "scores", usual=USUAL, columns=columns)
+    tasks = _tasks(rows, asked)
+    refusals: list[Refusal] = []
+    notes: list[str] = []
+    effects: list[Row] = []
+    models: list[Row] = []
+    for task in tasks:
+        if task.lower:
+            continue
+        own, fitted = _effects(task, asked, refusals, notes)
+        effects += own
+        theta = next((row["theta"] for row in own if _is_lead(row)), float("nan"))
+        models += _model_rows(task, fitted, theta)
+    adjust(effects, ["p"], lambda row: (row["outcome"], row["fit"]))
+    pairs = _pairs(tasks, refusals)
+    means = _means(pairs, tasks)
+    tables = {
+        "effects": table_of(effects, EFFECTS),
+        "models": table_of(models, MODELS),
+        "agreement": table_of(means, AGREEMENT),
+        "pairs": table_of(pairs, PAIRS),
+    }
+    found = {"effects": effects, "models": models, "agreement": means, "pairs": pairs}
+    main = "effects" if effects else "agreement"
+    return Study(
+        name=PREPARATION,
+        finding=finding_of(found),
+        tables={main: tables[main], **tables},
+        refusals=list(dict.fromkeys(refusals)),
+        pictures=pictures_of(found),
+        columns=SHOWN if effects else tuple(AGREEMENT),
+        run={
+            "tool": "contam",
+            "format": STUDY_FORMAT,
+            "study": PREPARATION,
+            "parameters": {**asdict(asked), "columns": dict(columns) if columns else None},
+            "inputs": [rows.source],
+            "notes": list(dict.fromkeys(notes)),
+        },
+    )
+
+
+def _is_lead(row: Row) -> bool:
+    return bool(row["outcome"] == "score" and row["fit"] == "hinge")
+
+
+def _check(asked: PreparationSettings) -> None:
+    if not asked.knots[0] < asked.knots[1]:
+        raise UsageError("the second knot is not above the first", remedy=Remedy.SCORES_ARE_NUMBERS)
+    for _, chance in asked.chance:
+        if not 0 <= chance < 1:
+            raise UsageError("chance is a share from 0 to below 1", remedy=Remedy.GIVE_SHARES)
+
+
+def _tasks(rows: Rows, asked: PreparationSettings) -> list[_Task]:
+    """The tasks of the table in its order. Raises LogError for doubles and cells that are wrong."""
+    models = rows.texts("model")
+    names = rows.texts("task") if rows.has("task") else ["score"] * len(models)
+    refuse_doubles(rows, list(zip(names, models, strict=True)), "task and model")
+    known = dict.fromkeys(names)
+    for name in (*asked.lower_is_better, *(task for task, _ in asked.chance if task)):
+        if name not in known:
+            raise UsageError(
+                "no scores of a task {!r}", name, remedy=Remedy.CHOOSE_KNOWN(known=", ".join(known))
+            )
+    nothing = np.full(len(models), np.nan)
+    score = rows.numbers("score", empty=True)
+    tuned = rows.numbers("tuned", empty=True) if rows.has("tuned") else nothing
+    lower = np.array([name in asked.lower_is_better for name in names])
+    for values, role in ((score, "score"), (tuned, "tuned")):
+        # Below 0 may be a correlation, which ranks models well; a percent is refused.
+        rows.refuse_outside(np.abs(np.where(lower, np.nan, values)), role)
+    group = rows.numbers("group", empty=True) if rows.has("group") else nothing
+    odd = ~np.isnan(group) & (group != 0) & (group != 1)
+    if odd.any():
+        at = int(np.argmax(odd))
+        raise LogError(
+            "{}: a model is in the group (1) or not (0), not {}", rows.at(at), float(group[at]),
+            remedy=Remedy.WRITE_TRUE_OR_FALSE,
+        )  # fmt: skip
+    compute = _compute(rows)
+    sign = np.where(lower, -1.0, 1.0)
+    found = []
+    for name in known:
+        kept = np.array([own == name for own in names])
+        task = _Task(
+            name=name, models=models, score=sign * score, tuned=sign * tuned, group=group,
+            compute=compute, lower=name in asked.lower_is_better,
+        )  # fmt: skip
+        found.append(task.of(kept))
+    return found
+
+
+def _compute(rows: Rows) -> Floats:
+    """float64[rows]: powers of ten of training operations, or the covariate as it is."""
+    if rows.has("covariate"):
+        return rows.numbers("covariate", empty=True)
+    if rows.has("flops"):
+        flops = rows.numbers("flops", empty=True)
+    elif rows.has("params") and rows.has("tokens"):
+        flops = (
+            _OPERATIONS * rows.numbers("params", empty=True) * rows.numbers("tokens", empty=True)
+        )
+    else:
+        return np.full(len(rows), np.nan)
+    small = ~np.isnan(flops) & (flops < LEAST_FLOPS)
+    if small.any():
+        at = int(np.argmax(small))
+        raise LogError(
+            "{}: {} operations of training are too few: give operations, or parameters and tokens,"
+            " neither billions nor logarithms, which may be a `covariate`", rows.at(at),
+            float(flops[at]), remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=Names(rows.names)),
+        )  # fmt: skip
+    return np.log10(flops)
+
+
+def _chance(asked: PreparationSettings, task: str) -> float:
+    given = dict(asked.chance)
+    return given.get(task, given.get("", 0.0))
+
+
+def _effects(
+    task: _Task, asked: PreparationSettings, refusals: list[Refusal], notes: list[str]
+) -> tuple[list[Row], _Task]:
+    """The lead of the group on the score, after tuning and on the difference; the models fitted."""
+    what = f"the lead of the group on {task.name}"
+    known = ~np.isnan(task.score) & ~np.isnan(task.group) & ~np.isnan(task.compute)
+    tuned = bool((~np.isnan(task.tuned)).any())
+    if tuned:
+        known &= ~np.isnan(task.tuned)
+    kept = task.of(known)
+    if reason := _refusal(task, kept):
+        refusals.append(Refusal(what, reason))
+        return [], task.of(~np.isnan(task.score))
+    if absent := [name for name, there in zip(task.models, known, strict=True) if not there]:
+        notes.append(f"{task.name}: left out for an empty cell: {', '.join(absent)}")
+    chance = _chance(asked, task.name)
+    outcomes = {"score": kept.score}
+    if tuned:
+        outcomes |= {"post": kept.post, "score - post": kept.score - kept.post}
+    else:
+        refusals.append(
+            Refusal(f"{what} after tuning", "no scores after the same fine-tuning of all models")
+        )
+    found: list[Row] = []
+    for name, outcome in outcomes.items():
+        fits: dict[str, Effect] = {}
+        if name != "score - post":
+            fits["hinge"] = hinge(
+                outcome, kept.compute, kept.group, chance, draws=asked.draws, seed=asked.seed
+            )
+        try:
+            fits["segmented"] = segmented(
+                outcome, kept.compute, kept.group, asked.knots, asked.draws, asked.seed
+            )
+        except ValueError as error:
+            refusals.append(Refusal(f"{what}, by segments", str(error)))
+        found += [
+            {
+                "task": task.name,
+                "outcome": name,
+                "fit": fit,
+                "n_group": int(kept.group.sum()),
+                "chance": chance,
+                **asdict(effect),
+            }
+            for fit, effect in fits.items()
+        ]
+    return found, kept
+
+
+def _refusal(task: _Task, kept: _Task) -> str:
+    """Why there is no lead of a group, "" where there is one."""
+    for role, values in (("group", task.group), ("compute", task.compute)):
+        if np.isnan(values).all():
+            names = "`flops`, `params` and `tokens`, or `covariate`" if role == "compute" else role
+            return f"the table has no column of {names}"
+    n_group = int(kept.group.sum())
+    least = min(n_group, len(kept.models) - n_group)
+    if least < LEAST_IN_GROUP:
+        return (
+            f"{n_group} models in the group and {len(kept.models) - n_group} outside with all"
+            f" figures; each needs {LEAST_IN_GROUP}"
+        )
+    inside, outside = kept.compute[kept.group == 1], kept.compute[kept.group == 0]
+    reasons = {
+        "scores below 0 are no shares": bool((kept.score < 0).any() or (kept.tuned < 0).any()),
+        "all models have one score": np.ptp(kept.score) == 0,
+        "all models have the same compute": np.ptp(kept.compute) == 0,
+        "no compute is common to models in the group and outside: nothing is comparable": (
+            inside.min() > outside.max() or inside.max() < outside.min()
+        ),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _model_rows(task: _Task, kept: _Task, theta: float) -> list[Row]:
+    adjusted = kept.score - theta * np.nan_to_num(kept.group)
+    none = np.full(len(kept.models), np.nan)
+    by_rank = {
+        "rank": ranks(kept.score),
+        "rank_adjusted": none if np.isnan(theta) else ranks(adjusted),
+        "rank_post": none if np.isnan(kept.tuned).any() else ranks(kept.post),
+    }
+    return [
+        {
+            "task": task.name,
+            "model": model,
+            "group": bool(kept.group[at] == 1),
+            "compute": kept.compute[at],
+            "score": kept.score[at],
+            "tuned": kept.tuned[at],
+            "post": kept.post[at] if not np.isnan(kept.tuned[at]) else float("nan"),
+            "adjusted": adjusted[at],
+            **{name: float(values[at]) for name, values in by_rank.items()},
+        }
+        for at, model in enumerate(kept.models)
+    ]
+
+
+def _pairs(tasks: Sequence[_Task], refusals: list[Refusal]) -> list[Row]:
+    """Kendall's tau of every two tasks over the models that both have, before and after tuning."""
+    what = "agreement of rankings before and after tuning"
+    if len(tasks) < _TWO:
+        refusals.append(Refusal(what, f"{len(tasks)} task; rankings of two are compared"))
+        return []
+    if all(np.isnan(task.tuned).all() for task in tasks):
+        refusals.append(Refusal(what, "no scores after the same fine-tuning of all models"))
+        return []
+    found = []
+    for first, second in combinations(tasks, 2):
+        place = {name: at for at, name in enumerate(second.models)}
+        both = [(at, place[name]) for at, name in enumerate(first.models) if name in place]
+        a, b = (np.array([pair[side] for pair in both], np.int64) for side in (0, 1))
+        values = np.stack([first.score[a], second.score[b], first.tuned[a], second.tuned[b]])
+        values = values[:, ~np.isnan(values).any(axis=0)]
+        if values.shape[1] < _LEAST_RANKED:
+            continue
+        direct, tuned = (float(kendall(values[at], values[at + 1][None, :])[0]) for at in (0, _TWO))
+        kind = " and ".join(
+            sorted("lower is better" if task.lower else "tasks" for task in (first, second))
+        )
+        found.append(
+            {
+                "first": first.name,
+                "second": second.name,
+                "kind": "tasks" if kind == "tasks and tasks" else kind,
+                "n": values.shape[1],
+                "tau_direct": direct,
+                "tau_tuned": tuned,
+                "rise": tuned > direct,
+            }
+        )
+    if not found:
+        refusals.append(Refusal(what, f"no two tasks have {_LEAST_RANKED} models in common"))
+    return found
+
+
+def _means(pairs: Sequence[Row], tasks: Sequence[_Task]) -> list[Row]:
+    """Mean agreement over pairs of tasks of one kind."""
+    found = []
+    for kind in dict.fromkeys(row["kind"] for row in pairs):
+        own = [row for row in pairs if row["kind"] == kind]
+        direct, tuned = (
+            np.array([row[name] for row in own]) for name in ("tau_direct", "tau_tuned")
+        )
+        known = ~np.isnan(direct) & ~np.isnan(tuned)
+        if not known.any():
+            continue
+        found.append(
+            {
+                "kind": kind,
+                "n_pairs": int(known.sum()),
+                "n_models": max(len(task.models) for task in tasks),
+                "tau_direct": float(direct[known].mean()),
+                "tau_tuned": float(tuned[known].mean()),
+                "share_rising": float((tuned > direct)[known].mean()),
+            }
+        )
+    return found

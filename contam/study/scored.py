@@ -1,0 +1,288 @@
+"""Read the scores of models on one set of items: a table of totals, or logs with verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from contam.benchmark.field_names import plain
+from contam.detect.given import is_table
+from contam.errors import LogError, Names, Public, Remedy, UsageError
+from contam.rescore.direction import directed
+from contam.rescore.holdouts import item_numbers
+from contam.rescore.judging import FileOptions, join_logs, open_verdicts, policies_of
+from contam.rescore.logs.log_files import LogFile
+from contam.rescore.logs.tools.plain_tables import load
+from contam.rescore.main_metric import main_metrics
+from contam.rescore.panel import Split, labels_at
+from contam.rescore.partial import refuse_partial
+from contam.rescore.run import refuse_two_logs, series_of
+from contam.rescore.stats.clusters import right_or_wrong
+from contam.rescore.turn import turned
+from contam.rescore.whole import whole_logs
+from contam.study.inputs import USUAL, Rows, refuse_doubles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.detect.given import Source
+    from contam.detect.report import Report
+    from contam.rescore.annotated import Judging
+    from contam.rescore.annotations import Annotations
+    from contam.rescore.judging import Verdicts
+    from contam.rescore.logs.model import Log
+    from contam.rescore.panel import Series
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+_WHOLE: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Scores:
+    """Scores of m models on one set of items; a higher one is better.
+
+    name    of the set, as messages and tables call it
+    score   float64[m], means within 0 and 1;  n  int64[m], items behind each
+    items   by model, what each item scored; empty where only totals are given
+    same_items  whether all models have the same items, in one order; for totals it is taken so
+    more    further columns of a table of totals, float64[m] by name, nan where empty
+    clean   the same on the items that verdicts call clean; None without verdicts
+    sources, notes, coverage  what run.json says of the inputs
+    """
+
+    name: str
+    models: tuple[str, ...]
+    score: Floats
+    n: Ints
+    items: Mapping[str, Floats] = field(default_factory=dict)
+    same_items: bool = True
+    more: Mapping[str, Floats] = field(default_factory=dict)
+    clean: Scores | None = None
+    sources: tuple[Mapping[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+    coverage: Mapping[str, Any] = field(default_factory=dict)
+
+    def count(self, at: int) -> tuple[float, int]:
+        """Right answers and items of a model; a mean of shares counts as that many right."""
+        return float(self.score[at]) * int(self.n[at]), int(self.n[at])
+
+    def binary(self, at: int) -> bool:
+        """Whether the items of a model are right or wrong, as far as is known."""
+        items = self.items.get(self.models[at])
+        if items is not None:
+            return right_or_wrong(items)
+        right = self.count(at)[0]
+        return abs(right - round(right)) < _WHOLE * max(1.0, right)
+
+    def only(self, models: Sequence[str]) -> Scores:
+        """The same for these models alone, in this order."""
+        place = {name: at for at, name in enumerate(self.models)}
+        at = np.array([place[name] for name in models], np.int64)
+        return replace(
+            self,
+            models=tuple(models),
+            score=self.score[at],
+            n=self.n[at],
+            more={name: values[at] for name, values in self.more.items()},
+            clean=None,
+        )
+
+
+def read_scores(
+    given: Source,
+    name: str,
+    *,
+    columns: Mapping[str, str] | None = None,
+    more: Mapping[str, Sequence[str]] | None = None,
+    verdicts: Verdicts | None = None,
+    policy: str = "",
+    metric: str = "",
+) -> Scores:
+    """Scores on one set: a table with `model`, `n` and `correct` or `score`, or else logs.
+
+    columns   role -> column;  more  further roles of a table of totals -> their usual names
+    verdicts  of the items in logs; a table of totals cannot be split by them
+    metric    of the logs, where they have several
+
+    Raises LogError for anything that is not such a table or log, UsageError for verdicts of totals.
+    """
+    if _is_totals(given, columns):
+        if verdicts is not None:
+            raise UsageError(
+                "{}: a table of totals cannot be split into clean and flagged items", Public(name),
+                remedy=Remedy.GIVE_SCORES_PER_ITEM,
+            )  # fmt: skip
+        return _totals(given, name, columns, more or {})
+    return _logged(given, name, columns, verdicts, policy, metric)
+
+
+def _is_totals(given: Source, columns: Mapping[str, str] | None) -> bool:
+    """Whether it is one table with a column of counts of items."""
+    if is_table(given) or (isinstance(given, list | tuple) and given and not _path(given[0])):
+        return True
+    paths = [given] if _path(given) else list(given)
+    if len(paths) != 1 or not Path(paths[0]).is_file():
+        return False
+    file = LogFile(Path(paths[0]))
+    if file.form not in ("table", "parquet", "lines", "list"):
+        return False
+    names = {plain(column) for column in load(file).columns}
+    known = {plain(column) for column in USUAL["n"]}
+    models = {plain(column) for column in USUAL["model"]}
+    return "n" in (columns or {}) or bool(names & known and names & models)
+
+
+def _path(given: object) -> bool:
+    return isinstance(given, str | Path)
+
+
+def _totals(
+    given: Source,
+    name: str,
+    columns: Mapping[str, str] | None,
+    more: Mapping[str, Sequence[str]],
+) -> Scores:
+    source = given[0] if isinstance(given, list | tuple) and _path(given[0]) else given
+    rows = Rows(source, name, usual={**USUAL, **more}, columns=columns)
+    models = rows.texts("model")
+    refuse_doubles(rows, models, "model")
+    n = rows.numbers("n")
+    for row, size in enumerate(n):
+        if size < 1 or size != round(size):
+            raise LogError(
+                "{}: {} is no number of items", rows.at(row), float(size),
+                remedy=Remedy.SCORES_ARE_NUMBERS,
+            )  # fmt: skip
+    if rows.has("correct"):
+        correct = rows.numbers("correct")
+        for row, right in enumerate(correct):
+            if not 0 <= right <= n[row]:
+                raise LogError(
+                    "{}: {} of {} items cannot be right", rows.at(row), float(right),
+                    int(n[row]), remedy=Remedy.GIVE_SHARES,
+                )  # fmt: skip
+        score = correct / n
+    else:
+        score = rows.shares("score")
+    return Scores(
+        name=name,
+        models=tuple(models),
+        score=score,
+        n=n.astype(np.int64),
+        more={role: rows.numbers(role, empty=True) for role in more if rows.has(role)},
+        sources=({"set": name, **rows.source},),
+    )
+
+
+def _logged(
+    given: Source,
+    name: str,
+    columns: Mapping[str, str] | None,
+    verdicts: Verdicts | None,
+    policy: str,
+    metric: str,
+) -> Scores:
+    paths = [given] if _path(given) else list(given)
+    logs = directed(whole_logs(paths, columns or None, skip_damaged=False)[0])
+    refuse_two_logs([(log, log.model) for log in logs])
+    flags, coverage, extra = None, {}, {}
+    if verdicts is None:
+        index = dict(zip(map(id, logs), item_numbers(logs), strict=True))
+        notes: tuple[str, ...] = ()
+    else:
+        _, judging = judged_logs(logs, verdicts, policy)
+        (flags,) = judging.flags
+        index = {key: joined.index for key, joined in judging.joined.items()}
+        notes, coverage = judging.notes, judging.coverage
+        extra = {"verdicts": judging.source, "policy": flags.policy}
+    found = turned([own for log in logs for own in series_of(log, log.model, index[id(log)])])
+    kept = main_series(found.series, name, metric)
+    whole = _scores(kept, name)
+    clean = None
+    if flags is not None:
+        masks = [Split.of(labels_at(flags, series.item)).clean for series in kept]
+        if all(mask.any() for mask in masks):
+            clean = _scores(
+                [
+                    replace(series, score=series.score[mask], item=series.item[mask])
+                    for series, mask in zip(kept, masks, strict=True)
+                ],
+                name,
+            )
+    sources = tuple(
+        {"set": name, "path": log.path, "sha256": log.digest, "model": log.model, **extra}
+        for log in logs
+    )
+    turned_note = f"{name}: less is better, so scores are 1 - {kept[0].metric}"
+    return replace(
+        whole,
+        clean=clean,
+        sources=sources,
+        notes=(*notes, *([turned_note] if found.offsets else [])),
+        coverage=coverage,
+    )
+
+
+def judged_logs(
+    logs: Sequence[Log], verdicts: Verdicts, policy: str
+) -> tuple[Report | Annotations, Judging]:
+    """The verdicts, and what one policy of them says of the items of logs.
+
+    Raises UsageError for another number of policies, LogError for logs of other items.
+    """
+    opened = open_verdicts(verdicts, FileOptions())
+    chosen = policies_of(opened, [policy] if policy else ())
+    if len(chosen) != 1:
+        raise UsageError(
+            "the verdicts hold {} policies", len(chosen),
+            remedy=Remedy.NAME_ONE_POLICY_OF_VERDICTS(known=", ".join(chosen)),
+        )  # fmt: skip
+    judging = join_logs(opened, logs, chosen, FileOptions())
+    for log in logs:
+        refuse_partial(log, judging.joined[id(log)].index, judging.judged)
+    return opened, judging
+
+
+def main_series(series: Sequence[Series], name: str, metric: str) -> list[Series]:
+    """The main metric of one benchmark. Raises LogError for two benchmarks, or no such metric."""
+    main = main_metrics(series, [metric] if metric else ())
+    if len(main) != 1:
+        raise LogError(
+            "{} has logs of {} benchmarks", Public(name), len(main),
+            remedy=Remedy.CHOOSE_KNOWN(known=Names(sorted(main))),
+        )  # fmt: skip
+    ((benchmark, chosen),) = main.items()
+    if chosen.metric is None:
+        known = sorted({own.metric for own in series})
+        raise UsageError(
+            "{}: {} has several metrics", Public(name), benchmark,
+            remedy=Remedy.CHOOSE_METRIC(known=", ".join(known)),
+        )  # fmt: skip
+    kept = [own for own in series if own.metric == chosen.metric]
+    for own in kept:
+        if not own.is_share:
+            raise LogError(
+                "{}: {} of {} is no mean of shares between 0 and 1", Public(name), own.metric,
+                own.model, remedy=Remedy.GIVE_SHARES,
+            )  # fmt: skip
+    return kept
+
+
+def _scores(series: Sequence[Series], name: str) -> Scores:
+    order = [np.argsort(own.item, kind="stable") for own in series]
+    items = [own.item[by] for own, by in zip(series, order, strict=True)]
+    return Scores(
+        name=name,
+        models=tuple(own.model for own in series),
+        score=np.array([own.score.mean() for own in series]),
+        n=np.array([len(own.score) for own in series], np.int64),
+        items={own.model: own.score[by] for own, by in zip(series, order, strict=True)},
+        same_items=all(np.array_equal(one, items[0]) for one in items),
+    )

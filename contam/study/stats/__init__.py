@@ -1,0 +1,1 @@
+"""Hold the estimators of the studies: plain functions over arrays."""

@@ -1,0 +1,284 @@
+"""The study of dates: published problems, a leak that begins in a month, input it refuses."""
+
+import csv
+import datetime as dt
+import json
+
+import numpy as np
+import pytest
+
+import contam
+from contam.errors import LogError, UsageError
+from contam.study import time, write_study
+from tests.cli.processes import contam_here
+
+REFERENCE = "GPT-3.5-Turbo-0301"
+
+
+@pytest.fixture(scope="module")
+def problems(shared):
+    path = shared / "published" / "livecodebench_2024_02_26_items.csv"
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def shares(problems, tmp_path_factory):
+    """The published percents as shares."""
+    path = tmp_path_factory.mktemp("livecodebench") / "shares.csv"
+    texts = ("question_id", "date", "platform", "difficulty")
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(problems[0])
+        writer.writerows(
+            [text if name in texts or not text else float(text) / 100 for name, text in row.items()]
+            for row in problems
+        )
+    return path
+
+
+@pytest.fixture(scope="module")
+def found(shares, shared):
+    return time(
+        shares,
+        cutoffs=shared / "published" / "livecodebench_2024_02_26_models.csv",
+        columns={"cutoffs.model": "model_repr", "cutoffs.cutoff": "cutoff_label"},
+        references=[REFERENCE],
+        permutations=299,
+    )
+
+
+def test_livecodebench_deepseek_falls_after_its_cutoff_and_others_do_not(found):
+    drops = {row["model"]: row for row in found.rows() if row["drop"] is not None}
+    assert set(drops) == {
+        "DSCoder-1.3b-Ins", "DSCoder-33b-Ins", "DSCoder-6.7b-Ins", "MagiCoderS-DS-6.7B",
+    }  # fmt: skip
+    fallen = [name for name, row in drops.items() if row["against_references_p_holm"] < 0.05]
+    assert fallen == ["DSCoder-33b-Ins"]
+    assert found.finding.found.startswith("DSCoder-33b-Ins falls by 18.9 points")
+    # Every other model has its cutoff before the first problem: refused by name, no number.
+    assert sum("0 items before" in refusal.reason for refusal in found.refusals) == 11
+
+
+def test_livecodebench_the_search_dates_the_fall_of_deepseek(found):
+    rows = {(row["model"], row["scores"]): row for row in found.rows("scan")}
+    best = rows["DSCoder-33b-Ins", "less references"]
+    # Its authors give the end of July 2023, LiveCodeBench sees the fall from September on.
+    assert "2023-07-30" <= best["last_day_before"] <= "2023-09-01"
+    assert best["p"] == pytest.approx(1 / 300)
+    assert min(row["p_holm"] for key, row in rows.items() if "GPT-4" in key[0]) > 0.05
+
+
+def test_livecodebench_windows_are_means_from_start_to_end(found, problems):
+    for row in found.rows("windows"):
+        inside = [
+            float(problem[row["model"]])
+            for problem in problems
+            if row["start"] <= problem["date"] <= row["end"] and problem[row["model"]]
+        ]
+        assert 100 * row["score"] == pytest.approx(np.mean(inside), abs=1e-9)
+        assert row["n"] == len(inside)
+    known = {(row["model"], row["start"]): row["may_be_known"] for row in found.rows("windows")}
+    assert known["DSCoder-33b-Ins", "2023-07-01"] == "yes"
+    assert known["DSCoder-33b-Ins", "2023-10-01"] == "no"
+
+
+def test_percents_are_refused(shared):
+    with pytest.raises(LogError, match="share") as error:
+        time(shared / "published" / "livecodebench_2024_02_26_items.csv")
+    assert "percent" in error.value.hint
+
+
+def leaked(path, *, seed=9):
+    """Problems of a year; wren has seen those that came out before July, and finch none."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for at in range(1_200):
+        day = dt.date(2024, 1, 1) + dt.timedelta(days=int(rng.integers(0, 366)))
+        hard = rng.random() < 0.3 + 0.3 * (day.month > 6)
+        base = 0.35 if hard else 0.65
+        wren = 0.95 if day.month < 7 and rng.random() < 0.6 else base
+        rows.append(
+            {
+                "item": f"p{at}",
+                "date": day.isoformat(),
+                "difficulty": "hard" if hard else "easy",
+                "wren": int(rng.random() < wren),
+                "finch": int(rng.random() < base),
+                "robin": int(rng.random() < base),
+            }
+        )
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return rows
+
+
+def test_a_leak_that_ends_in_a_month_is_found_and_the_harder_items_are_not(tmp_path):
+    path = tmp_path / "problems.csv"
+    leaked(path)
+    cutoffs = {"wren": "2024-06-30", "robin": "2024-06-30"}
+    study = time(path, cutoffs=cutoffs, references=["finch"], window="month", permutations=199)
+    drops = {row["model"]: row for row in study.rows()}
+    assert drops["wren"]["against_references_p_holm"] < 0.01
+    assert drops["robin"]["against_references_p_holm"] > 0.05
+    # Items became harder: the plain drop of the model that saw none is larger than the adjusted.
+    assert drops["robin"]["drop"] > drops["robin"]["stratified"]
+    scan = {(row["model"], row["scores"]): row for row in study.rows("scan")}
+    assert "2024-05" <= scan["wren", "less references"]["last_day_before"][:7] <= "2024-07"
+    charts = [row for row in study.rows("cohorts") if row["model"] == "wren"]
+    assert [row["baseline"] for row in charts] == [False] * 6 + [True] * 6
+    assert sum(row["out"] for row in charts[:6]) >= 2
+    assert not any(row["out"] for row in charts[6:])
+    out = write_study(study, tmp_path / "out")
+    assert {"drops.png", "control.png", "scan.parquet"} <= {one.name for one in out.iterdir()}
+    done = contam_here(
+        *("study", "time", "--logs", path, "--cutoff", "wren=2024-06-30", "robin=2024-06-30"),
+        *("--reference", "finch", "--permutations", "199", "--window", "month", "--out", "cli"),
+        "--json", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    assert shown["finding"]["found"] == study.finding.found
+    assert shown["tables"]["drops"][0]["drop"] == study.rows()[0]["drop"]
+
+
+def test_labels_give_the_drop_on_clean_items(tmp_path):
+    path = tmp_path / "problems.csv"
+    rows = leaked(path)
+    labels = [
+        {"id": row["item"], "label": "dirty" if row["date"] < "2024-07-01" and at % 3 else "clean"}
+        for at, row in enumerate(rows)
+    ]
+    study = time(
+        path, cutoffs={"wren": "2024-06-30"}, references=["finch"], verdicts=labels,
+        permutations=99,
+    )  # fmt: skip
+    row = study.rows()[0]
+    clean = [row for row, label in zip(rows, labels, strict=True) if label["label"] == "clean"]
+    before = [one["wren"] for one in clean if one["date"] <= "2024-06-30"]
+    after = [one["wren"] for one in clean if one["date"] > "2024-06-30"]
+    assert row["drop_clean"] == pytest.approx(np.mean(before) - np.mean(after))
+    assert row["drop_clean_error"] > row["drop_error"]
+    # Labels have no documents whose dates could be judged.
+    assert "sources" not in study.tables
+
+
+def rows_of(*rows):
+    header = ("item_id", "date", "wren", "finch")
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def write(path, rows):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+GOOD = rows_of(*((f"i{at}", f"2024-0{1 + at % 6}-10", at % 2, at % 3 == 0) for at in range(60)))
+GOOD = [{**row, "finch": int(row["finch"])} for row in GOOD]
+
+
+def test_an_item_with_two_dates_came_out_between_them(tmp_path):
+    """Five problems of LiveCodeBench carry two dates one day apart."""
+    logs = write(
+        tmp_path / "logs.csv", [{k: v for k, v in row.items() if k != "date"} for row in GOOD]
+    )
+    dates = [{"item_id": row["item_id"], "date": row["date"]} for row in GOOD]
+    dates.append({"item_id": "i0", "date": "2024-01-11"})
+    study = time(logs, dates, cutoffs={"wren": "2024-01-10"}, least=5, permutations=99)
+    (row,) = (row for row in study.rows() if row["model"] == "wren")
+    assert (row["n_before"], row["n_after"], row["n_between"]) == (9, 50, 1)
+    assert any("several dates" in note for note in study.run["notes"])
+    month = time(logs, dates[:-1], cutoffs={"wren": "2024-01"}, least=5, permutations=99)
+    (row,) = (row for row in month.rows() if row["model"] == "wren")
+    assert (row["n_before"], row["n_after"], row["n_between"]) == (0, 50, 10)
+    assert row["note"].startswith("not estimable")
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "says"),
+    [
+        ({"date": "soon"}, {}, "is no date"),
+        ({"date": "2024-02-31"}, {}, "is no date"),
+        ({"item_id": "i2"}, {}, "here again"),
+        ({"wren": "7.5"}, {}, "share"),
+        ({"wren": "well"}, {}, "well"),
+        ({}, {"references": ["gull"]}, "gull"),
+        ({}, {"references": ["wren", "finch"]}, "none is left"),
+        ({}, {"cutoffs": {"gull": "2024-03-01"}}, "gull"),
+        ({}, {"cutoffs": {"wren": "spring"}}, "is no date"),
+        ({}, {"window": "week"}, "week"),
+        ({}, {"strata": ["subject"]}, "subject"),
+    ],
+)
+def test_bad_input_is_refused(tmp_path, change, options, says):
+    rows = [dict(row) for row in GOOD]
+    rows[1] |= change
+    path = write(tmp_path / "bad.csv", rows)
+    with pytest.raises((LogError, UsageError)) as error:
+        time(path, permutations=99, **options)
+    assert says in f"{error.value} {error.value.hint}"
+
+
+def test_items_without_a_date_are_left_out_and_counted(tmp_path):
+    rows = [dict(row) for row in GOOD]
+    rows[1]["date"] = rows[2]["date"] = ""
+    path = write(tmp_path / "some.csv", rows)
+    study = time(path, cutoffs={"wren": "2024-03-31"}, least=5, permutations=99)
+    assert any("2 of 60 items have no date" in note for note in study.run["notes"])
+    for row in rows:
+        row["date"] = ""
+    with pytest.raises(LogError, match="has a date"):
+        time(write(path, rows), permutations=99)
+
+
+def test_equal_scores_are_refused_by_name(tmp_path):
+    rows = [{**row, "wren": 1} for row in GOOD]
+    path = write(tmp_path / "equal.csv", rows)
+    study = time(path, cutoffs={"wren": "2024-03-31"}, least=5, permutations=99)
+    (row,) = (row for row in study.rows() if row["model"] == "wren")
+    assert (row["drop"], row["drop_p"]) == (0.0, None)
+    assert any("search for a cutoff of wren" in refusal.what for refusal in study.refusals)
+
+
+def test_gains_go_by_what_the_documents_are_to_the_item_and_the_model(bench_fixtures):
+    scanned = contam.scan(bench_fixtures / "corpus", bench_fixtures / "items" / "brook_math.jsonl")
+    evidence = scanned.evidence.to_pylist()
+    flagged = {
+        row["item_id"]
+        for row in scanned.verdicts.to_pylist()
+        if row["label"] in ("contaminated", "suspect")
+    }
+    logs = bench_fixtures / "logs" / "brook_math.csv"
+    released = "2020-06-01"
+    with logs.open(newline="") as file:
+        items = [row["item_id"] for row in csv.DictReader(file)]
+    dates = [{"item": item, "date": released} for item in items]
+    study = time(
+        logs, dates, verdicts=scanned, least=2, permutations=99,
+        cutoffs={"heron-8b": "2021-12-31", "plover-3b": "2030-01-01", "quokka-7b": "2030-01-01"},
+    )  # fmt: skip
+    rows = {(row["model"], row["documents"]): row for row in study.rows("sources")}
+    older = {row["item_id"] for row in evidence if row["date"] and row["date"] < released} & flagged
+    younger = {
+        row["item_id"] for row in evidence if row["date"] and row["date"] >= released
+    } & flagged
+    assert rows["quokka-7b", "leak"]["n_items"] == len(younger) > 0
+    assert rows["quokka-7b", "shared_source"]["n_items"] == len(older - younger)
+    total = sum(rows["quokka-7b", name]["n_items"] for name in ("leak", "shared_source", "unknown"))
+    assert total == len(flagged)
+    late = {
+        row["item_id"]
+        for row in evidence
+        if row["date"] and released <= row["date"] <= "2021-12-31"
+    } & flagged
+    assert rows["heron-8b", "leak"]["n_items"] == len(late)
+    assert rows["quokka-7b", "leak"]["epg"] > 0
+    # All came out on one day: no cutoff can be searched for, no cohorts compared.
+    assert study.rows("scan") == []
+    assert study.rows("cohorts") == []
+    assert study.run["coverage"]["complete"] is True

@@ -1,0 +1,365 @@
+"""A Parquet shard that is written again keeps all that no edit asks to change."""
+
+import datetime as dt
+import decimal
+import io
+from importlib.util import find_spec
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contam.errors import ShardError
+from contam.tables.columns import ColumnRef, TextColumns
+from contam.tables.edits import Edit, edited
+from contam.tables.parquet_splice import CHUNK_META, META_BLOOM_AT, ParquetBytes, chunks_of
+from contam.tables.rewrite_parquet import BLOOM, LEVEL, SORTING, count_same, rewrite
+
+TEXT = TextColumns(ColumnRef(("text",), "text"))
+N_ROWS = 300
+MASK = "[...]"
+
+
+def shapes(n_rows=N_ROWS):
+    """Columns of every shape that corpora have; text with characters of one to four bytes."""
+    rows = range(n_rows)
+    start = dt.datetime.fromisoformat("2024-01-01")
+    return pa.table(
+        {
+            "id": pa.array(rows, pa.int64()),
+            "text": [None if i % 97 == 96 else f"é😀 row {i} " + "words " * (i % 9) for i in rows],
+            "name": pa.array([f"c{i % 5}" for i in rows]).dictionary_encode(),
+            "turns": [
+                None if i % 11 == 3 else [{"role": "user", "content": f"q{i}"}] * (i % 3)
+                for i in rows
+            ],
+            "meta": [{"score": i / 3, "tags": [f"t{j}" for j in range(i % 3)]} for i in rows],
+            "at": pa.array([start + dt.timedelta(seconds=i) for i in rows], pa.timestamp("ns")),
+            "day": pa.array([start.date()] * n_rows),
+            "clock": pa.array([dt.time(1, 2, i % 60) for i in rows], pa.time64("us")),
+            "cost": pa.array([decimal.Decimal(i) / 100 for i in rows], pa.decimal128(9, 2)),
+            "small": pa.array([i % 100 for i in rows], pa.int8()),
+            "real": [None if i % 4 == 0 else float("nan") if i % 7 == 0 else i / 8 for i in rows],
+            "flag": [i % 2 == 0 for i in rows],
+            "fixed": pa.array([i.to_bytes(4, "big") for i in rows], pa.binary(4)),
+            "pairs": pa.array([[(f"k{i}", i)] for i in rows], pa.map_(pa.string(), pa.int32())),
+            "nothing": pa.nulls(n_rows),
+        },
+        metadata={"license": "cc0", "made by": "us"},
+    )
+
+
+WAYS = {
+    "plain": {},
+    "old": {"use_deprecated_int96_timestamps": True, "version": "1.0", "compression": "gzip"},
+    "paged": {
+        "store_decimal_as_integer": True,
+        "write_page_index": True,
+        "write_page_checksum": True,
+        "data_page_version": "2.0",
+        "compression": {"text": "zstd", "id": "none", "name": "brotli"},
+        "sorting_columns": [pq.SortingColumn(0)],
+        "use_dictionary": ["name"],
+        "column_encoding": {"id": "DELTA_BINARY_PACKED", "at": "DELTA_BINARY_PACKED"},
+        "write_statistics": ["id", "text"],
+        "data_page_size": 500,
+    },
+}
+
+
+def written(tmp_path, table, **how):
+    path = tmp_path / "in.parquet"
+    pq.write_table(table, path, **{"row_group_size": 50, **how})
+    return path
+
+
+def again(path, edits, replacement=None, sources=TEXT):
+    target = path.with_name("out.parquet")
+    target.unlink(missing_ok=True)
+    done = rewrite(str(path), target, edits, sources, replacement=replacement)
+    return target, done
+
+
+def expected(table, edits, replacement):
+    """The rows as plain values, edited in Python."""
+    by_row = {edit.row: edit for edit in edits}
+    rows = []
+    for number, row in enumerate(table.to_pylist()):
+        edit = by_row.get(number, Edit(number, drop=False))
+        if not edit.drop:
+            text = edited(row["text"], edit.spans, replacement) if edit.spans else row["text"]
+            rows.append({**row, "text": text})
+    return rows
+
+
+def options_of(path):
+    """What a footer says of every column of every row group, without places and sizes."""
+    meta = pq.read_metadata(path)
+    said = []
+    for number in range(meta.num_row_groups):
+        group = meta.row_group(number)
+        for leaf in range(group.num_columns):
+            chunk = group.column(leaf)
+            said.append(
+                (
+                    chunk.path_in_schema, chunk.physical_type, chunk.compression,
+                    tuple(sorted(chunk.encodings)), chunk.has_dictionary_page,
+                    chunk.is_stats_set, chunk.has_column_index, chunk.has_offset_index,
+                    group.sorting_columns,
+                )
+            )  # fmt: skip
+    return said
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("replacement", [None, MASK])
+def test_only_what_an_edit_names_changes(tmp_path, way, replacement):
+    table = shapes()
+    path = written(tmp_path, table, **WAYS[way])
+    edits = [
+        Edit(0, drop=False, spans=((0, 2), (3, 6))),
+        Edit(3, drop=True),
+        Edit(60, drop=False, spans=((1, 2),)),
+        *(Edit(row, drop=True) for row in range(150, 200)),
+    ]
+    target, done = again(path, edits, replacement)
+    old, new = pq.read_table(path), pq.read_table(target)
+    assert (done.rows_before, done.rows_after) == (N_ROWS, N_ROWS - 51)
+    assert new.schema.equals(old.schema, check_metadata=True)
+    assert repr(new.to_pylist()) == repr(expected(old, edits, replacement))
+    assert pq.read_metadata(target).schema.equals(pq.read_metadata(path).schema)
+    assert count_same(str(path), str(target), edits, TEXT) == N_ROWS - 53
+    sizes = [pq.read_metadata(target).row_group(i).num_rows for i in range(5)]
+    assert sizes == [49, 50, 50, 50, 50]
+    n_leaves = pq.read_metadata(path).num_columns
+    kept = [one for number, one in enumerate(options_of(path)) if number // n_leaves != 3]
+    assert options_of(target) == kept
+    assert (LEVEL in done.not_kept) == (way != "plain")
+
+
+def test_untouched_columns_and_row_groups_are_the_same_bytes(tmp_path):
+    path = written(tmp_path, shapes(), write_page_index=True, compression="zstd")
+    target, _ = again(path, [Edit(70, drop=False, spans=((0, 1),)), Edit(120, drop=True)])
+    same = []
+    with path.open("rb") as one, target.open("rb") as other:
+        old, new = ParquetBytes.of(one), ParquetBytes.of(other)
+        for mine, theirs in zip(old.groups, new.groups, strict=True):
+            chunks = zip(chunks_of(mine), chunks_of(theirs), strict=True)
+            same.append([b"".join(old.chunk(a)) == b"".join(new.chunk(b)) for a, b in chunks])
+    names = pq.read_metadata(path).schema
+    text = [names.column(leaf).path == "text" for leaf in range(len(names))]
+    assert all(map(all, (same[0], *same[3:])))
+    assert same[1] == [not is_text for is_text in text]
+    # Where a row goes, all columns lose a value; those of nulls alone may be equal all the same.
+    assert not any(equal and not null for equal, null in zip(same[2], _null(path), strict=True))
+
+
+def _null(path):
+    group = pq.read_metadata(path).row_group(2)
+    return [
+        group.column(leaf).statistics is None or not group.column(leaf).statistics.has_min_max
+        for leaf in range(group.num_columns)
+    ]
+
+
+def test_page_indexes_still_lead_to_the_pages(tmp_path):
+    path = written(tmp_path, shapes(), **WAYS["paged"])
+    target, _ = again(path, [Edit(70, drop=False, spans=((0, 1),)), Edit(120, drop=True)])
+    duckdb = pytest.importorskip("duckdb")
+    found = duckdb.read_parquet(str(target)).filter("id between 100 and 130").order("id")
+    rows = found.fetchall()
+    assert [row[0] for row in rows] == [row for row in range(100, 131) if row != 120]
+    with target.open("rb") as file:
+        source = ParquetBytes.of(file)
+        for group in source.groups:
+            for chunk in chunks_of(group):
+                index, _ = source.header(chunk[4].value)
+                first = index[1].value.entries[0][1].value
+                assert first == chunk[CHUNK_META].value[9].value
+                # A page begins wherever the index says so.
+                assert all(
+                    source.header(page[1].value)[0][1].value in (0, 3)
+                    for page in index[1].value.entries
+                )
+
+
+def test_bloom_filters_are_moved_and_made_anew(tmp_path):
+    try:
+        path = written(tmp_path, shapes(), bloom_filter_options={"text": True, "id": True})
+    except TypeError:
+        pytest.skip("this pyarrow writes no Bloom filters")
+    target, done = again(path, [Edit(70, drop=False, spans=((0, 1),)), Edit(120, drop=True)])
+    assert BLOOM not in done.not_kept
+    duckdb = pytest.importorskip("duckdb")
+    found = duckdb.execute(
+        "select distinct row_group_id, bloom_filter_excludes"
+        " from parquet_bloom_probe(?, 'id', 121) order by all",
+        [str(target)],
+    ).fetchall()
+    assert [excluded for _, excluded in found].count(False) == 1
+    with path.open("rb") as one, target.open("rb") as other:
+        filters = [
+            [META_BLOOM_AT in chunk[CHUNK_META].value for g in f.groups for chunk in chunks_of(g)]
+            for f in (ParquetBytes.of(one), ParquetBytes.of(other))
+        ]
+    assert filters[0] == filters[1]
+
+
+def test_a_thousand_row_groups(tmp_path):
+    path = written(tmp_path, shapes(2000).select(["id", "text", "name"]), row_group_size=2)
+    edits = [Edit(row, drop=True) for row in (*range(0, 2000, 50), 1, 1999)]
+    target, done = again(path, sorted(edits))
+    assert done.rows_after == 2000 - 42
+    meta = pq.read_metadata(target)
+    assert meta.num_row_groups == 999
+    assert count_same(str(path), str(target), sorted(edits), TEXT) == 1958
+
+
+def test_all_rows_and_no_rows(tmp_path):
+    path = written(tmp_path, shapes(), write_page_index=True)
+    target, done = again(path, [Edit(row, drop=True) for row in range(N_ROWS)])
+    assert done.rows_after == 0
+    empty = pq.read_table(target)
+    assert empty.num_rows == 0
+    assert empty.schema.equals(pq.read_table(path).schema, check_metadata=True)
+    nothing = written(tmp_path, shapes(0))
+    target, done = again(nothing, [])
+    assert (done.rows_before, pq.read_table(target).num_rows) == (0, 0)
+
+
+def test_times_that_nanoseconds_cannot_hold_stay(tmp_path):
+    days = ("0001-01-01", "2024-02-03", "9999-01-01")
+    times = [*map(dt.datetime.fromisoformat, days), None]
+    table = pa.table({"text": ["a b", "c d", "e f", "g h"], "at": pa.array(times, "timestamp[us]")})
+    path = written(tmp_path, table, use_deprecated_int96_timestamps=True)
+    target, done = again(path, [Edit(3, drop=True)])
+    with pq.ParquetFile(target, coerce_int96_timestamp_unit="us") as file:
+        assert file.read()["at"].to_pylist() == times[:3]
+        assert file.metadata.schema.column(1).physical_type == "INT96"
+    assert any("INT96" in said for said in done.not_kept)
+
+
+def test_a_text_column_that_sorted_the_rows_no_longer_does(tmp_path):
+    texts = [f"{row:03d} words" for row in range(100)]
+    path = written(tmp_path, pa.table({"text": texts}), sorting_columns=[pq.SortingColumn(0)])
+    target, done = again(path, [Edit(7, drop=False, spans=((0, 3),))], MASK)
+    meta = pq.read_metadata(target)
+    assert [meta.row_group(i).sorting_columns != () for i in range(2)] == [False, True]
+    assert SORTING in done.not_kept
+
+
+def test_other_writers_names_of_lists(tmp_path):
+    table = pa.table({"text": ["a b", "c d"], "l": [["x"], ["y", "z"]]})
+    path = written(tmp_path, table, use_compliant_nested_type=False)
+    target, _ = again(path, [Edit(0, drop=True)])
+    assert pq.read_metadata(target).schema.equals(pq.read_metadata(path).schema)
+    assert pq.read_table(target)["l"].to_pylist() == [["y", "z"]]
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        [Edit(N_ROWS, drop=True)],
+        [Edit(0, drop=False, spans=((0, 999),))],
+        [Edit(96, drop=False, spans=((0, 1),))],
+    ],
+)
+def test_an_edit_of_what_is_not_there_is_an_error(tmp_path, edits):
+    path = written(tmp_path, shapes())
+    with pytest.raises(ShardError, match=r"in\.parquet"):
+        again(path, edits)
+
+
+def test_a_file_that_is_cut_or_altered_is_an_error(tmp_path):
+    path = written(tmp_path, shapes(), write_page_checksum=True)
+    raw = bytearray(path.read_bytes())
+    whole = bytes(raw)
+    target, _ = again(path, [Edit(1, drop=True)])
+    made = bytearray(target.read_bytes())
+    path.write_bytes(whole[:-100])
+    with pytest.raises(ShardError):
+        again(path, [Edit(1, drop=True)])
+    path.write_bytes(whole)
+    # A byte of a page that was copied, or of one that was encoded anew.
+    for at in (60, len(made) // 2):
+        made[at] ^= 1
+        target.write_bytes(made)
+        with pytest.raises(ShardError, match=r"out\.parquet"):
+            count_same(str(path), str(target), [Edit(1, drop=True)], TEXT)
+        made[at] ^= 1
+
+
+def test_a_disk_that_is_full_is_not_the_shards_fault(tmp_path):
+    from contam.errors import OutputError
+
+    path = written(tmp_path, shapes())
+    with pytest.raises(OutputError):
+        rewrite(str(path), tmp_path / "gone" / "out.parquet", [], TEXT, replacement=None)
+
+
+@st.composite
+def some_edits(draw):
+    texts = draw(st.lists(st.text("aé😀 \n", max_size=12), min_size=1, max_size=30))
+    edits = []
+    for row, text in enumerate(texts):
+        kind = draw(st.sampled_from(["keep", "drop", "edit"]))
+        marks = sorted(draw(st.sets(st.integers(0, len(text)), max_size=6)))
+        spans = tuple(zip(marks[::2], marks[1::2], strict=False))
+        if kind == "drop" or (kind == "edit" and spans):
+            edits.append(Edit(row, kind == "drop", spans))
+    return texts, edits, draw(st.integers(1, 9)), draw(st.sampled_from([None, MASK, ""]))
+
+
+@given(some_edits())
+def test_any_edits(tmp_path_factory, drawn):
+    texts, edits, group_rows, replacement = drawn
+    table = pa.table({"text": texts, "id": np.arange(len(texts))})
+    path = written(tmp_path_factory.mktemp("any"), table, row_group_size=group_rows)
+    target, done = again(path, edits, replacement)
+    assert pq.read_table(target).to_pylist() == expected(table, edits, replacement)
+    assert done.rows_after == len(texts) - sum(edit.drop for edit in edits)
+    assert count_same(str(path), str(target), edits, TEXT) == len(texts) - len(edits)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "datasets", "duckdb"])
+def test_other_libraries_open_it(tmp_path, library):
+    if find_spec(library) is None:
+        pytest.skip(f"{library} is not installed")
+    table = shapes().drop_columns(["nothing", "pairs"])
+    path = written(tmp_path, table, **WAYS["paged"])
+    target, _ = again(path, [Edit(70, drop=False, spans=((0, 1),)), Edit(120, drop=True)], MASK)
+    ids = [row for row in range(N_ROWS) if row != 120]
+    text = MASK + table["text"][70].as_py()[1:]
+    if library == "pandas":
+        import pandas as pd
+
+        frame = pd.read_parquet(target)
+        assert (list(frame["id"]), frame["text"][70]) == (ids, text)
+    elif library == "polars":
+        import polars as pl
+
+        frame = pl.read_parquet(target)
+        assert (frame["id"].to_list(), frame["text"][70]) == (ids, text)
+    elif library == "duckdb":
+        import duckdb
+
+        rows = duckdb.read_parquet(str(target)).project("id, text").fetchall()
+        assert ([row[0] for row in rows], rows[70][1]) == (ids, text)
+    else:
+        from datasets import Dataset
+
+        found = Dataset.from_parquet(str(target), cache_dir=str(tmp_path / "cache"))
+        assert (found["id"][:], found[70]["text"]) == (ids, text)
+
+
+def test_equal_edits_give_equal_bytes(tmp_path):
+    path = written(tmp_path, shapes(), **WAYS["paged"])
+    made = io.BytesIO()
+    for _ in range(2):
+        target, _ = again(path, [Edit(70, drop=False, spans=((0, 1),)), Edit(120, drop=True)])
+        made.write(target.read_bytes())
+    raw = made.getvalue()
+    assert raw[: len(raw) // 2] == raw[len(raw) // 2 :]
