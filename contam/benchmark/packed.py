@@ -24,6 +24,32 @@ _NONE: Final = np.iinfo(np.int32).min
 _AT_ONCE: Final = 1 << 12
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedIds(Sequence[str]):
+    """Ids behind each other, in a quarter of the memory that they take one by one.
+
+    As objects they would also lie between what is let go when items are packed, and no memory
+    would go back.
+
+    data    UTF-8;  starts  int64[n + 1], where each begins
+    """
+
+    data: bytes
+    starts: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return [self[at] for at in range(*place.indices(len(self)))]
+        return self.data[self.starts.item(place) : self.starts.item(place + 1)].decode()
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Store:
     """The items themselves, n of them, in chunks of `_AT_ONCE`.
@@ -36,8 +62,6 @@ class _Store:
     answer_index, line  int32[n]
     benchmark, split, source  int32[n], index into `names`
     names         different texts of these
-    ids, id_starts  the ids behind each other, and where each begins: int64[n + 1]. As objects they
-                  would lie between what is let go when items are packed, and nothing would go back.
     last          the texts of the chunk last asked for, by its number
     """
 
@@ -52,8 +76,7 @@ class _Store:
     split: NDArray[np.int32]
     source: NDArray[np.int32]
     names: tuple[str, ...]
-    ids: bytes
-    id_starts: NDArray[np.int64]
+    ids: PackedIds
     last: list[tuple[int, bytes]] = field(default_factory=list)
 
     @classmethod
@@ -95,8 +118,7 @@ class _Store:
             choice_bytes=np.concatenate([np.empty(0, np.int32), *choice_bytes]),
             first_choice=np.concatenate([[0], np.cumsum(n_choices)]),
             names=tuple(names),
-            ids=b"".join(ids),
-            id_starts=np.concatenate([[0], np.cumsum(id_bytes)]),
+            ids=PackedIds(b"".join(ids), np.concatenate([[0], np.cumsum(id_bytes)])),
             answer_index=right,
             line=line,
             benchmark=named["benchmark"],
@@ -136,9 +158,6 @@ class _Store:
     def optional(self, item: int, part: int) -> str | None:
         return None if self.absent[item, part] else self.text(item, part)
 
-    def item_id(self, item: int) -> str:
-        return self.ids[self.id_starts.item(item) : self.id_starts.item(item + 1)].decode()
-
     def choices(self, item: int) -> tuple[str, ...]:
         first, after = self.first_choice.item(item), self.first_choice.item(item + 1)
         if first == after:
@@ -156,7 +175,7 @@ class _Store:
         return BenchItem(
             benchmark=self.names[self.benchmark[item]],
             split=self.names[self.split[item]],
-            item_id=self.item_id(item),
+            item_id=self.ids[item],
             question=self.text(item, _QUESTION),
             passage=self.optional(item, _PASSAGE),
             choices=self.choices(item),
@@ -194,6 +213,10 @@ class PackedItems(Sequence[BenchItem]):
             return self.take(place)
         return self.store.item(int(self.rows[place]))
 
+    def is_whole(self) -> bool:
+        """Whether these are all items, as they were packed."""
+        return bool(np.array_equal(self.rows, np.arange(len(self.store.ids))))
+
     def take(self, places: slice | NDArray[np.int64]) -> PackedItems:
         """The items at these places."""
         return PackedItems(self.store, self.rows[places])
@@ -203,7 +226,7 @@ class PackedItems(Sequence[BenchItem]):
         store = self.store
         rows = self.rows.tolist()
         if name == "item_id":
-            return map(store.item_id, rows)
+            return map(store.ids.__getitem__, rows)
         if name in ("benchmark", "split", "source"):
             return map(store.names.__getitem__, getattr(store, name)[self.rows].tolist())
         if name == "choices":
@@ -260,6 +283,13 @@ def column_of(items: Sequence[BenchItem], name: str) -> Iterable[Any]:
     if isinstance(items, PackedItems):
         return items.column(name)
     return (getattr(item, name) for item in items)
+
+
+def ids_of(items: Sequence[BenchItem]) -> Sequence[str]:
+    """The ids of all items: of packed ones those that they have, where they are in order."""
+    if isinstance(items, PackedItems) and items.is_whole():
+        return items.store.ids
+    return tuple(column_of(items, "item_id"))
 
 
 def right_choices(items: Sequence[BenchItem]) -> list[int | None]:

@@ -83,7 +83,7 @@ class ViewItems:
     part_weight: Float64s
     n_single: Int32s
     stretch: Int32s
-    item_ids: tuple[str, ...]
+    item_ids: Sequence[str]
     word_start: Bools | None = None
     seed: int = 5
     min_run: int = 8

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import contam
 from contam.benchmark import packed
 from contam.benchmark.items import PARTS, BenchItem, ItemName
-from contam.benchmark.packed import PackedItems, column_of, right_choices, text_column
+from contam.benchmark.packed import PackedItems, column_of, ids_of, right_choices, text_column
 from contam.detect import plan as plans
 from contam.detect.match.item_tokens import in_blocks
 from contam.detect.match.variant_texts import behind_each_other
@@ -54,6 +54,9 @@ def test_whatever_is_asked_of_packed_items_is_what_was_packed(given_items, more)
     for part in PARTS:
         assert text_column(found, part)[begin:] == list(text_column(wanted, part))[begin:]
     assert right_choices(found) == right_choices(wanted)
+    ids = [item.item_id for item in wanted]
+    assert list(ids_of(found)) == ids
+    assert list(ids_of(PackedItems.of(wanted))[begin:]) == ids[begin:]
 
 
 @given(st.lists(items, min_size=1, max_size=10), st.data())

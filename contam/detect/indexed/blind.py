@@ -213,7 +213,7 @@ def _view(
     view = view_of(
         tokens,
         benchmarks=[item.benchmark for item in items],
-        item_ids=[item.item_id for item in items],
+        item_ids=tuple(item.item_id for item in items),
         facts=facts,
         spec=ViewSpec(unit=_CODES[recipe.unit], seed=seed, min_run=min_run),
         unit=unit,

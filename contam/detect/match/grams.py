@@ -49,7 +49,7 @@ _LEAST_FILTER_BITS = 10
 #: At most four of five are taken: most look-ups end in the filter, others among a few tags.
 _SLOTS_FOR_FOUR = 5
 _LEAST_SLOTS = 16
-#: Grams for which the filter has a word, at most twice as many words; of many grams half of that.
+#: Grams for which the filter has a word, at most twice as many words; of many grams a quarter.
 _FILTERED = 3
 _MANY_GRAMS = 1 << 24
 #: Words of the filter that is asked first: 1 MiB, half of what a core of a server keeps near.
@@ -182,7 +182,7 @@ def make_table(
         del grams
     slots = n_grams * _SLOTS_FOR_FOUR // 4 + _LEAST_SLOTS
     slot_tag, slot_place = np.zeros(slots, np.uint8), np.zeros(slots, np.int32)
-    per_word = _FILTERED if n_grams < _MANY_GRAMS else 2 * _FILTERED
+    per_word = _FILTERED if n_grams < _MANY_GRAMS else 4 * _FILTERED
     filter_words = np.zeros(_power_of_two(n_grams // per_word + 1), np.uint64)
     fill_table(hashes, size, place, slot_tag, slot_place, filter_words)
     noted = np.arange(0, len(hashes), 1 << PART_SHIFT)

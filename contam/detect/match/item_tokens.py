@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 #: Bytes of two ASCII characters; a character of a script without spaces has more.
 _PAIR_BYTES = 2
 #: Tokens whose spans are made at once.
-_SPANS_AT_ONCE = 1 << 18
+_SPANS_AT_ONCE = 1 << 19
 #: Text of the items that is tokenised at once.
 _BLOCK_CHARACTERS = 1 << 19
 

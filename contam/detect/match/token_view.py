@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.benchmark.packed import column_of, right_choices
+from contam.benchmark.packed import column_of, ids_of, right_choices
 from contam.detect.match.grams import make_table, without_table
 from contam.detect.match.item_tokens import (
     Block,
@@ -175,7 +175,7 @@ def build_view(
         tokens,
         starts=starts,
         benchmarks=benchmarks,
-        item_ids=tuple(column_of(items, "item_id")),
+        item_ids=ids_of(items),
         facts=facts,
         spec=spec,
         unit=unit,
@@ -235,7 +235,7 @@ def view_of(  # noqa: PLR0913 - all by name: what a view is made of
             part_weight=gram_table.part_weight.reshape(-1, N_PARTS)[own],
             n_single=tokens.n_single[own],
             stretch=tokens.stretch[own],
-            item_ids=tuple(item_ids),
+            item_ids=item_ids,
             word_start=tokens.word_start if spec.unit == CHARS else None,
             seed=spec.seed,
             min_run=spec.min_run,
