@@ -79,7 +79,7 @@ def main() -> None:
             items: seconds(partial(contam.scan, given.corpus, items, workers=1))
             for items in (given.items, nowhere)
         }
-        writing = seconds(lambda: write_again(given.corpus))
+        writing = seconds(partial(write_again, given.corpus))
         print("what                        CPU s   more  / pyarrow alone")
         print(f"scan                       {scans[given.items]:6.2f}")
         print(f"pyarrow alone, all shards  {writing:6.2f}")
@@ -88,9 +88,8 @@ def main() -> None:
             *((action, given.items, action) for action in ("list", "drop", "mask", "cut")),
         ):
             out = Path(home, name)
-            spent = seconds(
-                partial(contam.clean, given.corpus, items, out, action=action, workers=1)
-            )
+            call = partial(contam.clean, given.corpus, items, out, action=action, workers=1)
+            spent = seconds(call)
             more = spent - scans[items]
             print(f"{name:25}  {spent:6.2f} {more:6.2f}  {more / writing:6.2f}")
 

@@ -118,7 +118,7 @@ def measure(corpus: list[str], items: str, policies: list[str]) -> dict[str, Any
     claim_process()
     tune_command()
     from contam.benchmark.read_files import read_benchmarks
-    from contam.detect.plan import ScanParameters, plan_for
+    from contam.detect.plan import ScanParameters, plan_and_empty
     from contam.detect.report import write_report
     from contam.detect.scan import Corpus, finish_scan, scan_chunks
     from contam.detect.warm import match_a_little
@@ -132,11 +132,10 @@ def measure(corpus: list[str], items: str, policies: list[str]) -> dict[str, Any
         spent[stage] = _cpu() - began, _peak()
         began = _cpu()
 
-    benchmarks = read_benchmarks([items])
+    benchmarks = list(read_benchmarks([items]))
     lap("read")
     opened = Corpus.open(corpus, None)
-    plan = plan_for(benchmarks, ScanParameters(policies=tuple(policies)))
-    del benchmarks
+    plan = plan_and_empty(benchmarks, ScanParameters(policies=tuple(policies)))
     lap("plan")
     partial = scan_chunks(plan, opened, workers=1)
     lap("scan")

@@ -172,7 +172,7 @@ def command(corpus: list[str], items: list[str], policies: list[str], out: str) 
     tune_command()
     from contam.benchmark.read_files import read_benchmarks
     from contam.cli.commands.scan import print_result
-    from contam.detect.plan import ScanParameters, plan_for
+    from contam.detect.plan import ScanParameters, plan_and_empty
     from contam.detect.report import write_report
     from contam.detect.scan import Corpus, finish_scan, scan_chunks
     from contam.detect.warm import match_a_little
@@ -180,10 +180,10 @@ def command(corpus: list[str], items: list[str], policies: list[str], out: str) 
     match_a_little()
     lap("imports")
     started = time.time()
-    benchmarks = read_benchmarks(items)
+    benchmarks = list(read_benchmarks(items))
     lap("benchmark")
     opened = Corpus.open(corpus, None)
-    plan = plan_for(benchmarks, ScanParameters(policies=tuple(policies)))
+    plan = plan_and_empty(benchmarks, ScanParameters(policies=tuple(policies)))
     lap("plan")
     partial = scan_chunks(plan, opened, workers=1)
     lap("scan")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def read_floor(path: Path) -> dict[str, Any]:
-    """Policy -> {recall: {class: share}, false_flags: {class: share}, absent: share}."""
+    """Policy -> {recall, false_flags and flagged: {class: share}, absent: share}."""
     floor: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return floor
 
@@ -38,6 +38,11 @@ def regressions(policies: dict[str, Any], floor: dict[str, Any]) -> list[str]:
                 found.append(
                     f"{policy}: {name} called contaminated {_shown(share)}, at most {most:.3f}"
                 )
+        suspects = _shares(measured["false_flags"], "flagged", "n")
+        for name, most in limits.get("flagged", {}).items():
+            share = suspects.get(name)
+            if share is None or share > most:
+                found.append(f"{policy}: {name} flagged {_shown(share)}, at most {most:.3f}")
         absent = measured["absent"]
         share = absent["flagged"] / absent["n"] if absent["n"] else None
         most = limits.get("absent")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -82,39 +83,83 @@ class Measures:
         """The highest of them."""
         return self._rows(_UNLISTED_EXAMPLES, policy)
 
+    def answers(self, policy: str) -> dict[int, tuple[str, bool]]:
+        """The class of every label of a long item, and whether it was found, by its number."""
+        return {row["label_id"]: (row["class"], row["found"]) for row in self._rows(_FOUND, policy)}
+
+    def absent_items(self, policy: str) -> dict[str, bool]:
+        """Of each item of which no document holds anything, whether it was flagged."""
+        return {row["item_id"]: row["flag"] for row in self._rows(_ABSENT_ITEMS, policy)}
+
     def _rows(self, query: str, policy: str) -> list[Record]:
         found = self._db.execute(query, {"policy": policy})
         names = [column[0] for column in found.description]
         return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
-def judged(data: Path, policies: Sequence[str], scan: LabelledScan) -> dict[str, Record]:
-    """All measures of each policy. Raises ContamError when some of the corpus was not read."""
+@dataclass(frozen=True)
+class Judging:
+    """The measures of one scan, of these policies."""
+
+    measures: Measures
+    policies: tuple[str, ...]
+    definitions: dict[str, Any]
+
+    def judged(self) -> dict[str, Record]:
+        """All measures of each policy."""
+        return {
+            policy: {
+                "fingerprint": self.definitions[policy]["fingerprint"],
+                "recall": self.measures.recall(policy),
+                "by_place": self.measures.recall_by_place(policy),
+                "false_flags": self.measures.false_flags(policy),
+                "absent": self.measures.absent(policy),
+                "by_status": self.measures.by_status(policy),
+                "unlisted": self.measures.unlisted(policy),
+                "unlisted_by_benchmark": self.measures.unlisted_by_benchmark(policy),
+                "examples": {
+                    "missed": self.measures.misses(policy),
+                    "false_flags": self.measures.false_flag_examples(policy),
+                    "absent": self.measures.absent_examples(policy),
+                    "unlisted": self.measures.unlisted_examples(policy),
+                },
+            }
+            for policy in self.policies
+        }
+
+
+def judging(data: Path, policies: Sequence[str], scan: LabelledScan) -> Judging:
+    """What measures each policy. Raises ContamError when some of the corpus was not read."""
     if not scan.run["coverage"]["complete"]:
         raise ContamError(
             "the labelled corpus could not be read whole",
             hint="`contam scan` on it names the shards",
         )
-    measures = Measures(data, scan)
     definitions = scan.run["parameters"]["policy_definitions"]
+    return Judging(Measures(data, scan), tuple(policies), definitions)
+
+
+def judged(data: Path, policies: Sequence[str], scan: LabelledScan) -> dict[str, Record]:
+    """All measures of each policy. Raises ContamError when some of the corpus was not read."""
+    return judging(data, policies, scan).judged()
+
+
+def either(first: Judging, policy: str, second: Judging, other: str) -> Record:
+    """Recall and flagged absent items of two policies of two scans together."""
+    found, absent = first.measures.answers(policy), first.measures.absent_items(policy)
+    more, besides = second.measures.answers(other), second.measures.absent_items(other)
+    classes: dict[str, list[bool]] = {}
+    for label, (name, is_found) in found.items():
+        classes.setdefault(name, []).append(is_found or more[label][1])
     return {
-        policy: {
-            "fingerprint": definitions[policy]["fingerprint"],
-            "recall": measures.recall(policy),
-            "by_place": measures.recall_by_place(policy),
-            "false_flags": measures.false_flags(policy),
-            "absent": measures.absent(policy),
-            "by_status": measures.by_status(policy),
-            "unlisted": measures.unlisted(policy),
-            "unlisted_by_benchmark": measures.unlisted_by_benchmark(policy),
-            "examples": {
-                "missed": measures.misses(policy),
-                "false_flags": measures.false_flag_examples(policy),
-                "absent": measures.absent_examples(policy),
-                "unlisted": measures.unlisted_examples(policy),
-            },
-        }
-        for policy in policies
+        "recall": [
+            {"class": name, "n": len(one), "found": sum(one)} for name, one in classes.items()
+        ],
+        "false_flags": [],
+        "absent": {
+            "n": len(absent),
+            "flagged": sum(flag or besides[item] for item, flag in absent.items()),
+        },
     }
 
 
@@ -202,6 +247,9 @@ select class, tier,
     count(*) filter (found and spanned and on_span) as on_span
 from positives where policy = $policy group by class, tier order by class, tier
 """
+
+_FOUND = "select label_id, class, found from positives where policy = $policy and is_long"
+_ABSENT_ITEMS = "select item_id, flagged(label) as flag from absent where policy = $policy"
 
 _RECALL_BY_PLACE = """
 select position as place, count(*) as n, count(*) filter (found) as found

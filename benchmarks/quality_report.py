@@ -29,6 +29,15 @@ def report(answer: Record) -> str:
         lines += _recall(measured)
         lines += ["", *_false_flags(measured)]
         lines += ["", *_items(measured)]
+    for names, measured in answer.get("either", {}).items():
+        rows = [
+            [row["class"], f"{row['found']}/{row['n']}", share(row["found"], row["n"])]
+            for row in sorted(measured["recall"], key=lambda row: recall_rank(row["class"]))
+        ]
+        absent = measured["absent"]
+        flagged = f"{absent['flagged']}/{absent['n']}"
+        rows.append(["absent, flagged", flagged, share(absent["flagged"], absent["n"])])
+        lines += ["", f"=== {names}", "", *table(["class", f"found >={LEAST_WORDS}w", "%"], rows)]
     if "index" in answer:
         lines += ["", f"=== {POLICY}: the scan beside a `standard` index, % found", ""]
         lines += table(HEADER, index_rows(answer["index"]))

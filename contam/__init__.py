@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from contam.benchmark.items import BenchItem
-    from contam.cleaning.clean import Cleaned, clean
+    from contam.cleaning.clean import clean
+    from contam.cleaning.run import Cleaned
     from contam.detect.indexed.index_reader import IndexReader, open_index
     from contam.detect.policies.policy import get_policy, list_policies
     from contam.detect.policies.verdict import Verdict
@@ -49,7 +50,7 @@ __all__ = [
 
 _HOME = {
     "BenchItem": "contam.benchmark.items",
-    "Cleaned": "contam.cleaning.clean",
+    "Cleaned": "contam.cleaning.run",
     "ContamError": "contam.errors",
     "IndexReader": "contam.detect.indexed.index_reader",
     "Report": "contam.detect.report",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _MODULES: Final = {
     "hub": ("huggingface_hub",),
+    "meaning": ("wordllama",),
     "ray": ("ray",),
     "scores": ("matplotlib", "statsmodels"),
     "audit": ("jinja2", "matplotlib", "statsmodels"),

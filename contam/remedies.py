@@ -331,6 +331,7 @@ class Remedy(Enum):
     WRITE_TABLE_ABOVE_SETTINGS = "write [{table}] above its settings"
     GIVE_AS_VARIABLE = "give it as {variable} or by {variable}_FILE"
     INSTALL_EXTRA = "pip install 'contam[{extra}]' brings them"
+    INSTALL_NAMED_MODEL = "install the release of the package that the policy was made with"
     INSTALL_PACKAGE = "pip install {package}"
     GIVE_ROWS = "a row is a dictionary: the key `text` for a document, `question` for an item"
     COLLECT_TABLE = "give the table that its .collect() returns"

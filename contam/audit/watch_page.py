@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.audit.spec import TOGETHER
+from contam.detect.notebook import table_html
 from contam.study.model import (
     STUDY_FORMAT,
     Chart,
@@ -289,15 +290,10 @@ def page(study: Study, folder: Path) -> str:
 def _table(study: Study, name: str) -> str:
     columns = study.tables[name].column_names
     rows = study.rows(name)
-    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(shown(row[one], one))}</td>" for one in columns) + "</tr>"
-        for row in rows[:_MOST_ROWS]
-    )
+    cells = ([shown(row[one], one) for one in columns] for row in rows[:_MOST_ROWS])
     more = len(rows) - _MOST_ROWS
     return (
-        f"<h2>{escape(name.capitalize())}</h2><div><table><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table></div>"
+        f"<h2>{escape(name.capitalize())}</h2><div>{table_html(columns, cells)}</div>"
         f"{f'<p>{more:,} more rows in report/{escape(name)}.parquet</p>' if more > 0 else ''}"
     )
 

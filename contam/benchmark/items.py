@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from contam.errors import InternalError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from contam.benchmark.key_table import KeyTable
 
@@ -127,7 +127,7 @@ class Benchmark:
     """
 
     name: str
-    items: tuple[BenchItem, ...]
+    items: Sequence[BenchItem]
     skipped: tuple[SkippedRow, ...] = ()
     sources: tuple[SourceFile, ...] = ()
     duplicates: tuple[tuple[int, ...], ...] = ()

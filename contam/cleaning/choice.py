@@ -10,7 +10,8 @@ import numpy as np
 
 from contam.detect.labels import FLAGGED, LABELS
 from contam.detect.policies.exposure import EXPOSURES
-from contam.errors import Remedy, UsageError
+from contam.detect.policies.policy import sees_rephrasings
+from contam.errors import PolicyError, Remedy, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -148,8 +149,19 @@ class Choice:
         ]
 
 
-def refuse_unknown_benchmarks(plan: Plan, options: CleanOptions) -> None:
-    """Raise UsageError for the weight of a benchmark that is not there."""
+def refuse_unfit(plan: Plan, options: CleanOptions) -> None:
+    """Refuse what a plan cannot be cleaned by.
+
+    Raises UsageError for the weight of a benchmark that is not there, and PolicyError for a policy
+    that looks for rephrased questions: it only says where people should look, and its evidence is
+    single words.
+    """
+    if asked := [policy.spec.id for policy in plan.policies if sees_rephrasings(policy)]:
+        raise PolicyError(
+            "{} says where people should look; by itself it is no ground to take text out",
+            ", ".join(asked),
+            remedy=Remedy.LIST_POLICIES,
+        )
     known = sorted({item.benchmark for item in plan.items})
     _refuse_unknown("benchmark", tuple(options.weights), known)
 
@@ -157,7 +169,7 @@ def refuse_unknown_benchmarks(plan: Plan, options: CleanOptions) -> None:
 def choice_of(
     plan: Plan, options: CleanOptions, labels: Int8s, n_documents: Int64s | None = None
 ) -> Choice:
-    """Which hits count, for options that `refuse_unknown_benchmarks` let pass.
+    """Which hits count, for options that `refuse_unfit` let pass.
 
     labels       int8[n, p] of the corpus as it was
     n_documents  int64[n, p] of it: hits of items without any then count too, as cutting made them

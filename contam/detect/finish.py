@@ -15,6 +15,7 @@ import numpy as np
 from contam.benchmark.items import PARTS, ItemName
 from contam.benchmark.key_table import KeyTable
 from contam.benchmark.keys import KEY_VERSION
+from contam.benchmark.packed import column_of, text_column
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
 from contam.detect.model import Judgements
 from contam.detect.plan import SEED
@@ -57,7 +58,7 @@ _KEYS = ("passage_key", "question_key", "choices_key", "answer_key", "item_key",
 _PACKAGES = ("contam", "numpy", "numba", "pyarrow", "tokenizers")
 
 
-def finish(
+def finish(  # noqa: PLR0913 - what an answer is made of, and options by name
     plan: Plan,
     sources: Sources,
     collections: Sequence[Collection],
@@ -66,6 +67,7 @@ def finish(
     workers: int,
     index: Callable[[], dict[str, Any]] | None = None,
     late: bool = False,
+    used_up: bool = False,
 ) -> ScanResult:
     """Judge every item under every policy and describe the documents kept as evidence.
 
@@ -74,11 +76,16 @@ def finish(
     index        makes what the record says of indexes
     late         make the record and the items' columns when somebody reads them: they may cost more
                  than a short answer, but what they are made of is held until then
+    used_up      let go of what the plan and the collections hold as soon as it is not needed
     """
     notes = [*sources.notes, *_long_seed(plan.parameters.seed)]
     notes += [note for benchmark in plan.benchmarks for note in _one_question(benchmark)]
     documents = describe(sources, collections, notes)
     verdicts = verdict_columns(plan, sources.coverage, collections, documents)
+    if used_up:
+        for view, collection in zip(plan.views, collections, strict=True):
+            view.release_tokens()
+            collection.release_runs()
     evidence = _evidence(plan, sources, collections, documents)
     for benchmark in plan.benchmarks:
         notes += [
@@ -180,10 +187,7 @@ def _evidence(
 
 def _names(plan: Plan, item: NDArray[Any]) -> dict[str, Column]:
     """The columns that name the item of each row; item  its number."""
-    return {
-        name: Repeated([getattr(each, name) for each in plan.items], item)
-        for name in ItemName._fields
-    }
+    return {name: Repeated(list(column_of(plan.items, name)), item) for name in ItemName._fields}
 
 
 def _joined(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
@@ -204,17 +208,15 @@ def _view_evidence(
     owner = pieces.match
     item = matches.item[owner]
     first = view.items.token_start[item, pieces.part] + pieces.item_token
-    spans = view.spans(first) if len(owner) else np.empty((0, 2), np.int32)
-    item_start = spans[first, 0]
-    first += pieces.length - 1
+    spans = view.spans(np.concatenate([first, first + pieces.length - 1]))
     return {
         "item": item,
         "document": documents.at(matches.shard, matches.row).astype(np.int32)[owner],
         "part": pieces.part,
         "alignment": np.maximum(pieces.alignment, 0),
         "mark": np.where(pieces.alignment < 0, -1 - pieces.alignment, -1).astype(np.int8),
-        "item_start": item_start,
-        "item_end": spans[first, 1],
+        "item_start": spans[: len(first), 0].copy(),
+        "item_end": spans[len(first) :, 1].copy(),
         "document_start": pieces.start,
         "document_end": pieces.end,
         "n_tokens": pieces.length,
@@ -235,8 +237,8 @@ def _item_columns(plan: Plan) -> dict[str, Column]:
     keys = plan.keys or KeyTable.of(items)
     tokens = plan.views[0].items.n_tokens
     columns: dict[str, Column] = {
-        **{name: [getattr(item, name) for item in items] for name in ItemName._fields},
-        "key_version": Repeated([KEY_VERSION], np.zeros(len(items), np.int64)),
+        **{name: list(column_of(items, name)) for name in ItemName._fields},
+        "key_version": Repeated([KEY_VERSION], np.zeros(len(items), np.int8)),
         **{
             name: hex_column(*keys.column("text_key" if name == "question_key" else name))
             for name in _KEYS
@@ -245,10 +247,7 @@ def _item_columns(plan: Plan) -> dict[str, Column]:
     for at, part in enumerate(PARTS):
         columns[f"{part}_tokens"] = tokens[:, at]
     if plan.parameters.keep_text:
-        columns["passage"] = [item.passage for item in items]
-        columns["question"] = [item.question for item in items]
-        columns["choices"] = [item.choices or None for item in items]
-        columns["answer"] = [item.answer for item in items]
+        columns |= {name: text_column(items, name) for name in PARTS}
     return columns
 
 
@@ -270,6 +269,7 @@ def parameters_of(plan: Plan) -> dict[str, Any]:
             "min_run": view.spec.min_run,
             "unit": view.unit,
             **(view.tokenizer.fingerprint if view.tokenizer else {}),
+            **({"rephrasings": True} if view.rephrasings else {}),
             **({"reads_with": view.reads_with.sha256} if view.reads_with else {}),
         }
         for view in plan.views
@@ -356,13 +356,14 @@ def verdict_columns(
         label = np.where(gone, NOT_CHECKABLE, judged.label).astype(np.int8)
         for name, values in _figures(items, totals, label, judged, documents).items():
             numbers.setdefault(name, []).append(values)
-    flat = {name: np.stack(values, axis=1).reshape(-1) for name, values in numbers.items()}
-    item = np.repeat(np.arange(n_items), n_policies)
+    # Column by column, and each is let go: never is all of it there twice.
+    flat = {name: np.stack(numbers.pop(name), axis=1).reshape(-1) for name in list(numbers)}
+    item = np.repeat(np.arange(n_items, dtype=np.int32), n_policies)
     policies = [policy.spec.id for policy in plan.policies]
     document = flat["document"]
     return {
         **_names(plan, item),
-        "policy": Repeated(policies, np.tile(np.arange(n_policies), n_items)),
+        "policy": Repeated(policies, np.tile(np.arange(n_policies, dtype=np.int16), n_items)),
         "label": Repeated(LABELS, flat["label"]),
         "score": flat["score"],
         "exposure": Repeated(EXPOSURES, flat["exposure"]),

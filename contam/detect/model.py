@@ -51,7 +51,7 @@ class ItemsRead:
     figures: Mapping[str, Int64s]
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, weakref_slot=True)
 class ViewItems:
     """The n items of a run as one view sees them; flat arrays hold the tokens of all parts.
 
@@ -198,7 +198,7 @@ def gathered(tables: list[Any], index: Int64s | Bools) -> dict[str, NDArray[Any]
     return {name: np.concatenate(columns.pop(name))[index] for name in list(columns)}
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, weakref_slot=True)
 class Totals:
     """What all documents together say about each item, under one policy.
 

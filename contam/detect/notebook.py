@@ -32,19 +32,24 @@ def result_html(
         for benchmark, policies in counts.items()
         for policy, labels in policies.items()
     ]
-    head = "".join(f"<th>{name}</th>" for name in _HEAD)
-    body = "".join(f"<tr>{_cells(row)}</tr>" for row in rows)
     failed = [
         f"{shard.get('shard')}: {shard.get('reason')}"
         for shard in coverage.get("shards_failed", ())
     ]
     return (
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f"{table_html(_HEAD, rows)}"
         f"<p>{escape(_read(coverage))}</p>{_listed('Not read', failed)}"
         f"{_listed('Excluded on purpose', coverage.get('shards_excluded', ()))}"
         f"{_listed('Not in the index', coverage.get('not_indexed', ()))}"
         f"{_listed('Notes', notes)}"
     )
+
+
+def table_html(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """An HTML table of texts, escaped."""
+    names = "".join(f"<th>{escape(name)}</th>" for name in head)
+    body = "".join(f"<tr>{_cells(row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def result_line(

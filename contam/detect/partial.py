@@ -9,6 +9,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import contam
+from contam.benchmark.items import ItemName
+from contam.benchmark.packed import column_of
 from contam.corpus.coverage import CoverageCounter
 from contam.detect.found_meta import FoundMeta
 from contam.detect.match.collect import Collection
@@ -119,7 +121,7 @@ def start_collections(plan: Plan) -> list[Collection]:
         Collection.start(
             view,
             [p for p, at in zip(plan.policies, plan.view_of, strict=True) if at == number],
-            _ranking(),
+            _ranking() if view.rephrasings is None else plan.policies[plan.view_of.index(number)],
             plan.parameters.max_evidence,
             every_hit=plan.parameters.every_hit,
         )
@@ -141,7 +143,7 @@ def question_of(plan: Plan, corpus: Corpus) -> str:
         "options": [parameters.max_evidence, parameters.seed, parameters.min_run, parameters.text],
         "policies": [[policy.spec.id, policy.spec.fingerprint()] for policy in plan.policies],
         "views": [[view.unit, *view.spec[:4]] for view in plan.views],
-        "items": [[item.benchmark, item.split, item.item_id] for item in plan.items],
+        "items": [*zip(*(column_of(plan.items, name) for name in ItemName._fields), strict=True)],
         "shards": [*zip(corpus.coverage.names, corpus.coverage.units, corpus.digests, strict=True)],
         "chunks": [repr(chunk) for chunk in corpus.chunks],
         **({"every_hit": True} if parameters.every_hit else {}),

@@ -10,10 +10,11 @@ import numpy as np
 from contam.benchmark.items import ItemName
 from contam.benchmark.key_table import KeyTable
 from contam.benchmark.mapping import parse_mapping
+from contam.benchmark.packed import PackedItems, packed_together
 from contam.benchmark.read_files import read_benchmarks
 from contam.detect.match.token_view import TokenView, build_view
 from contam.detect.model import Matches
-from contam.detect.policies.policy import get_policy, reads_text
+from contam.detect.policies.policy import get_policy, reads_text, sees_rephrasings
 from contam.detect.result import item_ranks
 from contam.errors import ConfigError, PlanMemoryError, PolicyError, Remedy, UsageError
 from contam.memory import trim
@@ -99,7 +100,7 @@ class Plan:
 
     parameters: ScanParameters
     benchmarks: tuple[Benchmark, ...]
-    items: tuple[BenchItem, ...]
+    items: Sequence[BenchItem]
     policies: tuple[Policy, ...]
     views: tuple[TokenView, ...]
     view_of: tuple[int, ...]
@@ -116,10 +117,10 @@ class Plan:
         view_of: Sequence[int],
     ) -> Plan:
         """The plan whose views were made of these benchmarks' items before."""
-        items, keys = _in_order(benchmarks)
+        known, items, keys = _in_order(benchmarks)
         return cls(
             parameters=parameters,
-            benchmarks=tuple(benchmarks),
+            benchmarks=known,
             items=items,
             policies=tuple(policies),
             views=tuple(views),
@@ -153,19 +154,21 @@ def make_plan(
     """
     policies = _policies(parameters)
     try:
-        benchmarks = read_benchmarks(
-            benchmark,
-            mapping=parameters.mapping,
-            name=parameters.name,
-            split=parameters.split,
-            secret=not parameters.keep_text,
-        )
+        benchmarks = [
+            *read_benchmarks(
+                benchmark,
+                mapping=parameters.mapping,
+                name=parameters.name,
+                split=parameters.split,
+                secret=not parameters.keep_text,
+            )
+        ]
     except MemoryError as error:
         raise PlanMemoryError(
             "out of memory while reading the benchmark",
             remedy=Remedy.SPLIT_BENCHMARK_OR_GIVE_MEMORY,
         ) from error
-    return plan_for(benchmarks, parameters, policies)
+    return plan_and_empty(benchmarks, parameters, policies)
 
 
 def plan_for(
@@ -177,10 +180,22 @@ def plan_for(
 
     Raises PolicyError, UsageError, ConfigError or PlanMemoryError.
     """
+    return plan_and_empty(list(benchmarks), parameters, policies)
+
+
+def plan_and_empty(
+    benchmarks: list[Benchmark],
+    parameters: ScanParameters,
+    policies: Sequence[Policy] | None = None,
+) -> Plan:
+    """What `plan_for` gives; the list is emptied.
+
+    Where nobody else has its items, many of them are let go for packed ones, half as large.
+    """
+    n_items = sum(len(benchmark.items) for benchmark in benchmarks)
     try:
         return _plan_for(benchmarks, parameters, policies)
     except MemoryError as error:
-        n_items = sum(len(benchmark.items) for benchmark in benchmarks)
         raise PlanMemoryError(
             "out of memory while planning the search for {:,} items",
             n_items,
@@ -189,12 +204,13 @@ def plan_for(
 
 
 def _plan_for(
-    benchmarks: Sequence[Benchmark],
+    benchmarks: list[Benchmark],
     parameters: ScanParameters,
     policies: Sequence[Policy] | None,
 ) -> Plan:
     policies = _policies(parameters) if policies is None else tuple(policies)
-    items, keys = _in_order(benchmarks)
+    known, items, keys = _in_order(benchmarks)
+    benchmarks.clear()
     if len(items) > _MANY_ITEMS:
         trim()  # what reading left behind
     units: list[str] = []
@@ -222,13 +238,15 @@ def _plan_for(
         for unit, mine in zip(units, asked, strict=True)
     )
     for policy, at in zip(policies, view_of, strict=True):
-        known = views[at].items
-        nothing = Matches.zeros(0, len(known.read))
+        seen = views[at].items
+        nothing = Matches.zeros(0, len(seen.read))
         # A policy that cannot judge by such a view says so now, and not after the corpus was read.
-        policy.hits(nothing, known, policy.score_matches(nothing, known))
+        policy.hits(nothing, seen, policy.score_matches(nothing, seen))
+    if len(items) > _MANY_ITEMS:
+        trim()  # what planning left behind
     return Plan(
         parameters=parameters,
-        benchmarks=tuple(benchmarks),
+        benchmarks=known,
         items=items,
         policies=policies,
         views=views,
@@ -241,6 +259,8 @@ def _unit_of(policy: Policy, parameters: ScanParameters) -> str:
     """The unit of the view that a policy is judged on."""
     if policy.spec.unit == "char":
         return "char"
+    if sees_rephrasings(policy):
+        return f"word, rephrased: {policy.spec.id}"
     # It has its own tokens made of the documents that words find, whatever their case and marks.
     if reads_text(policy) and parameters.unit not in BUILT_IN_UNITS:
         return "word"
@@ -257,17 +277,34 @@ def _policies(parameters: ScanParameters) -> tuple[Policy, ...]:
 
 def _in_order(
     benchmarks: Sequence[Benchmark],
-) -> tuple[tuple[BenchItem, ...], KeyTable | None]:
-    """All items by name, and their keys where every benchmark has them.
+) -> tuple[tuple[Benchmark, ...], Sequence[BenchItem], KeyTable | None]:
+    """The benchmarks, all items by name, and their keys where every benchmark has them.
 
-    The answer must not depend on the order in which files were given.
+    The answer must not depend on the order in which files were given. Many items are packed, also
+    those of the benchmarks.
     """
-    items = [item for benchmark in benchmarks for item in benchmark.items]
+    packed = packed_together([benchmark.items for benchmark in benchmarks])
+    items: Sequence[BenchItem]
+    if packed is None:
+        given = [item for benchmark in benchmarks for item in benchmark.items]
+        order = np.argsort(item_ranks([ItemName.of(item) for item in given]), kind="stable")
+        items = tuple([given[i] for i in order.tolist()])
+        del given
+        if len(items) > _MANY_ITEMS:
+            items = PackedItems.of(items)
+            place = np.empty(len(items), np.int64)
+            place[order] = np.arange(len(items))
+            ends = np.cumsum([len(benchmark.items) for benchmark in benchmarks])
+            benchmarks = [
+                replace(benchmark, items=items.take(place[end - len(benchmark.items) : end]))
+                for benchmark, end in zip(benchmarks, ends.tolist(), strict=True)
+            ]
+    else:
+        order = np.argsort(packed.rows)
+        items = packed.take(order)
     keys = [benchmark.keys for benchmark in benchmarks if benchmark.keys is not None]
-    rank = item_ranks([ItemName.of(item) for item in items])
-    order = np.argsort(rank, kind="stable")
     known = KeyTable.joined(keys).take(order) if len(keys) == len(benchmarks) > 0 else None
-    return tuple([items[i] for i in order.tolist()]), known
+    return tuple(benchmarks), items, known
 
 
 def plan_of(
@@ -303,6 +340,12 @@ def view_for_unit(
     policies  those that judge its matches; each that reads documents itself gets a reader, which
               uses the run's tokenizer file if there is one
     """
+    for policy in policies:
+        if sees_rephrasings(policy):
+            view = build_view(items, unit="word", seed=SEED, min_run=MIN_RUN)
+            rare = policy.rare_words(items)
+            read = replace(view.items, read=(policy.known(rare),))
+            return replace(view, rephrasings=rare, items=read)
     if unit == "char":
         seed, min_run, stride = CHAR_SEED, CHAR_MIN_RUN, CHAR_STRIDE
     else:

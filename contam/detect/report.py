@@ -75,7 +75,7 @@ class ReportDraft:
                 "tool": "contam",
                 "format": schemas.RESULT_FORMAT,
                 **{key: value for key, value in result.run.items() if key != "timings"},
-                "counts": label_counts(result.verdicts),
+                "counts": result.counts(),
                 "outputs": outputs,
                 # The only section that differs between equal runs.
                 "timings": result.run.get("timings", {}),

@@ -126,14 +126,23 @@ class ScanResult:
     def write_table(self, name: str, path: Path) -> int:
         """Write one of the tables `verdicts`, `evidence`, `items`; returns its rows.
 
-        Of evidence, of which there may be millions of rows, no table is made. Raises OSError.
+        Where they are in order, of which there may be millions, no table is made. Raises OSError.
         """
-        if name == "evidence" and self.sorted_by_item:
-            schemas.write_columns(self.evidence_columns, schemas.EVIDENCE, path)
-            return len(self.evidence_columns["item_id"])
+        if self.sorted_by_item:
+            columns, schema = self._columns(name)
+            schemas.write_columns(columns, schema, path)
+            return len(columns["item_id"])
         table: Table = getattr(self, name)
         schemas.write_parquet(table, path)
         return int(table.num_rows)
+
+    def _columns(self, name: str) -> tuple[Columns, schemas.Schema]:
+        """The columns of a table, and what they are."""
+        if name == "verdicts":
+            return self.verdict_columns, VERDICTS
+        if name == "evidence":
+            return self.evidence_columns, schemas.EVIDENCE
+        return schemas.with_texts(self.item_columns), schemas.ITEMS
 
     @property
     def coverage(self) -> dict[str, Any]:
@@ -154,7 +163,7 @@ class ScanResult:
 
     def counts(self) -> dict[str, dict[str, dict[str, int]]]:
         """Items by benchmark, policy and label; labels nobody got are 0."""
-        return label_counts(self.verdicts)
+        return label_counts(*self._pieces(("benchmark", "policy", "label")))
 
     def flagged(self) -> tuple[Verdict, ...]:
         """The verdicts `contaminated` and `suspect`."""
@@ -167,7 +176,15 @@ class ScanResult:
 
     @cached_property
     def _flagged(self) -> Table:
-        return schemas.rows_with(self.verdicts, "label", FLAGGED)
+        found = [schemas.rows_with(table, "label", FLAGGED) for table in self._pieces()]
+        return schemas.concatenated(found)
+
+    def _pieces(self, names: Sequence[str] = VERDICTS.names) -> Iterator[Table]:
+        """The verdicts, or some of their columns, in tables of some thousand rows."""
+        if not self.sorted_by_item:
+            yield self.verdicts.select(list(names))
+            return
+        yield from schemas.pieces(self.verdict_columns, VERDICTS, names)
 
     def exit_code(self) -> int:
         """0, or 4 when part of the corpus was not read and that was not allowed."""
@@ -230,12 +247,14 @@ def iter_verdicts(table: Table) -> Iterator[Verdict]:
         yield Verdict(**row)
 
 
-def label_counts(verdicts: Table) -> dict[str, dict[str, dict[str, int]]]:
-    """A verdict table -> benchmark -> policy -> label -> number of items, as they appear."""
+def label_counts(*verdicts: Table) -> dict[str, dict[str, dict[str, int]]]:
+    """Tables of verdicts -> benchmark -> policy -> label -> number of items, as they appear."""
     counts: dict[str, dict[str, dict[str, int]]] = {}
-    for (benchmark, policy, label), n in schemas.tally(verdicts, ("benchmark", "policy", "label")):
-        labels = counts.setdefault(benchmark, {}).setdefault(policy, dict.fromkeys(SHOWN, 0))
-        labels[label] += n
+    names = ("benchmark", "policy", "label")
+    for table in verdicts:
+        for (benchmark, policy, label), n in schemas.tally(table, names):
+            labels = counts.setdefault(benchmark, {}).setdefault(policy, dict.fromkeys(SHOWN, 0))
+            labels[label] += n
     return counts
 
 

@@ -26,7 +26,7 @@ from contam.detect.corpus_checks import (
 from contam.detect.finish import finish
 from contam.detect.given import IN_MEMORY, given_benchmark, given_corpus
 from contam.detect.leases.cut import cut_leases
-from contam.detect.match.matching import Matcher
+from contam.detect.match.matching import matcher_of
 from contam.detect.match.workers import on_threads
 from contam.detect.partial import Partial
 from contam.detect.plan import Plan, ScanParameters, make_plan, named_fields, named_policies
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from contam.corpus.shards import Shard
     from contam.detect.given import Source
     from contam.detect.leases.workshop import Workshop
+    from contam.detect.match.matching import DocumentMatcher
     from contam.detect.model import Bools, Matches
     from contam.detect.result import ScanResult
 
@@ -397,14 +398,16 @@ def judge_partial(
     release_unused()
     documents = {**partial.found.known, **corpus.documents}
     sources = replace(corpus, coverage=coverage, documents=documents)
-    return finish(plan, sources, partial.collections, started=started, workers=workers)
+    return finish(
+        plan, sources, partial.collections, started=started, workers=workers, used_up=True
+    )
 
 
 def scan_chunk(
     plan: Plan,
     corpus: Corpus,
     chunk: Chunk,
-    matchers: Sequence[Matcher],
+    matchers: Sequence[DocumentMatcher],
     partial: Partial,
     progress: ScanProgress | None = None,
     stop: threading.Event | None = None,
@@ -454,7 +457,7 @@ def scan_chunks(
 
     def work(chunks: Iterator[Chunk], stop: threading.Event) -> Partial:
         partial = whole.empty_sibling(corpus)
-        matchers = [Matcher(view) for view in plan.views]
+        matchers = [matcher_of(view) for view in plan.views]
         for chunk in chunks:
             scan_chunk(plan, corpus, chunk, matchers, partial, progress, stop)
         for collection in partial.collections:

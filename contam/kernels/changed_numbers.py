@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.kernels._jit import int64, kernel
+from contam.kernels._jit import int64, kernel, lean_kernel
 from contam.kernels.constants import LEAST_NUMBERS
 from contam.kernels.match_rows import (
     MATCH_ITEM,
@@ -21,18 +21,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+@lean_kernel
+def bit_of(bits: NDArray[np.uint8], at: int) -> int:
+    """One of the bits that lie eight to a byte, the lowest first."""
+    return (int64(bits[at >> 3]) >> (at & 7)) & 1
+
+
 @kernel
 def renumbered_shares(
     rows: MatchRows,
     first_piece: NDArray[np.int64],
     part_start: NDArray[np.int64],
-    is_number: NDArray[np.bool_],
+    is_number: NDArray[np.uint8],
 ) -> NDArray[np.float32]:
     """How much of each match's question stands there beside its numbers, all of which are others.
 
     first_piece        int64[matches + 1], where a match's pieces begin
     part_start         int64[4 * (items and variants) + 1], where the tokens of their parts begin
-    is_number          bool[tokens], which of these are numbers
+    is_number          uint8[tokens / 8], which of these are numbers: one bit each, the lowest first
     return             float32[matches], share of the question's other tokens that any piece holds;
                        0 where fewer than LEAST_NUMBERS numbers lie between the first token held and
                        the last, or one of them is held
@@ -51,7 +57,7 @@ def renumbered_shares(
                 lo, hi = min(lo, begin), max(hi, begin + int64(rows.pieces[p, PIECE_LENGTH]))
         between = int64(0)
         for t in range(first + lo, first + hi):
-            between += int64(is_number[t])
+            between += bit_of(is_number, t)
         if between < LEAST_NUMBERS:
             continue
         if held.shape[0] < m:
@@ -65,7 +71,7 @@ def renumbered_shares(
         found = int64(0)
         kept = int64(0)
         for t in range(m):
-            number = is_number[first + t]
+            number = bit_of(is_number, first + t) != 0
             kept += int64(number and held[t])
             others += int64(not number)
             found += int64(held[t] and not number)

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from contam.kernels.chars import CharTables
 
+#: More items than this hold a gram like this many.
+MOST_SHARED = 255
+
 
 @kernel
 def tokenize_parts(
@@ -83,27 +86,28 @@ def code_point_spans(
 
 @kernel
 def note_shared(
-    where: NDArray[np.int32], owners: NDArray[np.int32], n: int, shared: NDArray[np.int32]
+    where: NDArray[np.int32], owners: NDArray[np.int32], n: int, shared: NDArray[np.uint8]
 ) -> None:
-    """How many items hold the commonest gram that covers a token: shared, int32[t], is raised.
+    """How many items hold the commonest gram that covers a token: shared, uint8[t], is raised.
 
     where   int32[places], first token of each gram place; owners int32[places]: items of the
             benchmark that hold the gram
     n       tokens of a gram
+    Numbers above MOST_SHARED count as that.
     """
     for j in range(where.shape[0]):
         for t in range(where[j], where[j] + n):
-            shared[t] = max(shared[t], owners[j])
+            shared[t] = max(int64(shared[t]), min(int64(owners[j]), MOST_SHARED))
 
 
 @kernel
 def template_weights(
-    base: NDArray[np.float32], shared: NDArray[np.int32], most: float, floor: float
+    base: NDArray[np.float32], shared: NDArray[np.uint8], most: float, floor: float
 ) -> NDArray[np.float32]:
     """Token weights with the wording that many items of a benchmark share discounted.
 
     base    float32[t], what a token says by itself
-    shared  int32[t], see note_shared
+    shared  uint8[t], see note_shared
     most    a token in a gram that this many items hold keeps `floor` of its weight
     The factor is 1 - ln(shared) / ln(most).
     """
@@ -111,7 +115,8 @@ def template_weights(
     scale = np.log(most)
     for t in range(base.shape[0]):
         factor = 1.0
-        if shared[t] > 1:
-            factor = max(floor, 1.0 - np.log(shared[t]) / scale)
+        owners = int64(shared[t])
+        if owners > 1:
+            factor = max(floor, 1.0 - np.log(owners) / scale)
         weight[t] = np.float32(base[t] * factor)
     return weight

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from contam.detect.notebook import table_html
 from contam.detect.report import RUN_FILE
 from contam.errors import LogError, Place, Public, Remedy, UsageError
 from contam.extras import require
@@ -18,7 +19,7 @@ from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint
 from contam.rescore.direction import directed
 from contam.rescore.export.plots import draw, plot_names, score_figure
-from contam.rescore.export.summary import markdown
+from contam.rescore.export.summary import figure, gain_of, markdown
 from contam.rescore.grouped import group_series
 from contam.rescore.holdouts import item_numbers
 from contam.rescore.judging import FileOptions, join_logs, open_verdicts, policies_of
@@ -58,6 +59,22 @@ class Rescore:
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name} {table.num_rows}" for name, table in self.tables.items())
         return f"<{type(self).__name__}: rows of {sizes}>"
+
+    def _repr_html_(self) -> str:
+        """The scores with and without the flagged items, for notebooks."""
+        kept = [row for row in self.rows("scores") if row["subset_by"] in ("all", "group")]
+        cells = (
+            (
+                *(row[name] for name in ("model", "benchmark", "metric", "policy")),
+                f"{row['n_clean']} / {row['n']}",
+                *(figure(row[name]) for name in ("full", "clean")),
+                gain_of(row),
+            )
+            for row in kept
+            if row["shown"]
+        )
+        head = ("model", "benchmark", "metric", "policy", "clean of all", "full", "clean", "gain")
+        return table_html(head, cells)
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """The rows of one table as dictionaries."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import inspect
 from dataclasses import dataclass, fields
 from importlib import import_module
@@ -116,6 +117,8 @@ def run_named(
     kind = KINDS[name]
     module = import_module(f"contam.study.{kind.home[0]}")
     given = dict(options)
+    if isinstance(dates := given.get(_OF_DATES), dict):
+        given[_OF_DATES] = {model: str(date) for model, date in dates.items()}
     if given.pop(BY_VERDICTS, False):
         given |= {"verdicts": verdicts, "policy": given.get("policy", policy)}
     if kind.rescored and "scores" not in given and rescored is not None:
@@ -158,13 +161,16 @@ def _required(kind: Kind) -> list[str]:
 #: Types of a value where the default is of a type; else it is a list or a table, of texts mostly.
 _TYPES: Final = {bool: (bool,), int: (int,), float: (int, float), str: (str,)}
 _OF_NUMBERS: Final = frozenset({"chance", "knots"})
+_OF_DATES: Final = "cutoffs"
 
 
 def _fits(value: object, default: object, *, path: bool, key: str) -> bool:
     if not path and type(default) in _TYPES:
         return type(value) in _TYPES[type(default)]
     several = isinstance(value, list | dict)
-    wanted = (int, float) if key in _OF_NUMBERS else (str,)
+    wanted: tuple[type, ...] = (int, float) if key in _OF_NUMBERS else (str,)
+    if key == _OF_DATES:
+        wanted = (str, dt.date)
     values = [*_texts(value)]
     return (bool(values) and (several or path or key == "chance")) and all(
         type(one) in wanted for one in values

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from contam.detect.notebook import table_html
 from contam.errors import Remedy, UsageError
 from contam.extras import require
 from contam.tables import schemas
@@ -134,12 +135,7 @@ class Study:
         from contam.study.write import shown
 
         names = self.shown_columns()
-        head = "".join(f"<th>{escape(name)}</th>" for name in names)
-        cells = (
-            "".join(f"<td>{escape(shown(row[name], name))}</td>" for name in names)
-            for row in self.rows()[:_MOST_SHOWN]
-        )
-        body = "".join(f"<tr>{row}</tr>" for row in cells)
+        cells = ([shown(row[name], name) for name in names] for row in self.rows()[:_MOST_SHOWN])
         refused = "".join(
             f"<li>{escape(refusal.what)}: {escape(refusal.reason)}</li>"
             for refusal in self.refusals
@@ -147,7 +143,7 @@ class Study:
         return (
             f"<p>{escape(str(self.finding))}</p>"
             f"{f'<p>Not estimated:</p><ul>{refused}</ul>' if refused else ''}"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            f"{table_html(names, cells)}"
         )
 
     def shown_columns(self) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ class Repeated:
 
 
 Table: TypeAlias = pa.Table
+Schema: TypeAlias = pa.Schema
 Column: TypeAlias = Sequence[Any] | NDArray[Any] | Repeated | pa.ChunkedArray
 Columns: TypeAlias = Mapping[str, Column]
 
@@ -140,7 +141,12 @@ def evidence_table(columns: Columns) -> Table:
 
 def item_table(columns: Columns) -> Table:
     """The items as a table; see `ITEMS`. Text columns may be left out: they become null."""
-    return table_of(completed(columns, ITEM_TEXTS), ITEMS)
+    return table_of(with_texts(columns), ITEMS)
+
+
+def with_texts(columns: Columns) -> Columns:
+    """Columns of `ITEMS`, those of texts null where they were left out."""
+    return completed(columns, ITEM_TEXTS)
 
 
 def table_of(columns: Columns, schema: pa.Schema) -> Table:
@@ -198,7 +204,7 @@ def _plain_list(column: Column, field: pa.Field) -> list[Any]:
     elif isinstance(column, pa.ChunkedArray):
         found = column.to_pylist()
     else:
-        found = list(column)
+        found = list(column[:])
     if field.name in _NEGATIVE_MEANS_NONE:
         found = [None if value is None or value < 0 else value for value in found]
     elif pa.types.is_floating(field.type):
@@ -265,7 +271,8 @@ def _taken(values: pa.Array, index: NDArray[Any]) -> pa.Array:
 def _plain_array(column: Sequence[Any] | NDArray[Any], field: pa.Field) -> pa.Array:
     from_numpy = isinstance(column, np.ndarray) and column.dtype != np.object_
     # `from_pandas` makes a score of NaN a null: both mean that there is none.
-    array = pa.array(column, type=None if from_numpy else field.type, from_pandas=True)
+    # A slice, for a column that is made when it is asked for.
+    array = pa.array(column[:], type=None if from_numpy else field.type, from_pandas=True)
     if array.type != field.type:
         array = array.cast(field.type)
     return array
@@ -282,17 +289,34 @@ def write_columns(columns: Columns, schema: pa.Schema, path: Path) -> None:
 
     Raises OSError, and InternalError when they do not fit the schema.
     """
-    n_rows = len(columns[schema.names[0]])
+    with _writer(path, schema) as writer:
+        for table in pieces(columns, schema):
+            writer.write_table(table, row_group_size=_ROW_GROUP_ROWS)
+
+
+def pieces(
+    columns: Columns, schema: pa.Schema, names: Sequence[str] | None = None
+) -> Iterator[Table]:
+    """The table of these columns, or of some of them, a row group at a time; at least one.
+
+    Raises InternalError when they do not fit the schema.
+    """
+    chosen = schema if names is None else pa.schema([schema.field(name) for name in names])
     ready = {
         name: Repeated(pa.array(column.values, type=schema.field(name).type), column.index)
         if isinstance(column, Repeated)
         else column
         for name, column in columns.items()
+        if name in chosen.names or name not in schema.names
     }
-    with _writer(path, schema) as writer:
-        for begin in range(0, max(n_rows, 1), _ROW_GROUP_ROWS):
-            table = table_of(part(ready, begin, begin + _ROW_GROUP_ROWS), schema)
-            writer.write_table(table, row_group_size=_ROW_GROUP_ROWS)
+    n_rows = len(columns[schema.names[0]])
+    for begin in range(0, max(n_rows, 1), _ROW_GROUP_ROWS):
+        yield table_of(part(ready, begin, begin + _ROW_GROUP_ROWS), chosen)
+
+
+def concatenated(tables: Sequence[Table]) -> Table:
+    """The rows of all tables of one schema."""
+    return pa.concat_tables(tables)
 
 
 def _writer(path: Path | BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:

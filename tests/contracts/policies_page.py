@@ -25,7 +25,7 @@ _KNOWN = {
 
 def generated() -> str:
     """The part of the page that is made from the code: an overview, then a section a policy."""
-    specs = list_policies()
+    specs = list_policies(optional=True)
     rows = "".join(
         f"| [`{spec.id}`](#{spec.id}) | {_unit(spec)} | {spec.scope} | {', '.join(spec.parts)} "
         f"| {_flags(spec)} |\n"

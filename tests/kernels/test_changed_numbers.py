@@ -55,7 +55,10 @@ def test_the_share_of_a_renumbered_question(world):
         given_rows,
         competing_items.first_pieces(given_rows),
         starts,
-        np.isin(np.concatenate(tokens), number_hashes(" ".join(words) for words, _ in world)),
+        np.packbits(
+            np.isin(np.concatenate(tokens), number_hashes(" ".join(words) for words, _ in world)),
+            bitorder="little",
+        ),
     )
     wanted = []
     for words, pieces in world:

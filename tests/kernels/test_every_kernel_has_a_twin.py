@@ -29,6 +29,7 @@ COVERED_BY = {
     "bits_of": "find_hits",
     "passes_filter": "find_hits",
     "tag_of": "find_hits",
+    "bit_of": "renumbered_shares",
     "slot_of": "find_hits",
     "place_of": "find_hits",
     "hash_short_grams": "hash_grams",
@@ -59,6 +60,10 @@ COVERED_BY = {
     "start_batch": "scan_batch",
     "with_more_scratch": "scan_batch",
     "new_text_scratch": "scan_batch",
+    "filter_shift": "enter_words",
+    "number_words": "find_windows",
+    "note_stretches": "find_windows",
+    "best_window": "find_windows",
 }
 #: Where tests call kernels.
 CALLERS = [*TESTS.glob("test_*.py"), TESTS / "evidence_support.py"]

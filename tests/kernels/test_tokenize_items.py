@@ -51,14 +51,14 @@ def test_texts_behind_each_other_are_read_one_by_one(unit, texts):
 
 @given(
     st.lists(st.floats(0, 1, width=32), max_size=12),
-    st.lists(st.tuples(st.integers(0, 11), st.integers(1, 60)), max_size=12),
+    st.lists(st.tuples(st.integers(0, 11), st.integers(1, 60) | st.just(70_000)), max_size=12),
     st.integers(1, 5),
 )
 @example([0.5], [(0, 1)], 1)
 @example([0.5, 1.0], [(0, 40), (0, 2)], 2)
 def test_shared_wording_weighs_less_the_more_items_share_it(base, places, n):
     places = [(first, owners) for first, owners in places if first + n <= len(base)]
-    shared = np.zeros(len(base), np.int32)
+    shared = np.zeros(len(base), np.uint8)
     for some in (places[:5], places[5:]):
         first = frozen([first for first, _ in some], np.int64)
         tokenize_items.note_shared(

@@ -8,12 +8,11 @@ import pytest
 
 from contam.corpus import chunks, offsets
 from contam.corpus.batches import read_chunk
-from contam.corpus.chunks import plan_chunks
-from contam.corpus.columns import select_all
 from contam.corpus.shards import shard_digest, survey
 from contam.detect.report import write_report
 from contam.detect.scan import scan
 from contam.errors import CorpusError
+from tests.corpus_files import plan_chunks, select_all
 from tests.integration.inputs import labels
 from tests.remote.conftest import BUCKET, RESULTS, report, rows_of
 

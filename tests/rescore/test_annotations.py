@@ -419,6 +419,9 @@ def test_labels_in_memory_are_those_of_a_file(form, logs, tmp_path):
     # As text: NaN equals nothing.
     assert all(repr(found.rows(name)) == repr(filed.rows(name)) for name in filed.tables)
     assert found.run["inputs"]["verdicts"]["file"] == "memory:labels"
+    html = found._repr_html_()
+    assert html.startswith("<table>")
+    assert all(row["model"] in html for row in found.rows("scores") if row["shown"])
     if form != "polars":
         pytest.importorskip("pandas")
         assert found.to_pandas().shape == found.tables["scores"].shape

@@ -223,14 +223,22 @@ def _cleaned(facts: Facts) -> list[str]:
             "",
             *table(
                 ("benchmark", "policy", "flagged before", "flagged here"),
-                [tuple(row.values()) for row in before_and_after(facts, corpus)],
+                [
+                    (
+                        row["benchmark"],
+                        row["policy"],
+                        row["before"],
+                        "not asked" if row["here"] is None else row["here"],
+                    )
+                    for row in before_and_after(facts, corpus)
+                ],
             ),
             *table(
-                ("benchmark", "documents taken out", "items in them"),
+                ("benchmark", "documents found", "items in them"),
                 [(row["benchmark"], row["documents"], row["items"]) for row in corpus.by_benchmark],
             ),
             *table(
-                ("source", "documents taken out"),
+                ("source", "documents found"),
                 [(row["source"] or "not said", row["documents"]) for row in corpus.by_source],
             ),
             *(f"- not kept: {cell(what)}" for what in corpus.not_kept),

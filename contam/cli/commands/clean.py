@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from contam.cli import options
-from contam.cli.commands.scan import EXIT_FLAGGED, MIN_RUN, SEED, refuse_long_seed
+from contam.cli.commands.scan import (
+    EXIT_FLAGGED,
+    MIN_RUN,
+    SEED,
+    refuse_beside_plan,
+    refuse_long_seed,
+)
 from contam.cli.commands.worker import Engine, refuse_engine
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
-    from contam.cleaning.clean import Cleaned
+    from contam.cleaning.run import Cleaned
 
 SPREAD_OPTIONS = (
     "--corpus", "--exclude", "--benchmark", "--policy", "--map", "--labels", "--exposure",
-    "--benchmark-weight",
+    "--benchmark-weight", "--parts",
 )  # fmt: skip
 INTERRUPTED: Final = "no result was written; the same call with --resume goes on from what was done"
 _NOTES_SHOWN: Final = 20
@@ -34,8 +40,8 @@ class Action(StrEnum):
 
 def clean(
     *,
-    corpus: options.Corpus,
-    benchmark: options.Benchmarks,
+    corpus: options.CorpusOrPlan = None,
+    benchmark: options.Benchmark = None,
     out: Annotated[str, typer.Option(metavar="DIR", help="Folder for the cleaned corpus.")],
     policy: options.Policies = None,
     action: Annotated[
@@ -117,6 +123,20 @@ def clean(
             help="The Ray cluster. [default: RAY_ADDRESS, else the one of this machine]",
         ),
     ] = None,
+    parts: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DIR...",
+            help="What workers found on a plan made with --to-clean, in place of a corpus.",
+        ),
+    ] = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="With --parts: the plan, if it is not where the workers found it any more.",
+        ),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from what an interrupted run had done.")
     ] = False,
@@ -134,22 +154,72 @@ def clean(
         raise UsageError("--around goes with --action cut", hint="leave it out, or cut")
     refuse_engine(engine, address)
     refuse_long_seed(seed, min_run)
-    names = options.policy_names(policy)
     weights = _weights(benchmark_weight or ())
+    if parts:
+        refuse_beside_plan(
+            {
+                "--corpus": corpus,
+                "--benchmark": benchmark,
+                "--policy": policy,
+                "--unit": unit if unit != "word" else None,
+                "--text": text,
+                "--id-column": id_column,
+                "--url-column": url_column,
+                "--date-column": date_column,
+                "--exclude": exclude,
+                "--map": mapping,
+                "--name": name,
+                "--split": split,
+                "--seed": seed if seed != SEED else None,
+                "--min-run": min_run if min_run != MIN_RUN else None,
+                "--engine": engine,
+            },
+            "--parts",
+        )
+    elif plan is not None:
+        raise UsageError("--plan needs --parts", hint="`contam scan --plan` writes them")
+    elif not corpus or not benchmark:
+        missing = "--benchmark" if corpus else "--corpus"
+        raise UsageError(f"Missing option '{missing}'", hint="see `contam clean --help`")
+    names = options.policy_names(policy)
     from contam.benchmark.mapping import parse_mapping
+    from contam.cleaning.choice import CleanOptions
+    from contam.cleaning.clean import How
     from contam.cleaning.clean import clean as run_clean
+    from contam.cleaning.parts import clean_parts
     from contam.cli.progress import reporter
     from contam.detect.leases.workshop import RayCluster
+    from contam.detect.scan import worker_count
 
+    chosen = CleanOptions(
+        action=action.value,
+        labels=tuple(options.split_names(labels or ["contaminated", "suspect"])),
+        exposures=tuple(options.split_names(exposure or ())),
+        weights=weights,
+        most=most,
+        around=around,
+        keep_removed=keep_removed,
+    )
     with reporter(quiet=quiet) as progress:
+        if parts:
+            how = How(
+                workers=worker_count(workers),
+                dry_run=dry_run,
+                overwrite=overwrite,
+                resume=resume,
+                progress=progress,
+            )
+            return _tell(
+                clean_parts(parts, out, chosen, how, plan), out, as_json=as_json, quiet=quiet
+            )
         result = run_clean(
-            corpus,
-            benchmark,
+            corpus or (),
+            benchmark or (),
             out,
-            action=action.value,
+            action=chosen.action,
             policies=names,
-            labels=options.split_names(labels or ["contaminated", "suspect"]),
-            exposures=options.split_names(exposure or ()),
+            labels=chosen.labels,
+            exposures=chosen.exposures,
             weights=weights,
             most=most,
             around=around,

@@ -50,6 +50,12 @@ def plan(
         bool, typer.Option("--overwrite", help="Replace a finished plan in DIR.")
     ] = False,
     max_evidence: options.MaxEvidence = MAX_EVIDENCE,
+    to_clean: Annotated[
+        bool,
+        typer.Option(
+            "--to-clean", help="Keep every document that a policy counts, for `contam clean`."
+        ),
+    ] = False,
     seed: options.Seed = SEED,
     min_run: options.MinRun = MIN_RUN,
     quiet: options.Quiet = False,
@@ -92,6 +98,7 @@ def plan(
             mapping=parse_mapping(mapping) if mapping else None,
             name=name,
             split=split,
+            every_hit=to_clean,
         ),
     )
     record = write_plan(made, opened, out, lease_bytes=size, overwrite=overwrite)

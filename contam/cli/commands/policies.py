@@ -37,9 +37,9 @@ def policies(
         else:
             _describe(spec)
     elif as_json:
-        render.emit_json([_tree(spec) for spec in list_policies()])
+        render.emit_json([_tree(spec) for spec in list_policies(optional=True)])
     else:
-        _list(list_policies())
+        _list(list_policies(optional=True))
 
 
 def _tree(spec: PolicySpec) -> dict[str, Any]:

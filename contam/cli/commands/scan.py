@@ -203,7 +203,7 @@ def write_result(
     return result
 
 
-def refuse_beside_plan(given: Mapping[str, object]) -> None:
+def refuse_beside_plan(given: Mapping[str, object], where: str = "--plan") -> None:
     """Raise UsageError for an option that was given and that a plan has settled; values by flag."""
     hints = {
         "--resume": "a worker always goes on: the same call without it does what is left",
@@ -213,7 +213,7 @@ def refuse_beside_plan(given: Mapping[str, object]) -> None:
     for flag, value in given.items():
         if value:
             hint = hints.get(flag, "the plan says what is searched, for what and how")
-            raise UsageError(f"{flag} does not go with --plan", hint=hint)
+            raise UsageError(f"{flag} does not go with {where}", hint=hint)
 
 
 def refuse_out_in(out: str | Path, corpus: Iterable[str], what: str = "the results") -> None:

@@ -23,7 +23,7 @@ from contam.detect.indexed.guarantee import refuse_blind, refuse_unanswerable
 from contam.detect.indexed.search import search_hashes
 from contam.detect.match.deadline import Deadline
 from contam.detect.match.grams import GramPlaces
-from contam.detect.match.item_tokens import Block
+from contam.detect.match.item_tokens import Block, known_spans
 from contam.detect.match.token_view import build_view, view_of
 from contam.detect.model import N_PARTS
 from contam.detect.plan import (
@@ -217,7 +217,7 @@ def _view(
         facts=facts,
         spec=ViewSpec(unit=_CODES[recipe.unit], seed=seed, min_run=min_run),
         unit=unit,
-        spans=lambda _=None: np.stack([within, within + 1], axis=1),
+        spans=partial(known_spans, np.stack([within, within + 1], axis=1)),
     )
     return view, key_at
 

@@ -15,6 +15,7 @@ from contam.detect.policies.policy import (
     get_policy,
     list_policies,
     reads_text,
+    sees_rephrasings,
     shortest_run,
 )
 from contam.errors import IndexMismatchError, PolicyError, Remedy
@@ -36,6 +37,12 @@ _TOKENS: Final = {"word": "words", "char": "letters and digits", "tokenizer": "t
 
 def refuse_unanswerable(policies: Sequence[Policy], recipe: Recipe) -> None:
     """Raise IndexMismatchError, naming every policy that needs what this index does not keep."""
+    if rephrased := [policy.spec.id for policy in policies if sees_rephrasings(policy)]:
+        raise IndexMismatchError(
+            "{} looks for words in any order, and an index keeps only words in a row",
+            ", ".join(rephrased),
+            remedy=Remedy.SCAN_CORPUS,
+        )
     refused = [
         f"{policy.spec.id} {why}"
         for policy in policies
@@ -59,7 +66,9 @@ def refuse_unanswerable(policies: Sequence[Policy], recipe: Recipe) -> None:
 
 def refuse_blind(policies: Sequence[Policy]) -> None:
     """Raise PolicyError, naming every policy that a blind check cannot judge by."""
-    reading = [policy.spec.id for policy in policies if reads_text(policy)]
+    reading = [
+        policy.spec.id for policy in policies if reads_text(policy) or sees_rephrasings(policy)
+    ]
     if reading:
         others = [spec.id for spec in list_policies() if not reads_text(get_policy(spec.id))]
         raise PolicyError(

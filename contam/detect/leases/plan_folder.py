@@ -28,7 +28,7 @@ from contam import kernels
 from contam.detect.leases.cut import Lease, cut_leases
 from contam.detect.leases.mapped import MappedFile, TreeError, write_tree
 from contam.detect.leases.node_folder import node_folder
-from contam.detect.match.item_tokens import spans_of
+from contam.detect.match.item_tokens import known_spans, spans_of
 from contam.detect.partial import question_of
 from contam.detect.plan import Plan
 from contam.errors import InternalError, OutputError, Place, Public, Remedy
@@ -373,7 +373,7 @@ def _points(views: Iterable[TokenView]) -> tuple[Any, ...]:
 
 def _give_spans(view: TokenView, plan: Plan, points: Any) -> None:  # noqa: ANN401 - an array or None
     if points is not None:
-        view.spans = lambda _=None: points
+        view.spans = partial(known_spans, points)
         return
     owner = np.empty(0, np.int32) if view.variants is None else view.variants.owner
     starts = view.gram_table.part_start

@@ -135,6 +135,15 @@ def _present(corpus: Corpus, numbers: Iterable[int]) -> tuple[Corpus, dict[int, 
     return replace(corpus, shards=tuple(shards)), gone
 
 
+def here(corpus: Corpus) -> Corpus:
+    """The corpus of a plan with its shards as they are on this machine.
+
+    A shard that is not as it was when the plan was made is a failure in the coverage.
+    """
+    found, gone = _present(corpus, range(len(corpus.shards)))
+    return replace(found, coverage=corpus.coverage.with_failures(*gone.values()))
+
+
 def _as_listed(shard: Shard) -> Shard:
     listed = shard.state
     if listed is None:

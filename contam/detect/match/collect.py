@@ -33,6 +33,8 @@ _COUNT_ROWS = 1 << 15
 _PRUNE_ROWS = 1 << 15
 #: Columns of a `PolicyCount` besides the best match.
 COUNTED: Final = ("n_documents", "n_occurrences", "best_score", "best_full")
+#: Tokens whose longest runs are merged at once.
+_PIECE = 1 << 19
 #: How much the parts count, in PARTS order, when two documents score the same. Uneven, so that
 #: documents which hold different parts do not tie again.
 _TIE_WEIGHTS = (1.0, 8.0, 2.7, 2.1)
@@ -448,8 +450,13 @@ class Collection:
 
     def merge(self, other: Collection) -> None:
         """Add what another worker collected over other documents; nobody may be at work on it."""
-        longer = other.longest_at > self.longest_at
-        self.longest_at[longer] = other.longest_at[longer]
+        if not self.n_tokens:
+            # Nothing was read here: its array takes no memory yet, and never does so.
+            self.longest_at, other.longest_at = other.longest_at, self.longest_at
+        for begin in range(0, len(self.longest_at), _PIECE):
+            some = slice(begin, begin + _PIECE)
+            if other.longest_at[some].any():
+                np.maximum(self.longest_at[some], other.longest_at[some], out=self.longest_at[some])
         self.n_tokens += other.n_tokens
         self.flush()
         other.flush()
@@ -507,6 +514,10 @@ class Collection:
         self.flush()
         matches, pieces, _ = self.shared.top_documents.ranked()
         return matches, pieces
+
+    def release_runs(self) -> None:
+        """Give back the longest runs, which only verdicts are made of."""
+        self.longest_at = np.empty(0, np.int32)
 
     def totals(self, policy: int) -> Totals:
         """What all documents together say, for the policy with this number."""

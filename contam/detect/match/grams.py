@@ -39,20 +39,23 @@ if TYPE_CHECKING:
 
 #: Grams that are looked at together where they need not be there all at once.
 _AT_ONCE = 1 << 22
-_MOST_SHARES = 8
+_MOST_SHARES = 16
 _MOST_PASSES = 32
 #: Places of tokens are numbers of 32 bits; so many take far more memory than most machines have.
 _MOST_TOKENS = (1 << 31) - 1
 #: Grams, or tokens, for which temporary arrays are made at once.
 _PIECE = 1 << 19
 _LEAST_FILTER_BITS = 10
-#: At most two of three are taken: a look-up ends soon, and most end in the filter before.
-_SLOTS_FOR_TWO = 3
+#: At most four of five are taken: most look-ups end in the filter, others among a few tags.
+_SLOTS_FOR_FOUR = 5
 _LEAST_SLOTS = 16
+#: Grams for which the filter has a word, at most twice as many words; of many grams half of that.
+_FILTERED = 3
+_MANY_GRAMS = 1 << 24
 #: Words of the filter that is asked first: 1 MiB, half of what a core of a server keeps near.
 _FRONT_WORDS = 1 << 17
 #: Columns of a gram table that verdicts and evidence are made of, when all is matched.
-_LASTING = ("token", "weight", "part_start", "part_weight")
+_LASTING = ("token", "part_start", "part_weight")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,7 +146,7 @@ def make_table(
     n_items = len(benchmark) if variants is None else variants.n_items
     if len(hashes) > _MOST_TOKENS:
         raise MemoryError
-    shared = np.zeros(len(hashes), np.int32)
+    shared = np.zeros(len(hashes), np.uint8)
     common_at = np.zeros(len(hashes), np.bool_)
     every = spec.stride == 1
     # Each share is another pass over the tokens.
@@ -177,9 +180,10 @@ def make_table(
         grams = GramPlaces.of(hashes, starts, size, stride=spec.stride)
         n_grams, place = len(grams.key), grams.entries()
         del grams
-    slots = n_grams * _SLOTS_FOR_TWO // 2 + _LEAST_SLOTS
+    slots = n_grams * _SLOTS_FOR_FOUR // 4 + _LEAST_SLOTS
     slot_tag, slot_place = np.zeros(slots, np.uint8), np.zeros(slots, np.int32)
-    filter_words = np.zeros(_power_of_two(n_grams // 3 + 1), np.uint64)
+    per_word = _FILTERED if n_grams < _MANY_GRAMS else 2 * _FILTERED
+    filter_words = np.zeros(_power_of_two(n_grams // per_word + 1), np.uint64)
     fill_table(hashes, size, place, slot_tag, slot_place, filter_words)
     noted = np.arange(0, len(hashes), 1 << PART_SHIFT)
     gram_table = GramTable(

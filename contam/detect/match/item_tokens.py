@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from contam.benchmark.packed import PackedItems
 from contam.detect.match.variant_texts import behind_each_other, variants_of
 from contam.detect.match.variants import TracedVariants
 from contam.detect.model import ANSWER, CHOICES, N_PARTS, QUESTION
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 #: Bytes of two ASCII characters; a character of a script without spaces has more.
 _PAIR_BYTES = 2
+#: Tokens whose spans are made at once.
+_SPANS_AT_ONCE = 1 << 18
 #: Text of the items that is tokenised at once.
 _BLOCK_CHARACTERS = 1 << 19
 
@@ -72,6 +75,9 @@ def in_blocks(items: Sequence[BenchItem]) -> Iterator[Sequence[BenchItem]]:
 
     What is made of a text on the way takes many times its size.
     """
+    if isinstance(items, PackedItems):
+        yield from items.blocks(_BLOCK_CHARACTERS)
+        return
     begin = size = 0
     for at, item in enumerate(items):
         n_choices = len(item.choices)
@@ -115,7 +121,35 @@ def spans_of(
 
     starts  int64[4 * (items and variants) + 1], where each part's tokens begin
     owner   int32[variants], the item of each
-    tokens  those asked for, None for all: of items and variants that have none of them all is 0
+    tokens  those asked for, in any order: int32[len(tokens), 2] then; None for all
+    """
+    if tokens is None:
+        return _spans_by_token(items, code, starts, owner, None)
+    spans = np.empty((len(tokens), 2), np.int32)
+    order = np.argsort(tokens, kind="stable")
+    for begin in range(0, len(order), _SPANS_AT_ONCE):
+        some = order[begin : begin + _SPANS_AT_ONCE]
+        spans[some] = _spans_by_token(items, code, starts, owner, tokens[some])[tokens[some]]
+    return spans
+
+
+def known_spans(
+    points: NDArray[np.int32], tokens: NDArray[np.int64] | None = None
+) -> NDArray[np.int32]:
+    """What `spans_of` makes, of spans that are there."""
+    return points if tokens is None else points[tokens]
+
+
+def _spans_by_token(
+    items: Sequence[BenchItem],
+    code: int,
+    starts: NDArray[np.int64],
+    owner: NDArray[np.int32],
+    tokens: NDArray[np.int64] | None,
+) -> NDArray[np.int32]:
+    """The same as a table of all tokens; of items and variants without `tokens` all is 0.
+
+    What is not asked for takes no memory.
     """
     begin, n = starts[::N_PARTS], len(items)
     result = np.zeros((int(begin[-1]), 2), np.int32)
@@ -188,6 +222,8 @@ def _traced(
 
 def _part_texts(items: Sequence[BenchItem]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """The texts of all parts of the items, see `behind_each_other`."""
+    if isinstance(items, PackedItems) and (packed := items.part_bytes()) is not None:
+        return packed
     return behind_each_other([text.encode() for item in items for text in item.part_texts()])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -32,6 +32,25 @@ if TYPE_CHECKING:
 _FIRST_CAPACITY = 1 << 20
 #: Buffers for a document longer than this are let go behind it: few are, and all of it was used.
 _MOST_CAPACITY = 1 << 22
+
+
+class DocumentMatcher(Protocol):
+    """What matches documents against one view, for one worker."""
+
+    def match(self, batch: DocBatch, into: Collection) -> Int64s:
+        """Match every document of a batch and add what is found to the collection.
+
+        Returns the rows of the documents in which something was found, some more than once.
+        """
+
+
+def matcher_of(view: TokenView) -> DocumentMatcher:
+    """What matches documents against a view; its buffers are one worker's."""
+    if view.rephrasings is None:
+        return Matcher(view)
+    from contam.detect.meaning.matching import RephraseMatcher  # needs what is rarely loaded
+
+    return RephraseMatcher(view)
 
 
 class Matcher:

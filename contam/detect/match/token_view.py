@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from contam.benchmark.packed import column_of, right_choices
 from contam.detect.match.grams import make_table, without_table
-from contam.detect.match.item_tokens import Block, in_blocks, read_block, read_variants, spans_of
+from contam.detect.match.item_tokens import (
+    Block,
+    in_blocks,
+    known_spans,
+    read_block,
+    read_variants,
+    spans_of,
+)
 from contam.detect.match.variants import Variants
 from contam.detect.model import N_PARTS, ViewItems
 from contam.kernels.hash_set import are_entered
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
 
     from contam.benchmark.items import BenchItem
     from contam.detect.match.variants import TracedVariants
+    from contam.detect.meaning.rare_words import RareWords
     from contam.detect.policies.policy import TextReader
     from contam.kernels.gram_table import GramTable
 
@@ -37,6 +46,8 @@ _LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 _NUMBERS = tuple(map(str, range(26)))
 #: From so many on, free memory is given back between the steps of a plan.
 _MANY_TOKENS = 1 << 24
+#: Tokens that are looked up together.
+_AT_ONCE = 1 << 20
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -49,17 +60,17 @@ class TokenView:
     gram_table    what the kernels see
     facts      letters of right choices, and words that announce an answer
     spans      makes int32[total tokens, 2], code points of each token in its part's text: as large
-               as the tokens themselves, and asked for once, at the end; of given tokens, it makes
-               those of the items and variants that have them
+               as the tokens themselves, and asked for once, at the end; or of given tokens alone
     longest    tokens of the longest part
     benchmark  int32[n], of the items and of their variants, which follow them in gram_table and
                facts
     variants   the variants of items, where there are some
     tokenizer  what makes the tokens where the unit is a tokenizer file
     readers    what reads documents for the policies of `items.read`, in their order
-    is_number  bool[tokens of gram_table], which are numbers of the questions; none in units other
-               than words
+    is_number  uint8[tokens of gram_table / 8], which are numbers of the questions, one bit each,
+               the lowest first; none in units other than words
     reads_with  the tokenizer file they read with, if any
+    rephrasings  what is known of the items where only rephrased questions are looked for
     """
 
     unit: str
@@ -70,15 +81,22 @@ class TokenView:
     spans: Callable[..., NDArray[np.int32]]
     longest: int
     benchmark: NDArray[np.int32]
-    is_number: NDArray[np.bool_]
+    is_number: NDArray[np.uint8]
     variants: Variants | None = None
     tokenizer: FileTokenizer | None = None
     readers: tuple[TextReader, ...] = ()
     reads_with: FileTokenizer | None = None
+    rephrasings: RareWords | None = None
 
     def release_table(self) -> None:
         """Give back the memory that only matching needs; the view cannot match any more."""
         self.gram_table = without_table(self.gram_table)
+
+    def release_tokens(self) -> None:
+        """Give back the tokens, too: no policy can judge by the view any more."""
+        none = self.items.token_hash[:0].copy()
+        self.gram_table = without_table(self.gram_table)._replace(token=none)
+        self.items = replace(self.items, token_hash=none)
 
 
 @cache
@@ -95,13 +113,7 @@ def _choice_marks(
     else:
         found = [tokenizer.single_tokens([mark.upper()]) for mark in marks]
         hashes = [int(tokens[0]) if len(tokens) else 0 for tokens in found]
-    right = [
-        hashes[item.answer_index]
-        if item.answer_index is not None
-        and 0 <= item.answer_index < min(len(item.choices), len(marks))
-        else 0
-        for item in items
-    ]
+    right = [hashes[at] if at is not None and at < len(marks) else 0 for at in right_choices(items)]
     return np.array(right, np.uint64)
 
 
@@ -126,7 +138,7 @@ def build_view(
     tokenizer = None if unit in BUILT_IN_UNITS else load_tokenizer(unit)
     code = PRETOKENIZED if tokenizer is not None else CHARS if unit == "char" else WORDS
     own = [read_block(some, code, tokenizer) for some in in_blocks(items)]
-    benchmarks = [item.benchmark for item in items]
+    benchmarks = list(column_of(items, "benchmark"))
     traces: list[TracedVariants] = []
     if with_variants:
         others, traces, names = read_variants(items, own, code)
@@ -141,13 +153,14 @@ def build_view(
     if len(tokens.hashes) > _MANY_TOKENS:
         # What was freed is in gaps, into which none of the large arrays to come fits.
         trim()
-    traced = Variants.of(traces, len(items), tokens.starts()) if traces else None
+    starts = tokens.starts()
+    traced = Variants.of(traces, len(items), starts) if traces else None
     if traced is not None:
         traced.blot_out(tokens.hashes)
     points = tokens.points
     # A variant has the choices of its item, one by one.
     alike = np.empty(0, np.int32) if traced is None else traced.owner
-    again = partial(spans_of, items, code, tokens.starts(), alike)
+    again = partial(spans_of, items, code, starts, alike)
     letter = _choice_marks(items, _LETTERS, tokenizer)
     number = _choice_marks(items, _NUMBERS, tokenizer)
     facts = ItemFacts(
@@ -160,24 +173,31 @@ def build_view(
     spec = ViewSpec(unit=code, seed=seed, min_run=min_run, stride=stride)
     view = view_of(
         tokens,
+        starts=starts,
         benchmarks=benchmarks,
-        item_ids=[item.item_id for item in items],
+        item_ids=tuple(column_of(items, "item_id")),
         facts=facts,
         spec=spec,
         unit=unit,
-        spans=again if tokenizer is None else lambda _=None: points,
+        spans=again if tokenizer is None else partial(known_spans, points),
         variants=traced,
         tokenizer=tokenizer,
     )
+    if len(tokens.hashes) > _MANY_TOKENS:
+        trim()
     if code == WORDS:
-        numbers = token_table(number_hashes(item.question for item in items))
-        view.is_number = are_entered(view.gram_table.token, numbers)
+        numbers = token_table(number_hashes(column_of(items, "question")))
+        for begin in range(0, len(tokens.hashes), _AT_ONCE):
+            found = are_entered(tokens.hashes[begin : begin + _AT_ONCE], numbers)
+            bits = np.packbits(found, bitorder="little")
+            view.is_number[begin // 8 : begin // 8 + len(bits)] = bits
     return view
 
 
 def view_of(  # noqa: PLR0913 - all by name: what a view is made of
     tokens: Block,
     *,
+    starts: NDArray[np.int64] | None = None,
     benchmarks: Sequence[str],
     item_ids: Sequence[str],
     facts: ItemFacts,
@@ -191,13 +211,14 @@ def view_of(  # noqa: PLR0913 - all by name: what a view is made of
 
     tokens      those of the items' variants lie behind their own; the view writes its own weights
                 over `tokens.weight`
+    starts      `tokens.starts()`, where it is there already
     benchmarks  of each item and variant, by name
     """
     n_items = len(item_ids)
     names = [*sorted(set(benchmarks[:n_items])), *sorted(set(benchmarks[n_items:]))]
     place = {name: at for at, name in enumerate(names)}
     benchmark = np.array([place[name] for name in benchmarks], np.int32)
-    starts = tokens.starts()
+    starts = tokens.starts() if starts is None else starts
     gram_table = make_table(tokens.hashes, starts, tokens.weight, benchmark, spec, variants)
     n_tokens = tokens.n_tokens.astype(np.int32).reshape(-1, N_PARTS)
     own = slice(n_items)
@@ -225,7 +246,7 @@ def view_of(  # noqa: PLR0913 - all by name: what a view is made of
         longest=int(n_tokens.max(initial=0)),
         benchmark=benchmark,
         # Never written where it stays so: it takes no memory.
-        is_number=np.zeros(len(gram_table.token), np.bool_),
+        is_number=np.zeros(len(gram_table.token) // 8 + 1, np.uint8),
         variants=variants,
         tokenizer=tokenizer,
     )

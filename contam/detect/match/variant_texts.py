@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from contam.benchmark.items import BenchItem
+from contam.benchmark.packed import column_of
 from contam.kernels.constants import LEAST_LETTERS, LEAST_LOST, LEAST_WORDS_LOST
 from contam.kernels.tokenize_items import tokenize_parts
 from contam.kernels.tokens import WORDS
@@ -147,7 +148,7 @@ def variants_of(items: Sequence[BenchItem], n_words: Int32s, first: int = 0) -> 
     n_words  int32[items], tokens of their questions;  first  number of the first item
     return   by what is left out, then by item
     """
-    texts = [item.question.encode() for item in items]
+    texts = [question.encode() for question in column_of(items, "question")]
     least = np.maximum(LEAST_WORDS_LOST, LEAST_LOST * n_words)
     maybe = np.flatnonzero(_joints(*behind_each_other(texts)) >= least)
     if not len(maybe):

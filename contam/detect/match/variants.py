@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: No word has this hash, but for one in 2**64.
 _NO_WORD: Final = np.uint64(0x9E3779B97F4A7C15)
 #: Words of variants that are weighed at once.
-_AT_ONCE: Final = 1 << 22
+_AT_ONCE: Final = 1 << 20
 
 
 class TracedVariants(NamedTuple):
@@ -133,14 +133,22 @@ class Variants:
 
     def inherit(self, weight: NDArray[np.float32]) -> None:
         """Let each word of a variant weigh what the words weigh that it is made of."""
-        total = np.zeros(self.n_tokens + 1)
-        np.cumsum(weight[: self.n_tokens], dtype=np.float64, out=total[1:])
-        theirs = weight[self.n_tokens :]
+        own, theirs = weight[: self.n_tokens], weight[self.n_tokens :]
+        # What all before some of the words weigh: from there on they are added up in one order,
+        # whatever is looked at together.
+        before = np.zeros(len(own) // _AT_ONCE + 1)
+        for number in range(1, len(before)):
+            some = own[(number - 1) * _AT_ONCE : number * _AT_ONCE]
+            before[number] = _sums(before[number - 1], some)[-1]
         for begin in range(0, len(theirs), _AT_ONCE):
-            some = slice(begin, begin + _AT_ONCE)
-            first, last = self.first[some], self.last[some]
+            here = slice(begin, begin + _AT_ONCE)
+            first, last = self.first[here], self.last[here]
+            # Variants are in the order of the blocks of their items: these are near each other.
+            number = int(first.min()) // _AT_ONCE
+            lowest = number * _AT_ONCE
+            total = _sums(before[number], own[lowest : int(last.max())])
             made = last > first
-            theirs[some][made] = (total[last] - total[first])[made]
+            theirs[here][made] = (total[last - lowest] - total[first - lowest])[made]
 
     def fold(
         self, matches: Matches, pieces: Pieces, score: Callable[[Matches], Float64s]
@@ -266,6 +274,14 @@ class Variants:
             competing_item=competing_item,
             variant_words=self.n_words[variant],
         )
+
+
+def _sums(begin: float, weights: NDArray[np.float32]) -> Float64s:
+    """What was there before each word, and behind the last: float64[n + 1]."""
+    total = np.empty(len(weights) + 1)
+    total[0] = begin
+    total[1:] = weights
+    return np.cumsum(total, out=total)
 
 
 def _numbered(*columns: NDArray[np.generic]) -> Int64s:

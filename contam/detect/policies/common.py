@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from functools import cache
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from weakref import ref
 
 import numpy as np
 
@@ -51,20 +52,27 @@ def passes(spec: PolicySpec, score: Float64s, threshold: float, *, tolerance: fl
 
 
 class PerItems(Generic[Fact]):
-    """Remembers what was computed for the items last asked about; threads may share it."""
+    """Remembers what was computed for the items last asked about; threads may share it.
 
-    def __init__(self) -> None:
-        self._last: tuple[ViewItems, Totals | None, Fact] | None = None
+    It does not hold items and totals themselves: those of a large set take gigabytes.
+    """
+
+    _last: tuple[ref[ViewItems], ref[Totals] | None, Fact] | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        """Nothing: a policy read from the file of a plan computes it again."""
+        return {}
 
     def get(
         self, items: ViewItems, compute: Callable[[ViewItems], Fact], totals: Totals | None = None
     ) -> Fact:
         """The remembered value for these very items (and totals), else `compute(items)`."""
         last = self._last
-        if last is not None and last[0] is items and last[1] is totals:
+        if last is not None and last[0]() is items and (last[1] and last[1]()) is totals:
             return last[2]
         value = compute(items)
-        self._last = (items, totals, value)  # one assignment, so no thread sees a half
+        # One assignment, so no thread sees a half.
+        self._last = (ref(items), None if totals is None else ref(totals), value)
         return value
 
 

@@ -18,8 +18,8 @@ QUESTION_AND_ANSWER: Final = 2
 PASSAGE_ONLY: Final = 3
 ANSWER_ONLY: Final = 4
 
-KINDS: Final = ("exact", "near", "partial")
-_EXACT, _NEAR, _PARTIAL = range(3)
+KINDS: Final = ("exact", "near", "partial", "rephrased")
+_EXACT, _NEAR, _PARTIAL, _REPHRASED = range(4)
 
 #: A part counts as standing in a document from this weight share on.
 STANDS = 0.5
@@ -72,5 +72,8 @@ def kinds(matches: Matches, exposure: Int8s, n_tokens: Int32s) -> Int8s:
     whole &= ~(asked & matches.split)
     kind = np.where(whole, _NEAR, _PARTIAL).astype(np.int8)
     kind[matches.exact[row, part]] = _EXACT
+    # Nothing is aligned where other words say the same.
+    no_run = (matches.longest[:, QUESTION] == 0) & ~matches.exact[:, QUESTION]
+    kind[asked & no_run & (matches.coverage[:, QUESTION] > 0)] = _REPHRASED
     kind[exposure == NONE] = -1
     return kind

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from contam.benchmark.items import BenchItem
+    from contam.detect.meaning.rare_words import RareWords
     from contam.detect.model import (
         Bools,
         Float32s,
@@ -116,6 +117,21 @@ def reads_text(policy: Policy) -> TypeGuard[ReadingPolicy]:
     return policy.traits.reads_text
 
 
+class RephrasingPolicy(Policy, Protocol):
+    """A policy that judges by rephrased questions: `TokenView.rephrasings`."""
+
+    def rare_words(self, items: Sequence[BenchItem]) -> RareWords:
+        """What a search needs of the items. Raises ContamError without its model."""
+
+    def known(self, rare: RareWords) -> ItemsRead:
+        """What judging and reasons need of them."""
+
+
+def sees_rephrasings(policy: Policy) -> TypeGuard[RephrasingPolicy]:
+    """Whether a policy looks for rephrased questions."""
+    return policy.traits.rephrasings
+
+
 def shortest_run(policy: Policy) -> int:
     """Tokens of the shortest run that can decide a verdict of this policy."""
     spec, least = policy.spec, policy.traits.least_run
@@ -132,6 +148,8 @@ class _PolicyModule(Protocol):
 
 #: By the name of each preset, what it changes: a module without presets has no such table.
 _PRESETS: Final = "PRESETS"
+#: By this name a module has policies that need an optional extra.
+_OPTIONAL: Final = "OPTIONAL"
 _FILE_SUFFIXES: Final = (".toml", ".json")
 
 
@@ -148,9 +166,20 @@ def get_policy(name_or_path: str | Path) -> Policy:
     return _build(_known_spec(name))
 
 
-def list_policies() -> tuple[PolicySpec, ...]:
-    """The specs of every policy that ships, our own first."""
-    return tuple(spec for module in _modules() for spec in module.SPECS)
+def list_policies(*, optional: bool = False) -> tuple[PolicySpec, ...]:
+    """The specs of every policy that ships, our own first.
+
+    optional  whether those are among them that need more than is always installed
+    """
+    return tuple(
+        spec
+        for module in _modules()
+        for spec in (*module.SPECS, *(_optional(module) if optional else ()))
+    )
+
+
+def _optional(module: _PolicyModule) -> tuple[PolicySpec, ...]:
+    return getattr(module, _OPTIONAL, ())
 
 
 def policy_from_dict(tree: Mapping[str, object], *, default_id: str = "") -> Policy:
@@ -188,12 +217,12 @@ def _modules() -> Iterator[_PolicyModule]:
 
 
 def _known_ids() -> list[str]:
-    return [spec.id for spec in list_policies()]
+    return [spec.id for spec in list_policies(optional=True)]
 
 
 def _find(base: str) -> tuple[_PolicyModule, PolicySpec]:
     for module in _modules():
-        for spec in module.SPECS:
+        for spec in (*module.SPECS, *_optional(module)):
             if spec.id == base:
                 return module, spec
     raise PolicyError(

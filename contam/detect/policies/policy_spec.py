@@ -62,6 +62,7 @@ class PolicyTraits:
     sees_variants     whether what stands there without an item's punctuation counts
                       (contam.detect.match.variants)
     reads_text        whether it reads documents itself, and so has a `reader`
+    rephrasings       whether it looks for rephrased questions, and so has `rare_words`
     ours              whether it is a definition of ours: lists say so in place of `confidence`
     least_run         the parameter that may make its shortest run shorter than n, if any
     sufficient_share  the parameter that gives the share of a question that counts whatever it
@@ -73,6 +74,7 @@ class PolicyTraits:
     needs_weights: bool
     sees_variants: bool
     reads_text: bool
+    rephrasings: bool = False
     ours: bool = False
     least_run: str = ""
     sufficient_share: str = ""

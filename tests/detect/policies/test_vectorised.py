@@ -1,5 +1,7 @@
 """Shares, runs and draws computed with arrays, against loops over items and tokens."""
 
+from dataclasses import fields
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -126,7 +128,7 @@ def test_share_of_tokens_agrees_with_a_loop(world, parts, n):
 def test_share_of_windows_agrees_with_a_loop(world, n):
     items, totals = world
     items = ViewItems(
-        **{name: getattr(items, name) for name in items.__slots__}
+        **{field.name: getattr(items, field.name) for field in fields(items)}
         | {"word_start": _first_too(items)}
     )
     judged = policy("igmini-50", n=n).judge(items, totals)
@@ -193,7 +195,7 @@ def test_draws_follow_the_text_and_not_the_order_of_items(world, rng):
     order = list(range(items.n_items))
     rng.shuffle(order)
     shuffled = ViewItems(
-        **{name: getattr(items, name) for name in items.__slots__}
+        **{field.name: getattr(items, field.name) for field in fields(items)}
         | {
             name: getattr(items, name)[order]
             for name in ("benchmark", "n_tokens", "n_words", "token_start")

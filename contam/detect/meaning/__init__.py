@@ -1,0 +1,1 @@
+"""Find rephrased items: rare words that come together, then word vectors, numbers and rivals."""

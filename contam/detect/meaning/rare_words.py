@@ -1,0 +1,194 @@
+"""What is known of items before a corpus is read: rare words, numbers and vectors of questions."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.detect.meaning.vectors import TextVectors
+from contam.kernels.rare_words import RareTable, enter_words
+from contam.text.common_words import common_words
+from contam.text.tokenizer import tokenize_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.benchmark.items import BenchItem
+    from contam.detect.meaning.vectors import Embedder
+    from contam.detect.model import Bools, Float32s, Int32s, Int64s, Uint64s
+    from contam.detect.policies.policy_spec import PolicySpec
+
+#: Words that count: the model knows none of other scripts well enough.
+_WORD: Final = re.compile("[a-z]{3,}")
+_NUMBER_OR_WORD: Final = re.compile(r"\d+(?:\.\d+)?|[a-z]+")
+_DEFINES: Final = re.compile(r"\bdef \w+ ?\(")
+_SMALL: Final = "zero one two three four five six seven eight nine ten eleven twelve"
+_NUMBER_WORDS: Final = {
+    **{word: str(number) for number, word in enumerate(_SMALL.split())},
+    "twice": "2",
+    "half": "1/2",
+    "twenty": "20",
+    "thirty": "30",
+    "fifty": "50",
+    "hundred": "100",
+}
+#: A filter has so many bits a word, a table so many places.
+_BITS_A_WORD: Final = 64
+_NEVER: Final = 1 << 30
+#: What `Matches.read` holds of a match: the similarity, how many rare words and numbers agree, and
+#: the similarity of the next best item.
+SIMILARITY, WORDS, NUMBERS, NEXT_BEST = range(4)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class RareWords:
+    """The rare words, numbers and vectors of n questions.
+
+    spec       the policy they were made for
+    table      what the kernels see
+    hashes     uint64[words], the hash of each word, in the order of their numbers
+    total      int32[n], what the rare words of each question weigh together
+    n_words    int32[n], different rare words;  n_tokens  int32[n], words of any kind
+    numbers    the different numbers of each question
+    is_code    bool[n], whether it defines a function: its numbers are examples then
+    vector     float32[n, dimensions], of length 1;  checkable  bool[n]
+    """
+
+    spec: PolicySpec
+    table: RareTable
+    hashes: Uint64s
+    total: Int32s
+    n_words: Int32s
+    n_tokens: Int32s
+    numbers: tuple[frozenset[str], ...]
+    is_code: Bools
+    vector: Float32s
+    checkable: Bools
+
+    @classmethod
+    def of(cls, items: Sequence[BenchItem], spec: PolicySpec, embedder: Embedder) -> RareWords:
+        """Look for the rare words of each question.
+
+        A word is rare if the model gives it a long vector and it is none of the common words; the
+        length is its weight. The other items have no say in it.
+        """
+        hashes, weight, starts, own, n_tokens = _rare_words(
+            [item.question for item in items], int(spec.number("rare_from")), embedder
+        )
+        n_words = np.diff(starts).astype(np.int32)
+        weighed = np.concatenate([[0], np.cumsum(weight[own], dtype=np.int64)])
+        total: Int32s = np.diff(weighed[starts]).astype(np.int32)
+        least_words = int(spec.number("least_words"))
+        checkable = n_words >= least_words
+        least = np.ceil(spec.number("share") * total).astype(np.int32)
+        least = np.maximum(least, least_words * int(spec.number("rare_from")))
+        vectors = TextVectors(embedder)
+        return cls(
+            spec=spec,
+            table=_table_of(
+                hashes,
+                weight,
+                starts,
+                own,
+                window=(n_tokens * spec.number("window_factor")).astype(np.int32)
+                + int(spec.number("window_more")),
+                least=np.where(checkable, least, _NEVER).astype(np.int32),
+            ),
+            hashes=hashes,
+            total=total,
+            n_words=n_words,
+            n_tokens=n_tokens,
+            numbers=tuple(frozenset(numbers_of(item.question, spelt=False)) for item in items),
+            is_code=np.array([bool(_DEFINES.search(item.question)) for item in items], np.bool_),
+            vector=np.stack([vectors.of(item.question) for item in items])
+            if items
+            else np.zeros((0, embedder.n_dimensions), np.float32),
+            checkable=checkable,
+        )
+
+
+def numbers_of(text: str, *, spelt: bool = True) -> set[str]:
+    """The different numbers of a text, as digits; spelt  whether small ones in words count."""
+    found = set()
+    for word in _NUMBER_OR_WORD.findall(text.lower().replace(",", "")):
+        if word[0].isdigit():
+            found.add(word.rstrip("0").rstrip(".") if "." in word else word)
+        elif spelt and word in _NUMBER_WORDS:
+            found.add(_NUMBER_WORDS[word])
+    return found
+
+
+def _rare_words(
+    texts: Sequence[str], rare_from: int, embedder: Embedder
+) -> tuple[Uint64s, Int32s, Int64s, Int64s, Int32s]:
+    """The rare words of all texts, and which of them each text has.
+
+    return  uint64[words] ascending and int32[words] weights; int64[texts + 1] and int64[posts],
+            where the words of each text begin and their numbers, ascending; int32[texts] tokens
+    """
+    spelling: dict[int, str] = {}
+    own = []
+    n_tokens = np.zeros(len(texts), np.int32)
+    for at, text in enumerate(texts):
+        raw = text.encode()
+        tokens = tokenize_bytes(raw)
+        n_tokens[at] = len(tokens)
+        different, first = np.unique(tokens.hashes, return_index=True)
+        own.append(different)
+        for value, token in zip(different.tolist(), first.tolist(), strict=True):
+            if value not in spelling:
+                begin, end = tokens.spans[token].tolist()
+                spelling[value] = raw[begin:end].decode().lower()
+    common = set(common_words().tolist())
+    likely = sorted(h for h, word in spelling.items() if _WORD.fullmatch(word) and h not in common)
+    vectors = embedder.word_vectors([spelling[h] for h in likely]).astype(np.float64)
+    weight = np.rint(np.sqrt((vectors * vectors).sum(axis=1))).astype(np.int32)
+    hashes = np.array(likely, np.uint64)[weight >= rare_from]
+    weight = weight[weight >= rare_from]
+    counts = np.zeros(len(texts) + 1, np.int64)
+    numbers = [np.empty(0, np.int64)]
+    for at, different in enumerate(own):
+        place = np.searchsorted(hashes, different)
+        place[place == len(hashes)] = 0
+        known = place[hashes[place] == different] if len(hashes) else place[:0]
+        counts[at + 1] = len(known)
+        numbers.append(known)
+    return hashes, weight, np.cumsum(counts), np.concatenate(numbers), n_tokens
+
+
+def _table_of(
+    hashes: Uint64s, weight: Int32s, starts: Int64s, own: Int64s, *, window: Int32s, least: Int32s
+) -> RareTable:
+    n_words = len(hashes)
+    places = 1 << max(4, (2 * n_words).bit_length())
+    bits = np.zeros(1 << max(4, (_BITS_A_WORD // 8 * n_words).bit_length()), np.uint8)
+    key, word = np.zeros(places, np.uint64), np.zeros(places, np.int32)
+    enter_words(hashes, key, word, bits)
+    item = np.repeat(np.arange(len(window), dtype=np.int32), np.diff(starts))
+    posted = np.flatnonzero(least[item] < _NEVER)
+    order = posted[np.argsort(own[posted], kind="stable")]
+    post_start = np.zeros(n_words + 1, np.int64)
+    np.cumsum(np.bincount(own[posted], minlength=n_words), out=post_start[1:])
+    return RareTable(
+        key=key,
+        word=word,
+        bits=bits,
+        weight=weight,
+        post_start=post_start,
+        post_item=item[order],
+        item_start=starts.astype(np.int64),
+        item_word=own.astype(np.int32),
+        window=window,
+        least=least,
+    )
+
+
+def words_of(known: RareWords, item: int) -> NDArray[np.uint64]:
+    """Hashes of the rare words of an item, ascending."""
+    first, end = known.table.item_start[item : item + 2]
+    return known.hashes[known.table.item_word[first:end]]

@@ -1,0 +1,189 @@
+"""Judge the windows of one document: similarity, numbers, and other items that fit as well."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contam.detect.meaning.rare_words import numbers_of
+from contam.kernels.rare_words import (
+    ROW_END,
+    ROW_FIRST,
+    ROW_ITEM,
+    ROW_NEAR_END,
+    ROW_NEAR_FIRST,
+    ROW_TOKENS,
+    ROW_WEIGHT,
+    ROW_WIDE_END,
+    ROW_WIDE_FIRST,
+    ROW_WORDS,
+)
+
+if TYPE_CHECKING:
+    from contam.detect.meaning.rare_words import RareWords
+    from contam.detect.meaning.vectors import TextVectors
+    from contam.detect.model import Float64s, Int32s
+
+#: Similarities are compared as they are written: rounded to so many digits.
+_DIGITS: Final = 4
+#: A window that is the question itself, whatever other items are like it.
+_SAME: Final = 0.98
+#: Share of a window that another must lie over to be in the same place.
+_SAME_PLACE: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Rephrasing:
+    """An item that a document has in other words.
+
+    item, first, end  the item, and the bytes of the document
+    share       of the weight of its rare words;  n_words  how many different ones
+    n_numbers   how many of its numbers are there;  similarity  of the texts
+    n_places    windows beside each other that are like it
+    other, other_similarity  the next best item in the same place, -1 and 0 without one
+    """
+
+    item: int
+    first: int
+    end: int
+    share: float
+    n_words: int
+    n_numbers: int
+    similarity: float
+    n_places: int
+    other: int
+    other_similarity: float
+
+
+class DocumentWindows:
+    """The windows that a kernel found in one document; what is costly is found out when asked."""
+
+    def __init__(
+        self, raw: bytes, rows: Int32s, known: RareWords, vectors: TextVectors, threshold: float
+    ) -> None:
+        self._raw, self._rows, self._known, self._vectors = raw, rows, known, vectors
+        self._threshold = threshold
+        self._number = known.spec.number
+        self._item = rows[:, ROW_ITEM]
+        self.share: Float64s = rows[:, ROW_WEIGHT] / known.total[self._item]
+        self._agreed: dict[int, int] = {}
+        self._similarity: dict[int, float] = {}
+        self._ranks: dict[int, float] = {}
+
+    def rephrasings(self) -> list[Rephrasing]:
+        """The items that the document has in other words, by item, each in its best place."""
+        likely = self._rows[:, ROW_TOKENS] >= (
+            self._number("least_length") * self._known.n_tokens[self._item]
+        )
+        passing = [row for row in np.flatnonzero(likely).tolist() if self._passes(row)]
+        found: dict[int, list[tuple[int, int]]] = {}
+        for row in passing:
+            others = self._others(row)
+            best = max(others, key=lambda one: (self._rank(one), -one), default=-1)
+            if not self._is_another(row, others, best):
+                found.setdefault(int(self._item[row]), []).append((row, best))
+        return [self._best(found[item]) for item in sorted(found)]
+
+    def _passes(self, row: int) -> bool:
+        item = int(self._item[row])
+        is_code = bool(self._known.is_code[item])
+        agreed, all_numbers = self._n_agreed(row), len(self._known.numbers[item])
+        if not is_code and (
+            agreed < self._number("numbers") * all_numbers
+            or self._n_other_numbers(row) > self._number("other_numbers") * all_numbers
+        ):
+            return False
+        if int(self._rows[row, ROW_WORDS]) + agreed < self._number("least_evidence"):
+            return False
+        least = self._number("code_similarity") if is_code else self._threshold
+        return self._similar(row) >= least
+
+    def _text(self, first: int, end: int) -> str:
+        return self._raw[first:end].decode()
+
+    def _n_agreed(self, row: int) -> int:
+        """How many of the item's numbers stand near the window."""
+        if row not in self._agreed:
+            numbers = self._known.numbers[int(self._item[row])]
+            first, end = self._rows[row, [ROW_WIDE_FIRST, ROW_WIDE_END]].tolist()
+            there = numbers_of(self._text(first, end)) if numbers else set()
+            self._agreed[row] = len(numbers & there)
+        return self._agreed[row]
+
+    def _n_other_numbers(self, row: int) -> int:
+        """How many numbers stand in the window that the item does not have."""
+        there = numbers_of(self._text(*self._rows[row, [ROW_FIRST, ROW_END]]), spelt=False)
+        return len(there - self._known.numbers[int(self._item[row])])
+
+    def _similar(self, row: int) -> float:
+        """The cosine of the item and the window, or the window with some words around it."""
+        if row not in self._similarity:
+            vector = self._known.vector[int(self._item[row])]
+            spans = ((ROW_FIRST, ROW_END), (ROW_NEAR_FIRST, ROW_NEAR_END))
+            cosines = [
+                float((vector * self._vectors.of(self._text(*self._rows[row, span]))).sum())
+                for span in spans
+            ]
+            self._similarity[row] = min(round(max(cosines), _DIGITS), 1.0)
+        return self._similarity[row]
+
+    def _rank(self, row: int) -> float:
+        """How well an item fits a window, to compare items: 0..3."""
+        rank = self._ranks.get(row)
+        if rank is None:
+            n_numbers = len(self._known.numbers[int(self._item[row])])
+            numbers = self._n_agreed(row) / n_numbers if n_numbers else 1.0
+            rank = round(self._similar(row) + float(self.share[row]) + numbers, _DIGITS)
+            self._ranks[row] = rank
+        return rank
+
+    def _others(self, row: int) -> list[int]:
+        """The windows of other items in the same place."""
+        first, end = self._rows[row, ROW_FIRST], self._rows[row, ROW_END]
+        over = np.minimum(self._rows[:, ROW_END], end) - np.maximum(self._rows[:, ROW_FIRST], first)
+        there = (over >= _SAME_PLACE * (end - first)) & (self._item != self._item[row])
+        return [int(at) for at in np.flatnonzero(there)]
+
+    def _is_another(self, row: int, others: list[int], best: int) -> bool:
+        """Whether another item fits the place better, or several items nearly as well."""
+        if best < 0 or self._is_same(row):
+            return False
+        rank = self._rank(row)
+        if self._rank(best) >= rank + self._number("better_by"):
+            return True
+        least = rank - self._number("alike")
+        alike = {int(self._item[at]) for at in others if self._rank(at) >= least}
+        return len(alike) > self._number("most_alike")
+
+    def _is_same(self, row: int) -> bool:
+        """Whether the window is the question itself."""
+        item = int(self._item[row])
+        return (
+            self._rows[row, ROW_WEIGHT] == self._known.total[item]
+            and self._n_agreed(row) == len(self._known.numbers[item])
+            and self._similar(row) >= _SAME
+        )
+
+    def _best(self, places: list[tuple[int, int]]) -> Rephrasing:
+        """The best of an item's windows, and how many there are beside each other."""
+        places.sort(key=lambda one: (-self._rank(one[0]), self._rows[one[0], ROW_FIRST]))
+        apart: list[tuple[int, int]] = []
+        for row, _ in places:
+            first, end = self._rows[row, [ROW_FIRST, ROW_END]].tolist()
+            if all(end <= a or b <= first for a, b in apart):
+                apart.append((first, end))
+        row, other = places[0]
+        return Rephrasing(
+            item=int(self._item[row]),
+            first=apart[0][0],
+            end=apart[0][1],
+            share=float(self.share[row]),
+            n_words=int(self._rows[row, ROW_WORDS]),
+            n_numbers=self._n_agreed(row),
+            similarity=self._similar(row),
+            n_places=len(apart),
+            other=-1 if other < 0 else int(self._item[other]),
+            other_similarity=0.0 if other < 0 else self._similar(other),
+        )
