@@ -28,6 +28,10 @@ _STEPS: Final = 1_000
 _STILL: Final = 1e-5
 _STARTS: Final = 20
 _DIGITS: Final = 9
+#: Of moves and pairs of leaders that are compared at once: some 100 MB.
+_MOST_CELLS: Final = 4_000_000
+#: The same over a whole search, after which no field is climbed from: some 20 s.
+_MOST_WORK: Final = 200_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +161,8 @@ def in_field(shares: Floats, top: Ints, field: Ints) -> Change:
 def search_field(table: Floats, top: Ints, *, seed: int = 0) -> Witness:
     """Which other models must be in the field for the order of `top` to change most, as found.
 
-    Climbs from random fields, one or two models in or out at a time.
+    Climbs from random fields, one or two models in or out at a time; one alone where so many are
+    there that pairs take too much memory, and not at all where even these do.
     """
     shares = win_shares(table)
     others = np.setdiff1d(np.arange(len(table)), top)
@@ -181,13 +186,15 @@ def search_field(table: Floats, top: Ints, *, seed: int = 0) -> Witness:
         result: Floats = (1 - tau) / 2
         return result
 
-    moves = _moves(len(others))
+    moves = _moves(len(others), _MOST_CELLS // len(pairs[0]))
     rng = np.random.default_rng(seed)
+    work = 0
     for start in range(_STARTS):
         chosen = rng.random(len(others)) < (rng.random() if start > 1 else start)
-        while True:
+        while work < _MOST_WORK:
             now = float(distance(base + chosen @ added))
             for move in moves:
+                work += len(move) * len(pairs[0])
                 step = move * np.where(chosen, -1.0, 1.0)
                 moved = distance(base + chosen @ added + step @ added)
                 at = int(moved.argmax())
@@ -203,8 +210,16 @@ def search_field(table: Floats, top: Ints, *, seed: int = 0) -> Witness:
     return best
 
 
-def _moves(n: int) -> tuple[Floats, Floats]:
-    """Float64[moves, n], 1 for a model that enters or leaves: each alone, and every two."""
-    a, b = np.triu_indices(n, 1)
-    single = np.eye(n)
-    return single, single[a] + single[b]
+def _moves(n: int, most: int) -> list[Floats]:
+    """Float64[moves, n], 1 for a model that enters or leaves: each alone, and every two.
+
+    most  moves of a kind; kinds with more of them are left out
+    """
+    kinds = []
+    single = np.eye(n) if n <= most else None
+    if single is not None:
+        kinds.append(single)
+    if single is not None and n * (n - 1) // 2 <= most:
+        a, b = np.triu_indices(n, 1)
+        kinds.append(single[a] + single[b])
+    return kinds

@@ -239,6 +239,19 @@ def test_one_task_cannot_be_reweighed_and_equal_models_cannot_be_reordered():
     assert np.isnan(diversity.diversity(one).exact)
 
 
+@pytest.mark.parametrize(("cells", "work"), [(4_000_000, 1), (5_000, 10**8), (10, 10**8)])
+def test_a_search_that_is_cut_short_still_has_a_witness(monkeypatch, cells, work):
+    """Boards of thousands of models: pairs of moves, or any, would take more memory than there is."""
+    monkeypatch.setattr(sensitivity, "_MOST_CELLS", cells)
+    monkeypatch.setattr(sensitivity, "_MOST_WORK", work)
+    table = np.random.default_rng(1).random((80, 5))
+    top = sensitivity.top_fifth(table)
+    found = sensitivity.search_field(table, top)
+    assert 0 < found.change.distance < 1
+    again = sensitivity.in_field(ranking.win_shares(table), top, found.field)
+    assert again == found.change
+
+
 def test_gaps_are_filled_by_the_nearest_models():
     table = np.array([[1.0, 10.0], [1.1, 20.0], [9.0, 90.0], [1.0, np.nan]])
     full = filled(table, neighbours=2)
