@@ -17,7 +17,7 @@ import numpy as np
 from contam.corpus.coverage import ShardCoverage, ShardFailure
 from contam.corpus.documents import DocumentMeta
 from contam.detect.match.collect import Collected
-from contam.detect.match.counting import COUNTED, PolicyCount
+from contam.detect.match.counts import COUNTED, PolicyCount
 from contam.detect.match.hits import Hits
 from contam.detect.match.pieces import Pieces
 from contam.detect.model import Matches

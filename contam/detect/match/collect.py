@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.detect.match.counting import Grouped, PolicyCount, is_earlier
+from contam.detect.match.counts import Grouped, PolicyCount, is_earlier
 from contam.detect.match.hits import Hits, HitStore
 from contam.detect.match.pieces import Pieces
 from contam.detect.model import Matches, Totals

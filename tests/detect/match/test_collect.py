@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from contam.detect.match import collect
 from contam.detect.match.collect import Collection
-from contam.detect.match.counting import COUNTED, Grouped, PolicyCount
+from contam.detect.match.counts import COUNTED, Grouped, PolicyCount
 from contam.detect.match.pieces import Pieces
 from contam.detect.model import Matches
 from contam.detect.policies.policy import get_policy

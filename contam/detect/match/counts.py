@@ -1,4 +1,4 @@
-"""Count for each item what a policy counts, and keep its best document."""
+"""Count per item what a policy found, and keep its best document."""
 
 from __future__ import annotations
 
