@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     Remedies = Remedy | Advice | tuple[Advice, ...]
 
 __all__ = [
+    "AccessError",
     "Advice",
     "BenchmarkError",
     "ConfigError",
@@ -115,6 +116,10 @@ class CorpusError(ContamError):
     """The corpus as a whole cannot be read: nothing found, no text column."""
 
     code = "corpus"
+
+
+class AccessError(CorpusError):
+    """The credentials for a store give access to no object any more, whichever is asked for."""
 
 
 class ShardError(ContamError):

@@ -14,6 +14,7 @@ from contam.files.uploads import place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from contam.cleaning.choice import CleanOptions
     from contam.cleaning.clean import How

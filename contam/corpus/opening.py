@@ -10,7 +10,7 @@ from contam.corpus.columns import select_columns
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.each import of_each
 from contam.corpus.shards import errors_named, held, shard_digest
-from contam.errors import CorpusError, ShardError
+from contam.errors import AccessError, CorpusError, ShardError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -111,6 +111,8 @@ def _look(
         selection = select_columns(shard, text, named)
         found = replace(found, selection=selection)
         chunks = cut_shard(number, shard, selection)
+    except AccessError:
+        raise
     except (CorpusError, ShardError) as error:
         # Why a shard has no columns says more than that it could not be read.
         return replace(found, refused=error)

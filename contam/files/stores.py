@@ -13,7 +13,7 @@ import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
-from contam.errors import ConfigError, CorpusError, Place, Plain, Public, Remedy
+from contam.errors import AccessError, ConfigError, Place, Plain, Public, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,9 +55,9 @@ class RefusedError(StoreError):
     """A store does not accept the credentials, or not for this object."""
 
 
-def access_lost(address: object, error: StoreError) -> CorpusError:
+def access_lost(address: object, error: StoreError) -> AccessError:
     """The error that ends a run: no object can be read with the credentials, not only this one."""
-    return CorpusError(
+    return AccessError(
         "{}: {}, and to no other object there is access", Place(address), Plain(error.strerror),
         remedy=Remedy.RENEW_CREDENTIALS,
     )  # fmt: skip

@@ -45,6 +45,17 @@ def place(given: str | Path) -> Path:
     return cast("Path", checked(given)) if is_address(given) else Path(given)
 
 
+def lies_in(out: str | Path, home: str | Path) -> bool:
+    """Whether a path or address is a folder of its kind, or lies below it."""
+    inner, outer = place(out), place(home)
+    if isinstance(inner, Address) or isinstance(outer, Address):
+        return type(inner) is type(outer) and inner.is_relative_to(outer)
+    try:
+        return outer.is_dir() and inner.resolve().is_relative_to(outer.resolve())
+    except OSError:
+        return False  # whoever opens it will say why
+
+
 def writable(given: object) -> Address:
     """The address that is written to. Raises UsageError for a store that is only read."""
     address = checked(given)

@@ -13,6 +13,7 @@ from contam.corpus.each import of_each
 from contam.corpus.shards import leave_out, survey
 from contam.errors import IndexMismatchError, OutputError, Place, Remedy, ShardError, UsageError
 from contam.files.addresses import refuse_address
+from contam.files.uploads import lies_in
 from contam.index.array_files import writing
 from contam.index.cut import cut_groups
 from contam.index.manifest import (
@@ -390,11 +391,10 @@ def check_limits(workers: int | None, memory: int) -> None:
 
 def refuse_inside(folder: Path, paths: Sequence[PathLike]) -> None:
     """Raise UsageError when the index would lie inside a folder of the corpus."""
-    home = folder.resolve()
-    for path in map(Path, paths):
-        if path.is_dir() and home.is_relative_to(path.resolve()):
+    for path in paths:
+        if lies_in(folder, path):
             raise UsageError(
-                "the index {} lies inside the corpus folder {}", folder, path,
+                "the index {} lies inside the corpus folder {}", folder, Place(path),
                 remedy=Remedy.CHOOSE_FOLDER_OUTSIDE_CORPUS,
             )  # fmt: skip
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -18,10 +19,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from contam.errors import OutputError, Public, Remedy
-from contam.files.addresses import refuse_address
+from contam.files.addresses import Address, refuse_address
 from contam.files.listed import FileState
 from contam.files.publish import output_errors
 from contam.files.single import read_file, whole_file, write_file
+from contam.files.uploads import (
+    fetch,
+    names_below,
+    place,
+    remove,
+    store_errors,
+    upload,
+    writable,
+)
 from contam.index.array_files import sync
 from contam.index.build import (
     DEFAULT_MEMORY,
@@ -150,28 +160,30 @@ def plan_index(  # noqa: PLR0913 - the options of a build, all but three of them
 
     Raises CorpusError, UsageError, and OutputError when there is a plan and `overwrite` is not set.
     """
-    refuse_address(out, "a plan")
     check_limits(None, memory)
-    folder = Path(out)
+    folder = place(out)
     refuse_inside(folder, corpus)
     if isinstance(recipe, str):
         recipe = load_recipe(recipe)
     manifest = fresh_manifest(corpus, recipe, text, columns, exclude, progress)
     plan = IndexPlan(version=_version(), manifest=manifest, memory=memory)
-    with output_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    if isinstance(folder, Address):
+        writable(folder)
+    else:
+        with output_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
     _write(folder / PLAN_FILE, _PLAN_FORMAT, plan, overwrite=overwrite)
     return plan
 
 
 def open_index_plan(folder: PathLike) -> IndexPlan:
     """The plan in a folder. Raises OutputError when there is none, or one of another version."""
-    path = Path(folder) / PLAN_FILE
+    path = place(folder) / PLAN_FILE
     try:
         plan = _read(path, _PLAN_FORMAT, IndexPlan)
     except FileNotFoundError as error:
         raise OutputError(
-            "{} holds no plan of an index", Path(folder), remedy=Remedy.GIVE_INDEX_PLAN
+            "{} holds no plan of an index", place(folder), remedy=Remedy.GIVE_INDEX_PLAN
         ).of_call() from error
     if plan.version != _version():
         raise OutputError(
@@ -200,9 +212,10 @@ def build_groups(
     """
     check_limits(workers, plan.memory)
     kept, waiting = claim_groups(plan, groups, parts)
+    home = place(parts)
     failures = dict[int, list[ShardRecord]]()
     for group in waiting:
-        record = _build_group(plan, group, Path(parts), workers, progress)
+        record = _build_group(plan, group, home, workers, progress)
         failures[group.number] = failures_of(plan, record)
     return Built(
         done=tuple(group.number for group in waiting),
@@ -217,12 +230,14 @@ def claim_groups(
 ) -> tuple[list[Group], list[Group]]:
     """The groups that are in a folder, whole, and those that are to be indexed.
 
-    Raises OutputError for one of another plan, UsageError for an address.
+    Raises OutputError for one of another plan, and where nothing can be written.
     """
-    refuse_address(parts, "a folder of parts")
+    home = place(parts)
+    if isinstance(home, Address):
+        writable(home)
     kept, waiting = list[Group](), list[Group]()
     for group in groups:
-        there = _finished(plan, Path(parts), group)
+        there = _finished(plan, home, group)
         is_whole = there is not None and not failures_of(plan, there)
         (kept if is_whole else waiting).append(group)
     return kept, waiting
@@ -310,6 +325,11 @@ def _build_group(
     workers: int | None,
     progress: BuildProgress | None,
 ) -> GroupRecord:
+    if isinstance(home, Address):
+        with tempfile.TemporaryDirectory(prefix="contam-group-") as local:
+            record = _build_group(plan, group, Path(local), workers, progress)
+            _upload_group(group_folder(Path(local), group.number), home)
+        return record
     folder = group_folder(home, group.number)
     names = tuple(record.name for record in plan.manifest.shards[group.first : group.end])
     states: States = {}
@@ -337,12 +357,22 @@ def _build_group(
     return record
 
 
+def _upload_group(folder: Path, home: Address) -> None:
+    """Copy a group to a store, the file last that says what it holds. Raises OutputError."""
+    target = home / folder.name
+    remove(target / GROUP_FILE)
+    for path in sorted((folder / SEGMENTS).rglob("*")):
+        if path.is_file():
+            upload(target.joinpath(*path.relative_to(folder).parts), path)
+    upload(target / GROUP_FILE, folder / GROUP_FILE)
+
+
 def merge_groups(
     plan: IndexPlan, folders: Sequence[PathLike], index: PathLike, *, overwrite: bool = False
 ) -> Manifest:
     """Make the index of all groups in the folder `index`, and publish it once.
 
-    Segments are linked, or copied where that cannot be.
+    Segments are linked, or copied where that cannot be, and from a store.
 
     Raises OutputError for a group that is missing, damaged or of another plan, and when the index
     cannot be written or is there already.
@@ -350,7 +380,7 @@ def merge_groups(
     refuse_address(index, "an index")
     target = Path(index)
     check_free(target, overwrite=overwrite)
-    found = [(_one_group(plan, [Path(folder) for folder in folders], one)) for one in plan.groups]
+    found = [(_one_group(plan, [place(folder) for folder in folders], one)) for one in plan.groups]
     records = [record for _, record in found]
     segments = {
         segment.id: _check_segment(folder / SEGMENTS / segment.id, segment)
@@ -423,7 +453,15 @@ def _check_segment(source: Path, segment: SegmentRecord) -> tuple[Path, ...]:
     for file in segment.files:
         path = source / file.name
         found += [path] if file.checks is None else [path, path.with_suffix(".crc")]
-        if not all(one.is_file() for one in found) or path.stat().st_size != file.n_bytes:
+        try:
+            sizes = [FileState.at(str(one)).size for one in found]
+        except FileNotFoundError:
+            sizes = []
+        except OSError as error:
+            raise OutputError(
+                "{}: {}", path, Public(error.strerror), remedy=Remedy.CHECK_FILE_READABLE
+            ) from error
+        if not sizes or dict(zip(found, sizes, strict=True))[path] != file.n_bytes:
             raise OutputError(
                 "{}: is gone, or not as it was written", path, remedy=Remedy.REMOVE_ONE_GROUP
             )
@@ -434,6 +472,10 @@ def _take_segment(files: Sequence[Path], folder: Path) -> None:
     """Link the files of a segment into a folder, or copy them to another file system."""
     folder.mkdir()
     for file in files:
+        if isinstance(file, Address):
+            with store_errors(file):
+                fetch(file, folder / file.name)
+            continue
         try:
             os.link(file, folder / file.name)
         except OSError:
@@ -470,7 +512,13 @@ def _spelt(value: object) -> bytes:
 
 
 def _write(path: Path, form: str, value: Any, *, overwrite: bool) -> None:  # noqa: ANN401 - a dataclass
-    write_file(path, _file_of(form, value), overwrite=overwrite)
+    written = _file_of(form, value)
+    if not isinstance(path, Address):
+        write_file(path, written, overwrite=overwrite)
+        return
+    if not overwrite and path.name in names_below(path.parent):
+        raise OutputError("{} already exists", path, remedy=Remedy.CHOOSE_NAME_OR_OVERWRITE)
+    upload(path, written)
 
 
 def _file_of(form: str, value: Any) -> bytes:  # noqa: ANN401 - a dataclass

@@ -132,8 +132,10 @@ def test_an_object_of_azure_that_is_replaced_was_not_read(azure, files, items, t
     for name, data in files.items():
         azure.put(f"/{BUCKET}/data/{name}", data)
     path = f"/{BUCKET}/data/c.jsonl"
-    azure.fail(lambda: azure.put(path, azure.contents[path].data), key="c.jsonl", after=2)
+    # It is fetched once to be listed, and once to be searched.
+    fault = azure.fail(lambda: azure.put(path, azure.contents[path].data), key="c.jsonl", after=1)
     result, _ = report([f"az://{BUCKET}/data"], items, tmp_path / "out")
+    assert fault.seen > 1
     assert [failed["shard"] for failed in result.coverage["shards_failed"]] == ["c.jsonl"]
     assert "clean" not in labels(result).values()
 

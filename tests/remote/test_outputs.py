@@ -141,11 +141,11 @@ def test_workers_that_do_a_lease_twice_write_one_object(store, plan):
     assert len(before) == len(opened.leases) + 1
     assert work_on(opened, opened.leases, f"{HOME}/parts", workers=1).kept == first.done
     # Two that begin at once find nothing there.
-    for name in before:
-        if name.endswith(".part"):
-            hidden = store.contents.pop(f"/{BUCKET}/parts/{name}")
-            work_on(opened, opened.leases, f"{HOME}/parts", workers=2)
-            assert below(store, "parts")[name] == hidden.data
+    for name in (f"lease-{number:05d}." for number in (1, len(opened.leases))):
+        (path,) = [path for path in store.contents if name in path]
+        hidden = store.contents.pop(path)
+        work_on(opened, opened.leases, f"{HOME}/parts", workers=2)
+        assert store.contents[path].data == hidden.data
     assert below(store, "parts") == before
 
 
@@ -320,3 +320,53 @@ def test_large_objects_go_in_parts_that_are_joined_at_the_end(store):
 
 def test_a_local_path_stays_one(tmp_path, local):
     assert write_report(local[0], str(tmp_path / "out")) == Path(tmp_path / "out")
+
+
+# ------------------------------------------------------------------------- groups of an index
+
+
+@pytest.mark.slow
+def test_an_index_is_planned_and_built_in_a_bucket(bucket, folder, tmp_path):
+    home = f"{HOME}/index"
+    for corpus, plan, parts in ((folder, tmp_path / "p", tmp_path / "g"),
+                                (folder, f"{home}/plan", f"{home}/groups")):  # fmt: skip
+        done(contam_here("index", "plan", "--corpus", corpus, "--out", plan))
+        for worker in ("2/2", "1/2", "1/1"):
+            built = done(contam_here("index", "build", "--plan", plan, "--shard", worker,
+                                     "--out", parts))  # fmt: skip
+        assert "there before" in built.stdout
+        index = tmp_path / f"index-{plan == f'{home}/plan'}"
+        done(contam_here("index", "merge", parts, "--plan", plan, "--index", index))
+        done(contam_here("index", "verify", "--index", index))
+    local, remote = ((tmp_path / f"index-{far}" / "segments") for far in (False, True))
+    names = sorted(path.relative_to(local) for path in local.rglob("*") if path.is_file())
+    assert names
+    for name in names:
+        assert (local / name).read_bytes() == (remote / name).read_bytes()
+    refused = contam_here("index", "plan", "--corpus", folder, "--out", f"{home}/plan")
+    assert "already exists" in done(refused, 1).stderr
+    inside = contam_here("index", "plan", "--corpus", f"{HOME}/data", "--out", f"{HOME}/data/plan")
+    assert "inside the corpus" in done(inside, 2).stderr
+    segment = next(path for path in bucket.contents
+                   if "/segments/" in path and not path.endswith(("/", ".crc")))  # fmt: skip
+    bucket.put(segment, bucket.contents[segment].data[:-1])
+    damaged = contam_here("index", "merge", f"{home}/groups", "--plan", f"{home}/plan",
+                          "--index", tmp_path / "damaged")  # fmt: skip
+    assert "not as it was written" in done(damaged, 1).stderr
+
+
+@pytest.mark.slow
+def test_a_group_that_cannot_be_written_is_not_built(bucket, folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("CONTAM_STORE_ATTEMPTS", "1")
+    plan = tmp_path / "plan"
+    done(contam_here("index", "plan", "--corpus", folder, "--out", plan))
+    fault = bucket.fail("503", method="PUT", key="/segments/", after=2, times=None)
+    build = ("index", "build", "--plan", plan, "--out", f"{HOME}/groups")
+    assert contam_here(*build).returncode == 1
+    assert fault.seen > 2
+    assert not any(path.endswith("group.json") for path in bucket.contents)
+    merge = ("index", "merge", f"{HOME}/groups", "--plan", plan, "--index", tmp_path / "index")
+    assert "was not built" in done(contam_here(*merge), 1).stderr
+    bucket.faults.clear()
+    done(contam_here(*build))
+    done(contam_here(*merge))

@@ -8,11 +8,11 @@ import pytest
 
 from contam.corpus import chunks, offsets
 from contam.corpus.batches import read_chunk
+from contam.corpus.opening import open_shards
 from contam.corpus.shards import shard_digest, survey
 from contam.detect.report import write_report
 from contam.detect.scan import scan
 from contam.errors import CorpusError
-from tests.corpus_files import plan_chunks, select_all
 from tests.integration.inputs import labels
 from tests.remote.conftest import BUCKET, RESULTS, report, rows_of
 
@@ -117,8 +117,7 @@ def test_plain_json_lines_are_cut_as_on_disk(s3, workers, items, tmp_path, monke
         write_report(result, tmp_path / "out", overwrite=True)
         found[corpus] = {name: (tmp_path / "out" / name).read_bytes() for name in RESULTS}
         assert result.coverage["rows"] == len(rows) + 1
-        shards, _ = survey([corpus])
-        cut, _ = plan_chunks(shards, select_all(shards, None)[0])
+        cut = open_shards(survey([corpus])[0]).chunks
         assert len(cut) == -(-len(data) // 400)
     local, remote = found.values()
     assert local == remote
@@ -127,14 +126,17 @@ def test_plain_json_lines_are_cut_as_on_disk(s3, workers, items, tmp_path, monke
 def test_line_numbers_of_an_object_that_is_read_in_order_need_no_other_request(s3, monkeypatch):
     monkeypatch.setattr(chunks, "CHUNK_BYTES", 300)
     s3.put(f"/{BUCKET}/c/a.jsonl", b"".join(json.dumps(row).encode() + b"\n" for row in rows_of(1)))
-    shards, _ = survey([f"s3://{BUCKET}/c"])
-    selections, _ = select_all(shards, None)
-    cut, _ = plan_chunks(shards, selections)
+    opened = open_shards(survey([f"s3://{BUCKET}/c"])[0])
+    cut = opened.chunks
     assert len(cut) > 3
 
     def read(chosen):
         before = len(s3.requests)
-        rows = [batch.first_row for one in chosen for batch in read_chunk(one, shards, selections)]
+        rows = [
+            batch.first_row
+            for one in chosen
+            for batch in read_chunk(one, opened.shards, opened.selections)
+        ]
         return rows, len(s3.requests) - before
 
     in_order, n_in_order = read(cut)

@@ -6,7 +6,9 @@ import json
 
 import pytest
 
-from contam.errors import CorpusError
+from contam.detect.plan import ScanParameters
+from contam.detect.scan import open_scan
+from contam.errors import AccessError, CorpusError
 from contam.tables import object_stores
 from tests.cli.processes import contam_here
 from tests.corpus_files import WRITERS
@@ -208,6 +210,16 @@ def test_a_worker_without_access_stops_and_leaves_its_leases_undone(
     assert json.loads(again)["kept"] == [1]
     done(contam_here("merge", parts, "--out", tmp_path / "out"))
     assert {name: (tmp_path / "out" / name).read_bytes() for name in RESULTS} == local[1]
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_a_plan_without_access_to_its_shards_is_no_plan(bucket, share, items):
+    asked = bucket.fail("403", method="", key="/data/", after=1 << 30)
+    open_scan([DATA], [items], ScanParameters(policies=("contam",)))
+    bucket.faults.clear()
+    bucket.fail("403", method="", key="/data/", after=int(asked.seen * share), times=None)
+    with pytest.raises(AccessError, match="no other object"):
+        open_scan([DATA], [items], ScanParameters(policies=("contam",)))
 
 
 @pytest.mark.parametrize("name", FORMATS)

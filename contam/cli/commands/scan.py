@@ -12,8 +12,8 @@ from contam.cli.commands.worker import AddressOption, EngineOption, refuse_engin
 from contam.cli.defaults import noted
 from contam.cli.terminal import talk
 from contam.errors import UsageError
-from contam.files.addresses import Address, is_address
-from contam.files.uploads import place, writable
+from contam.files.addresses import is_address
+from contam.files.uploads import lies_in, place, writable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -218,26 +218,14 @@ def refuse_beside_plan(given: Mapping[str, object], where: str = "--plan") -> No
 
 def refuse_out_in(out: str | Path, corpus: Iterable[str], what: str = "the results") -> None:
     """Raise UsageError when the results would lie inside what is searched."""
-    remote = is_address(out)
-    home = writable(out) if remote else Path(out).resolve()
-    for given in filter(None, corpus):
-        folder = place(given)
-        if isinstance(folder, Address):
-            inside = remote and home.is_relative_to(folder)
-        else:
-            inside = not remote and _is_folder(folder) and home.is_relative_to(folder.resolve())
-        if inside:
+    if is_address(out):
+        writable(out)
+    for folder in filter(None, corpus):
+        if lies_in(out, folder):
             raise UsageError(
                 f"--out {out} lies inside the corpus folder {folder}",
                 hint=f"the next run would take {what} for corpus: choose a folder outside",
             )
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:
-        return False  # whoever opens it will say why
 
 
 def _left_open(result: ScanResult) -> int:

@@ -26,14 +26,15 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 
 from contam.errors import (
+    AccessError,
     ContamError,
-    CorpusError,
     IncompleteError,
     Plain,
     Public,
     Remedy,
     UsageError,
 )
+from contam.files.addresses import refuse_address
 from contam.files.uploads import place
 from contam.memory import tune_command
 
@@ -116,7 +117,7 @@ class _Worker:
         """Do the task with this number."""
         try:
             return self._answer(outcome=self._ready().do(number))
-        except CorpusError as error:
+        except AccessError as error:
             return self._answer(refused=str(error))
 
     def piece(self, name: str, begin: int) -> bytes:
@@ -225,6 +226,7 @@ def build_on_ray(
     from contam.detect.leases.jobs import Task
     from contam.index.shared_build import Built, claim_groups
 
+    refuse_address(parts, "a folder of a Ray cluster's parts")
     kept, waiting = claim_groups(plan, groups, parts)
     job = IndexJob(plan, Path(parts))
     done = _do(

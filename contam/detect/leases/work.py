@@ -25,7 +25,7 @@ from contam.files.stores import StoreError
 from contam.files.uploads import place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from contam.corpus.shards import Shard
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from contam.detect.result import ScanResult
     from contam.detect.scan import ScanProgress
 
+#: Documents that a merge may describe before it drops those that nothing names any more.
+_LEAST_KEPT: Final = 100_000
 _NO_PART: Final = "lease {} of {} has no part"
 
 
@@ -225,6 +227,7 @@ def gathered_parts(
         if hits is not None and collection.shared.hits is not None:
             collection.shared.hits.folder = hits / f"view-{number}"
     documents: dict[tuple[int, int], DocumentMeta] = {}
+    most = _LEAST_KEPT
     if progress is not None:
         progress.start(sum(lease.n_bytes for lease in opened.leases))
     for lease in opened.leases:
@@ -239,6 +242,9 @@ def gathered_parts(
                               "part was read further")  # fmt: skip
             whole.take(part.answer, opened.question)
             documents.update(part.documents)
+            if len(documents) > most:
+                documents = _still_named(documents, whole)
+                most = max(_LEAST_KEPT, 2 * len(documents))
         if progress is not None:
             progress.advance(lease.n_bytes)
     if progress is not None:
@@ -249,6 +255,18 @@ def gathered_parts(
             whole.read.add_failure(failure)
     # All of them were described by those who read them.
     return plan, replace(opened.corpus, documents=documents), whole
+
+
+def _still_named(
+    documents: Mapping[tuple[int, int], DocumentMeta], whole: Partial
+) -> dict[tuple[int, int], DocumentMeta]:
+    """Those that verdicts or evidence may name in the end: they grow with items, not with leases.
+
+    What the best of some parts have displaced never comes back.
+    """
+    shards, rows = named_documents(whole.collections)
+    named = zip(shards.tolist(), rows.tolist(), strict=True)
+    return {place: documents[place] for place in named if place in documents}
 
 
 def _note_unread(partial: Partial, opened: OpenPlan, lease: Lease, reason: str) -> None:

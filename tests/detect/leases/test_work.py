@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import contam
+from contam.detect.leases import work
 from contam.detect.leases.cut import share_of
 from contam.detect.leases.part_file import part_bytes, part_of
 from contam.detect.leases.parts_folder import PARTS_FILE, part_path
@@ -75,9 +76,10 @@ def test_any_leases_on_any_workers_give_the_bytes_of_one_scan(world, more):
             for parts in folders[: more.draw(st.integers(1, 2))]:
                 work_on(opened, mine, parts, workers=more.draw(st.integers(1, 2)))
         there = [parts for parts in folders if parts.exists()]
-        assert merged(home / "plan", there, home / "a") == in_one(
-            home / "corpus", items, home / "b"
-        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(work, "_LEAST_KEPT", more.draw(st.sampled_from([0, 9, 100_000])))
+            found = merged(home / "plan", there, home / "a")
+        assert found == in_one(home / "corpus", items, home / "b")
         assert len(record["leases"]) == len(opened.leases)
 
 
@@ -443,3 +445,33 @@ def test_a_tokenizer_travels_with_the_plan(world):
     opened = open_plan(world / "bpe")
     assert not work_on(opened, opened.leases, world / "parts", workers=1).failures
     assert merged(world / "bpe", [world / "parts"], world / "a") == whole
+
+
+def test_a_merge_describes_documents_by_items_and_not_by_leases(tmp_path, monkeypatch):
+    """Every document of every lease is the best there is for an item, until a better one comes."""
+    question = "the lantern of the old harbour burns copper green at dusk and hums"
+    write_items(tmp_path / "bench.jsonl", [{"id": "q", "question": question}])
+    for number in range(30):
+        texts = [f"{number}-{row} {question} {'and on ' * row}" for row in range(6)]
+        write_shard(tmp_path / "corpus" / f"part-{number}.parquet", texts)
+    planned(tmp_path / "corpus", tmp_path / "bench.jsonl", tmp_path / "plan")
+    opened = open_plan(tmp_path / "plan")
+    assert len(opened.leases) == 30
+    work_on(opened, opened.leases, tmp_path / "parts", workers=1)
+    described, real = [], work._still_named
+
+    def still_named(documents, whole):
+        kept = real(documents, whole)
+        described.append((len(documents), len(kept)))
+        return kept
+
+    monkeypatch.setattr(work, "_still_named", still_named)
+    whole = in_one(tmp_path / "corpus", tmp_path / "bench.jsonl", tmp_path / "b")
+    assert merged(tmp_path / "plan", [tmp_path / "parts"], tmp_path / "a") == whole
+    assert not described
+    monkeypatch.setattr(work, "_LEAST_KEPT", 0)
+    assert merged(tmp_path / "plan", [tmp_path / "parts"], tmp_path / "a") == whole
+    before, kept = zip(*described, strict=True)
+    assert len(described) > 10
+    assert max(kept) <= 2 * len(ALL_POLICIES) + 2
+    assert max(before) < 30
