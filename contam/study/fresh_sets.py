@@ -196,7 +196,7 @@ def fresh(  # noqa: PLR0913 - the options of a study, all but two of them by nam
         "constat": table_of(expected, CONSTAT),
         "link": table_of(links, LINK),
     }
-    rows = {"models": model_rows, "fits": fit_rows, "sets": set_rows, "link": links}
+    rows = {"models": model_rows, "fits": fit_rows, "sets": set_rows, "constat": expected}
     return Study(
         name=FRESH,
         finding=finding_of(rows, admitted=bool(admitted) and not_admitted is None),

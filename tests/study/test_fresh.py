@@ -211,12 +211,13 @@ def test_constat_refuses_fewer_than_five_references_and_names_them_with_five():
     original, other = invented(rng, m=12, n=500, k=500, shift=0.0, fall=[3], by=0.25)
     names = [f"m{at}" for at in (0, 2, 5, 8, 10, 11)]
     for n, refused in ((4, True), (6, False)):
-        settings = FreshSettings(references=tuple(names[:n]), draws=100)
+        settings = FreshSettings(references=tuple(names[:n]), draws=200)
         study = fresh(original, other, settings=settings)
         assert ("ConStat" in {one.what for one in study.refusals}) is refused
         rows = study.rows("constat")
         assert bool(rows) is not refused
         if rows:
+            assert "ConStat: m3 scores more" in study.finding.found
             lowest = min(rows, key=lambda row: row["p"])
             assert lowest["model"] == "m3"
             assert {row["model"] for row in rows} == {f"m{at}" for at in range(12)} - set(names)
