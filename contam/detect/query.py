@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -161,11 +161,13 @@ def answered(
         guarded = guard(plan, answer)
     except DeadlinePassed:
         guarded, answer = unanswered(opened, plan)
+    about = cache(partial(describe, opened, guarded, answer))
     if whole:
         # What became of a shard meanwhile was not looked for where none of its documents was
         # wanted.
         opened.check_shards()
         answer.coverage = opened.coverage
+        about()  # which asks the weights that go now
         for view in plan.views:
             view.release_table()
         release_unused()
@@ -175,7 +177,7 @@ def answered(
         [answer.collection],
         started=started,
         workers=workers,
-        index=partial(describe, opened, guarded, answer),
+        index=about,
         late=not whole,
     )
 
