@@ -20,11 +20,14 @@ from contam.kernels.match_rows import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+#: The place of a bit within its byte, of its number in all.
+_IN_BYTE = 7
+
 
 @lean_kernel
 def bit_of(bits: NDArray[np.uint8], at: int) -> int:
     """One of the bits that lie eight to a byte, the lowest first."""
-    return (int64(bits[at >> 3]) >> (at & 7)) & 1
+    return (int64(bits[at >> 3]) >> (at & _IN_BYTE)) & 1
 
 
 @kernel
