@@ -28,6 +28,7 @@ from contam.corpus.shards import shard_digest
 from contam.detect import query as query_module
 from contam.detect import scan as scan_module
 from contam.detect.indexed import search
+from contam.detect.match import matching
 from contam.detect.query import query
 from contam.detect.scan import scan
 from contam.index import build as build_module
@@ -259,13 +260,13 @@ def after_call(monkeypatch, owner: object, name: str, act: Callable[[], None]) -
 SCAN_MOMENTS = {
     "planned, not opened": (before_call, scan_module, "scan_opened"),
     "a unit was read": (after_call, scan_module, "scan_chunk"),
-    "within a unit": (after_call, scan_module.Matcher, "match"),
+    "within a unit": (after_call, matching.Matcher, "match"),
     "all units were read": (after_call, scan_module, "scan_chunks"),
 }
 QUERY_MOMENTS = {
     "indexed, not opened": (before_call, query_module.IndexSet, "open"),
     "opened, not read": (before_call, query_module, "query_opened"),
-    "some rows were read": (after_call, search.Matcher, "match"),
+    "some rows were read": (after_call, matching.Matcher, "match"),
     "all rows were read": (after_call, query_module, "search"),
 }
 BUILD_MOMENTS = {

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
-from contam.detect.model import Matches, ViewItems
+from contam.detect.model import Matches
 from contam.detect.policies import segments
 from contam.detect.policies.policy import DEFAULT, get_policy, list_policies, shortest_run
 from contam.errors import InternalError, PolicyError
@@ -203,7 +203,7 @@ def test_pairs_may_come_in_any_number_and_order():
 
 
 def _changed(view, **changes):
-    return ViewItems(**{name: getattr(view, name) for name in view.__slots__} | changes)
+    return replace(view, **changes)
 
 
 def _without_items(view):
