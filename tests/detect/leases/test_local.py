@@ -24,10 +24,10 @@ N_SHARDS = 5
 SMALL = """
 import os, sys
 from contam.cli.main import run
-from contam.detect.leases import cut, work
+from contam.detect.leases import cut, parts_folder
 
 cut.LEAST_BYTES = 1
-parts, real = [], work.write_file
+parts, real = [], parts_folder.write_file
 
 def write_file(path, data, **more):
     real(path, data, **more)
@@ -36,7 +36,7 @@ def write_file(path, data, **more):
     if len(parts) == 2 and (sign := int(os.environ["STOP_WITH"])):
         os.kill(os.getpid(), sign)
 
-work.write_file = write_file
+parts_folder.write_file = write_file
 run(sys.argv[1:])
 """
 
