@@ -69,14 +69,15 @@ def clean(  # noqa: PLR0913 - the options of a scan and of what is done with wha
     """Write a copy of a corpus without the documents, or the stretches, that hold benchmark items.
 
     corpus, benchmark  files, folders or globs, one or several
-    out           a folder: `corpus/` with every shard, `removed/` with a table for each shard that
-                  something was found in, and `clean.json`
-    action        drop the document, mask the stretch, cut it out, or only list it
-    labels, exposures, weights, most, around, keep_removed
-                  as `contam.cleaning.choice.CleanOptions` says
-    dry_run       only count; nothing is written
-    resume        go on from what an interrupted run had done
-    others        as of `contam.scan`
+    out                a folder: `corpus/` with every shard, `removed/` with a table for each shard
+                       that something was found in, and `clean.json`
+    action             drop the document, mask the stretch, cut it out, or only list it
+    labels             and exposures, weights, most, around, keep_removed: as
+                       `contam.cleaning.choice.CleanOptions` says
+    dry_run            only count; nothing is written
+    resume             go on from what an interrupted run had done
+
+    The others are those of `contam.scan`.
 
     Raises ContamError subclasses: a shard that cannot be read, or what still matches after the last
     pass, is an error, and nothing is published.
