@@ -405,7 +405,7 @@ def _finding(given: Given, sides: Sequence[_Side], changes: Sequence[Row]) -> Fi
     if board.cardinal is not None:
         moved = round(board.cardinal.change.largest * (len(board.whole) - 1))
         parts.append(
-            "Weights of the tasks that should not matter move a model by up to"
+            "Task weights that should not matter move a model by up to"
             f" {moved} of {len(board.whole) - 1} places."
         )
     if board.weak_models is not None:
@@ -424,10 +424,10 @@ def _finding(given: Given, sides: Sequence[_Side], changes: Sequence[Row]) -> Fi
         found=" ".join(parts),
         sure=(
             "Ranks, diversity and the effect of weak models are exact for these scores. The"
-            " sensitivities are what a search found, checked again: lower bounds. How sure each"
-            " score is does not enter."
+            " sensitivities are what a search found, checked again: lower bounds. The"
+            " uncertainty of each score is not counted."
         ),
-        change="Other tasks or other models in the field, and scores with their own errors.",
+        change="Other tasks, other models in the field, or scores with standard errors.",
     )
 
 
