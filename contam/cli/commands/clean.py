@@ -27,6 +27,11 @@ SPREAD_OPTIONS = (
 )  # fmt: skip
 INTERRUPTED: Final = "no result was written; the same call with --resume goes on from what was done"
 _NOTES_SHOWN: Final = 20
+#: What may be chosen once the search is done.
+_BESIDE_PARTS: Final = frozenset(
+    ("parts", "plan", "out", "action", "labels", "exposure", "benchmark_weight", "most", "around",
+     "keep_removed", "dry_run", "overwrite", "resume", "workers", "as_json", "quiet", "debug")
+)  # fmt: skip
 
 
 class Action(StrEnum):
@@ -40,6 +45,7 @@ class Action(StrEnum):
 
 def clean(
     *,
+    context: typer.Context,
     corpus: options.CorpusOrPlan = None,
     benchmark: options.Benchmark = None,
     out: Annotated[str, typer.Option(metavar="DIR", help="Folder for the cleaned corpus.")],
@@ -156,26 +162,7 @@ def clean(
     refuse_long_seed(seed, min_run)
     weights = _weights(benchmark_weight or ())
     if parts:
-        refuse_beside_plan(
-            {
-                "--corpus": corpus,
-                "--benchmark": benchmark,
-                "--policy": policy,
-                "--unit": unit if unit != "word" else None,
-                "--text": text,
-                "--id-column": id_column,
-                "--url-column": url_column,
-                "--date-column": date_column,
-                "--exclude": exclude,
-                "--map": mapping,
-                "--name": name,
-                "--split": split,
-                "--seed": seed if seed != SEED else None,
-                "--min-run": min_run if min_run != MIN_RUN else None,
-                "--engine": engine,
-            },
-            "--parts",
-        )
+        refuse_beside_plan(context, _BESIDE_PARTS, "--parts")
     elif plan is not None:
         raise UsageError("--plan needs --parts", hint="`contam scan --plan` writes them")
     elif not corpus or not benchmark:

@@ -22,6 +22,10 @@ INTERRUPTED = "what is finished is kept, and the same call goes on from there"
 EXIT_INCOMPLETE = 4
 
 _NAMED = 5
+#: What a worker on a plan may choose.
+_OF_WORKERS = frozenset(
+    ("plan", "shard", "out", "workers", "engine", "address", "as_json", "quiet", "debug")
+)
 
 app = typer.Typer(
     help="Index a corpus once, and check any benchmark against it.",
@@ -45,6 +49,7 @@ _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 @app.command("build")
 def build(
     *,
+    context: typer.Context,
     corpus: options.CorpusOrPlan = None,
     index: options.IndexOrParts = None,
     recipe: options.Recipe = "standard",
@@ -81,21 +86,7 @@ def build(
     refuse_engine(engine, address)
     cluster = None if engine is None else address or "auto"
     if plan is not None:
-        refuse_beside_plan(
-            {
-                "--corpus": corpus,
-                "--index": index,
-                "--recipe": recipe if recipe != "standard" else None,
-                "--tokenizer": tokenizer,
-                "--memory": memory if memory != "2GB" else None,
-                "--text": text,
-                "--id-column": id_column,
-                "--url-column": url_column,
-                "--date-column": date_column,
-                "--exclude": exclude,
-                "--overwrite": overwrite,
-            }
-        )
+        refuse_beside_plan(context, _OF_WORKERS)
         if not out:
             raise UsageError("--plan needs --out", hint="a folder for the groups of all workers")
         return index_shared.build_groups(

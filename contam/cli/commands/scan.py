@@ -16,7 +16,7 @@ from contam.files.addresses import is_address
 from contam.files.uploads import lies_in, place, writable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable
 
     from contam.client.answers import Answer
     from contam.detect.result import ScanResult
@@ -26,10 +26,16 @@ SPREAD_OPTIONS = ("--corpus", "--exclude", "--benchmark", "--policy", "--map")
 EXIT_FLAGGED = 3
 SEED, MIN_RUN, MAX_EVIDENCE = 5, 8, 20
 _NOTES_SHOWN = 20
+#: What a worker on a plan may choose.
+_OF_WORKERS = frozenset(
+    ("out", "plan", "shard", "lease", "workers", "engine", "address", "as_json", "quiet",
+     "settings", "debug")
+)  # fmt: skip
 
 
 def scan(
     *,
+    context: typer.Context,
     corpus: options.CorpusOrPlan = None,
     benchmark: options.Benchmark = None,
     out: options.OutFolder,
@@ -87,30 +93,7 @@ def scan(
         raise UsageError("--out is empty", hint="check the variable it came from")
     folder = place(out)
     if plan is not None:
-        refuse_beside_plan(
-            {
-                "--corpus": corpus,
-                "--benchmark": benchmark,
-                "--policy": policy,
-                "--unit": unit if unit != "word" else None,
-                "--text": text,
-                "--id-column": id_column,
-                "--url-column": url_column,
-                "--date-column": date_column,
-                "--exclude": exclude,
-                "--map": mapping,
-                "--name": name,
-                "--split": split,
-                "--no-text": no_text,
-                "--allow-missing": allow_missing,
-                "--seed": seed if seed != SEED else None,
-                "--min-run": min_run if min_run != MIN_RUN else None,
-                "--max-evidence": max_evidence if max_evidence != MAX_EVIDENCE else None,
-                "--fail-on-flagged": fail_on_flagged,
-                "--overwrite": overwrite,
-                "--resume": resume,
-            }
-        )
+        refuse_beside_plan(context, _OF_WORKERS)
         return work(
             plan,
             folder,
@@ -203,17 +186,25 @@ def write_result(
     return result
 
 
-def refuse_beside_plan(given: Mapping[str, object], where: str = "--plan") -> None:
-    """Raise UsageError for an option that was given and that a plan has settled; values by flag."""
+def refuse_beside_plan(
+    context: typer.Context, allowed: Collection[str], where: str = "--plan"
+) -> None:
+    """Raise UsageError for an option of the call that a plan has settled.
+
+    allowed  names of the parameters that whoever works on a plan may choose
+    """
     hints = {
         "--resume": "a worker always goes on: the same call without it does what is left",
         "--overwrite": "parts that are whole are kept; choose another folder to do all again",
         "--fail-on-flagged": "give it to `contam merge`, which judges",
     }
-    for flag, value in given.items():
-        if value:
-            hint = hints.get(flag, "the plan says what is searched, for what and how")
-            raise UsageError(f"{flag} does not go with {where}", hint=hint)
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if option.name in allowed or source is None or source.name != "COMMANDLINE":
+            continue
+        flag = max(option.opts, key=len)
+        hint = hints.get(flag, "the plan says what is searched, for what and how")
+        raise UsageError(f"{flag} does not go with {where}", hint=hint)
 
 
 def refuse_out_in(out: str | Path, corpus: Iterable[str], what: str = "the results") -> None:
