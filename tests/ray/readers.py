@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 from pathlib import Path
 
 from tests.cli.processes import environment
@@ -56,3 +57,21 @@ def kill_reader(path):
     pid = stop_reader(path)
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: pid not in readers(path))
+
+
+def run_and_kill(arguments, path, times):
+    """Run a driver whose processes are killed when they read a file; its exit code and stderr."""
+    call = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, env=environment())
+    deaths = []
+
+    def kill():
+        for _ in range(times):
+            kill_reader(path)
+            deaths.append(1)
+
+    killer = threading.Thread(target=kill, daemon=True)
+    killer.start()
+    _, said = call.communicate(timeout=HANG_S)
+    killer.join(HANG_S)
+    assert len(deaths) == times
+    return call.returncode, said

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import threading
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.cli.processes import assert_one_line_error, command, contam, environment
+from tests.cli.processes import assert_one_line_error, command, contam
 from tests.integration.processes import fixture_texts
-from tests.ray.readers import kill_reader, run
-from tests.waiting import HANG_S
+from tests.ray.readers import run, run_and_kill
 
 SHARDS = 3
 #: Shards of a group of their own, since groups are cut by the sizes of files.
@@ -88,12 +85,8 @@ def test_two_nodes_make_the_index_of_one_machine(cluster, plan, plain, tmp_path)
 
 def test_the_group_of_a_killed_process_goes_to_another(cluster, plan, plain, corpus, tmp_path):
     parts = tmp_path / "parts"
-    call = subprocess.Popen(
-        on_ray(plan, cluster, parts), stderr=subprocess.PIPE, text=True, env=environment()
-    )
-    kill_reader(corpus / "part-1.parquet")
-    _, said = call.communicate(timeout=HANG_S)
-    assert call.returncode == 0, said
+    code, said = run_and_kill(on_ray(plan, cluster, parts), corpus / "part-1.parquet", 1)
+    assert code == 0, said
     assert "group 2: a process was lost" in said
     assert merged(plan, parts, tmp_path / "index").returncode == 0
     assert content(tmp_path / "index") == content(plain)
@@ -101,22 +94,8 @@ def test_the_group_of_a_killed_process_goes_to_another(cluster, plan, plain, cor
 
 def test_a_group_that_three_processes_die_of_was_not_read(cluster, plan, plain, corpus, tmp_path):
     parts = tmp_path / "parts"
-    call = subprocess.Popen(
-        on_ray(plan, cluster, parts), stderr=subprocess.PIPE, text=True, env=environment()
-    )
-    deaths = []
-
-    def kill():
-        for _ in range(3):
-            kill_reader(corpus / "part-2.parquet")
-            deaths.append(1)
-
-    killer = threading.Thread(target=kill, daemon=True)
-    killer.start()
-    _, said = call.communicate(timeout=HANG_S)
-    killer.join(HANG_S)
-    assert len(deaths) == 3
-    assert call.returncode == 4, said
+    code, said = run_and_kill(on_ray(plan, cluster, parts), corpus / "part-2.parquet", 3)
+    assert code == 4, said
     assert "NOT READ: part-2.parquet: group 3 was lost 3 times" in said
     done = merged(plan, parts, tmp_path / "index")
     assert done.returncode == 4

@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import subprocess
-import threading
 
 import pytest
 
@@ -16,7 +15,7 @@ from tests.cli.processes import assert_one_line_error, command, contam, environm
 from tests.contracts.pages import REPOSITORY, blocks
 from tests.integration.processes import ITEMS, varied_texts, warm_up, write_parquet
 from tests.ray.conftest import two_nodes
-from tests.ray.readers import kill_reader, readers, run, stop_reader
+from tests.ray.readers import readers, run, run_and_kill, stop_reader
 from tests.waiting import HANG_S, wait_until
 
 SHARDS = 6
@@ -97,12 +96,8 @@ def test_the_lease_of_a_killed_process_goes_to_another_and_counts_once(
     cluster, plan, plain, corpus, tmp_path
 ):
     parts = tmp_path / "parts"
-    call = subprocess.Popen(
-        on_ray(plan, cluster, parts), stderr=subprocess.PIPE, text=True, env=environment()
-    )
-    kill_reader(corpus / "part-2.parquet")
-    _, said = call.communicate(timeout=HANG_S)
-    assert call.returncode == 0, said
+    code, said = run_and_kill(on_ray(plan, cluster, parts), corpus / "part-2.parquet", 1)
+    assert code == 0, said
     assert "lease 3: a process was lost" in said
     assert merged(parts, tmp_path / "out").returncode == 0
     assert_same(tmp_path / "out", plain)
@@ -110,22 +105,8 @@ def test_the_lease_of_a_killed_process_goes_to_another_and_counts_once(
 
 def test_a_lease_that_three_processes_die_of_was_not_read(cluster, plan, plain, corpus, tmp_path):
     parts, out = tmp_path / "parts", tmp_path / "out"
-    call = subprocess.Popen(
-        on_ray(plan, cluster, parts), stderr=subprocess.PIPE, text=True, env=environment()
-    )
-    deaths = []
-
-    def kill():
-        for _ in range(3):
-            kill_reader(corpus / "part-4.parquet")
-            deaths.append(1)
-
-    killer = threading.Thread(target=kill, daemon=True)
-    killer.start()
-    _, said = call.communicate(timeout=HANG_S)
-    killer.join(HANG_S)
-    assert len(deaths) == 3
-    assert call.returncode == 4, said
+    code, said = run_and_kill(on_ray(plan, cluster, parts), corpus / "part-4.parquet", 3)
+    assert code == 4, said
     assert "NOT READ: part-4.parquet: lease 5 was lost 3 times" in said
     done = merged(parts, out)
     assert done.returncode == 4
