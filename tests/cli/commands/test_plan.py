@@ -147,6 +147,7 @@ def test_a_shard_that_changed_is_named_and_ends_with_4(home):
         ("--benchmark", "data/items"),
         ("--policy", "contam"),
         ("--seed", "6"),
+        ("--min-run", "8"),
         ("--unit", "char"),
         ("--allow-missing",),
         ("--no-text",),
