@@ -82,9 +82,12 @@ class TextVectors:
 
         Numbers and marks have no part in it. A text without words has zeros.
         """
-        words = _WORD.findall(text.lower())
+        return _of_length_1(self.of_words(_WORD.findall(text.lower())))
+
+    def of_words(self, words: Sequence[str]) -> Float32s:
+        """A vector for each word, float32[n, dimensions]."""
         if len(words) > _MOST_REMEMBERED:
-            return _of_length_1(self._embedder.word_vectors(words))
+            return self._embedder.word_vectors(words)
         if new := [word for word in dict.fromkeys(words) if word not in self._place]:
             if len(self._place) + len(new) > _MOST_REMEMBERED:
                 self._place.clear()
@@ -92,7 +95,7 @@ class TextVectors:
             first = len(self._place)
             self._table[first : first + len(new)] = self._embedder.word_vectors(new)
             self._place.update(zip(new, range(first, first + len(new)), strict=True))
-        return _of_length_1(self._table[[self._place[word] for word in words]])
+        return self._table[[self._place[word] for word in words]]
 
 
 def _of_length_1(vectors: Float32s) -> Float32s:

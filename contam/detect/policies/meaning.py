@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from contam.detect.labels import CLEAN, NOT_CHECKABLE
+from contam.detect.labels import NOT_CHECKABLE, SUSPECT
 from contam.detect.meaning.rare_words import NEXT_BEST, NUMBERS, SIMILARITY, WORDS, RareWords
 from contam.detect.meaning.vectors import load_embedder
 from contam.detect.model import ItemsRead
@@ -83,6 +83,23 @@ CONTAM_MEANING: Final = PolicySpec(
         ("window_more", 8),
         ("least_length", 0.4),
         ("least_evidence", 5),
+        ("less_words", 2),
+        ("less_share", 0.55),
+        ("in_order", 0.5),
+        ("fewest_in_order", 8),
+        ("most_in_order", 64),
+        ("near", 0.15),
+        ("skip", 0.5),
+        ("light", 2),
+        ("heavy", 20),
+        ("number_weighs", 12),
+        ("pairs", 0.8),
+        ("word_by_word", 0.65),
+        ("missing", 13),
+        ("shorter", 0.85),
+        ("longer", 1.1),
+        ("same_words", 0.98),
+        ("as_close", 0.1),
         ("numbers", 0.66),
         ("other_numbers", 0.34),
         ("code_similarity", 0.68),
@@ -143,10 +160,10 @@ class Meaning:
     def judge(self, items: ViewItems, totals: Totals) -> Judgements:
         """Labels by the best document; not checkable without enough rare words."""
         (known,) = items.read
-        judged = judgements(self.spec, totals.best_score, known.checkable)
-        # Code counts from a lower similarity on.
-        suspect = known.checkable & (totals.best_match.item >= 0)
-        judged.label[suspect & (judged.label == CLEAN)] = 1
+        found = totals.best_match.item >= 0
+        judged = judgements(self.spec, totals.best_score, known.checkable | found)
+        # What a search kept has passed; of code, and word by word, from a lower similarity on.
+        judged.label[found] = SUSPECT
         return judged
 
     def reasons(
