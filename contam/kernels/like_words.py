@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.kernels._jit import kernel
+from contam.kernels._jit import int64, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,7 +31,7 @@ def align_like_words(gain: NDArray[np.int32], skip: int, found: NDArray[np.int32
     best = np.full((m + 1, n + 1), _NEVER, np.int64)
     how = np.zeros((m + 1, n + 1), np.int8)
     found[:] = -1
-    most = np.int64(0)
+    most = int64(0)
     at = -1
     for i in range(1, m + 1):
         for j in range(1, n + 1):
@@ -40,7 +40,7 @@ def align_like_words(gain: NDArray[np.int32], skip: int, found: NDArray[np.int32
                 value, step = best[i, j - 1] - skip, _LEFT
             if gain[i - 1, j - 1] > 0:
                 before = best[i - 1, j - 1]
-                pair = gain[i - 1, j - 1] + max(before, np.int64(0))
+                pair = gain[i - 1, j - 1] + max(before, int64(0))
                 if pair >= value:
                     value = pair
                     step = _ON if before > 0 else _FIRST
@@ -48,7 +48,7 @@ def align_like_words(gain: NDArray[np.int32], skip: int, found: NDArray[np.int32
             if i == m and value > most:
                 most, at = value, j
     if at < 0:
-        return most
+        return int64(most)
     i, j = m, at
     while True:
         step = how[i, j]
@@ -61,4 +61,4 @@ def align_like_words(gain: NDArray[np.int32], skip: int, found: NDArray[np.int32
             i -= 1
             j -= 1
             if step == _FIRST:
-                return most
+                return int64(most)

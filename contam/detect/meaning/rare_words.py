@@ -98,25 +98,33 @@ class RareWords:
         few, many = spec.number("fewest_in_order"), spec.number("most_in_order")
         in_order[(n_tokens < few) | (n_tokens > many) | (n_words < less_words)] = 0
         less = np.ceil(spec.number("less_share") * total).astype(np.int32)
+        key, word, bits = _entered(hashes)
+        wanted = checkable | (in_order > 0)
+        post_start, post_item = _posted(len(hashes), starts, own, wanted)
+        window = (n_tokens * spec.number("window_factor")).astype(np.int32)
+        table = RareTable(
+            key=key,
+            word=word,
+            bits=bits,
+            weight=weight,
+            post_start=post_start,
+            post_item=post_item,
+            item_start=starts,
+            item_word=own.astype(np.int32),
+            window=window + np.int32(spec.number("window_more")),
+            least=np.where(checkable, least, _NEVER).astype(np.int32),
+            least_words=np.full(len(items), least_words, np.int32),
+            in_order=in_order,
+            less=np.where(in_order > 0, less, _NEVER).astype(np.int32),
+            less_words=np.full(len(items), less_words, np.int32),
+            token_start=np.concatenate([[0], np.cumsum(n_tokens, dtype=np.int64)])[:-1],
+            token=np.concatenate([np.empty(0, np.uint64), *(one.hashes for one in tokens)]),
+            n_tokens=n_tokens,
+        )
         vectors = TextVectors(embedder)
         return cls(
             spec=spec,
-            table=_table_of(
-                hashes,
-                weight,
-                starts,
-                own,
-                window=(n_tokens * spec.number("window_factor")).astype(np.int32)
-                + int(spec.number("window_more")),
-                least=np.where(checkable, least, _NEVER).astype(np.int32),
-                least_words=np.full(len(items), least_words, np.int32),
-                in_order=in_order,
-                less=np.where(in_order > 0, less, _NEVER).astype(np.int32),
-                less_words=np.full(len(items), less_words, np.int32),
-                token_start=np.cumsum(np.concatenate([[0], n_tokens[:-1]])).astype(np.int64),
-                token=np.concatenate([np.empty(0, np.uint64), *(one.hashes for one in tokens)]),
-                n_tokens=n_tokens,
-            ),
+            table=table,
             spelling=spelling,
             hashes=hashes,
             total=total,
@@ -194,39 +202,24 @@ def _rare_words(
     return hashes, weight, np.cumsum(counts), np.concatenate(numbers)
 
 
-def _table_of(
-    hashes: Uint64s,
-    weight: Int32s,
-    starts: Int64s,
-    own: Int64s,
-    *,
-    least: Int32s,
-    less: Int32s,
-    **more: Int32s | Int64s | Uint64s,
-) -> RareTable:
+def _entered(hashes: Uint64s) -> tuple[Uint64s, Int32s, NDArray[np.uint8]]:
+    """The keys, numbers and bits by which kernels look words up; see `RareTable`."""
     n_words = len(hashes)
     places = 1 << max(4, (2 * n_words).bit_length())
     bits = np.zeros(1 << max(4, (_BITS_A_WORD // 8 * n_words).bit_length()), np.uint8)
     key, word = np.zeros(places, np.uint64), np.zeros(places, np.int32)
     enter_words(hashes, key, word, bits)
-    item = np.repeat(np.arange(len(least), dtype=np.int32), np.diff(starts))
-    posted = np.flatnonzero(np.minimum(least, less)[item] < _NEVER)
+    return key, word, bits
+
+
+def _posted(n_words: int, starts: Int64s, own: Int64s, wanted: Bools) -> tuple[Int64s, Int32s]:
+    """Where the items of each word begin, and the items, of those that are wanted: bool[n]."""
+    item = np.repeat(np.arange(len(wanted), dtype=np.int32), np.diff(starts))
+    posted = np.flatnonzero(wanted[item])
     order = posted[np.argsort(own[posted], kind="stable")]
     post_start = np.zeros(n_words + 1, np.int64)
     np.cumsum(np.bincount(own[posted], minlength=n_words), out=post_start[1:])
-    return RareTable(
-        key=key,
-        word=word,
-        bits=bits,
-        weight=weight,
-        post_start=post_start,
-        post_item=item[order],
-        item_start=starts.astype(np.int64),
-        item_word=own.astype(np.int32),
-        least=least,
-        less=less,
-        **more,
-    )
+    return post_start, item[order]
 
 
 def words_of(known: RareWords, item: int) -> NDArray[np.uint64]:

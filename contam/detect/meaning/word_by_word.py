@@ -13,7 +13,7 @@ from contam.text.tokenizer import tokenize_bytes
 if TYPE_CHECKING:
     from contam.detect.meaning.rare_words import RareWords
     from contam.detect.meaning.vectors import TextVectors
-    from contam.detect.model import Bools, Float32s, Int32s
+    from contam.detect.model import Bools, Float32s, Int32s, Uint64s
 
 #: Similarities are whole hundredths, so that every machine adds them up alike.
 _WHOLE: Final = 100
@@ -49,7 +49,7 @@ class Alignment:
 class _Words:
     """The n words of a text: uint64[n] hashes, their weights, which are numbers, and vectors."""
 
-    hashes: np.ndarray
+    hashes: Uint64s
     weight: Int32s
     is_number: Bools
     vector: Float32s
@@ -108,13 +108,13 @@ class WordByWord:
             self._questions[item] = self._words(hashes, spelling)
         return self._questions[item]
 
-    def _words(self, hashes: np.ndarray, spelling: list[str]) -> _Words:
+    def _words(self, hashes: Uint64s, spelling: list[str]) -> _Words:
         vector = self._vectors.of_words(spelling)
         length = np.sqrt((vector * vector).sum(axis=1))
         is_number = np.array([word[0].isdigit() for word in spelling], np.bool_)
         weight = np.rint(np.clip(length, self._light, self._heavy)).astype(np.int32)
         weight[is_number] = self._number_weighs
-        vector = vector / np.where(length > 0, length, 1)[:, None]
+        vector /= np.where(length > 0, length, 1).astype(np.float32)[:, None]
         vector[is_number] = 0
         return _Words(hashes, weight, is_number, vector)
 
@@ -122,8 +122,8 @@ class WordByWord:
         """Hundredths, int32[m, n]: all of them for equal words, none for words hardly alike."""
         # Not a product of matrices, whose order of adding differs by machine.
         cosine = np.einsum("id,jd->ij", own.vector, there.vector)
-        likeness = np.rint(cosine * _WHOLE).astype(np.int32)
+        likeness: Int32s = np.rint(cosine * _WHOLE).astype(np.int32)
         likeness[likeness < self._near] = 0
-        likeness = np.minimum(likeness, _WHOLE - 1)
+        np.minimum(likeness, _WHOLE - 1, out=likeness)
         likeness[own.hashes[:, None] == there.hashes[None, :]] = _WHOLE
         return likeness

@@ -102,7 +102,7 @@ CONTAM_MEANING: Final = PolicySpec(
         ("as_close", 0.1),
         ("numbers", 0.66),
         ("other_numbers", 0.34),
-        ("code_similarity", 0.68),
+        ("code_similarity", 0.74),
         ("better_by", 0.03),
         ("alike", 0.2),
         ("most_alike", 2),
