@@ -283,6 +283,7 @@ def test_a_shard_of_which_every_row_goes_stays_without_rows(items, tmp_path):
         {"weights": {"orchard": -1}},
         {"most": "many"},
         {"most": "200%"},
+        {"most": "0.05"},
         {"around": 5},
     ],
 )
