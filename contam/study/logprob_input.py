@@ -184,6 +184,8 @@ def _shards(lines: Sequence[_Line]) -> Shards:
     if len(canonical) < _TWO:
         raise LogError("{}: the test needs two shards, and there is {}", where, len(canonical))
     orders = sorted(set().union(*shuffled.values()))
+    if not orders:
+        raise LogError("{}: there is no shuffled order to compare with", where)
     for name in {**canonical, **shuffled}:
         if name not in canonical or sorted(shuffled.get(name, ())) != orders:
             raise LogError(
