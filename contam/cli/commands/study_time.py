@@ -109,10 +109,12 @@ def _cutoffs(given: list[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for one in given:
         model, sign, day = one.rpartition("=")
-        if not (sign and model and day) or model in found:
+        if not (sign and model and day):
             raise UsageError(
                 f"--cutoff {one} names no model and the last day of its data",
                 hint="--cutoff heron-8b=2023-09-30",
             )
+        if model in found:
+            raise UsageError(f"--cutoff names {model} twice", hint="leave one out")
         found[model] = day
     return found
