@@ -166,10 +166,7 @@ def _totals(
     n = rows.numbers("n")
     for row, size in enumerate(n):
         if size < 1 or size != round(size):
-            raise LogError(
-                "{}: {} is no number of items", rows.at(row), float(size),
-                remedy=Remedy.SCORES_ARE_NUMBERS,
-            )  # fmt: skip
+            raise LogError("{}: {} is no number of items", rows.at(row), float(size))
     if rows.has("correct"):
         correct = rows.numbers("correct")
         for row, right in enumerate(correct):
