@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 STUDY_FORMAT: Final = 1
 
+#: Of dots that stand out, or do not.
+TONES: Final[Mapping[bool, Tone]] = {False: "plain", True: "alarm"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
@@ -70,13 +73,14 @@ class Points:
         y: str,
         *,
         limits: str = "",
+        names: str = "",
         factor: float = 1,
         tone: Tone = "plain",
         label: str = "",
     ) -> Points:
         """Rows as dots, each with its x; empty cells are no dots.
 
-        y, limits  the column, and what the names of its limits begin with;  factor  of all values
+        y, names  columns;  limits  how the columns of the limits begin;  factor  of all values
         """
         known = [(x, row) for x, row in placed if row[y] is not None and row[y] == row[y]]
         low, high = (
@@ -85,7 +89,8 @@ class Points:
         )
         values = [factor * row[y] for _, row in known]
         at = [x for x, _ in known]
-        return cls(x=at, y=values, low=low, high=high, tone=tone, label=label)
+        named = [row[names] for _, row in known] if names else ()
+        return cls(x=at, y=values, names=named, low=low, high=high, tone=tone, label=label)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
