@@ -77,10 +77,8 @@ def with_paths(
 def checked(name: str, options: Mapping[str, Any], origin: str) -> None:
     """Raise ConfigError for a study or an option that there is not, or of the wrong type."""
     if name not in KINDS:
-        raise ConfigError(
-            "{}: there is no study {!r}", Place(origin), name,
-            remedy=Remedy.CHOOSE_KNOWN(known=Public(", ".join(KINDS))),
-        )  # fmt: skip
+        remedy = Remedy.CHOOSE_KNOWN(known=Public(", ".join(KINDS)))
+        raise ConfigError("{}: there is no study {!r}", Place(origin), name, remedy=remedy)
     where, see = (Place(origin), Public(name)), Remedy.SEE_AUDIT_GUIDE
     if not isinstance(options, dict):
         raise ConfigError("{}: write [study.{}], and a key on each line", *where, remedy=see)
