@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import InternalError
+from contam.errors import InternalError, UsageError
 from contam.rescore.stats.board import measured
 from contam.rescore.stats.ranking import (
     agreement,
@@ -19,22 +19,29 @@ from contam.rescore.stats.ranking import (
     win_shares,
 )
 from contam.rescore.stats.sensitivity import in_field, reweighed
-from contam.study.board_input import read_board
-from contam.study.model import Bump, Chart, Finding, Panel, Points, Refusal, Study, table_of
+from contam.study.board_input import read_rescored, read_tables
+from contam.study.model import (
+    Bump,
+    Chart,
+    Finding,
+    Panel,
+    Points,
+    Refusal,
+    Study,
+    rows_of,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
     from contam.detect.given import Source
     from contam.rescore.run import Rescore
     from contam.rescore.stats.board import Board
+    from contam.rescore.stats.sensitivity import Change
     from contam.study.board_input import Given
-
-    Row = dict[str, Any]
-    Floats = NDArray[np.float64]
+    from contam.study.model import Floats, Row
 
 ALL: Final = "all"
 CLEAN: Final = "clean"
@@ -60,49 +67,36 @@ _NAN: Final = float("nan")
 _DIGITS: Final = 12
 _MOST_DRAWN: Final = 40
 
-_MODELS: Final[Mapping[str, type]] = {
-    "model": str,
-    "n_tasks": int,
-    **{
-        f"{prefix}{name}{side}": float
-        for side in ("", "_clean")
-        for name in AGGREGATES
-        for prefix in ("", "rank_")
-    },
-}
-_MEASURES: Final[Mapping[str, type]] = {
-    "items": str,
-    **dict.fromkeys(("n_models", "n_tasks", "n_complete_models", "n_missing_cells"), int),
-    **dict.fromkeys(
-        (
-            *("diversity_exact", "diversity_tie_corrected", "diversity_benchbench"),
-            *("mean_largest_rank_change", "largest_rank_change"),
-            *("cardinal_distance", "cardinal_largest", "ordinal_distance", "ordinal_largest"),
-            *("weak_models_distance", "weak_models_largest"),
-            *("tau_mean_win_rate", "tau_mean_borda", "tau_win_rate_borda"),
-            "tau_mean_win_rate_benchbench",
-        ),
-        float,
-    ),
-}
-_TASKS: Final[Mapping[str, type]] = {
-    "task": str,
-    "n_scores": int,
-    **dict.fromkeys(("lowest", "highest", "sd", "weight", "weight_clean", "tau_clean"), float),
-}
-_FIELD: Final[Mapping[str, type]] = {
-    "items": str,
-    "model": str,
-    "in_top": bool,
-    "in_field": bool,
-    **dict.fromkeys(("rank_among_top", "rank_in_whole_field", "rank_in_field"), float),
-}
-_CHANGES: Final[Mapping[str, type]] = {
-    "aggregate": str,
-    "n_models": int,
-    "n_moved": int,
-    **dict.fromkeys(("tau", "distance", "spearman", "largest_rank_change"), float),
-}
+_MODELS: Final = {
+    "model": str, "n_tasks": int,
+    "mean": float, "rank_mean": float, "win_rate": float, "rank_win_rate": float,
+    "borda": float, "rank_borda": float,
+    "mean_clean": float, "rank_mean_clean": float, "win_rate_clean": float,
+    "rank_win_rate_clean": float, "borda_clean": float, "rank_borda_clean": float,
+}  # fmt: skip
+_MEASURES: Final = {
+    "items": str, "n_models": int, "n_tasks": int, "n_complete_models": int,
+    "n_missing_cells": int,
+    "diversity_exact": float, "diversity_tie_corrected": float, "diversity_benchbench": float,
+    "mean_largest_rank_change": float, "largest_rank_change": float,
+    "cardinal_distance": float, "cardinal_largest": float,
+    "ordinal_distance": float, "ordinal_largest": float,
+    "weak_models_distance": float, "weak_models_largest": float,
+    "tau_mean_win_rate": float, "tau_mean_borda": float, "tau_win_rate_borda": float,
+    "tau_mean_win_rate_benchbench": float,
+}  # fmt: skip
+_TASKS: Final = {
+    "task": str, "n_scores": int, "lowest": float, "highest": float, "sd": float,
+    "weight": float, "weight_clean": float, "tau_clean": float,
+}  # fmt: skip
+_FIELD: Final = {
+    "items": str, "model": str, "in_top": bool, "in_field": bool,
+    "rank_among_top": float, "rank_in_whole_field": float, "rank_in_field": float,
+}  # fmt: skip
+_CHANGES: Final = {
+    "aggregate": str, "n_models": int, "n_moved": int,
+    "tau": float, "distance": float, "spearman": float, "largest_rank_change": float,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,6 +117,15 @@ class _Side:
         if known.sum() > 1:
             result[known] = ranks(values[known])
         return result
+
+    def changes(self) -> dict[str, Change]:
+        """What moves the order, and how far."""
+        board = self.board
+        found = {"cardinal": board.cardinal, "ordinal": board.ordinal}
+        changes = {name: one.change for name, one in found.items() if one is not None}
+        return (
+            changes if board.weak_models is None else {**changes, "weak_models": board.weak_models}
+        )
 
 
 def board(  # noqa: PLR0913 - the options of a study, all but one by name
@@ -147,15 +150,16 @@ def board(  # noqa: PLR0913 - the options of a study, all but one by name
 
     Raises LogError and UsageError for input that is no board.
     """
-    given = read_board(
-        scores,
-        clean=clean,
-        rescored=rescored,
-        policy=policy,
-        tasks=tasks,
-        lower_is_better=lower_is_better,
-        columns=columns,
-    )
+    if (scores is None) == (rescored is None):
+        raise UsageError("a board is read from a table of scores, or from a re-scoring")
+    if scores is not None:
+        if policy:
+            raise UsageError("a table of scores has no policies")
+        given = read_tables(scores, clean, tasks, lower_is_better, columns)
+    elif rescored is not None:
+        if clean is not None or tasks or lower_is_better or columns:
+            raise UsageError("tasks, columns and clean scores of a re-scoring are its own")
+        given = read_rescored(rescored, policy)
     refusals = list(given.refusals)
     sides = [_side(ALL, given.scores, given, seed)]
     if given.clean is not None:
@@ -253,20 +257,15 @@ def _refused(side: _Side, given: Given) -> list[Refusal]:
 
 
 def _model_rows(given: Given, sides: Sequence[_Side]) -> list[Row]:
-    rows = []
-    places = [{name: side.rank(name) for name in AGGREGATES} for side in sides]
-    for at, model in enumerate(given.models):
-        row: Row = dict.fromkeys(_MODELS, _NAN)
-        row["model"] = model
-        row["n_tasks"] = int(np.count_nonzero(~np.isnan(given.scores[at])))
-        for side, place in zip(sides, places, strict=True):
-            end = "" if side.name == ALL else "_clean"
-            for name in AGGREGATES:
-                # Scores that all count downwards were negated; their mean is shown as it was given.
-                own = -1 if name == "mean" and given.down.all() else 1
-                row[f"{name}{end}"] = own * float(side.values[name][at])
-                row[f"rank_{name}{end}"] = float(place[name][at])
-        rows.append(row)
+    nothing = np.full(len(given.models), _NAN)
+    columns = {**dict.fromkeys(_MODELS, nothing), "n_tasks": (~np.isnan(given.scores)).sum(axis=1)}
+    for side, end in zip(sides, ("", "_clean"), strict=False):
+        for name in AGGREGATES:
+            # Scores that all count downwards were negated; their mean is shown as it was given.
+            own = -1 if name == "mean" and given.down.all() else 1
+            columns[f"{name}{end}"] = own * side.values[name]
+            columns[f"rank_{name}{end}"] = side.rank(name)
+    rows = rows_of({**columns, "model": given.models})
     return sorted(rows, key=lambda row: (row["rank_win_rate"], row["model"]))
 
 
@@ -286,21 +285,13 @@ def _measure_row(side: _Side, given: Given) -> Row:
         row["diversity_benchbench"] = found.published
         row["mean_largest_rank_change"] = found.mean_change
         row["largest_rank_change"] = found.max_change
-    for name, change in (
-        ("cardinal", None if board.cardinal is None else board.cardinal.change),
-        ("ordinal", None if board.ordinal is None else board.ordinal.change),
-        ("weak_models", board.weak_models),
-    ):
-        if change is not None:
-            row[f"{name}_distance"], row[f"{name}_largest"] = change.distance, change.largest
-    printed = {**values, "win_rate_benchbench": published_win_rate(win_shares(side.table))}
-    for first, second in (
-        ("mean", "win_rate"),
-        ("mean", "borda"),
-        ("win_rate", "borda"),
-        ("mean", "win_rate_benchbench"),
-    ):
-        row[f"tau_{first}_{second}"] = _tau(printed[first], printed[second])
+    for name, change in side.changes().items():
+        row[f"{name}_distance"], row[f"{name}_largest"] = change.distance, change.largest
+    row["tau_mean_win_rate"] = _tau(values["mean"], values["win_rate"])
+    row["tau_mean_borda"] = _tau(values["mean"], values["borda"])
+    row["tau_win_rate_borda"] = _tau(values["win_rate"], values["borda"])
+    printed = published_win_rate(win_shares(side.table))
+    row["tau_mean_win_rate_benchbench"] = _tau(values["mean"], printed)
     return row
 
 
@@ -321,48 +312,41 @@ def _task_rows(given: Given, sides: Sequence[_Side]) -> list[Row]:
             "lowest": float(known.min()),
             "highest": float(known.max()),
             "sd": float(known.std(ddof=1)) if len(known) > 1 else _NAN,
-            "weight": _weight(sides[0], at),
-            "weight_clean": _weight(sides[1], at) if len(sides) > 1 else _NAN,
+            "weight_clean": _NAN,
             "tau_clean": _tau(*(side.table[:, at] for side in sides)) if len(sides) > 1 else _NAN,
         }
+        for side, end in zip(sides, ("", "_clean"), strict=False):
+            found = side.board.cardinal
+            weights = None if found is None else found.weights
+            row[f"weight{end}"] = _NAN if weights is None else float(weights[at])
         rows.append(row)
     return rows
 
 
-def _weight(side: _Side, at: int) -> float:
-    found = side.board.cardinal
-    return _NAN if found is None or found.weights is None else float(found.weights[at])
-
-
 def _field_rows(side: _Side, given: Given) -> list[Row]:
     """The ordinal witness: who is in the field, and how it ranks the top."""
-    board = side.board
+    board, everyone = side.board, np.arange(len(given.models))
     if board.ordinal is None or board.ordinal.field is None:
         return []
     shares, top = win_shares(side.table), board.top
-    fields = {
-        "rank_among_top": top,
-        "rank_in_whole_field": np.arange(len(given.models)),
-        "rank_in_field": board.ordinal.field,
-    }
-    places: dict[str, dict[int, float]] = {}
-    for name, field in fields.items():
-        rates = dict(
-            zip(field.tolist(), published_win_rate(shares[np.ix_(field, field)]), strict=True)
-        )
-        order = ranks(np.array([rates[model] for model in top.tolist()]).round(_DIGITS))
-        places[name] = dict(zip(top.tolist(), order.tolist(), strict=True))
-    inside = set(board.ordinal.field.tolist())
-    return [
+    places: dict[str, Floats] = {}
+    fields = (top, everyone, board.ordinal.field)
+    for name, field in zip(_RANKS_OF_TOP, fields, strict=True):
+        rates, places[name] = np.full((2, len(everyone)), _NAN)
+        rates[field] = published_win_rate(shares[np.ix_(field, field)])
+        places[name][top] = ranks(rates[top].round(_DIGITS))
+    return rows_of(
         {
-            "items": side.name,
-            "model": model,
-            "in_top": at in places["rank_among_top"],
-            "in_field": at in inside,
-            **{name: own.get(at, _NAN) for name, own in places.items()},
+            "items": [side.name] * len(everyone),
+            "model": given.models,
+            "in_top": np.isin(everyone, top),
+            "in_field": np.isin(everyone, board.ordinal.field),
+            **places,
         }
-        for at, model in enumerate(given.models)
-    ]
+    )
+
+
+_RANKS_OF_TOP: Final = ("rank_among_top", "rank_in_whole_field", "rank_in_field")
 
 
 def _change_rows(sides: Sequence[_Side]) -> list[Row]:
@@ -371,15 +355,14 @@ def _change_rows(sides: Sequence[_Side]) -> list[Row]:
         return []
     rows = []
     for name in AGGREGATES:
-        first, second = (side.values[name] for side in sides)
-        both = ~np.isnan(first) & ~np.isnan(second)
-        found = agreement(first[both], second[both])
-        moved = np.abs(ranks(first[both]) - ranks(second[both])) >= 1
+        both = ~np.isnan([side.values[name] for side in sides]).any(axis=0)
+        first, second = (side.values[name][both] for side in sides)
+        found = agreement(first, second)
         rows.append(
             {
                 "aggregate": name,
-                "n_models": int(both.sum()),
-                "n_moved": int(moved.sum()),
+                "n_models": len(first),
+                "n_moved": int((np.abs(ranks(first) - ranks(second)) >= 1).sum()),
                 "tau": found.tau,
                 "distance": found.distance,
                 "spearman": found.rho,
@@ -391,7 +374,7 @@ def _change_rows(sides: Sequence[_Side]) -> list[Row]:
 
 def _finding(given: Given, sides: Sequence[_Side], changes: Sequence[Row]) -> Finding:
     side = sides[0]
-    board, n = side.board, len(given.models)
+    board, n, changes_of = side.board, len(given.models), side.changes()
     by = "win_rate" if np.isnan(side.values["mean"]).any() else "mean"
     values = side.values[by]
     leaders = [given.models[at] for at in np.flatnonzero(values == values.max())]
@@ -402,17 +385,14 @@ def _finding(given: Given, sides: Sequence[_Side], changes: Sequence[Row]) -> Fi
     if board.diversity is not None:
         share = board.diversity.exact
         parts.append(f"The tasks' diversity is {share:.2f} (0: all rank alike, 1: none do).")
-    if board.cardinal is not None:
-        moved = round(board.cardinal.change.largest * (len(board.whole) - 1))
+    if "cardinal" in changes_of:
+        moved = _places(changes_of["cardinal"], len(board.whole))
+        parts.append(f"Task weights that should not matter move a model by up to {moved}.")
+    if "weak_models" in changes_of:
+        n_top = len(board.top)
+        moved = _places(changes_of["weak_models"], n_top)
         parts.append(
-            "Task weights that should not matter move a model by up to"
-            f" {moved} of {len(board.whole) - 1} places."
-        )
-    if board.weak_models is not None:
-        moved = round(board.weak_models.largest * (len(board.top) - 1))
-        parts.append(
-            f"The {n - len(board.top)} models below the top {len(board.top)} move one of these by"
-            f" up to {moved} of {len(board.top) - 1} places."
+            f"The {n - n_top} models below the top {n_top} move one of these by up to {moved}."
         )
     parts += [
         f"On clean items {row['n_moved']} of {row['n_models']} models change their rank by"
@@ -429,6 +409,11 @@ def _finding(given: Given, sides: Sequence[_Side], changes: Sequence[Row]) -> Fi
         ),
         change="Other tasks, other models in the field, or scores with standard errors.",
     )
+
+
+def _places(change: Change, n: int) -> str:
+    """The largest change of rank of n models."""
+    return f"{round(change.largest * (n - 1))} of {n - 1} places"
 
 
 def _pictures(given: Given, sides: Sequence[_Side]) -> list[Chart | Bump]:
@@ -451,13 +436,12 @@ def _pictures(given: Given, sides: Sequence[_Side]) -> list[Chart | Bump]:
     )
     rows = [row for row in _field_rows(sides[0], given) if row["in_top"]][:_MOST_DRAWN]
     if rows:
-        columns = ("rank_among_top", "rank_in_whole_field", "rank_in_field")
         pictures.append(
             Bump(
                 name="weak-models",
                 caption=f"The order of the top {len(rows)} by win rate, in three fields",
                 rankings=["among themselves", "all models", "field found"],
-                ranks={row["model"]: [row[name] for name in columns] for row in rows},
+                ranks={row["model"]: [row[name] for name in _RANKS_OF_TOP] for row in rows},
             )
         )
     if panels := [panel for kind in PUBLISHED if (panel := _plane(kind, sides))]:
@@ -468,30 +452,19 @@ def _pictures(given: Given, sides: Sequence[_Side]) -> list[Chart | Bump]:
 
 def _plane(kind: str, sides: Sequence[_Side]) -> Panel | None:
     """Diversity against the sensitivity of one kind, where it is known."""
-    own: dict[str, tuple[float, float]] = {}
-    for side in sides:
-        found = side.board.cardinal if kind == "cardinal" else side.board.ordinal
-        if found is not None and side.board.diversity is not None:
-            own[f"{side.name} items"] = (side.board.diversity.published, found.change.distance)
+    own = {
+        f"{side.name} items": (side.board.diversity.published, side.changes()[kind].distance)
+        for side in sides
+        if kind in side.changes() and side.board.diversity is not None
+    }
     if not own:
         return None
-    public = PUBLISHED[kind]
+    x, y = zip(*PUBLISHED[kind].values(), strict=True)
+    public = Points(x=x, y=y, names=list(PUBLISHED[kind]), tone="faint")
+    x, y = zip(*own.values(), strict=True)
     return Panel(
         title=f"{kind} sensitivity",
         x="diversity, 1 - W as BenchBench computes it",
         y="sensitivity, Kendall distance",
-        marks=[
-            Points(
-                x=[x for x, _ in public.values()],
-                y=[y for _, y in public.values()],
-                names=list(public),
-                tone="faint",
-            ),
-            Points(
-                x=[x for x, _ in own.values()],
-                y=[y for _, y in own.values()],
-                names=list(own),
-                tone="alarm",
-            ),
-        ],
+        marks=[public, Points(x=x, y=y, names=list(own), tone="alarm")],
     )

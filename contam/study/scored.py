@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.benchmark.field_names import plain
+from contam.benchmark.paths import expanded
 from contam.detect.given import is_table
 from contam.errors import LogError, Names, Public, Remedy, UsageError
 from contam.rescore.annotations import ROLES
@@ -194,7 +195,9 @@ def _logged(
     metric: str,
 ) -> Scores:
     paths = [given] if _path(given) else list(given)
-    logs = directed(whole_logs(paths, columns or None, skip_damaged=False)[0])
+    # Whoever gave a table is not told of logs alone where it is missing.
+    there = list(expanded(paths, f"table or log of the {name} set", LogError))
+    logs = directed(whole_logs(there, columns or None, skip_damaged=False)[0])
     refuse_two_logs([(log, log.model) for log in logs])
     flags, coverage, extra = None, {}, {}
     if verdicts is None:

@@ -332,6 +332,11 @@ def test_models_of_one_side_are_noted_and_verdicts_of_totals_refused(tmp_path):
         fresh(totals(a=80), totals(a=60), columns={"gone.n": "n"})
 
 
+def test_a_table_that_is_missing_is_named_as_a_table_of_its_set(tmp_path):
+    with pytest.raises(ContamError, match="no such table or log of the fresh set"):
+        fresh(totals(a=80), tmp_path / "gone.csv")
+
+
 def test_the_command_says_what_the_function_says(tmp_path, monkeypatch, capsys):
     from contam.cli.main import main
 
