@@ -148,6 +148,10 @@ class Rows:
         for row in np.flatnonzero(bad)[:1].tolist():
             raise LogError(message, self.at(row), float(values[row]), *facts, remedy=remedy)
 
+    def cell(self, role: str, row: int) -> Any:  # noqa: ANN401 - whatever a file may hold
+        """One cell as it is, None where no column is of this kind."""
+        return self._cells(role)[row] if self.has(role) else None
+
     def _cells(self, role: str) -> Sequence[Any]:
         if role not in self._found:
             raise UsageError(
@@ -224,7 +228,9 @@ def _loaded(given: Source, called: str) -> Table:
         return load(file_of(given))
     found = given_benchmark(given, called)
     if len(found) != 1:
-        raise UsageError("{} is one table", Public(called), remedy=Remedy.GIVE_LIST_OF_ROWS)
+        raise UsageError(
+            "{} is one table with rows", Public(called), remedy=Remedy.GIVE_LIST_OF_ROWS
+        )
     (one,) = found
     if not isinstance(one, BenchmarkFile):
         return load(LogFile(Path(one)))

@@ -30,8 +30,6 @@ from contam.study.inputs import USUAL, Rows, columns_of, refuse_doubles
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from contam.detect.given import Source
     from contam.detect.report import Report
     from contam.rescore.annotated import Judging
@@ -39,9 +37,7 @@ if TYPE_CHECKING:
     from contam.rescore.judging import Verdicts
     from contam.rescore.logs.model import Log
     from contam.rescore.panel import Series
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
+    from contam.study.model import Floats, Ints
 
 _WHOLE: Final = 1e-6
 
@@ -198,44 +194,56 @@ def _logged(
 ) -> Scores:
     paths = [given] if _path(given) else list(given)
     # Whoever gave a table is not told of logs alone where it is missing.
-    there = list(expanded(paths, f"table or log of the {name} set", LogError))
-    logs = directed(whole_logs(there, columns or None, skip_damaged=False)[0])
-    refuse_two_logs([(log, log.model) for log in logs])
-    flags, coverage, extra = None, {}, {}
+    logs = open_logs(list(expanded(paths, f"table or log of the {name} set", LogError)), columns)
     if verdicts is None:
-        index = dict(zip(map(id, logs), item_numbers(logs), strict=True))
-        notes: tuple[str, ...] = ()
-    else:
-        _, judging = judged_logs(logs, verdicts, policy)
-        (flags,) = judging.flags
-        index = {key: joined.index for key, joined in judging.joined.items()}
-        notes, coverage = judging.notes, judging.coverage
-        extra = {"verdicts": judging.source, "policy": flags.policy}
-    found = turned([own for log in logs for own in series_of(log, log.model, index[id(log)])])
-    kept = main_series(found.series, name, metric)
-    whole = _scores(kept, name)
-    clean = None
-    if flags is not None:
-        masks = [Split.of(labels_at(flags, series.item)).clean for series in kept]
-        if all(mask.any() for mask in masks):
-            clean = _scores(
-                [
-                    replace(series, score=series.score[mask], item=series.item[mask])
-                    for series, mask in zip(kept, masks, strict=True)
-                ],
-                name,
-            )
-    sources = tuple(
-        {"set": name, "path": log.path, "sha256": log.digest, "model": log.model, **extra}
-        for log in logs
-    )
-    turned_note = f"{name}: less is better, so scores are 1 - {kept[0].metric}"
+        series, notes = series_in(logs, item_numbers(logs), name, metric)
+        return replace(_scores(series, name), sources=sources_of(name, logs), notes=notes)
+    _, judging = judged_logs(logs, verdicts, policy)
+    (flags,) = judging.flags
+    numbers = [judging.joined[id(log)].index for log in logs]
+    series, notes = series_in(logs, numbers, name, metric)
+    masks = [Split.of(labels_at(flags, own.item)).clean for own in series]
+    clean = [
+        replace(own, score=own.score[mask], item=own.item[mask])
+        for own, mask in zip(series, masks, strict=True)
+    ]
     return replace(
-        whole,
-        clean=clean,
-        sources=sources,
-        notes=(*notes, *([turned_note] if found.offsets else [])),
-        coverage=coverage,
+        _scores(series, name),
+        clean=_scores(clean, name) if all(mask.any() for mask in masks) else None,
+        sources=sources_of(name, logs, verdicts=judging.source, policy=flags.policy),
+        notes=(*judging.notes, *notes),
+        coverage=judging.coverage,
+    )
+
+
+def open_logs(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> Sequence[Log]:
+    """The logs at some paths, one a model. Raises LogError."""
+    logs = directed(whole_logs(paths, columns or None, skip_damaged=False)[0])
+    refuse_two_logs([(log, log.model) for log in logs])
+    return logs
+
+
+def series_in(
+    logs: Sequence[Log], numbers: Sequence[Ints], name: str, metric: str
+) -> tuple[list[Series], tuple[str, ...]]:
+    """The main metric of every log, a higher score being better, and a note where it was turned.
+
+    numbers  of each log's items
+
+    Raises LogError as `main_series` does.
+    """
+    pairs = zip(logs, numbers, strict=True)
+    found = turned([own for log, index in pairs for own in series_of(log, log.model, index)])
+    kept = main_series(found.series, name, metric)
+    note = f"{name}: less is better, so scores are 1 - {kept[0].metric}"
+    return kept, (note,) if found.offsets else ()
+
+
+def sources_of(name: str, logs: Sequence[Log], **more: object) -> tuple[Mapping[str, Any], ...]:
+    """What run.json says of logs."""
+    return tuple(
+        {"set": name, "path": log.path, "sha256": log.digest, "model": log.model, **more}
+        for log in logs
     )
 
 
