@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -46,12 +46,12 @@ _MOST_ROWS = 20
 
 
 def command(
-    name: str, **parsers: Callable[[Any], Any]
+    name: str, *, instead: Mapping[str, str] | None = None, **parsers: Callable[[Any], Any]
 ) -> Callable[[Callable[..., None]], Callable[..., int]]:
     """A decorator that makes a command of a function that only declares the options of a study.
 
     name     of the study, whose function takes arguments of these names
-    parsers  by option, what its text stands for
+    parsers  by option, what its text stands for;  instead  option -> the one it stands for
 
     Options that all studies have are added. The command runs the study, writes and shows it.
     """
@@ -72,6 +72,11 @@ def command(
             read = {"columns": parse_mapping, **parsers}
             given = {key: value for key, value in typed.items() if value is not None}
             given |= {key: read[key](value) for key, value in given.items() if key in read}
+            for short, whole in (instead or {}).items():
+                if short in given and whole in given:
+                    raise UsageError(f"--{short} and --{whole} exclude each other")
+                if short in given:
+                    given[whole] = given.pop(short)
             return finish(
                 run_options(name, given), out, overwrite=overwrite, as_json=as_json, quiet=quiet
             )
