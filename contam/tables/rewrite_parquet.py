@@ -26,6 +26,7 @@ from contam.tables.edit_columns import edited_batch
 from contam.tables.edits import Edit, Rewritten
 from contam.tables.parquet import footer
 from contam.tables.parquet_footer import MAGIC
+from contam.tables.parquet_levels import LEVELLED, level_of
 from contam.tables.parquet_splice import Output, ParquetBytes, Splicer, chunks_of, number
 from contam.tables.shard_errors import arrow_file, shard_errors
 from contam.tables.thrift import STRUCT, Value, write_struct
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 _CODECS: Final = ("none", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4")
 _OLD_LZ4: Final = 5
-_LEVELLED: Final = frozenset(("gzip", "brotli", "zstd"))
 _OLD_DICTIONARY: Final = 2
 _DICTIONARIES: Final = frozenset((_OLD_DICTIONARY, 8))
 _ENCODINGS: Final = {
@@ -59,7 +59,7 @@ _KNOWS_BLOOM: Final = (
 _DISTINCT_A_BYTE: Final = 1.1
 _FALSE_HITS: Final = 0.05
 
-LEVEL: Final = "the compression level of what was compressed anew"
+LEVEL: Final = "the exact compression level of what was compressed anew"
 BLOOM: Final = "the Bloom filters of what was written anew"
 LZ4: Final = "the old LZ4 framing, which is written as LZ4_RAW"
 SORTING: Final = "the note that rows are sorted by a column whose text changed"
@@ -176,6 +176,7 @@ class _Rewriter:
         self._schema = self._meta.schema
         self._columns = _columns_of(source.footer, self._schema)
         self._not_kept: set[str] = set()
+        self._levels: dict[str, int] = {}
 
     def write(self, splicer: Splicer, edits: Sequence[Edit]) -> Rewritten:
         splicer.begin()
@@ -314,7 +315,9 @@ class _Rewriter:
         """A file of one row group with these leaf columns, encoded as those of a row group were."""
         every = chunks_of(group)
         version, names = self._version(table, numbers, every)
-        options = self._options(dict(zip(names, (every[leaf] for leaf in numbers), strict=True)))
+        options = self._options(
+            dict(zip(names, (every[leaf] for leaf in numbers), strict=True)), every
+        )
         made = io.BytesIO()
         with pq.ParquetWriter(
             made, table.schema, version=version, **options, **self._special_options(numbers)
@@ -355,13 +358,19 @@ class _Rewriter:
                 raise ValueError(f"its column {old.path} cannot be encoded as it was")
         return [schema.column(place).path for place in range(len(numbers))]
 
-    def _options(self, chunks: dict[str, Struct]) -> dict[str, object]:
-        """How columns were encoded, as options of the library; by dotted path."""
+    def _options(self, chunks: dict[str, Struct], every: Sequence[Struct]) -> dict[str, object]:
+        """How columns were encoded, as options of the library.
+
+        chunks  by dotted path;  every  those of the whole row group
+        """
         metas = {name: chunk[splice.CHUNK_META].value for name, chunk in chunks.items()}
         codecs = {name: number(meta, splice.META_CODEC) for name, meta in metas.items()}
         compression = {name: _CODECS[codec] for name, codec in codecs.items()}
-        if _LEVELLED & set(compression.values()):
-            self._not_kept.add(LEVEL)
+        levels = {
+            name: self._level(codec, every)
+            for name, codec in compression.items()
+            if codec in LEVELLED
+        }
         if _OLD_LZ4 in codecs.values():
             self._not_kept.add(LZ4)
         encodings = {
@@ -376,6 +385,7 @@ class _Rewriter:
         return {
             "store_schema": False,
             "compression": compression,
+            "compression_level": levels or None,
             "use_dictionary": [name for name, used in encodings.items() if used & _DICTIONARIES],
             "column_encoding": other or None,
             "write_statistics": [
@@ -386,6 +396,19 @@ class _Rewriter:
             "write_page_index": any(splice.OFFSETS_AT in chunk for chunk in chunks.values()),
             **self._bloom(metas),
         }
+
+    def _level(self, codec: str, chunks: Sequence[Struct]) -> int:
+        """The level of a codec, as the first row group that is written anew shows it."""
+        if codec not in self._levels:
+            alike = [
+                chunk
+                for chunk in chunks
+                if _CODECS[number(chunk[splice.CHUNK_META].value, splice.META_CODEC)] == codec
+            ]
+            self._levels[codec], is_sure = level_of(codec, self._source, alike)
+            if not is_sure:
+                self._not_kept.add(LEVEL)
+        return self._levels[codec]
 
     def _bloom(self, metas: dict[str, Struct]) -> dict[str, object]:
         """Bloom filters as large as they were."""
