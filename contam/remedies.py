@@ -94,6 +94,10 @@ class Remedy(Enum):
     LOOK_FOR_STRAY_QUOTE = "look for a stray quotation mark"
     REPAIR_JSON_LINE = "JSONL has one JSON object a line: repair the line, or leave the file out"
     DROP_DOCUMENT = "drop the document as a whole, or leave the file out"
+    WAIT_FOR_SEARCH = Own("wait until `work_on` has done the other leases, and repeat the call")
+    WAIT_FOR_RUN = "wait until it has ended, or choose another folder"
+    GIVE_SAME_OPTIONS_OR_REMOVE = "give all calls the same plan and options, or remove the folder"
+    SHARE_FOLDER_OF_RESULT = "put result and parts on storage that all nodes see"
     EXCLUDE_SHARDS = "repair them, or exclude them: what is excluded is not in the result either"
     REPAIR_ROW_OR_LEAVE_OUT = "repair the row, or leave the file out"
     ONE_ITEM_A_LINE = "in JSON lines every line is one item"
