@@ -74,7 +74,9 @@ class Remedy(Enum):
     PLAN_AGAIN_HERE = "install the same on every machine, or make the plan again with what is here"
     DO_LEASE_AGAIN = "remove the file, and do its lease again"
     GIVE_PARTS_OF_PLAN = "give the folders that workers on this plan wrote"
-    INSTALL_ON_NODES = "install contam and the same packages on every node of the cluster"
+    INSTALL_ON_NODES = (
+        "every node needs contam and the same packages, and to clean also the folder of the result"
+    )
     START_CLUSTER = "start one with `ray start`, or check its address"
     RUN_ON_NODE = "run it on a node, for example with `ray job submit`"
     BEGIN_WITHOUT_RESUME = Own("resume=False begins anew")
@@ -97,7 +99,7 @@ class Remedy(Enum):
     WAIT_FOR_SEARCH = Own("wait until `work_on` has done the other leases, and repeat the call")
     WAIT_FOR_RUN = "wait until it has ended, or choose another folder"
     GIVE_SAME_OPTIONS_OR_REMOVE = "give all calls the same plan and options, or remove the folder"
-    SHARE_FOLDER_OF_RESULT = "put result and parts on storage that all nodes see"
+    SHARE_FOLDER_OF_RESULT = "put the result, and parts, on storage that all nodes see"
     EXCLUDE_SHARDS = "repair them, or exclude them: what is excluded is not in the result either"
     REPAIR_ROW_OR_LEAVE_OUT = "repair the row, or leave the file out"
     ONE_ITEM_A_LINE = "in JSON lines every line is one item"

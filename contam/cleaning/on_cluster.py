@@ -22,6 +22,7 @@ from contam.detect.leases.plan_folder import open_plan, worker_files
 from contam.detect.leases.work import as_listed
 from contam.detect.warm import scan_a_little
 from contam.errors import AccessError, ContamError, IncompleteError, OutputError, Plain, Remedy
+from contam.files.addresses import Address
 from contam.files.listed import FileState
 from contam.files.publish import output_errors
 from contam.kernels.warm_up import compile_once
@@ -117,7 +118,7 @@ class CleanJob:
                 tuple(ItemName.of(item) for item in cleaning.plan.items),
                 dict(writer.rows),
                 writer.touched,
-                dict(self._hits.paths),
+                {number: _anywhere(path) for number, path in self._hits.paths.items()},
             ),
         )
         return {**worker_files(self._hits.opened.folder), _ORDER: order.getvalue()}
@@ -176,6 +177,11 @@ def write_on_cluster(
     for _, error in sorted(job.errors.items()):
         raise error
     return noted | job.noted
+
+
+def _anywhere(path: Path) -> Path:
+    """A path that other processes may open."""
+    return path if isinstance(path, Address) else path.resolve()
 
 
 def _refuse_unseen(path: Path, shown: Path) -> None:
