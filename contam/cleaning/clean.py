@@ -19,7 +19,7 @@ from contam.detect.leases.plan_folder import question_of_leases
 from contam.detect.plan import ScanParameters, named_fields, named_policies
 from contam.detect.scan import as_list, named_columns, open_scan, worker_count
 from contam.errors import Place, Remedy, UsageError
-from contam.files.addresses import is_address
+from contam.files.addresses import is_address, refuse_address
 from contam.files.publish import check_publishable
 
 if TYPE_CHECKING:
@@ -178,7 +178,11 @@ def write_and_publish(run: Run, work: WorkFolder, lock: list[int], out: Path, ho
 
 
 def refuse_nested(out: PathLike, paths: Sequence[PathLike]) -> None:
-    """Raise UsageError where the result would lie in the corpus, whose next scan would read it."""
+    """Raise UsageError where the result would lie in the corpus, whose next scan would read it.
+
+    It cannot lie in a store, either: there a shard cannot be made aside and put in its place.
+    """
+    refuse_address(out, "the folder of a cleaned corpus", Remedy.NAME_LOCAL_FOLDER)
     home = Path(os.path.realpath(out))
     for path in paths:
         if is_address(str(path)):
