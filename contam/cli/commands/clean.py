@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -222,7 +221,7 @@ def clean(
             done = clean_share(parts, out, chosen, how, share, plan)
             if isinstance(done, Cleaned):
                 return _tell(done, out, as_json=as_json, quiet=quiet)
-            return _tell_share(done, parts, out, as_json=as_json)
+            return _tell_share(done, out, as_json=as_json)
         result = run_clean(
             corpus or (),
             benchmark or (),
@@ -271,10 +270,10 @@ def _weights(given: list[str] | tuple[str, ...]) -> dict[str, float]:
     return found
 
 
-def _tell_share(share: Share, parts: list[str], out: str, *, as_json: bool) -> int:
+def _tell_share(share: Share, out: str, *, as_json: bool) -> int:
     """Say what one of several workers wrote; returns the exit code."""
     from contam.cli import render
-    from contam.cli.terminal import emit, visible
+    from contam.cli.terminal import emit
 
     if as_json:
         render.emit_json(
@@ -288,10 +287,9 @@ def _tell_share(share: Share, parts: list[str], out: str, *, as_json: bool) -> i
         )
         return 0
     before = f", {len(share.kept):,} there before" if share.kept else ""
-    then = f"contam clean --parts {shlex.join(parts)} --out {shlex.quote(out)}"
     emit(
         f"{render.counted(len(share.done), 'shard')} of {share.n_shards:,} written{before}\n"
-        f"then      {visible(then)}\n"
+        "then      the same call without --shard publishes what all workers wrote\n"
     )
     return 0
 
