@@ -255,10 +255,14 @@ class WorkFolder:
         write_file(self._marker(number), json.dumps(marker).encode(), overwrite=True)
 
     def keep_only(self, files: set[Path]) -> None:
-        """Remove what lies in the result besides these files; folders stay."""
+        """Remove what lies in the result besides these files, and folders without any."""
         with output_errors(self.result):
-            for path in self.result.rglob("*"):
-                if path not in files and not path.is_dir():
+            # What lies in a folder comes before it.
+            for path in sorted(self.result.rglob("*"), reverse=True):
+                if path.is_dir():
+                    if not any(path.iterdir()):
+                        path.rmdir()
+                elif path not in files:
                     path.unlink()
 
     def discard(self) -> None:

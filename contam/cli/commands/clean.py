@@ -28,6 +28,7 @@ SPREAD_OPTIONS = (
     "--benchmark-weight", "--parts",
 )  # fmt: skip
 INTERRUPTED: Final = "no result was written; the same call with --resume goes on from what was done"
+SHARE_INTERRUPTED: Final = "the shards that were done are there; the same call does the others"
 _NOTES_SHOWN: Final = 20
 #: What may be chosen once the search is done.
 _BESIDE_PARTS: Final = frozenset(
