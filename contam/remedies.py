@@ -474,6 +474,8 @@ class Remedy(Enum):
     GIVE_PARTS_FOLDER = Own("give the folder that `work_on` wrote")
     GIVE_AUDIT_FOLDER = Own("give the folder that an audit wrote")
     WRITE_BY_REVIEW = Own("a review writes it")
+    WRITE_BY_JUDGE = Own("`contam judge` writes it")
+    NAME_PLACES_OF_PROMPT = "a prompt has {{question}} and {{document}} where the texts go"
     WRITE_BY_AUDIT_INIT = Own("contam.audit.init writes one")
     WRITE_BY_AUDIT_WAIVE = Own("waiving an item writes one")
     GIVE_OUT = Own("give `out`")

@@ -31,6 +31,7 @@ from contam.audit.report.build import ReportInputs, make_facts
 from contam.audit.report.html import write_html
 from contam.audit.report.markdown import markdown
 from contam.audit.report.pages import make_pages
+from contam.audit.review.judged import read_judged, without_texts, write_judged
 from contam.audit.review.rates import reviewed
 from contam.audit.review.sample import population, read_labels, write_labels
 from contam.audit.spec import TOGETHER
@@ -60,6 +61,7 @@ CLEANED: Final = "cleaned"
 EXPORTS: Final = "exports"
 WAIVERS: Final = "waivers.toml"
 LABELS: Final = "labels.jsonl"
+JUDGED: Final = "judged.parquet"
 ENTRIES: Final = (
     CLEANED,
     CHECKS,
@@ -69,6 +71,7 @@ ENTRIES: Final = (
     CALIBRATION,
     WAIVERS,
     LABELS,
+    JUDGED,
     "audit.json",
     EXPORTS,
     "report.html",
@@ -116,6 +119,7 @@ def run_audit(
     names = PublicNames.of(spec)
     waivers = load_waivers(spec.waivers, today or utc_today()) if spec.waivers else ()
     labels = read_labels(spec.labels)
+    judged = read_judged(spec.judged)
     with publishing(
         out, names=entries, last=MANIFEST, overwrite=overwrite, earlier=ENTRIES
     ) as draft:
@@ -141,7 +145,7 @@ def run_audit(
         calibration = None
         if searched:
             calibration = calibrated(spec, items, stage_cache, searched, (verdicts, together), talk)
-        review = reviewed(population(together), labels)
+        review = reviewed(population(together), labels, judged)
         facts = make_facts(
             spec,
             items,
@@ -171,6 +175,8 @@ def run_audit(
                 shutil.copyfile(spec.waivers, draft / WAIVERS)
             if spec.labels:
                 write_labels(draft / LABELS, labels, notes=not spec.no_text)
+            if spec.judged:
+                write_judged(draft / JUDGED, without_texts(judged))
             inputs = names.tree({**_inputs(spec, reports), "logs": logs})
             digest = _seal(draft, names.parameters(spec), facts, inputs)
             write_times(
@@ -191,6 +197,7 @@ def _entries(spec: AuditSpec) -> list[str]:
         STUDIES: spec.studies,
         WAIVERS: spec.waivers,
         LABELS: spec.labels,
+        JUDGED: spec.judged,
         DECOYS: wanted(spec),
         CALIBRATION: wanted(spec),
     }
@@ -317,7 +324,7 @@ def _inputs(spec: AuditSpec, reports: Mapping[str, Report]) -> dict[str, Any]:
     return {
         "corpora": {name: report.run["inputs"]["shards"] for name, report in reports.items()},
         "benchmarks": first.run["inputs"]["benchmarks"],
-        "reviews": {path: fingerprint(Path(path)) for path in (*named, *spec.labels)},
+        "reviews": {path: fingerprint(Path(path)) for path in (*named, *spec.labels, *spec.judged)},
     }
 
 
