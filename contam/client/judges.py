@@ -185,13 +185,14 @@ class CommandJudge:
         try:
             said, _ = process.communicate(json.dumps(row).encode() + b"\n", self.timeout_s)
         except subprocess.TimeoutExpired as error:
+            # Also where the shell has gone and what it left holds the output open.
+            _end(process)
             raise JudgeError(f"no answer in {self.timeout_s:g} seconds") from error
         finally:
             with self._lock:
                 self._running.discard(process)
-            _end(process)
-            process.wait()
             _close(process)
+            process.wait()
         if process.returncode:
             raise JudgeError(f"exit code {process.returncode}")
         return said.decode("utf-8", "replace")
@@ -219,10 +220,9 @@ class CommandJudge:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and those it started; does nothing where its end was noticed."""
-    if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+    """Kill a process and those it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _close(process: subprocess.Popen[bytes]) -> None:

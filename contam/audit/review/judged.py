@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import ConfigError, Plain, Remedy, UsageError
+from contam.errors import ConfigError, Plain, Public, Remedy, UsageError
 from contam.files.publish import output_errors
 from contam.files.single import read_file, whole_file
 from contam.tables import schemas
@@ -82,8 +82,12 @@ def read_template(path: Path) -> str:
     """A template of the user's own. Raises UsageError for one without both places."""
     try:
         template = read_file(path).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError("cannot read {}: {}", path, Plain(error)).of_call() from error
+    except OSError as error:
+        raise UsageError(
+            "cannot read {}: {}", path, Public(error.strerror), remedy=Remedy.CHECK_PATH_AND_RIGHTS
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UsageError("{} is not UTF-8", path, remedy=Remedy.CONVERT_TO_UTF8) from error
     if set(_PLACES.findall(template)) != {"question", "document"}:
         raise UsageError("{} lacks a place for a text", path, remedy=Remedy.NAME_PLACES_OF_PROMPT)
     return template

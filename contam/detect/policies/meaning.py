@@ -11,6 +11,7 @@ other files nothing is judged.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -22,7 +23,7 @@ from contam.detect.meaning.vectors import load_embedder
 from contam.detect.model import ItemsRead
 from contam.detect.policies.common import counted, judgements
 from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits
-from contam.errors import PolicyError
+from contam.errors import PolicyError, Public, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,6 +94,9 @@ CONTAM_MEANING: Final = PolicySpec(
         ("tokenizer", "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68"),
     ),
 )
+#: Which model it is, and what holds for one model only.
+_MODEL: Final = ("weights", "tokenizer")
+_OF_MODEL: Final = ("rare_from", "code_similarity")
 SPECS: Final[tuple[PolicySpec, ...]] = ()
 OPTIONAL: Final = (CONTAM_MEANING,)
 
@@ -178,6 +182,24 @@ class Meaning:
         if other >= 0:
             text += f"; next best item {items.item_ids[other]}, similarity {found[NEXT_BEST]:.2f}"
         return text
+
+
+def check_changes(start: PolicySpec, changes: Mapping[str, object]) -> None:
+    """Refuse another model without thresholds of its own. Raises PolicyError.
+
+    changes  the fields that a policy file gives, whatever their values
+    """
+    given = changes.get("parameters")
+    own: Mapping[str, object] = given if isinstance(given, Mapping) else {}
+    if all(own.get(name, start.parameter(name)) == start.parameter(name) for name in _MODEL):
+        return
+    lacking = [name for name in _OF_MODEL if name not in own]
+    if lacking or "thresholds" not in changes:
+        raise PolicyError(
+            "thresholds belong to a model, and the file names another one without {}",
+            Public(", ".join([*(() if "thresholds" in changes else ("thresholds",)), *lacking])),
+            remedy=Remedy.MEASURE_THRESHOLDS,
+        )
 
 
 def build(spec: PolicySpec) -> Policy:
