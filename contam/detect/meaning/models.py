@@ -36,6 +36,7 @@ TABLES: Final = (
     "model.safetensors",
     "0_StaticEmbedding/model.safetensors",
 )
+TEXT_MODELS: Final = ("onnx/model.onnx", "model.onnx")
 TOKENIZERS: Final = (
     "tokenizers/l2_supercat_tokenizer_config.json",
     "tokenizer.json",
@@ -99,7 +100,7 @@ def tokenizer_of(path: Path, content: bytes) -> Tokenizer:
         tokenizer = Tokenizer.from_buffer(content)
     # What the library raises is no class of its own.
     except Exception as error:
-        raise _damaged(path, "no tokenizer.json") from error
+        raise damaged(path, "no tokenizer.json") from error
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
@@ -113,26 +114,26 @@ def table_of(path: Path, content: bytes) -> Float32s:
     try:
         tensors = _tensors(content)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise _damaged(path, "not whole, or not in the format safetensors") from error
+        raise damaged(path, "not whole, or not in the format safetensors") from error
     named: list[str] = [name for name in _TABLE_NAMES if name in tensors] or [
         name
         for name, tensor in tensors.items()
         if tensor.ndim == 2  # noqa: PLR2004 - a table
     ]
     if len(named) != 1 or tensors[named[0]].ndim != 2:  # noqa: PLR2004 - a table
-        raise _damaged(path, "it holds not one table of vectors")
+        raise damaged(path, "it holds not one table of vectors")
     table = tensors[named[0]].astype(np.float32)
     rows, weights = tensors.get(_ROWS), tensors.get(_WEIGHTS)
     if rows is not None:
         if rows.ndim != 1 or (rows.size and not 0 <= rows.min() <= rows.max() < len(table)):
-            raise _damaged(path, "tokens without a vector")
+            raise damaged(path, "tokens without a vector")
         table = table[rows]
     if weights is not None:
         if weights.shape != table.shape[:1]:
-            raise _damaged(path, "weights that are not those of its tokens")
+            raise damaged(path, "weights that are not those of its tokens")
         table *= weights.astype(np.float32)[:, None]
     if not np.isfinite(table).all():
-        raise _damaged(path, "vectors with values that are no numbers")
+        raise damaged(path, "vectors with values that are no numbers")
     return table
 
 
@@ -149,5 +150,6 @@ def _tensors(content: bytes) -> dict[str, NDArray[Any]]:
     return found
 
 
-def _damaged(path: Path, why: str) -> ConfigError:
+def damaged(path: Path, why: str) -> ConfigError:
+    """The error for a file of a model that cannot be used."""
     return ConfigError("{}: {}", Place(path), Public(why), remedy=Remedy.IS_IT_THE_RIGHT_FILE)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 import numpy as np
 
 from contam.detect.meaning.models import (
     TABLES,
+    TEXT_MODELS,
     TOKENIZERS,
     model_homes,
     read_model_file,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from contam.detect.model import Float32s
+    from contam.detect.policies.policy_spec import PolicySpec
 
 #: Words whose vectors one worker remembers.
 _MOST_REMEMBERED: Final = 1 << 15
@@ -42,6 +44,14 @@ class Embedder(Protocol):
 
     def word_vectors(self, words: Sequence[str]) -> Float32s:
         """A vector for each word, float32[n, dimensions]; of a text they are added up."""
+
+
+@runtime_checkable
+class TextEmbedder(Embedder, Protocol):
+    """What gives texts a vector of their own; those of words say what is rare, and no more."""
+
+    def text_vector(self, text: str) -> Float32s:
+        """The vector of a text, float32[dimensions], of length 1."""
 
 
 class StaticEmbedder:
@@ -78,7 +88,11 @@ class TextVectors:
         """The sum of the vectors of a text's words, whatever their case, of length 1.
 
         Numbers and marks have no part in it. A text without words has zeros.
+
+        An embedder of whole texts is given the text as it is.
         """
+        if isinstance(self._embedder, TextEmbedder):
+            return self._embedder.text_vector(text)
         words = _WORD.findall(text.lower())
         if len(words) > _MOST_REMEMBERED:
             return _of_length_1(self._embedder.word_vectors(words))
@@ -99,12 +113,35 @@ def _of_length_1(vectors: Float32s) -> Float32s:
     return total / length if length > 0 else total
 
 
-def load_embedder(weights_sha256: str, tokenizer_sha256: str) -> StaticEmbedder:
-    """The model with these digests, from the folder or package that has it.
+def load_embedder(spec: PolicySpec) -> Embedder:
+    """The models that a policy names by their digests, from the folders that have them.
 
     Raises MissingExtraError where there is no model, ConfigError where there is another one.
     """
+    names = ("weights", "tokenizer", "text_model", "text_tokenizer", "text_pooling")
+    weights, tokenizer, *of_texts = (str(spec.parameter(name)) for name in names)
+    static = static_embedder(weights, tokenizer)
+    return _load_texts(model_homes(), static, *of_texts) if of_texts[0] else static
+
+
+def static_embedder(weights_sha256: str, tokenizer_sha256: str) -> StaticEmbedder:
+    """The static model with these digests. Raises as `load_embedder` does."""
     return _load(model_homes(), weights_sha256, tokenizer_sha256)
+
+
+@cache
+def _load_texts(
+    homes: tuple[str, ...],
+    static: StaticEmbedder,
+    model_sha256: str,
+    tokenizer_sha256: str,
+    pooling: str,
+) -> Embedder:
+    from contam.detect.meaning.text_models import OnnxEmbedder
+
+    model = read_model_file(homes, TEXT_MODELS, model_sha256)
+    tokenizer = read_model_file(homes, TOKENIZERS, tokenizer_sha256)
+    return OnnxEmbedder(static, model, tokenizer, pooling)
 
 
 @cache

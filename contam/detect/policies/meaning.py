@@ -75,7 +75,8 @@ CONTAM_MEANING: Final = PolicySpec(
     # numbers are examples, they may all differ, and code_similarity is enough.
     # better_by: by so much another item must fit a place better to take it; most_alike: no more
     # items than these may fit a place as well, but for `alike`.
-    # weights, tokenizer: SHA-256 of the model's files.
+    # weights, tokenizer: SHA-256 of the model's files. text_model, text_tokenizer: of a model that
+    # compares whole texts in its place, which pools its tokens as text_pooling says; "" for none.
     parameters=(
         ("rare_from", 10),
         ("least_words", 4),
@@ -92,10 +93,13 @@ CONTAM_MEANING: Final = PolicySpec(
         ("most_alike", 2),
         ("weights", "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5"),
         ("tokenizer", "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68"),
+        ("text_model", ""),
+        ("text_tokenizer", ""),
+        ("text_pooling", "mean"),
     ),
 )
 #: Which model it is, and what holds for one model only.
-_MODEL: Final = ("weights", "tokenizer")
+_MODEL: Final = ("weights", "tokenizer", "text_model", "text_tokenizer", "text_pooling")
 _OF_MODEL: Final = ("rare_from", "code_similarity")
 SPECS: Final[tuple[PolicySpec, ...]] = ()
 OPTIONAL: Final = (CONTAM_MEANING,)
@@ -118,8 +122,7 @@ class Meaning:
 
     def rare_words(self, items: Sequence[BenchItem]) -> RareWords:
         """What a search needs of the items. Raises ContamError without the model."""
-        weights, tokenizer = (str(self.spec.parameter(name)) for name in ("weights", "tokenizer"))
-        return RareWords.of(items, self.spec, load_embedder(weights, tokenizer))
+        return RareWords.of(items, self.spec, load_embedder(self.spec))
 
     def known(self, rare: RareWords) -> ItemsRead:
         """What judging and reasons need of the items."""
