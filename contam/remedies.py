@@ -332,13 +332,10 @@ class Remedy(Enum):
     GIVE_AS_VARIABLE = "give it as {variable} or by {variable}_FILE"
     INSTALL_EXTRA = "pip install 'contam[{extra}]' brings them"
     NAME_MODEL_FOLDER = (
-        "pip install 'contam[meaning]' brings the model of contam-meaning; CONTAM_MEANING_MODEL "
-        "names the folder of another one, whose file has the SHA-256 {sha256}"
+        "pip install 'contam[meaning]', or name the folder that has it by CONTAM_MEANING_MODEL: "
+        "SHA-256 {sha256}"
     )
-    MEASURE_THRESHOLDS = (
-        "measure them on labelled pairs with that model: thresholds, and rare_from and "
-        "code_similarity under [parameters]"
-    )
+    MEASURE_THRESHOLDS = "measure them with that model on labelled pairs, and write them there"
     INSTALL_PACKAGE = "pip install {package}"
     GIVE_ROWS = "a row is a dictionary: the key `text` for a document, `question` for an item"
     COLLECT_TABLE = "give the table that its .collect() returns"

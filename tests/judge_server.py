@@ -5,8 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.waiting import wait_until
+
+#: Between the bytes of an answer that never ends.
+_PACE_S = 0.02
 
 
 def completion(content="yes", reason="stop"):
@@ -19,13 +23,14 @@ class JudgeServer:
 
     answers   each a text that the model says, or (status, headers, body) or the word of a fault
     requests  what came: path, headers and body
+    gather    so many requests are waited for before the first is answered
     """
 
     def __init__(self, *answers):
         self._answers = list(answers)
         self.requests = []
         self.most_at_once = 0
-        self.pause_s = 0.0
+        self.gather = 0
         self._now = 0
         self._lock = threading.Lock()
         self.released = threading.Event()
@@ -53,7 +58,7 @@ def serving(*answers):
         def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
             answer = judge.next((self.path, dict(self.headers), json.loads(body)))
-            time.sleep(judge.pause_s)
+            wait_until(lambda: judge.most_at_once >= judge.gather)
             try:
                 self.give(answer)
             finally:
@@ -61,7 +66,7 @@ def serving(*answers):
 
         def give(self, answer):
             if answer == "stall":
-                judge.released.wait(30)
+                judge.released.wait()
                 self.close_connection = True
                 return
             if isinstance(answer, tuple):
@@ -79,7 +84,7 @@ def serving(*answers):
             self.end_headers()
             self.wfile.write(body)
             with contextlib.suppress(OSError):
-                while answer == "drip" and not judge.released.wait(0.02):
+                while answer == "drip" and not judge.released.wait(_PACE_S):
                     self.wfile.write(b" ")
                     self.wfile.flush()
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 TIMEOUT_S: Final = 60.0
 """Seconds that one answer may take."""
 
-KEY_VARIABLE: Final = "CONTAM_JUDGE_KEY"
 RETRY: Final = Retry(attempts=5, total_s=180.0)
 
 _PATH: Final = "/chat/completions"
@@ -83,7 +82,7 @@ class EndpointJudge:
         retry: Retry = RETRY,
     ) -> None:
         connection = Connection(
-            server=endpoint, key=key, timeout_s=timeout_s, key_name=KEY_VARIABLE
+            server=endpoint, key=key, timeout_s=timeout_s, key_name="CONTAM_JUDGE_KEY"
         )
         self._http = httpx.Client(**connection.options())
         self._model, self._prompt = model, prompt
@@ -240,9 +239,9 @@ def stays_here(endpoint: str) -> bool:
         return False
 
 
-def key_of(variable: str) -> str | None:
-    """The key in an environment variable; None where there is none. Raises UsageError."""
-    key = os.environ.get(variable, "").strip()
+def judge_key() -> str | None:
+    """The key of the endpoint, None where there is none. Raises UsageError for what cannot be."""
+    key = os.environ.get("CONTAM_JUDGE_KEY", "").strip()
     if not key.isascii() or not key.isprintable():
-        raise UsageError(f"the key in {variable} is not one line of plain characters")
+        raise UsageError("the key in CONTAM_JUDGE_KEY is not one line of plain characters")
     return key or None

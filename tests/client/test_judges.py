@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 
 import pytest
 
@@ -14,6 +13,7 @@ from contam.client.judging import ask_all
 from contam.client.retry import Retry
 from contam.errors import UsageError
 from tests.judge_server import completion, serving
+from tests.waiting import wait_until
 
 KEY = "sk-secret-key"
 TEXT = PairText(Pair(ItemName("b", "", "1"), ("s", 0), "d"), "doc", 'Who "is" it?', "It is\nhim.")
@@ -74,11 +74,8 @@ def test_a_fault_that_passes_is_asked_again_and_one_that_stays_is_no_reply(fault
 
 @pytest.mark.parametrize("fault", ["stall", "drip"])
 def test_a_server_that_never_ends_its_answer_is_left(fault):
-    with serving(fault) as (_, url):
-        began = time.monotonic()
-        with pytest.raises(JudgeError, match="no whole answer"):
-            reply(url, timeout_s=0.2, retry=Retry(attempts=1))
-        assert time.monotonic() - began < 10
+    with serving(fault) as (_, url), pytest.raises(JudgeError, match="no whole answer"):
+        reply(url, timeout_s=0.2, retry=Retry(attempts=1))
 
 
 @pytest.mark.parametrize(
@@ -136,10 +133,7 @@ def test_a_command_that_fails_or_hangs_is_no_reply_and_is_ended_with_its_childre
     with pytest.raises(JudgeError, match="no answer in"):
         CommandJudge(f"sleep 600 & echo $! > '{child}'; cat", Prompt(), 0.5).reply(TEXT)
     pid = int(child.read_text())
-    until = time.monotonic() + 10
-    while _runs(pid) and time.monotonic() < until:
-        time.sleep(0.01)
-    assert not _runs(pid)
+    wait_until(lambda: not _runs(pid))
 
 
 def _runs(pid):
@@ -154,9 +148,9 @@ def test_no_more_are_asked_at_once_than_allowed_and_every_answer_is_kept():
     texts = [PairText(Pair(TEXT.pair.key, ("s", i), str(i)), "d", "q", "d") for i in range(20)]
     kept = []
     with serving("yes") as (server, url):
-        server.pause_s = 0.02
+        server.gather = 3
         done = ask_all(judge(url), texts, kept.extend, at_once=3)
-        assert 1 < server.most_at_once <= 3
+        assert server.most_at_once == 3
     assert done.n_answered == len(kept) == 20
     assert {text.pair.digest for text, _ in kept} == {str(i) for i in range(20)}
 
@@ -188,16 +182,12 @@ def test_an_interrupted_run_keeps_what_was_answered_and_ends_its_commands(tmp_pa
     class Interrupted:
         def advance(self, n):
             del n
-            while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
-                time.sleep(0.01)
+            wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         ask_all(CommandJudge(wait, Prompt()), texts, kept.extend, at_once=2, progress=Interrupted())
     assert [(text.pair.digest, reply) for text, reply in kept] == [("0", "yes\n")]
     pid = int((tmp_path / "pid").read_text())
-    until = time.monotonic() + 10
-    while _runs(pid) and time.monotonic() < until:
-        time.sleep(0.01)
-    assert not _runs(pid)
+    wait_until(lambda: not _runs(pid))
     assert os.getpgrp() != pid

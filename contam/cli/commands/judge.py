@@ -218,11 +218,11 @@ def _chosen(
 def _judge(
     command: str | None, endpoint: str | None, model: str, prompt: Prompt, timeout_s: float
 ) -> Judge:
-    from contam.client.judges import KEY_VARIABLE, CommandJudge, EndpointJudge, key_of
+    from contam.client.judges import CommandJudge, EndpointJudge, judge_key
 
     if endpoint is not None:
         return EndpointJudge(
-            endpoint, model=model, prompt=prompt, key=key_of(KEY_VARIABLE), timeout_s=timeout_s
+            endpoint, model=model, prompt=prompt, key=judge_key(), timeout_s=timeout_s
         )
     return CommandJudge(command or "", prompt, timeout_s)
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from contam.detect.model import Float32s
 
-FOLDER_VARIABLE: Final = "CONTAM_MEANING_MODEL"
-
 _PACKAGE: Final = "wordllama"
 #: Where the package keeps its files, and a folder as model2vec or sentence-transformers writes it.
 TABLES: Final = (
@@ -57,7 +55,7 @@ def model_homes() -> tuple[str, ...]:
 
     Raises MissingExtraError where there is none.
     """
-    named = os.environ.get(FOLDER_VARIABLE)
+    named = os.environ.get("CONTAM_MEANING_MODEL")
     if not named:
         require("meaning", _PACKAGE)
     package = find_spec(_PACKAGE)

@@ -10,7 +10,6 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import contam
-from contam.detect.meaning.models import FOLDER_VARIABLE
 from contam.detect.meaning.vectors import TextVectors, load_embedder, static_embedder
 from contam.detect.policies.policy import get_policy
 from contam.errors import ConfigError, MissingExtraError, PolicyError
@@ -18,6 +17,7 @@ from tests.detect.meaning.onnx_file import table_model
 from tests.detect.meaning.small_model import install
 from tests.detect.meaning.test_meaning import ITEMS, TEXTS
 
+FOLDER_VARIABLE = "CONTAM_MEANING_MODEL"
 TYPES = {"float16": "F16", "float32": "F32", "float64": "F64", "int64": "I64", "int8": "I8"}
 WORDS = ["[none]", "red", "boat", "sea"]
 
