@@ -25,6 +25,7 @@ from contam.files.stores import StoreError
 from contam.files.uploads import place
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
@@ -99,14 +100,24 @@ def failed_part(opened: OpenPlan, lease: Lease, reason: str) -> Part:
 
 
 def scan_lease(
-    opened: OpenPlan, lease: Lease, *, workers: int, progress: ScanProgress | None = None
+    opened: OpenPlan,
+    lease: Lease,
+    *,
+    workers: int,
+    progress: ScanProgress | None = None,
+    stop: threading.Event | None = None,
 ) -> Part:
-    """Search the chunks of a lease, and describe the documents that were found."""
+    """Search the chunks of a lease, and describe the documents that were found.
+
+    stop  as for `contam.detect.scan.scan_chunks`
+    """
     chunks = opened.corpus.chunks[lease.first : lease.end]
     numbers = sorted({chunk.shard for chunk in chunks})
     corpus, gone = (opened.corpus, {}) if opened.is_own else present(opened.corpus, numbers)
     readable = [chunk for chunk in chunks if chunk.shard not in gone]
-    partial = scan_chunks(opened.plan, corpus, workers=workers, chunks=readable, progress=progress)
+    partial = scan_chunks(
+        opened.plan, corpus, workers=workers, chunks=readable, progress=progress, stop=stop
+    )
     for failure in gone.values():
         partial.read.add_failure(failure)
     partial.chunks.update(range(lease.first, lease.end))
