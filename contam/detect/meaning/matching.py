@@ -45,11 +45,7 @@ class RephraseMatcher:
             raise InternalError("a view without rare words")
         self._view, self._known = view, view.rephrasings
         spec = self._known.spec
-        self._vectors = TextVectors(
-            load_embedder(str(spec.parameter("weights")), str(spec.parameter("tokenizer")))
-            if embedder is None
-            else embedder
-        )
+        self._vectors = TextVectors(load_embedder(spec) if embedder is None else embedder)
         self._word_by_word = WordByWord(self._known, self._vectors)
         self._set_capacity(_FIRST_CAPACITY)
 

@@ -2,8 +2,10 @@
 
 A document is looked at where enough of the question's rare words come together, in any order,
 within one and a half times its length. It counts if a static embedding finds the texts alike, if
-the question's numbers are there, and if no other item fits the place better. The policy never says
-more than `suspect`: it is for people to look at, and `contam show` marks what agrees.
+the question's numbers are there, and if no other item fits the place better. In a question of up to
+64 words fewer rare words are enough where its words stand in order, and those that are replaced
+have like words in their places. The policy never says more than `suspect`: it is for people to look
+at, and `contam show` marks what agrees.
 
 Thresholds and model belong together, so the digests of the model are among the parameters: with
 other files nothing is judged.
@@ -11,6 +13,7 @@ other files nothing is judged.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -22,7 +25,7 @@ from contam.detect.meaning.vectors import load_embedder
 from contam.detect.model import ItemsRead
 from contam.detect.policies.common import counted, judgements
 from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits
-from contam.errors import PolicyError
+from contam.errors import PolicyError, Public, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,13 +48,15 @@ CONTAM_MEANING: Final = PolicySpec(
     description=(
         "A question is suspect if a document has it in other words: enough of its rare words"
         " together, in any order, word vectors that are alike, its numbers, and no other item that"
-        " fits the place better. Measured on labelled text, it finds 76 % of natural rephrasings"
-        " (contam 29 %) and flags 0.2 % of items that are not there; of what it flags and contam"
-        " does not, about half is right, and most of the rest are other items of a family. So it"
-        " never says contaminated. Questions in other scripts than Latin are not checkable, and"
-        " translations are not found. It needs the extra `meaning`, and searches corpora, not"
-        " indexes."
+        " fits the place better; or, of up to 64 words, its words in their order, some of them"
+        " replaced by like ones. Measured on labelled text, it finds 76 % of natural rephrasings"
+        " (contam 29 %) and 84 % of questions with synonyms (contam 78 %), and flags 0.2 % of items"
+        " that are not there; of what it flags and contam does not, about half is right, and most"
+        " of the rest are other items of a family. So it never says contaminated. Questions in"
+        " other scripts than Latin are not checkable, and translations are not found. It needs the"
+        " extra `meaning`, and searches corpora, not indexes."
     ),
+    version="2",
     source="this project, docs/adr",
     confidence="source",
     unit="word",
@@ -62,7 +67,8 @@ CONTAM_MEANING: Final = PolicySpec(
     thresholds=((0.7, "suspect"),),
     count_rule="documents that by themselves make the item suspect",
     too_short=(
-        "an item is not_checkable if its question has under 4 different rare words in Latin letters"
+        "an item that is not found is not_checkable if its question has under 4 different rare"
+        " words in Latin letters"
     ),
     # rare_from: length of a word's vector from which the word is rare; that is its weight, too.
     # least_words: rare words that a question and a window need; share: of the weight of a
@@ -72,9 +78,17 @@ CONTAM_MEANING: Final = PolicySpec(
     # least_evidence: rare words and numbers together that agree. numbers: share of the question's
     # numbers that stand there; other_numbers: of so many, how many others may. In code, where
     # numbers are examples, they may all differ, and code_similarity is enough.
+    # In order: less_words and less_share are enough of the rare words where `in_order` of all words
+    # stand in their order, in questions of fewest_in_order to most_in_order words. A word weighs as
+    # much as its vector is long, from light to heavy, a number number_weighs; words are like from a
+    # cosine of `near` on, and a word between them costs `skip`. So many words must have pairs,
+    # weigh word_by_word by their likeness, and none without a pair weigh more than `missing`; the
+    # text is of about the same length (shorter, longer). From same_words on nothing is in other
+    # words. No other item may fit as well, nor two come as_close. Examples of code are left out.
     # better_by: by so much another item must fit a place better to take it; most_alike: no more
     # items than these may fit a place as well, but for `alike`.
-    # weights, tokenizer: SHA-256 of the model's files.
+    # weights, tokenizer: SHA-256 of the model's files. text_model, text_tokenizer: of a model that
+    # compares whole texts in its place, which pools its tokens as text_pooling says; "" for none.
     parameters=(
         ("rare_from", 10),
         ("least_words", 4),
@@ -108,8 +122,14 @@ CONTAM_MEANING: Final = PolicySpec(
         ("most_alike", 2),
         ("weights", "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5"),
         ("tokenizer", "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68"),
+        ("text_model", ""),
+        ("text_tokenizer", ""),
+        ("text_pooling", "mean"),
     ),
 )
+#: Which model it is, and what holds for one model only.
+_MODEL: Final = ("weights", "tokenizer", "text_model", "text_tokenizer", "text_pooling")
+_OF_MODEL: Final = ("rare_from", "code_similarity")
 SPECS: Final[tuple[PolicySpec, ...]] = ()
 OPTIONAL: Final = (CONTAM_MEANING,)
 
@@ -131,8 +151,7 @@ class Meaning:
 
     def rare_words(self, items: Sequence[BenchItem]) -> RareWords:
         """What a search needs of the items. Raises ContamError without the model."""
-        weights, tokenizer = (str(self.spec.parameter(name)) for name in ("weights", "tokenizer"))
-        return RareWords.of(items, self.spec, load_embedder(weights, tokenizer))
+        return RareWords.of(items, self.spec, load_embedder(self.spec))
 
     def known(self, rare: RareWords) -> ItemsRead:
         """What judging and reasons need of the items."""
@@ -195,6 +214,24 @@ class Meaning:
         if other >= 0:
             text += f"; next best item {items.item_ids[other]}, similarity {found[NEXT_BEST]:.2f}"
         return text
+
+
+def check_changes(start: PolicySpec, changes: Mapping[str, object]) -> None:
+    """Refuse another model without thresholds of its own. Raises PolicyError.
+
+    changes  the fields that a policy file gives, whatever their values
+    """
+    given = changes.get("parameters")
+    own: Mapping[str, object] = given if isinstance(given, Mapping) else {}
+    if all(own.get(name, start.parameter(name)) == start.parameter(name) for name in _MODEL):
+        return
+    lacking = [name for name in _OF_MODEL if name not in own]
+    if lacking or "thresholds" not in changes:
+        raise PolicyError(
+            "thresholds belong to a model, and the file names another one without {}",
+            Public(", ".join([*(() if "thresholds" in changes else ("thresholds",)), *lacking])),
+            remedy=Remedy.MEASURE_THRESHOLDS,
+        )
 
 
 def build(spec: PolicySpec) -> Policy:
