@@ -338,9 +338,7 @@ def _scan_rows(asked: _Question) -> Iterator[Row]:
                 "scores": name,
                 "last_day_before": iso(found.day),
                 "n": int(known.sum()),
-                "n_cutoffs": found.n_cuts,
-                "z": found.z,
-                "p": found.p,
+                **asdict(found),
             }
 
 
@@ -403,9 +401,7 @@ def _source_rows(
                 "n_clean": int(clean.sum()),
                 "score": float(scores[own].mean()) if own.any() else _NAN,
                 "score_clean": float(scores[clean].mean()) if clean.any() else _NAN,
-                "epg": found.epg,
-                "p": found.p,
-                "note": found.note,
+                **asdict(found),
             }
 
 

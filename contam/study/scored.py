@@ -118,7 +118,28 @@ def read_scores(
                 remedy=Remedy.GIVE_SCORES_PER_ITEM,
             )  # fmt: skip
         return _totals(given, name, columns, more or {})
-    return _logged(given, name, columns, verdicts, policy, metric)
+    paths = [given] if _path(given) else list(given)
+    # Whoever gave a table is not told of logs alone where it is missing.
+    logs = open_logs(list(expanded(paths, f"table or log of the {name} set", LogError)), columns)
+    if verdicts is None:
+        series, notes = series_in(logs, item_numbers(logs), name, metric)
+        return replace(_scores(series, name), sources=sources_of(name, logs), notes=notes)
+    _, judging = judged_logs(logs, verdicts, policy)
+    (flags,) = judging.flags
+    numbers = [judging.joined[id(log)].index for log in logs]
+    series, notes = series_in(logs, numbers, name, metric)
+    masks = [Split.of(labels_at(flags, own.item)).clean for own in series]
+    clean = [
+        replace(own, score=own.score[mask], item=own.item[mask])
+        for own, mask in zip(series, masks, strict=True)
+    ]
+    return replace(
+        _scores(series, name),
+        clean=_scores(clean, name) if all(mask.any() for mask in masks) else None,
+        sources=sources_of(name, logs, verdicts=judging.source, policy=flags.policy),
+        notes=(*judging.notes, *notes),
+        coverage=judging.coverage,
+    )
 
 
 def _is_totals(given: Source, columns: Mapping[str, str] | None) -> bool:
@@ -155,20 +176,12 @@ def _totals(
     models = rows.texts("model")
     refuse_doubles(rows, models, "model")
     n = rows.numbers("n")
-    for row, size in enumerate(n):
-        if size < 1 or size != round(size):
-            raise LogError(
-                "{}: {} is no number of items", rows.at(row), float(size),
-                remedy=Remedy.SCORES_ARE_NUMBERS,
-            )  # fmt: skip
+    wrong = (n < 1) | (n != n.round())
+    rows.refuse(wrong, "{}: {} is no number of items", n, remedy=Remedy.SCORES_ARE_NUMBERS)
     if rows.has("correct"):
         correct = rows.numbers("correct")
-        for row, right in enumerate(correct):
-            if not 0 <= right <= n[row]:
-                raise LogError(
-                    "{}: {} of {} items cannot be right", rows.at(row), float(right),
-                    int(n[row]), remedy=Remedy.GIVE_SHARES,
-                )  # fmt: skip
+        wrong = (correct < 0) | (correct > n)
+        rows.refuse(wrong, "{}: {} is no number of right ones", correct, remedy=Remedy.GIVE_SHARES)
         score = correct / n
     else:
         score = rows.shares("score")
@@ -179,38 +192,6 @@ def _totals(
         n=n.astype(np.int64),
         more={role: rows.numbers(role, empty=True) for role in more if rows.has(role)},
         sources=({"set": name, **rows.source},),
-    )
-
-
-def _logged(
-    given: Source,
-    name: str,
-    columns: Mapping[str, str] | None,
-    verdicts: Verdicts | None,
-    policy: str,
-    metric: str,
-) -> Scores:
-    paths = [given] if _path(given) else list(given)
-    # Whoever gave a table is not told of logs alone where it is missing.
-    logs = open_logs(list(expanded(paths, f"table or log of the {name} set", LogError)), columns)
-    if verdicts is None:
-        series, notes = series_in(logs, item_numbers(logs), name, metric)
-        return replace(_scores(series, name), sources=sources_of(name, logs), notes=notes)
-    _, judging = judged_logs(logs, verdicts, policy)
-    (flags,) = judging.flags
-    numbers = [judging.joined[id(log)].index for log in logs]
-    series, notes = series_in(logs, numbers, name, metric)
-    masks = [Split.of(labels_at(flags, own.item)).clean for own in series]
-    clean = [
-        replace(own, score=own.score[mask], item=own.item[mask])
-        for own, mask in zip(series, masks, strict=True)
-    ]
-    return replace(
-        _scores(series, name),
-        clean=_scores(clean, name) if all(mask.any() for mask in masks) else None,
-        sources=sources_of(name, logs, verdicts=judging.source, policy=flags.policy),
-        notes=(*judging.notes, *notes),
-        coverage=judging.coverage,
     )
 
 

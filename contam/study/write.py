@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -68,12 +69,8 @@ def tree(study: Study) -> dict[str, Any]:
     """The study as JSON can say it: finding, refusals, tables as rows, how it was made."""
     return {
         "study": study.name,
-        "finding": {
-            "found": study.finding.found,
-            "sure": study.finding.sure,
-            "change": study.finding.change,
-        },
-        "refused": [{"what": one.what, "reason": one.reason} for one in study.refusals],
+        "finding": asdict(study.finding),
+        "refused": [asdict(one) for one in study.refusals],
         "tables": {name: [_plain(row) for row in study.rows(name)] for name in study.tables},
         "run": study.made(),
     }
