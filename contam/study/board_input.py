@@ -89,9 +89,8 @@ def read_tables(
             np.ix_([own.index(one) for one in models], [same.index(one) for one in names])
         ]
     if unknown := set(lower_is_better) - set(names):
-        raise UsageError(
-            "there is no task {!r}", min(unknown), remedy=Remedy.CHOOSE_KNOWN(known=Names(names))
-        )
+        remedy = Remedy.CHOOSE_KNOWN(known=Names(names))
+        raise UsageError("there is no task {!r}", min(unknown), remedy=remedy)
     down = np.array([name in lower_is_better for name in names])
     return _given(sources[0]["path"], models, names, full, second, down, sources=tuple(sources))
 

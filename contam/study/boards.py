@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.errors import InternalError, UsageError
+from contam.rescore.stats import ranking
 from contam.rescore.stats.board import measured
-from contam.rescore.stats.ranking import (
-    agreement,
-    borda,
-    kendall,
-    published_win_rate,
-    ranks,
-    win_rate,
-    win_shares,
-)
 from contam.rescore.stats.sensitivity import in_field, reweighed
 from contam.study.board_input import read_rescored, read_tables
 from contam.study.model import (
@@ -67,35 +59,37 @@ _NAN: Final = float("nan")
 _DIGITS: Final = 12
 _MOST_DRAWN: Final = 40
 
-_MODELS: Final = {
-    "model": str, "n_tasks": int,
-    "mean": float, "rank_mean": float, "win_rate": float, "rank_win_rate": float,
-    "borda": float, "rank_borda": float,
-    "mean_clean": float, "rank_mean_clean": float, "win_rate_clean": float,
-    "rank_win_rate_clean": float, "borda_clean": float, "rank_borda_clean": float,
-}  # fmt: skip
-_MEASURES: Final = {
-    "items": str, "n_models": int, "n_tasks": int, "n_complete_models": int,
-    "n_missing_cells": int,
-    "diversity_exact": float, "diversity_tie_corrected": float, "diversity_benchbench": float,
-    "mean_largest_rank_change": float, "largest_rank_change": float,
-    "cardinal_distance": float, "cardinal_largest": float,
-    "ordinal_distance": float, "ordinal_largest": float,
-    "weak_models_distance": float, "weak_models_largest": float,
-    "tau_mean_win_rate": float, "tau_mean_borda": float, "tau_win_rate_borda": float,
-    "tau_mean_win_rate_benchbench": float,
-}  # fmt: skip
-_TASKS: Final = {
-    "task": str, "n_scores": int, "lowest": float, "highest": float, "sd": float,
-    "weight": float, "weight_clean": float, "tau_clean": float,
-}  # fmt: skip
-_FIELD: Final = {
-    "items": str, "model": str, "in_top": bool, "in_field": bool,
-    "rank_among_top": float, "rank_in_whole_field": float, "rank_in_field": float,
-}  # fmt: skip
-_CHANGES: Final = {
-    "aggregate": str, "n_models": int, "n_moved": int,
-    "tau": float, "distance": float, "spearman": float, "largest_rank_change": float,
+_TABLES: Final[Mapping[str, Mapping[str, type]]] = {
+    "models": {
+        "model": str, "n_tasks": int,
+        "mean": float, "rank_mean": float, "win_rate": float, "rank_win_rate": float,
+        "borda": float, "rank_borda": float,
+        "mean_clean": float, "rank_mean_clean": float, "win_rate_clean": float,
+        "rank_win_rate_clean": float, "borda_clean": float, "rank_borda_clean": float,
+    },
+    "measures": {
+        "items": str, "n_models": int, "n_tasks": int, "n_complete_models": int,
+        "n_missing_cells": int,
+        "diversity_exact": float, "diversity_tie_corrected": float, "diversity_benchbench": float,
+        "mean_largest_rank_change": float, "largest_rank_change": float,
+        "cardinal_distance": float, "cardinal_largest": float,
+        "ordinal_distance": float, "ordinal_largest": float,
+        "weak_models_distance": float, "weak_models_largest": float,
+        "tau_mean_win_rate": float, "tau_mean_borda": float, "tau_win_rate_borda": float,
+        "tau_mean_win_rate_benchbench": float,
+    },
+    "tasks": {
+        "task": str, "n_scores": int, "lowest": float, "highest": float, "sd": float,
+        "weight": float, "weight_clean": float, "tau_clean": float,
+    },
+    "field": {
+        "items": str, "model": str, "in_top": bool, "in_field": bool,
+        "rank_among_top": float, "rank_in_whole_field": float, "rank_in_field": float,
+    },
+    "changes": {
+        "aggregate": str, "n_models": int, "n_moved": int,
+        "tau": float, "distance": float, "spearman": float, "largest_rank_change": float,
+    },
 }  # fmt: skip
 
 
@@ -115,17 +109,16 @@ class _Side:
         result = np.full(len(values), _NAN)
         # One model that has it is ahead of nobody.
         if known.sum() > 1:
-            result[known] = ranks(values[known])
+            result[known] = ranking.ranks(values[known])
         return result
 
     def changes(self) -> dict[str, Change]:
         """What moves the order, and how far."""
-        board = self.board
-        found = {"cardinal": board.cardinal, "ordinal": board.ordinal}
-        changes = {name: one.change for name, one in found.items() if one is not None}
-        return (
-            changes if board.weak_models is None else {**changes, "weak_models": board.weak_models}
-        )
+        witnesses = {"cardinal": self.board.cardinal, "ordinal": self.board.ordinal}
+        found = {name: one.change for name, one in witnesses.items() if one is not None}
+        if self.board.weak_models is not None:
+            found["weak_models"] = self.board.weak_models
+        return found
 
 
 def board(  # noqa: PLR0913 - the options of a study, all but one by name
@@ -160,35 +153,27 @@ def board(  # noqa: PLR0913 - the options of a study, all but one by name
         if clean is not None or tasks or lower_is_better or columns:
             raise UsageError("tasks, columns and clean scores of a re-scoring are its own")
         given = read_rescored(rescored, policy)
-    refusals = list(given.refusals)
     sides = [_side(ALL, given.scores, given, seed)]
     if given.clean is not None:
         sides.append(_side(CLEAN, given.clean, given, seed))
-    for side in sides:
-        refusals += _refused(side, given)
-    tables = {
-        "models": table_of(_model_rows(given, sides), _MODELS),
-        "measures": table_of((_measure_row(side, given) for side in sides), _MEASURES),
-        "tasks": table_of(_task_rows(given, sides), _TASKS),
-        "field": table_of((row for side in sides for row in _field_rows(side, given)), _FIELD),
+    rows = {
+        "models": _model_rows(given, sides),
+        "measures": [_measure_row(side, given) for side in sides],
+        "tasks": _task_rows(given, sides),
+        "field": [row for side in sides for row in _field_rows(side, given)],
     }
-    changes = _change_rows(sides)
-    if changes:
-        tables["changes"] = table_of(changes, _CHANGES)
+    if len(sides) > 1:
+        rows["changes"] = _change_rows(sides)
+    parameters = {"policy": given.policy, "tasks": list(given.tasks), "seed": seed}
     return Study(
         name="board",
-        finding=_finding(given, sides, changes),
-        tables=tables,
-        refusals=refusals,
-        pictures=_pictures(given, sides),
+        finding=_finding(given, sides, rows.get("changes", ())),
+        tables={name: table_of(own, _TABLES[name]) for name, own in rows.items()},
+        refusals=[*given.refusals, *(one for side in sides for one in _refused(side, given))],
+        pictures=_pictures(given, sides, rows["field"]),
         columns=_shown(sides),
         run={
-            "parameters": {
-                "policy": given.policy,
-                "tasks": list(given.tasks),
-                "lower_is_better": list(lower_is_better),
-                "seed": seed,
-            },
+            "parameters": {**parameters, "lower_is_better": list(lower_is_better)},
             "inputs": list(given.sources),
             "notes": list(given.notes),
             "coverage": given.coverage,
@@ -205,20 +190,16 @@ def _shown(sides: Sequence[_Side]) -> tuple[str, ...]:
 
 
 def _side(name: str, table: Floats, given: Given, seed: int) -> _Side:
+    gaps = np.isnan(table).any(axis=1)
+    aggregates = {
+        # Equal means must tie whatever rounding left of them.
+        "mean": np.where(bool(given.no_mean), _NAN, table.mean(axis=1).round(_DIGITS)),
+        "win_rate": ranking.win_rate(table),
+        # A task without a score adds nothing: a model with gaps would only seem worse.
+        "borda": np.where(gaps, _NAN, ranking.borda(table).round(_DIGITS)),
+    }
     board = measured(table, seed=seed, cardinal=not given.no_mean)
-    nothing = np.full(len(table), _NAN)
-    side = _Side(
-        name,
-        table,
-        board,
-        {
-            # Equal means must tie whatever rounding left of them.
-            "mean": nothing if given.no_mean else table.mean(axis=1).round(_DIGITS),
-            "win_rate": win_rate(table),
-            # A task without a score adds nothing: a model with gaps would only seem worse.
-            "borda": np.where(np.isnan(table).any(axis=1), _NAN, borda(table).round(_DIGITS)),
-        },
-    )
+    side = _Side(name, table, board, aggregates)
     _check_again(side)
     return side
 
@@ -231,34 +212,35 @@ def _check_again(side: _Side) -> None:
         if again != board.cardinal.change:
             raise InternalError("the weights found do not move the order as they did")
     if board.ordinal is not None and board.ordinal.field is not None:
-        again = in_field(win_shares(side.table), board.top, board.ordinal.field)
+        again = in_field(ranking.win_shares(side.table), board.top, board.ordinal.field)
         if again != board.ordinal.change:
             raise InternalError("the field found does not move the order as it did")
 
 
 def _refused(side: _Side, given: Given) -> list[Refusal]:
-    found = []
-    board = side.board
+    board, reasons = side.board, {}
     n, whole = len(given.models), len(board.whole)
     if given.no_mean:
-        found.append(Refusal(f"mean and cardinal sensitivity, {side.name} items", given.no_mean))
+        reasons["mean and cardinal sensitivity"] = given.no_mean
     elif board.cardinal is None:
-        reason = f"two models with a score on every task are needed, and there are {whole}"
-        found.append(Refusal(f"diversity and cardinal sensitivity, {side.name} items", reason))
+        reasons["diversity and cardinal sensitivity"] = (
+            f"two models with a score on every task are needed, and there are {whole}"
+        )
     if whole < n:
-        reason = f"{n - whole} models lack a score on some task; their win rates skip the gaps"
-        found.append(
-            Refusal(f"mean and Borda count of models with gaps, {side.name} items", reason)
+        reasons["mean and Borda count of models with gaps"] = (
+            f"{n - whole} models lack a score on some task; their win rates skip the gaps"
         )
     if board.ordinal is None:
-        reason = f"a fifth of {n} models is no two"
-        found.append(Refusal(f"ordinal sensitivity, {side.name} items", reason))
-    return found
+        reasons["ordinal sensitivity"] = f"a fifth of {n} models is no two"
+    return [Refusal(f"{what}, {side.name} items", reason) for what, reason in reasons.items()]
 
 
 def _model_rows(given: Given, sides: Sequence[_Side]) -> list[Row]:
     nothing = np.full(len(given.models), _NAN)
-    columns = {**dict.fromkeys(_MODELS, nothing), "n_tasks": (~np.isnan(given.scores)).sum(axis=1)}
+    columns = {
+        **dict.fromkeys(_TABLES["models"], nothing),
+        "n_tasks": (~np.isnan(given.scores)).sum(axis=1),
+    }
     for side, end in zip(sides, ("", "_clean"), strict=False):
         for name in AGGREGATES:
             # Scores that all count downwards were negated; their mean is shown as it was given.
@@ -271,7 +253,7 @@ def _model_rows(given: Given, sides: Sequence[_Side]) -> list[Row]:
 
 def _measure_row(side: _Side, given: Given) -> Row:
     board, values = side.board, side.values
-    row: Row = dict.fromkeys(_MEASURES, _NAN)
+    row: Row = dict.fromkeys(_TABLES["measures"], _NAN)
     row |= {
         "items": side.name,
         "n_models": len(given.models),
@@ -290,7 +272,7 @@ def _measure_row(side: _Side, given: Given) -> Row:
     row["tau_mean_win_rate"] = _tau(values["mean"], values["win_rate"])
     row["tau_mean_borda"] = _tau(values["mean"], values["borda"])
     row["tau_win_rate_borda"] = _tau(values["win_rate"], values["borda"])
-    printed = published_win_rate(win_shares(side.table))
+    printed = ranking.published_win_rate(ranking.win_shares(side.table))
     row["tau_mean_win_rate_benchbench"] = _tau(values["mean"], printed)
     return row
 
@@ -298,7 +280,7 @@ def _measure_row(side: _Side, given: Given) -> Row:
 def _tau(first: Floats, second: Floats) -> float:
     """Kendall's tau-b over the models that have both."""
     both = ~np.isnan(first) & ~np.isnan(second)
-    return float(kendall(first[both], second[both][None])[0]) if both.any() else _NAN
+    return float(ranking.kendall(first[both], second[both][None])[0]) if both.any() else _NAN
 
 
 def _task_rows(given: Given, sides: Sequence[_Side]) -> list[Row]:
@@ -328,13 +310,13 @@ def _field_rows(side: _Side, given: Given) -> list[Row]:
     board, everyone = side.board, np.arange(len(given.models))
     if board.ordinal is None or board.ordinal.field is None:
         return []
-    shares, top = win_shares(side.table), board.top
+    shares, top = ranking.win_shares(side.table), board.top
     places: dict[str, Floats] = {}
     fields = (top, everyone, board.ordinal.field)
     for name, field in zip(_RANKS_OF_TOP, fields, strict=True):
         rates, places[name] = np.full((2, len(everyone)), _NAN)
-        rates[field] = published_win_rate(shares[np.ix_(field, field)])
-        places[name][top] = ranks(rates[top].round(_DIGITS))
+        rates[field] = ranking.published_win_rate(shares[np.ix_(field, field)])
+        places[name][top] = ranking.ranks(rates[top].round(_DIGITS))
     return rows_of(
         {
             "items": [side.name] * len(everyone),
@@ -351,18 +333,16 @@ _RANKS_OF_TOP: Final = ("rank_among_top", "rank_in_whole_field", "rank_in_field"
 
 def _change_rows(sides: Sequence[_Side]) -> list[Row]:
     """What each aggregate's order loses when the flagged items go."""
-    if len(sides) == 1:
-        return []
     rows = []
     for name in AGGREGATES:
         both = ~np.isnan([side.values[name] for side in sides]).any(axis=0)
         first, second = (side.values[name][both] for side in sides)
-        found = agreement(first, second)
+        found = ranking.agreement(first, second)
         rows.append(
             {
                 "aggregate": name,
                 "n_models": len(first),
-                "n_moved": int((np.abs(ranks(first) - ranks(second)) >= 1).sum()),
+                "n_moved": int((np.abs(ranking.ranks(first) - ranking.ranks(second)) >= 1).sum()),
                 "tau": found.tau,
                 "distance": found.distance,
                 "spearman": found.rho,
@@ -416,7 +396,7 @@ def _places(change: Change, n: int) -> str:
     return f"{round(change.largest * (n - 1))} of {n - 1} places"
 
 
-def _pictures(given: Given, sides: Sequence[_Side]) -> list[Chart | Bump]:
+def _pictures(given: Given, sides: Sequence[_Side], field: Sequence[Row]) -> list[Chart | Bump]:
     pictures: list[Chart | Bump] = []
     rankings = {
         f"{name.replace('_', ' ')}{'' if side.name == ALL else ', clean'}": side.rank(name)
@@ -434,8 +414,7 @@ def _pictures(given: Given, sides: Sequence[_Side]) -> list[Chart | Bump]:
             ranks={given.models[at]: [float(own[at]) for own in shown.values()] for at in order},
         )
     )
-    rows = [row for row in _field_rows(sides[0], given) if row["in_top"]][:_MOST_DRAWN]
-    if rows:
+    if rows := [row for row in field if row["in_top"] and row["items"] == ALL][:_MOST_DRAWN]:
         pictures.append(
             Bump(
                 name="weak-models",

@@ -40,10 +40,10 @@ class Effect:
     p: float
     low: float
     high: float
-    knot: float
-    slope: float
-    slope_error: float
     r2: float
+    knot: float = _NAN
+    slope: float = _NAN
+    slope_error: float = _NAN
 
 
 def hinge(
@@ -75,8 +75,9 @@ def hinge(
     )
     above = np.maximum(0, compute - found.x)
     fit = OLS(y, np.stack([group, above], axis=1), hasconst=False).fit()
-    limits = percentile_limits(_resampled(y, compute, group, draws, seed))
-    return _effect(fit, limits, knot=float(found.x), slope=fit.params[1], slope_error=fit.bse[1])
+    thetas = _resampled(y, compute, group, draws, seed)
+    slope, error = float(fit.params[1]), float(fit.bse[1])
+    return _effect(fit, thetas, knot=float(found.x), slope=slope, slope_error=error)
 
 
 def segmented(
@@ -94,33 +95,25 @@ def segmented(
     n, k = design.shape
     if n <= k or np.linalg.matrix_rank(design) < k:
         raise ValueError("too few models in one of the three segments of compute")
-    limits = percentile_limits(_resampled_segments(design, outcome, draws, seed))
-    return _effect(OLS(outcome, design, hasconst=True).fit(), limits)
+    thetas = _resampled_segments(design, outcome, draws, seed)
+    return _effect(OLS(outcome, design, hasconst=True).fit(), thetas)
 
 
-def _effect(
-    fit: RegressionResults,
-    limits: tuple[float, float],
-    *,
-    knot: float = _NAN,
-    slope: float = _NAN,
-    slope_error: float = _NAN,
-) -> Effect:
-    """The first coefficient of a fit."""
+def _effect(fit: RegressionResults, thetas: Floats, **hinge: float) -> Effect:
+    """The first coefficient of a fit, and its limits by resampling."""
     # Where the outcome is one number, there is nothing to divide by: nan is what that should give.
     with np.errstate(divide="ignore", invalid="ignore"):
         p, r2 = float(fit.pvalues[0]), float(fit.rsquared)
+    low, high = percentile_limits(thetas)
     return Effect(
         n=int(fit.nobs),
         theta=float(fit.params[0]),
         error=float(fit.bse[0]),
         p=p if fit.bse[0] > 0 else _NAN,
-        low=limits[0],
-        high=limits[1],
-        knot=knot,
-        slope=float(slope),
-        slope_error=float(slope_error),
+        low=low,
+        high=high,
         r2=r2 if np.isfinite(r2) else _NAN,
+        **hinge,
     )
 
 

@@ -13,19 +13,21 @@ from contam.study.lines import LEAST_MODELS, fit_line
 from contam.study.model import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from contam.study.model import Floats, Row
     from contam.study.scored import Scores
 
-ADMISSION: Final = {
-    "model": str, "difference": float, "margin": float, "p": float, "equivalent": bool,
+CHECKS: Final[Mapping[str, Mapping[str, type]]] = {
+    "admission": {
+        "model": str, "difference": float, "margin": float, "p": float, "equivalent": bool,
+    },
+    "constat": {
+        "model": str, "score": float, "expected": float, "delta": float, "error": float,
+        "low": float, "p": float, "p_holm": float, "p_bh": float,
+    },
+    "link": {"statistic": str, "n": int, "value": float, "p": float, "p_one_sided": float},
 }  # fmt: skip
-CONSTAT: Final = {
-    "model": str, "score": float, "expected": float, "delta": float, "error": float,
-    "low": float, "p": float, "p_holm": float, "p_bh": float,
-}  # fmt: skip
-LINK: Final = {"statistic": str, "n": int, "value": float, "p": float, "p_one_sided": float}
 
 SURE: Final = 0.05
 
@@ -97,19 +99,15 @@ def constat_rows(
             )
     rng = np.random.default_rng(seed)
     tested = [name for name in original.models if name not in references]
-    order = [*tested, *references]
-    sides = [
-        np.array([item_scores(side, side.models.index(name), rng) for name in order])
+    first, second = (
+        np.array(
+            [item_scores(side, side.models.index(name), rng) for name in (*tested, *references)]
+        )
         for side in (original, fresh)
-    ]
-    n = len(tested)
-    found = constat(
-        (sides[0][:n], sides[1][:n]),
-        (sides[0][n:], sides[1][n:]),
-        chance=chance,
-        draws=draws,
-        seed=seed,
     )
+    n = len(tested)
+    tests, known = (first[:n], second[:n]), (first[n:], second[n:])
+    found = constat(tests, known, chance=chance, draws=draws, seed=seed)
     if any(one.note for one in found):
         return [], Refusal("ConStat", next(one.note for one in found if one.note))
     rows = [{"model": model, **asdict(one)} for model, one in zip(tested, found, strict=True)]

@@ -7,6 +7,7 @@ Haimes et al. 2024 (retro-holdouts). Gaps are original - fresh, in shares.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,17 +18,9 @@ from contam.rescore.stats.gain import LEAST, two_proportions
 from contam.rescore.stats.holdout import MARGIN, inflation
 from contam.rescore.stats.intervals import newcombe, wilson
 from contam.rescore.stats.multiple import adjust
-from contam.study.fresh_checks import (
-    ADMISSION,
-    CONSTAT,
-    LINK,
-    SURE,
-    admission,
-    constat_rows,
-    link_rows,
-)
+from contam.study.fresh_checks import CHECKS, SURE, admission, constat_rows, link_rows
 from contam.study.fresh_words import finding_of, pictures_of
-from contam.study.inputs import columns_of, refuse_unknown_sides
+from contam.study.inputs import refuse_unknown_sides
 from contam.study.lines import LEAST_MODELS, far_out, fit_line, resampled_slope, residuals
 from contam.study.model import Refusal, Study, rows_of, table_of
 from contam.study.scored import read_scores
@@ -71,10 +64,7 @@ SETS: Final = {
     "fresh_set": str, "items": str, "n_models": int, "mean_gap": float, "sd_gap": float,
     "least_gap": float, "largest_gap": float, "share_of_gap": float,
 }  # fmt: skip
-TABLES: Final = {
-    "models": MODELS, "fits": FITS, "sets": SETS, "admission": ADMISSION, "constat": CONSTAT,
-    "link": LINK,
-}  # fmt: skip
+TABLES: Final = {"models": MODELS, "fits": FITS, "sets": SETS, **CHECKS}
 
 _NAN: Final = float("nan")
 _TESTED: Final = ("gap_p", "residual_p", "residual_probit_p")
@@ -162,19 +152,9 @@ def fresh(  # noqa: PLR0913 - the options of a study, all but two of them by nam
     if len(sides) < 1 + len(easier or {}) or ORIGINAL in sides:
         raise UsageError("an easier set needs a name of its own", remedy=Remedy.RENAME_ONE_COLUMN)
     refuse_unknown_sides(columns, [ORIGINAL, *sides])
-    public = read_scores(
-        original,
-        ORIGINAL,
-        columns=columns_of(columns, ORIGINAL),
-        more=LIKELIHOOD,
-        verdicts=verdicts,
-        policy=policy,
-        metric=metric,
-    )
-    new = {
-        name: read_scores(given, name, columns=columns_of(columns, name), metric=metric)
-        for name, given in sides.items()
-    }
+    read = partial(read_scores, columns=columns, metric=metric)
+    public = read(original, ORIGINAL, more=LIKELIHOOD, verdicts=verdicts, policy=policy)
+    new = {name: read(given, name) for name, given in sides.items()}
     notes = [note for one in (public, *new.values()) for note in one.notes]
     refusals: list[Refusal] = []
     subsets = [(ALL, public)]
@@ -190,23 +170,18 @@ def fresh(  # noqa: PLR0913 - the options of a study, all but two of them by nam
         for items, one in subsets
         for name, other in new.items()
     }
-    main = pairs[ALL, FRESH]
-    for name in asked.references:
-        if name not in main.models:
-            raise UsageError(
-                "the reference model {} has no scores on both sets", name,
-                remedy=Remedy.CHOOSE_MODEL(known=", ".join(main.models)),
-            )  # fmt: skip
-    rows: dict[str, list[Row]] = {
-        "models": [
-            row
-            for items, _ in subsets
-            for row in _model_rows(pairs[items, FRESH], asked.references, refusals)
-        ],
-        "fits": [row for pair in pairs.values() for row in _fit_rows(pair, asked, refusals)],
-        "sets": _set_rows(pairs),
-    }
-    both, names = (main.original, main.fresh), asked.references
+    main, names = pairs[ALL, FRESH], asked.references
+    if unknown := [name for name in names if name not in main.models]:
+        said = "the reference model {} has no scores on both sets"
+        remedy = Remedy.CHOOSE_MODEL(known=", ".join(main.models))
+        raise UsageError(said, unknown[0], remedy=remedy)
+    rows: dict[str, list[Row]] = {"models": [], "fits": [], "sets": _set_rows(pairs)}
+    for (_, name), pair in pairs.items():
+        if name == FRESH:
+            rows["models"] += _model_rows(pair, names, refusals)
+    for pair in pairs.values():
+        rows["fits"] += _fit_rows(pair, asked, refusals)
+    both = main.original, main.fresh
     rows["admission"], not_admitted = admission(*both, names, asked.margin)
     rows["constat"], no_constat = constat_rows(
         *both, names, chance=asked.chance, draws=asked.draws, seed=asked.seed
@@ -236,9 +211,8 @@ def fresh(  # noqa: PLR0913 - the options of a study, all but two of them by nam
 
 def _check(asked: FreshSettings) -> None:
     if not 0 < asked.margin < 1:
-        raise UsageError(
-            "the margin {} is no share between 0 and 1", asked.margin, remedy=Remedy.GIVE_SHARES
-        )
+        remedy = Remedy.GIVE_SHARES
+        raise UsageError("the margin {} is no share between 0 and 1", asked.margin, remedy=remedy)
     if not all(0 <= value < 1 for value in asked.chance):
         raise UsageError("chance is a share from 0 to below 1", remedy=Remedy.GIVE_SHARES)
     if len(set(asked.references)) < len(asked.references):
@@ -263,12 +237,9 @@ def _model_rows(pair: Pair, references: Sequence[str], refusals: list[Refusal]) 
     """The gap of each model with its interval, and its residual from the line of the others."""
     known = np.array([name in references for name in pair.models])
     line = known if known.sum() >= LEAST_MODELS else np.ones(len(known), np.bool_)
-    far = {}
-    for scale in (ACCURACY, PROBIT):
-        x, y, _ = pair.on(scale)
-        far[scale] = residuals(x, y, line & ~np.isnan(x))
-    plain, probit = far[ACCURACY], far[PROBIT]
-    if np.isnan(plain.p).all():
+    (x, y, _), (far_x, far_y, _) = pair.on(ACCURACY), pair.on(PROBIT)
+    plain, probit = residuals(x, y, line), residuals(far_x, far_y, line & ~np.isnan(far_x))
+    if np.isnan(plain.residual_p).all():
         reason = "all models have one score on the original set"
         if len(pair.models) <= LEAST_MODELS:
             reason = f"{len(pair.models)} models; a line of the others needs {LEAST_MODELS + 1}"
@@ -281,20 +252,15 @@ def _model_rows(pair: Pair, references: Sequence[str], refusals: list[Refusal]) 
         {
             "model": pair.models,
             "items": [pair.items for _ in every],
-            "original": pair.original.score,
-            "fresh": pair.fresh.score,
+            "original": x,
+            "fresh": y,
             "gap": pair.gap,
             "gap_low": low,
             "gap_high": high,
             "gap_p": p,
-            "expected": plain.expected,
-            "residual": plain.residual,
-            "residual_low": plain.low,
-            "residual_high": plain.high,
-            "residual_p": plain.p,
+            **asdict(plain),
             "residual_probit": probit.residual,
-            "residual_probit_p": probit.p,
-            "beyond_fit": plain.beyond,
+            "residual_probit_p": probit.residual_p,
             "sampling_bound": [_sampling_bound(pair.fresh, at) for at in every],
             "n_original": pair.original.n,
             "n_fresh": pair.fresh.n,

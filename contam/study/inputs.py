@@ -52,9 +52,8 @@ class Rows:
         self.called = called
         self._table = _loaded(given, called)
         if not len(self._table):
-            raise LogError(
-                "{}: the file has no rows", self.path, remedy=Remedy.IS_IT_THE_RIGHT_FILE
-            )
+            remedy = Remedy.IS_IT_THE_RIGHT_FILE
+            raise LogError("{}: the file has no rows", self.path, remedy=remedy)
         self._found = self._columns(usual, columns or {})
 
     def __len__(self) -> int:
@@ -99,9 +98,8 @@ class Rows:
         for row, value in enumerate(self._cells(role)):
             text = _text(value)
             if not text and not empty:
-                raise LogError(
-                    "{}: {} is empty", self.at(row), Public(role), remedy=Remedy.IS_FILE_WHOLE
-                )
+                remedy = Remedy.IS_FILE_WHOLE
+                raise LogError("{}: {} is empty", self.at(row), Public(role), remedy=remedy)
             found.append(text)
         return found
 
@@ -172,10 +170,8 @@ class Rows:
     ) -> dict[str, str]:
         for role, name in columns.items():
             if role not in usual:
-                raise UsageError(
-                    "{} is no kind of column of this table", role,
-                    remedy=Remedy.CHOOSE_KNOWN(known=Public(", ".join(usual))),
-                )  # fmt: skip
+                remedy = Remedy.CHOOSE_KNOWN(known=Public(", ".join(usual)))
+                raise UsageError("{} is no kind of column of this table", role, remedy=remedy)
             if not self._table.has(name):
                 raise self.no_column(name)
         found = dict(columns)
@@ -214,10 +210,8 @@ def refuse_unknown_sides(columns: Mapping[str, str] | None, sides: Sequence[str]
     for role in columns or {}:
         side, dot, _ = role.partition(".")
         if dot and side not in sides:
-            raise UsageError(
-                "there is no input {!r} with columns", side,
-                remedy=Remedy.CHOOSE_KNOWN(known=", ".join(sides)),
-            )  # fmt: skip
+            remedy = Remedy.CHOOSE_KNOWN(known=", ".join(sides))
+            raise UsageError("there is no input {!r} with columns", side, remedy=remedy)
 
 
 def file_of(given: str | Path) -> LogFile:

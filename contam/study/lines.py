@@ -121,17 +121,17 @@ def percentile_limits(values: Floats) -> tuple[float, float]:
 class Residuals:
     """How far each model lies from the line of others; float64[models] each.
 
-    expected  y on that line;  residual  y - expected, with 95 % limits of a prediction
-    p         one-sided, of a model that lies on the line or above
-    beyond    bool[models], whether the line is extended to reach its x
+    expected    y on that line;  residual  y - expected, with 95 % limits of a prediction
+    residual_p  one-sided, of a model that lies on the line or above
+    beyond_fit  bool[models], whether the line is extended to reach its x
     """
 
     expected: Floats
     residual: Floats
-    low: Floats
-    high: Floats
-    p: Floats
-    beyond: Bools
+    residual_low: Floats
+    residual_high: Floats
+    residual_p: Floats
+    beyond_fit: Bools
 
 
 def residuals(x: Floats, y: Floats, reference: Bools | None = None) -> Residuals:
@@ -165,8 +165,8 @@ def residuals(x: Floats, y: Floats, reference: Bools | None = None) -> Residuals
     return Residuals(
         expected=expected,
         residual=residual,
-        low=residual - half,
-        high=residual + half,
-        p=stdtr(df, t),
-        beyond=beyond,
+        residual_low=residual - half,
+        residual_high=residual + half,
+        residual_p=stdtr(df, t),
+        beyond_fit=beyond,
     )

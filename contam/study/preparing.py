@@ -186,9 +186,8 @@ def _tasks(rows: Rows, asked: PreparationSettings) -> list[_Task]:
     known = dict.fromkeys(names)
     for name in (*asked.lower_is_better, *(task for task, _ in asked.chance if task)):
         if name not in known:
-            raise UsageError(
-                "no scores of a task {!r}", name, remedy=Remedy.CHOOSE_KNOWN(known=", ".join(known))
-            )
+            remedy = Remedy.CHOOSE_KNOWN(known=", ".join(known))
+            raise UsageError("no scores of a task {!r}", name, remedy=remedy)
     lower = np.array([name in asked.lower_is_better for name in names])
     score = rows.numbers("score", empty=True)
     tuned, group = rows.known("tuned"), rows.known("group")

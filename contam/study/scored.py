@@ -25,7 +25,7 @@ from contam.rescore.run import refuse_two_logs, series_of
 from contam.rescore.stats.clusters import right_or_wrong
 from contam.rescore.turn import turned
 from contam.rescore.whole import whole_logs
-from contam.study.inputs import USUAL, Rows, refuse_doubles
+from contam.study.inputs import USUAL, Rows, columns_of, refuse_doubles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -105,12 +105,14 @@ def read_scores(
 ) -> Scores:
     """Scores on one set: a table with `model`, `n` and `correct` or `score`, or else logs.
 
-    columns   role -> column;  more  further roles of a table of totals -> their usual names
+    columns   role -> column, or NAME.role for the set of this name
+    more      further roles of a table of totals -> their usual names
     verdicts  of the items in logs; a table of totals cannot be split by them
     metric    of the logs, where they have several
 
     Raises LogError for anything that is not such a table or log, UsageError for verdicts of totals.
     """
+    columns = columns_of(columns, name)
     if _is_totals(given, columns):
         if verdicts is not None:
             raise UsageError(

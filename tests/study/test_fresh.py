@@ -156,7 +156,7 @@ def test_without_memory_models_fall_as_seldom_as_holm_allows():
         x = np.array([row["correct"] / row["n"] for row in original])
         y = np.array([row["correct"] / row["n"] for row in other])
         found = residuals(x, y)
-        wrong += bool(np.nanmin(found.p) * 20 < 0.05)
+        wrong += bool(np.nanmin(found.residual_p) * 20 < 0.05)
     # 5 % of 200, and 3 standard errors of that.
     assert wrong <= 10 + 3 * np.sqrt(200 * 0.05 * 0.95)
 
