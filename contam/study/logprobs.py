@@ -307,14 +307,12 @@ def _pictures(order: Sequence[Row], separated: Sequence[Row], shards: Sequence[R
     if separated:
         model = separated[0]["model"]
         own = [row for row in separated if row["model"] == model]
+        areas = Points.of(enumerate(own), "auroc", limits="auroc")
         panel = Panel(
             title=model,
             x="",
             y="area under the curve",
-            marks=[
-                Line.level(len(own), _HALF),
-                Points.of(enumerate(own), "auroc", limits="auroc"),
-            ],
+            marks=[Line.level(len(own), _HALF), areas],
             x_names=[row["method"] for row in own],
         )
         caption = "How well scores tell members from others"
