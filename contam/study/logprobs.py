@@ -173,7 +173,7 @@ def _shard_rows(model: str, own: Shards) -> list[Row]:
 
 def _text_row(model: str, item: str, record: Record, k: float) -> Row:
     logprob = record.tokens()
-    loss = float(logprob.mean())
+    loss, lowercase = float(logprob.mean()), record.mean("lower_logprob")
     return {
         "model": model,
         "item": item,
@@ -185,7 +185,7 @@ def _text_row(model: str, item: str, record: Record, k: float) -> Row:
         "min_k_plus": min_k_plus(logprob, *record.vocabulary(len(logprob)), k),
         "reference": loss - record.mean("ref_logprob"),
         # A text that is certain has no ratio.
-        "lowercase": record.mean("lower_logprob") / loss if loss else _NAN,
+        "lowercase": lowercase / loss if loss else _NAN,
         **dict(zip(BLIND, (record.day(), len(logprob)), strict=True)),
     }
 

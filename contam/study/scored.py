@@ -211,11 +211,31 @@ def series_in(
 
     numbers  of each log's items
 
-    Raises LogError as `main_series` does.
+    Raises LogError for logs of two benchmarks, and for scores that are no shares; UsageError where
+    the metric is to be chosen.
     """
     pairs = zip(logs, numbers, strict=True)
     found = turned([own for log, index in pairs for own in series_of(log, log.model, index)])
-    kept = main_series(found.series, name, metric)
+    main = main_metrics(found.series, [metric] if metric else ())
+    if len(main) != 1:
+        raise LogError(
+            "{} has logs of {} benchmarks", Public(name), len(main),
+            remedy=Remedy.CHOOSE_KNOWN(known=Names(sorted(main))),
+        )  # fmt: skip
+    ((benchmark, chosen),) = main.items()
+    if chosen.metric is None:
+        known = sorted({own.metric for own in found.series})
+        raise UsageError(
+            "{}: {} has several metrics", Public(name), benchmark,
+            remedy=Remedy.CHOOSE_METRIC(known=", ".join(known)),
+        )  # fmt: skip
+    kept = [own for own in found.series if own.metric == chosen.metric]
+    for own in kept:
+        if not own.is_share:
+            raise LogError(
+                "{}: {} of {} is no mean of shares between 0 and 1", Public(name), own.metric,
+                own.model, remedy=Remedy.GIVE_SHARES,
+            )  # fmt: skip
     note = f"{name}: less is better, so scores are 1 - {kept[0].metric}"
     return kept, (note,) if found.offsets else ()
 
@@ -246,31 +266,6 @@ def judged_logs(
     for log in logs:
         refuse_partial(log, judging.joined[id(log)].index, judging.judged)
     return opened, judging
-
-
-def main_series(series: Sequence[Series], name: str, metric: str) -> list[Series]:
-    """The main metric of one benchmark. Raises LogError for two benchmarks, or no such metric."""
-    main = main_metrics(series, [metric] if metric else ())
-    if len(main) != 1:
-        raise LogError(
-            "{} has logs of {} benchmarks", Public(name), len(main),
-            remedy=Remedy.CHOOSE_KNOWN(known=Names(sorted(main))),
-        )  # fmt: skip
-    ((benchmark, chosen),) = main.items()
-    if chosen.metric is None:
-        known = sorted({own.metric for own in series})
-        raise UsageError(
-            "{}: {} has several metrics", Public(name), benchmark,
-            remedy=Remedy.CHOOSE_METRIC(known=", ".join(known)),
-        )  # fmt: skip
-    kept = [own for own in series if own.metric == chosen.metric]
-    for own in kept:
-        if not own.is_share:
-            raise LogError(
-                "{}: {} of {} is no mean of shares between 0 and 1", Public(name), own.metric,
-                own.model, remedy=Remedy.GIVE_SHARES,
-            )  # fmt: skip
-    return kept
 
 
 def _scores(series: Sequence[Series], name: str) -> Scores:

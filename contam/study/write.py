@@ -87,13 +87,14 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
 def markdown(study: Study) -> str:
     """The summary: finding, refusals, pictures, the first rows of every table."""
     found = study.finding
-    lines = [f"# Study: {study.name}", "", *(cell(text) for text in (found.found,)), ""]
-    lines += [f"**How sure:** {cell(found.sure)}", ""]
-    lines += [f"**What would change it:** {cell(found.change)}", ""]
+    lines = [
+        *(f"# Study: {study.name}", "", cell(found.found), ""),
+        *(f"**How sure:** {cell(found.sure)}", ""),
+        *(f"**What would change it:** {cell(found.change)}", ""),
+    ]
     if study.refusals:
-        lines += ["## Not estimated", ""]
-        lines += [f"- {cell(one.what)}: {cell(one.reason)}" for one in study.refusals]
-        lines.append("")
+        reasons = (f"- {cell(one.what)}: {cell(one.reason)}" for one in study.refusals)
+        lines += ["## Not estimated", "", *reasons, ""]
     for picture in study.pictures:
         lines += [f"![{cell(picture.caption)}]({picture.name}.svg)", ""]
     for name in study.tables:
