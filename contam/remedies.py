@@ -290,6 +290,8 @@ class Remedy(Enum):
     INSTALL_MLFLOW = "pip install 'contam[mlflow]'"
     GIVE_FOLDER_OF_AUDIT = "give the folder of an audit"
     RUN_AUDIT_AGAIN = "run the audit again"
+    RESTORE_OR_REMOVE_PACK = "restore the folder, or remove it: the run is then compared with none"
+    RESTORE_HISTORY = "restore both from one copy, or begin a history in another folder"
     GIVE_CLEANED_CORPUS = "name the corpus/ beside that record, whole and as it was written"
     GIVE_FILE = "give a file"
     USE_KEYS_OF_RULES = "keys: pack, [[rule]]"

@@ -208,14 +208,23 @@ def refuse_nested(out: PathLike, paths: Sequence[PathLike]) -> None:
 
 
 def _refuse_shards_in(out: PathLike, corpus: Corpus) -> None:
-    """Raise UsageError where shards of the corpus lie where the result would."""
+    """Raise UsageError where shards of the corpus lie where the result would.
+
+    Folders in a corpus may be links: the result may not lie in what these lead to, either.
+    """
     home = Path(os.path.realpath(out))
+    folders: set[Path] = set()
     for shard in corpus.shards:
-        if not is_address(shard.uri) and Path(os.path.realpath(shard.uri)).is_relative_to(home):
+        if is_address(shard.uri):
+            continue
+        path = Path(shard.uri)
+        if Path(os.path.realpath(path)).is_relative_to(home):
             raise UsageError(
                 "the shard {} lies where the result would: in {}", Place(shard.name), Place(out),
                 remedy=Remedy.CHOOSE_ANOTHER_FOLDER,
             )  # fmt: skip
+        folders.update(path.parents[: len(Path(shard.name).parts) - 1])
+    refuse_nested(out, sorted(folder for folder in folders if folder.is_symlink()))
 
 
 def _decisive(options: CleanOptions) -> dict[str, object]:

@@ -23,7 +23,9 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     ),
     Remedy.MAP_CHOICES: "a field per choice can be named: --map choices=A+B+C+D",
     Remedy.MAP_FIELDS: "look at the first of them, or map the fields with --map",
-    Remedy.WRITE_MAPPING: "write part=field, for example --map question=prompt,answer=solution",
+    Remedy.WRITE_MAPPING: (
+        "write pairs: --map question=prompt,answer=solution, --columns model=name,score=acc"
+    ),
     Remedy.NOTHING_QUOTED: "nothing is quoted under --no-text",
     Remedy.NAME_TEXT_COLUMN: "name the column that holds the text with --text",
     Remedy.NAME_A_TEXT_COLUMN: "name a text column with --text",

@@ -196,9 +196,10 @@ def _marked(columns: Mapping[str, str] | None, side: str) -> dict[str, str]:
 
 def _roles(rows: Rows, own: Mapping[str, str]) -> dict[str, str]:
     """How the reader of logs is to take a table that has the dates, too."""
-    found = {"id": rows.source["columns"].get("item", ""), **own}
+    taken = rows.source["columns"]
+    found = {"id": taken.get("item", ""), **own}
     if not rows.has("model") and "models" not in own:
-        names = [name for name in rows.names if name not in rows.taken]
+        names = [name for name in rows.names if name not in taken.values()]
         if odd := [name for name in names if "+" in name or "," in name]:
             raise UsageError("{}: rename the column {!r}: it has a + or comma", rows.path, odd[0])
         found["models"] = "+".join(names)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from contam.detect.given import Source
-    from contam.remedies import Advice
+    from contam.errors import Remedies
     from contam.rescore.logs.tools.plain_tables import Table
     from contam.study.model import Bools, Floats
 
@@ -134,7 +134,7 @@ class Rows:
         self.refuse(outside, message, values, name, remedy=Remedy.GIVE_SHARES)
 
     def refuse(
-        self, bad: Bools, message: str, values: Floats, *facts: object, remedy: Remedy | Advice
+        self, bad: Bools, message: str, values: Floats, *facts: object, remedy: Remedies = ()
     ) -> None:
         """Raise LogError for the first row of a mask: `message` of its place, value and facts."""
         for row in np.flatnonzero(bad)[:1].tolist():

@@ -58,6 +58,8 @@ def read_shards(given: Source) -> tuple[dict[str, Shards], dict[str, Any]]:
     for row, kind in enumerate(kinds):
         if kind not in {_CANONICAL, _SHUFFLED}:
             raise Record(rows, row).error("kind is {!r}, neither canonical nor shuffled", kind)
+        if kind == _SHUFFLED and not perms[row]:
+            raise Record(rows, row).error("there is no perm, the name of the order")
     orders = [(kind, perm * (kind == _SHUFFLED)) for kind, perm in zip(kinds, perms, strict=True)]
     shards = list(zip(models, rows.texts("shard"), strict=True))
     keys = list(zip(shards, orders, strict=True))
@@ -78,8 +80,10 @@ def read_shards(given: Source) -> tuple[dict[str, Shards], dict[str, Any]]:
     for model in sorted(set(models)):
         own = [shard for shard in tokens_of if shard[0] == model]
         orders = sorted({order for (of, _), order in known if of == model} | {(_CANONICAL, "")})
-        if min(len(own), len(orders)) < _TWO:
-            raise LogError("{}: the test needs two shards, each shuffled, too", rows.path)
+        if len(own) < _TWO:
+            raise LogError("{}: the test needs two shards, and there is {}", rows.path, len(own))
+        if len(orders) < _TWO:
+            raise LogError("{}: there is no shuffled order to compare with", rows.path)
         table = np.array([[known.get((shard, one), math.nan) for one in orders] for shard in own])
         for at, shard in enumerate(own):
             if np.isnan(table[at]).any():

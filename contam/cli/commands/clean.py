@@ -82,8 +82,8 @@ def clean(
     most: Annotated[
         str | None,
         typer.Option(
-            metavar="SHARE",
-            help="Stop with 3 and write nothing if more documents would go: 0.1%, or a number.",
+            metavar="0.1%|N",
+            help="Stop with 3 and write nothing if more documents would go.",
         ),
     ] = None,
     around: Annotated[
@@ -236,14 +236,17 @@ def _weights(given: list[str] | tuple[str, ...]) -> dict[str, float]:
     for pair in options.split_names(given):
         name, equals, weight = pair.rpartition("=")
         try:
-            found[name] = float(weight)
+            number = float(weight)
         except ValueError:
-            equals = ""
+            equals, number = "", 0.0
         if not (name and equals):
             raise UsageError(
                 f"--benchmark-weight {pair} is not understood",
                 hint="give NAME=W, for example mmlu=0.1",
             )
+        if name in found:
+            raise UsageError(f"--benchmark-weight names {name} twice", hint="leave one out")
+        found[name] = number
     return found
 
 
@@ -289,7 +292,7 @@ def _tell(result: Cleaned, out: str, *, as_json: bool, quiet: bool) -> int:
     if proof := record["proof"]:
         lines.append(
             f"searched again {render.counted(proof['shards_searched_again'], 'shard')}: nothing "
-            f"left; {render.counted(proof['shards_equal_by_digest'], 'shard')} copied as they are"
+            f"left; {render.counted(proof['shards_equal_by_digest'], 'shard')} copied unchanged"
         )
     lines += [f"not kept: {said}" for said in result.not_kept]
     if result.folder is not None:
