@@ -184,7 +184,8 @@ def _totals(
     models = rows.texts("model")
     refuse_doubles(rows, models, "model")
     n = rows.numbers("n")
-    rows.refuse((n < 1) | (n != n.round()), "{}: {} is no number of items", n)
+    wrong, remedy = (n < 1) | (n != n.round()), Remedy.REPAIR_ROW_OR_LEAVE_OUT
+    rows.refuse(wrong, "{}: {} is no number of items", n, remedy=remedy)
     if rows.has("correct"):
         correct = rows.numbers("correct")
         wrong = (correct < 0) | (correct > n)
