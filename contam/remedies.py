@@ -340,7 +340,11 @@ class Remedy(Enum):
     WRITE_TABLE_ABOVE_SETTINGS = "write [{table}] above its settings"
     GIVE_AS_VARIABLE = "give it as {variable} or by {variable}_FILE"
     INSTALL_EXTRA = "pip install 'contam[{extra}]' brings them"
-    INSTALL_NAMED_MODEL = "install the release of the package that the policy was made with"
+    NAME_MODEL_FOLDER = (
+        "pip install 'contam[meaning]', or name the folder that has it by CONTAM_MEANING_MODEL: "
+        "SHA-256 {sha256}"
+    )
+    MEASURE_THRESHOLDS = "measure them with that model on labelled pairs, and write them there"
     INSTALL_PACKAGE = "pip install {package}"
     GIVE_ROWS = "a row is a dictionary: the key `text` for a document, `question` for an item"
     COLLECT_TABLE = "give the table that its .collect() returns"
@@ -483,6 +487,8 @@ class Remedy(Enum):
     GIVE_PARTS_FOLDER = Own("give the folder that `work_on` wrote")
     GIVE_AUDIT_FOLDER = Own("give the folder that an audit wrote")
     WRITE_BY_REVIEW = Own("a review writes it")
+    WRITE_BY_JUDGE = Own("asking a judge writes it")
+    NAME_PLACES_OF_PROMPT = "a prompt has {{question}} and {{document}} where the texts go"
     WRITE_BY_AUDIT_INIT = Own("contam.audit.init writes one")
     WRITE_BY_AUDIT_WAIVE = Own("waiving an item writes one")
     GIVE_OUT = Own("give `out`")

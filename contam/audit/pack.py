@@ -31,6 +31,7 @@ from contam.audit.report.build import ReportInputs, make_facts
 from contam.audit.report.html import write_html
 from contam.audit.report.markdown import markdown
 from contam.audit.report.pages import make_pages
+from contam.audit.review.judged import read_judged, without_texts, write_judged
 from contam.audit.review.rates import reviewed
 from contam.audit.review.sample import population, read_labels, write_labels
 from contam.audit.spec import TOGETHER
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from contam.audit.checks import Items
+    from contam.audit.review.judged import Row
+    from contam.audit.review.sample import Label
     from contam.audit.spec import AuditSpec
     from contam.audit.stage_cache import AuditProgress
     from contam.detect.leases.kept_parts import KeptParts
@@ -61,6 +64,7 @@ CLEANED: Final = "cleaned"
 EXPORTS: Final = "exports"
 WAIVERS: Final = "waivers.toml"
 LABELS: Final = "labels.jsonl"
+JUDGED: Final = "judged.parquet"
 ENTRIES: Final = (
     CLEANED,
     CHECKS,
@@ -70,6 +74,7 @@ ENTRIES: Final = (
     CALIBRATION,
     WAIVERS,
     LABELS,
+    JUDGED,
     "audit.json",
     EXPORTS,
     "report.html",
@@ -124,6 +129,7 @@ def run_audit(
     names = PublicNames.of(spec)
     waivers = load_waivers(spec.waivers, today or utc_today()) if spec.waivers else ()
     labels = read_labels(spec.labels)
+    judged = read_judged(spec.judged)
     with publishing(
         out, names=entries, last=MANIFEST, overwrite=overwrite, earlier=ENTRIES
     ) as draft:
@@ -150,7 +156,7 @@ def run_audit(
         calibration = None
         if searched:
             calibration = calibrated(spec, items, stage_cache, searched, (verdicts, together), talk)
-        review = reviewed(population(together), labels)
+        review = reviewed(population(together), labels, judged)
         facts = make_facts(
             spec,
             items,
@@ -176,10 +182,7 @@ def run_audit(
             talk.stage("report")
             _write_report(draft, facts, items, together)
             write_exports(draft / EXPORTS, facts, reports)
-            if spec.waivers:
-                shutil.copyfile(spec.waivers, draft / WAIVERS)
-            if spec.labels:
-                write_labels(draft / LABELS, labels, notes=not spec.no_text)
+            _write_given(draft, spec, labels, judged)
             inputs = names.tree({**_inputs(spec, reports), "logs": logs})
             digest = _seal(draft, names.parameters(spec), facts, inputs)
             write_times(
@@ -192,6 +195,16 @@ def run_audit(
     return Pack(out, facts, digest, tuple(stage_cache.reused), stage_cache.parts)
 
 
+def _write_given(draft: Path, spec: AuditSpec, labels: list[Label], judged: list[Row]) -> None:
+    """Write what people and judges said, which the facts rest on."""
+    if spec.waivers:
+        shutil.copyfile(spec.waivers, draft / WAIVERS)
+    if spec.labels:
+        write_labels(draft / LABELS, labels, notes=not spec.no_text)
+    if spec.judged:
+        write_judged(draft / JUDGED, without_texts(judged))
+
+
 def _entries(spec: AuditSpec) -> list[str]:
     """What the pack of this audit will hold."""
     there = {
@@ -200,6 +213,7 @@ def _entries(spec: AuditSpec) -> list[str]:
         STUDIES: spec.studies,
         WAIVERS: spec.waivers,
         LABELS: spec.labels,
+        JUDGED: spec.judged,
         DECOYS: wanted(spec),
         CALIBRATION: wanted(spec),
     }
@@ -319,7 +333,7 @@ def _inputs(spec: AuditSpec, reports: Mapping[str, Report]) -> dict[str, Any]:
     return {
         "corpora": {name: report.run["inputs"]["shards"] for name, report in reports.items()},
         "benchmarks": first.run["inputs"]["benchmarks"],
-        "reviews": {path: fingerprint(Path(path)) for path in (*named, *spec.labels)},
+        "reviews": {path: fingerprint(Path(path)) for path in (*named, *spec.labels, *spec.judged)},
     }
 
 

@@ -165,6 +165,7 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     Remedy.GIVE_BENCHMARK_OR_LOGS: "give --benchmark, or --logs",
     Remedy.GIVE_AUDIT_FOLDER: "give the folder that `contam audit` wrote",
     Remedy.WRITE_BY_REVIEW: "`contam review` writes it",
+    Remedy.WRITE_BY_JUDGE: "`contam judge` writes it; it may be cut off, or of another version",
     Remedy.WRITE_BY_AUDIT_INIT: "`contam audit init` writes one",
     Remedy.WRITE_BY_AUDIT_WAIVE: "`contam audit waive` writes one",
     Remedy.GIVE_OUT: "give out, or --out",
