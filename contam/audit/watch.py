@@ -24,6 +24,7 @@ from contam.audit.spec import TOGETHER
 from contam.audit.stage_cache import copy_tree
 from contam.audit.waivers.register import utc_today
 from contam.audit.watch_page import page, study_of
+from contam.cleaning.clean import refuse_nested
 from contam.errors import OutputError, Public, Remedy
 from contam.files.addresses import refuse_address
 from contam.files.publish import output_errors
@@ -105,12 +106,10 @@ def watch(
     """
     refuse_address(spec.out, "where a history is kept")
     home = Path(spec.out)
+    refuse_nested(home, [path for corpus in spec.corpora for path in corpus.paths])
     with _alone(home):
-        runs = _read(home / RUNS_FILE, RUNS)
+        runs, figures = _history(home)
         last = runs[-1] if runs else None
-        # A run that was killed before it was written into the list has left no part of it.
-        done = {row["run"] for row in runs}
-        figures = [row for row in _read(home / FIGURES_FILE, FIGURES) if row["run"] in done]
         _keep(home, str(last["digest"]) if last else "")
         made = run_audit(
             replace(spec, out=str(home / PACK)),
@@ -125,7 +124,7 @@ def watch(
         number = int(last["run"]) + 1 if last else 1
         changed = last is None or last["digest"] != made.digest
         difference = None
-        if changed and (home / PREVIOUS / MANIFEST).is_file():
+        if changed and last and _digest_of(home / PREVIOUS) == last["digest"]:
             difference = compare_packs(home / PREVIOUS, made.folder)
         gate = run_gate(rules, made.folder, today or utc_today()) if rules else None
         runs.append(
@@ -249,12 +248,10 @@ def _inputs(tree: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def _keep(home: Path, digest: str) -> None:
     """Keep the pack of the last run as the one before, unless a killed run has done so already."""
     current, kept = home / PACK, home / PREVIOUS
-    if not digest or not (current / MANIFEST).is_file():
-        return
-    if read_verified(current / MANIFEST)["digest"] != digest:
+    if not digest or _digest_of(current) != digest:
         # A killed run has published a newer one; the one before was kept by it.
         return
-    if (kept / MANIFEST).is_file() and read_verified(kept / MANIFEST)["digest"] == digest:
+    if _digest_of(kept) == digest:
         return
     with output_errors(home):
         draft = home / _DRAFT
@@ -262,6 +259,34 @@ def _keep(home: Path, digest: str) -> None:
             shutil.rmtree(folder, ignore_errors=True)
         copy_tree(current, draft)
         draft.replace(kept)
+
+
+def _digest_of(pack: Path) -> str:
+    """The digest of a pack, empty where there is none. Raises OutputError for a damaged one."""
+    path = pack / MANIFEST
+    if not path.is_file():
+        return ""
+    try:
+        return str(read_verified(path)["digest"])
+    except OutputError as error:
+        raise OutputError(
+            "{}", Public(error.message), remedy=Remedy.RESTORE_OR_REMOVE_PACK
+        ) from error
+
+
+def _history(home: Path) -> tuple[list[Row], list[Row]]:
+    """The runs so far, and their figures. Raises OutputError where some of either are lost."""
+    runs, figures = _read(home / RUNS_FILE, RUNS), _read(home / FIGURES_FILE, FIGURES)
+    done = [row["run"] for row in runs]
+    changed = {row["run"] for row in runs if row["changed"]}
+    told = {row["run"] for row in figures}
+    # A run that was killed before it was written into the list has left its figures at most.
+    if not changed <= told <= {*done, max(done, default=0) + 1}:
+        raise OutputError(
+            "{}: {} and {} are not of one history", home, Public(RUNS_FILE), Public(FIGURES_FILE),
+            remedy=Remedy.RESTORE_HISTORY,
+        )  # fmt: skip
+    return runs, [row for row in figures if row["run"] in done]
 
 
 @contextlib.contextmanager

@@ -118,10 +118,10 @@ def by_name(option: str, example: str, *, at_last: bool = False) -> Callable[[An
         found: dict[str, str] = {}
         for one in given:
             name, sign, value = one.rpartition("=") if at_last else one.partition("=")
-            if not (sign and name and value) or name in found:
-                raise UsageError(
-                    f"{option} {one} gives no new name a value", hint=f"{option} {example}"
-                )
+            if not (sign and name and value):
+                raise UsageError(f"{option} {one} is not NAME=VALUE", hint=f"{option} {example}")
+            if name in found:
+                raise UsageError(f"{option} names {name} twice", hint="leave one out")
             found[name] = value
         return found
 

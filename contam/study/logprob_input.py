@@ -100,8 +100,10 @@ def read_shards(given: Source) -> tuple[dict[str, Shards], dict[str, Any]]:
     for model in sorted(set(models)):
         own = [shard for shard in tokens_of if shard[0] == model]
         orders = sorted({order for (of, _), order in known if of == model} | {(_CANONICAL, "")})
-        if min(len(own), len(orders)) < _TWO:
-            raise LogError("{}: the test needs two shards, each shuffled, too", rows.path)
+        if len(own) < _TWO:
+            raise LogError("{}: the test needs two shards, and there is 1", rows.path)
+        if len(orders) < _TWO:
+            raise LogError("{}: there is no shuffled order to compare with", rows.path)
         table = np.array([[known.get((shard, one), math.nan) for one in orders] for shard in own])
         for at, shard in enumerate(own):
             if np.isnan(table[at]).any():

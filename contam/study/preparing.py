@@ -172,7 +172,7 @@ def preparation(
 
 def _check(asked: PreparationSettings) -> None:
     if not asked.knots[0] < asked.knots[1]:
-        raise UsageError("the second knot is not above the first", remedy=Remedy.SCORES_ARE_NUMBERS)
+        raise UsageError("the second knot is not above the first")
     for _, chance in asked.chance:
         if not 0 <= chance < 1:
             raise UsageError("chance is a share from 0 to below 1", remedy=Remedy.GIVE_SHARES)

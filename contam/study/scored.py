@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.benchmark.field_names import plain
+from contam.benchmark.field_names import QUESTION, plain
 from contam.benchmark.paths import expanded
 from contam.detect.given import is_table
 from contam.errors import LogError, Names, Public, Remedy, UsageError
@@ -124,7 +124,7 @@ def read_scores(
 
 
 def _is_totals(given: Source, columns: Mapping[str, str] | None) -> bool:
-    """Whether it is one table with a column of counts of items."""
+    """Whether it is one table of models and scores, none of whose columns tells items."""
     if is_table(given) or (isinstance(given, list | tuple) and given and not _path(given[0])):
         return True
     paths = [given] if _path(given) else list(given)
@@ -134,12 +134,18 @@ def _is_totals(given: Source, columns: Mapping[str, str] | None) -> bool:
     if file.form not in ("table", "parquet", "lines", "list"):
         return False
     names = {plain(column) for column in load(file).columns}
-    known = {plain(column) for column in USUAL["n"]}
-    models = {plain(column) for column in USUAL["model"]}
-    if names & {plain(column) for column in ROLES["id"]}:
+    if names & _usual(*ROLES["id"]):
         # A row is an item, whatever else is counted beside it.
         return False
-    return "n" in (columns or {}) or bool(names & known and names & models)
+    if "n" in (columns or {}):
+        return True
+    # Scores of models, whose numbers of items were forgotten, are told so as totals.
+    scored = names & _usual(*USUAL["correct"], *USUAL["score"]) and not names & _usual(*QUESTION)
+    return bool(names & _usual(*USUAL["model"]) and (names & _usual(*USUAL["n"]) or scored))
+
+
+def _usual(*columns: str) -> set[str]:
+    return {plain(column) for column in columns}
 
 
 def _path(given: object) -> bool:
@@ -161,7 +167,7 @@ def _totals(
         if size < 1 or size != round(size):
             raise LogError(
                 "{}: {} is no number of items", rows.at(row), float(size),
-                remedy=Remedy.SCORES_ARE_NUMBERS,
+                remedy=Remedy.REPAIR_ROW_OR_LEAVE_OUT,
             )  # fmt: skip
     if rows.has("correct"):
         correct = rows.numbers("correct")

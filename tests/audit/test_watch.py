@@ -15,7 +15,7 @@ from contam.audit.pack import run_audit
 from contam.audit.spec import load_spec
 from contam.audit.watch import watch
 from contam.audit.watch_page import LEAST_RUNS, limits
-from contam.errors import OutputError
+from contam.errors import OutputError, UsageError
 from tests.waiting import wait_until
 
 AUDIT = """\
@@ -193,6 +193,40 @@ def test_the_gate_is_asked_every_time_and_decides_the_exit_code(home, monkeypatc
     with pytest.raises(OutputError, match=r"runs\.parquet"):
         run(home)
     assert len(path.read_bytes()) == 100
+
+
+@pytest.mark.slow
+def test_a_history_of_which_a_part_is_lost_is_not_begun_anew(home):
+    run(home)
+    shard = home / "corpus/part-001.parquet"
+    shard.rename(home / "gone.parquet")
+    run(home)
+    for name in ("runs.parquet", "figures.parquet"):
+        lost = home / "watched" / name
+        whole = lost.read_bytes()
+        lost.unlink()
+        with pytest.raises(OutputError, match="not of one history"):
+            run(home)
+        lost.write_bytes(whole)
+    assert [row["run"] for row in history(home)] == [1, 2]
+    # Without the newest pack there is nothing to compare with; the one before is no stand-in.
+    shutil.rmtree(home / "watched/pack")
+    (home / "gone.parquet").rename(shard)
+    run(home)
+    assert history(home)[-1]["said"] == "there is no run before to compare with"
+    manifest = home / "watched/pack/manifest.json"
+    manifest.write_text(manifest.read_text() + " ")
+    with pytest.raises(OutputError, match="was altered") as error:
+        run(home)
+    assert "remove it" in error.value.hint
+
+
+def test_a_history_in_a_corpus_is_refused(home):
+    text = (home / "AUDIT.toml").read_text().replace('"watched"', '"corpus/watched"')
+    (home / "AUDIT.toml").write_text(text)
+    with pytest.raises(UsageError, match="would lie in the corpus"):
+        run(home)
+    assert not (home / "corpus/watched").exists()
 
 
 @pytest.mark.parametrize(("runs", "one_in"), [(LEAST_RUNS, 32), (25, 127)])

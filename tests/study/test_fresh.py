@@ -323,6 +323,12 @@ def test_what_is_no_score_is_an_error(other, settings):
         fresh(totals(a=80), other, settings=FreshSettings(**settings))
 
 
+def test_scores_without_a_number_of_items_are_said_to_lack_it(tmp_path):
+    (tmp_path / "old.csv").write_text("model,score\na,0.5\n")
+    with pytest.raises(ContamError, match="no column is called n or the like"):
+        fresh(tmp_path / "old.csv", totals(a=60))
+
+
 def test_models_of_one_side_are_noted_and_verdicts_of_totals_refused(tmp_path):
     study = fresh(totals(a=80, b=70), totals(a=60, c=5))
     assert [row["model"] for row in study.rows()] == ["a"]
