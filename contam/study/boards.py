@@ -242,7 +242,7 @@ def _refused(side: _Side, given: Given) -> list[Refusal]:
         reason = f"two models with a score on every task are needed, and there are {whole}"
         found.append(Refusal(f"diversity and cardinal sensitivity, {side.name} items", reason))
     if whole < n:
-        reason = f"{n - whole} models lack a score on some task; their win rates skip the gaps"
+        reason = f"{n - whole} of {n} models lack a score on some task; win rates skip the gaps"
         found.append(
             Refusal(f"mean and Borda count of models with gaps, {side.name} items", reason)
         )

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from contam.cli import options, studies
+from contam.errors import UsageError
 
 SPREAD_OPTIONS = ("--columns", "--task", "--lower-is-better")
 
@@ -57,6 +58,8 @@ def board(
     from contam.benchmark.mapping import parse_mapping
     from contam.study.boards import board as study_board
 
+    if (scores is None) == (rescored is None):
+        raise UsageError("give either --scores or --rescored")
     study = study_board(
         scores,
         clean=clean,

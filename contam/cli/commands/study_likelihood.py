@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from contam.cli import options, studies
+from contam.errors import UsageError
 
 
 def likelihood(
@@ -53,6 +54,8 @@ def likelihood(
     """
     from contam.study.logprobs import likelihood as study_likelihood
 
+    if shards is None and texts is None:
+        raise UsageError("give --shards, --texts or both")
     study = study_likelihood(
         shards=shards, texts=texts, items=items, exchangeable=exchangeable, k=k
     )
