@@ -88,6 +88,9 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     Remedy.RESUME_WITH_FEWER_WORKERS: (
         "often memory runs out: go on with fewer --workers and --resume"
     ),
+    Remedy.WAIT_FOR_SEARCH: (
+        "wait until `contam scan --plan` has done the other leases, and repeat the call"
+    ),
     Remedy.GIVE_INDEX_PLAN: "give the folder that `contam index plan` wrote",
     Remedy.BUILD_MISSING_GROUP: ("build it with `contam index build --plan`, then merge again"),
     Remedy.GIVE_PLAN_FOLDER: "give the folder that `contam plan` wrote",
@@ -162,6 +165,7 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     Remedy.GIVE_BENCHMARK_OR_LOGS: "give --benchmark, or --logs",
     Remedy.GIVE_AUDIT_FOLDER: "give the folder that `contam audit` wrote",
     Remedy.WRITE_BY_REVIEW: "`contam review` writes it",
+    Remedy.WRITE_BY_JUDGE: "`contam judge` writes it; it may be cut off, or of another version",
     Remedy.WRITE_BY_AUDIT_INIT: "`contam audit init` writes one",
     Remedy.WRITE_BY_AUDIT_WAIVE: "`contam audit waive` writes one",
     Remedy.GIVE_OUT: "give out, or --out",
