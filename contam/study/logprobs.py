@@ -90,7 +90,7 @@ def likelihood(
     or twice.
     """
     if shards is None and texts is None:
-        raise UsageError("log-probabilities of shards or of texts are needed")
+        raise UsageError("log-probabilities are needed: give `shards`, `texts` or both")
     if not 0 < k <= 1:
         raise UsageError("k is a share of the tokens above 0 and at most 1, not {}", k)
     refusals: list[Refusal] = []
