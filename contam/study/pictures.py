@@ -62,7 +62,8 @@ def _chart(chart: Chart) -> Figure:
 
 
 def _draw(axes: Axes, panel: Panel) -> None:
-    for mark in panel.marks:
+    drawn = [mark for mark in panel.marks if len(mark.x)]
+    for mark in drawn:
         if isinstance(mark, Points):
             _draw_points(axes, mark)
         else:
@@ -75,7 +76,7 @@ def _draw(axes: Axes, panel: Panel) -> None:
     axes.set_xlabel(plain(panel.x), fontsize=SMALL)
     axes.set_ylabel(plain(panel.y), fontsize=SMALL)
     axes.tick_params(labelsize=SMALL)
-    whole = all(float(x).is_integer() for mark in panel.marks for x in mark.x)
+    whole = all(float(x).is_integer() for mark in drawn for x in mark.x)
     if whole:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if panel.x_names:
@@ -87,7 +88,7 @@ def _draw(axes: Axes, panel: Panel) -> None:
             ha="right" if turned else "center",
             fontsize=SMALL,
         )
-    if any(mark.label for mark in panel.marks):
+    if any(mark.label for mark in drawn):
         axes.legend(fontsize=SMALL, frameon=False, loc="best")
 
 

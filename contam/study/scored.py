@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.benchmark.field_names import plain
+from contam.benchmark.field_names import QUESTION, plain
+from contam.benchmark.paths import expanded
 from contam.detect.given import is_table
 from contam.errors import LogError, Names, Public, Remedy, UsageError
 from contam.rescore.annotations import ROLES
@@ -24,12 +25,10 @@ from contam.rescore.run import refuse_two_logs, series_of
 from contam.rescore.stats.clusters import right_or_wrong
 from contam.rescore.turn import turned
 from contam.rescore.whole import whole_logs
-from contam.study.inputs import USUAL, Rows, refuse_doubles
+from contam.study.inputs import USUAL, Rows, columns_of, refuse_doubles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
 
     from contam.detect.given import Source
     from contam.detect.report import Report
@@ -38,9 +37,7 @@ if TYPE_CHECKING:
     from contam.rescore.judging import Verdicts
     from contam.rescore.logs.model import Log
     from contam.rescore.panel import Series
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
+    from contam.study.model import Floats, Ints
 
 _WHOLE: Final = 1e-6
 
@@ -108,12 +105,14 @@ def read_scores(
 ) -> Scores:
     """Scores on one set: a table with `model`, `n` and `correct` or `score`, or else logs.
 
-    columns   role -> column;  more  further roles of a table of totals -> their usual names
+    columns   role -> column, or NAME.role for the set of this name
+    more      further roles of a table of totals -> their usual names
     verdicts  of the items in logs; a table of totals cannot be split by them
     metric    of the logs, where they have several
 
     Raises LogError for anything that is not such a table or log, UsageError for verdicts of totals.
     """
+    columns = columns_of(columns, name)
     if _is_totals(given, columns):
         if verdicts is not None:
             raise UsageError(
@@ -125,7 +124,7 @@ def read_scores(
 
 
 def _is_totals(given: Source, columns: Mapping[str, str] | None) -> bool:
-    """Whether it is one table with a column of counts of items."""
+    """Whether it is one table of models and scores, none of whose columns tells items."""
     if is_table(given) or (isinstance(given, list | tuple) and given and not _path(given[0])):
         return True
     paths = [given] if _path(given) else list(given)
@@ -135,12 +134,18 @@ def _is_totals(given: Source, columns: Mapping[str, str] | None) -> bool:
     if file.form not in ("table", "parquet", "lines", "list"):
         return False
     names = {plain(column) for column in load(file).columns}
-    known = {plain(column) for column in USUAL["n"]}
-    models = {plain(column) for column in USUAL["model"]}
-    if names & {plain(column) for column in ROLES["id"]}:
+    if names & _usual(*ROLES["id"]):
         # A row is an item, whatever else is counted beside it.
         return False
-    return "n" in (columns or {}) or bool(names & known and names & models)
+    if "n" in (columns or {}):
+        return True
+    # Scores of models, whose numbers of items were forgotten, are told so as totals.
+    scored = names & _usual(*USUAL["correct"], *USUAL["score"]) and not names & _usual(*QUESTION)
+    return bool(names & _usual(*USUAL["model"]) and (names & _usual(*USUAL["n"]) or scored))
+
+
+def _usual(*columns: str) -> set[str]:
+    return {plain(column) for column in columns}
 
 
 def _path(given: object) -> bool:
@@ -162,7 +167,7 @@ def _totals(
         if size < 1 or size != round(size):
             raise LogError(
                 "{}: {} is no number of items", rows.at(row), float(size),
-                remedy=Remedy.SCORES_ARE_NUMBERS,
+                remedy=Remedy.REPAIR_ROW_OR_LEAVE_OUT,
             )  # fmt: skip
     if rows.has("correct"):
         correct = rows.numbers("correct")
@@ -194,43 +199,57 @@ def _logged(
     metric: str,
 ) -> Scores:
     paths = [given] if _path(given) else list(given)
+    # Whoever gave a table is not told of logs alone where it is missing.
+    logs = open_logs(list(expanded(paths, f"table or log of the {name} set", LogError)), columns)
+    if verdicts is None:
+        series, notes = series_in(logs, item_numbers(logs), name, metric)
+        return replace(_scores(series, name), sources=sources_of(name, logs), notes=notes)
+    _, judging = judged_logs(logs, verdicts, policy)
+    (flags,) = judging.flags
+    numbers = [judging.joined[id(log)].index for log in logs]
+    series, notes = series_in(logs, numbers, name, metric)
+    masks = [Split.of(labels_at(flags, own.item)).clean for own in series]
+    clean = [
+        replace(own, score=own.score[mask], item=own.item[mask])
+        for own, mask in zip(series, masks, strict=True)
+    ]
+    return replace(
+        _scores(series, name),
+        clean=_scores(clean, name) if all(mask.any() for mask in masks) else None,
+        sources=sources_of(name, logs, verdicts=judging.source, policy=flags.policy),
+        notes=(*judging.notes, *notes),
+        coverage=judging.coverage,
+    )
+
+
+def open_logs(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> Sequence[Log]:
+    """The logs at some paths, one a model. Raises LogError."""
     logs = directed(whole_logs(paths, columns or None, skip_damaged=False)[0])
     refuse_two_logs([(log, log.model) for log in logs])
-    flags, coverage, extra = None, {}, {}
-    if verdicts is None:
-        index = dict(zip(map(id, logs), item_numbers(logs), strict=True))
-        notes: tuple[str, ...] = ()
-    else:
-        _, judging = judged_logs(logs, verdicts, policy)
-        (flags,) = judging.flags
-        index = {key: joined.index for key, joined in judging.joined.items()}
-        notes, coverage = judging.notes, judging.coverage
-        extra = {"verdicts": judging.source, "policy": flags.policy}
-    found = turned([own for log in logs for own in series_of(log, log.model, index[id(log)])])
+    return logs
+
+
+def series_in(
+    logs: Sequence[Log], numbers: Sequence[Ints], name: str, metric: str
+) -> tuple[list[Series], tuple[str, ...]]:
+    """The main metric of every log, a higher score being better, and a note where it was turned.
+
+    numbers  of each log's items
+
+    Raises LogError as `main_series` does.
+    """
+    pairs = zip(logs, numbers, strict=True)
+    found = turned([own for log, index in pairs for own in series_of(log, log.model, index)])
     kept = main_series(found.series, name, metric)
-    whole = _scores(kept, name)
-    clean = None
-    if flags is not None:
-        masks = [Split.of(labels_at(flags, series.item)).clean for series in kept]
-        if all(mask.any() for mask in masks):
-            clean = _scores(
-                [
-                    replace(series, score=series.score[mask], item=series.item[mask])
-                    for series, mask in zip(kept, masks, strict=True)
-                ],
-                name,
-            )
-    sources = tuple(
-        {"set": name, "path": log.path, "sha256": log.digest, "model": log.model, **extra}
+    note = f"{name}: less is better, so scores are 1 - {kept[0].metric}"
+    return kept, (note,) if found.offsets else ()
+
+
+def sources_of(name: str, logs: Sequence[Log], **more: object) -> tuple[Mapping[str, Any], ...]:
+    """What run.json says of logs."""
+    return tuple(
+        {"set": name, "path": log.path, "sha256": log.digest, "model": log.model, **more}
         for log in logs
-    )
-    turned_note = f"{name}: less is better, so scores are 1 - {kept[0].metric}"
-    return replace(
-        whole,
-        clean=clean,
-        sources=sources,
-        notes=(*notes, *([turned_note] if found.offsets else [])),
-        coverage=coverage,
     )
 
 

@@ -46,7 +46,7 @@ def write_study(study: Study, out: str | Path, *, overwrite: bool = False) -> Pa
         (folder / SUMMARY).write_text(markdown(study), encoding="utf-8")
         save(study.pictures, folder)
         run = {
-            **study.run,
+            **study.made(),
             "outputs": {name: fingerprint(folder / name) for name in names[:-1]},
             # The only section that differs between equal runs stands last.
             "timings": {"written": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())},
@@ -75,7 +75,7 @@ def tree(study: Study) -> dict[str, Any]:
         },
         "refused": [{"what": one.what, "reason": one.reason} for one in study.refusals],
         "tables": {name: [_plain(row) for row in study.rows(name)] for name in study.tables},
-        "run": dict(study.run),
+        "run": study.made(),
     }
 
 

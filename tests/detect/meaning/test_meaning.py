@@ -152,7 +152,7 @@ def test_with_another_model_nothing_is_judged_either(world):
     with pytest.raises(ConfigError, match="another model"):
         scan(world, ["contam-meaning"])
     (world / "site/wordllama/weights/l2_supercat_256.safetensors").unlink()
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="has none of"):
         contam.scan(world / "corpus", world / "bench.jsonl", policies=["contam-meaning"])
 
 
@@ -184,7 +184,7 @@ def test_it_is_optional_and_says_suspect_at_most(world):
     assert "wordllama" not in sys.modules
     text = (world / "small.toml").read_text(encoding="utf-8")
     (world / "sure.toml").write_text(
-        text.replace("[parameters]", "[thresholds]\ncontaminated = 0.9\n[parameters]"), "utf-8"
+        text.replace("{suspect = 0.7}", "{contaminated = 0.9}"), "utf-8"
     )
     with pytest.raises(PolicyError, match="no more than suspect"):
         get_policy(world / "sure.toml")
