@@ -340,10 +340,7 @@ class Remedy(Enum):
     WRITE_TABLE_ABOVE_SETTINGS = "write [{table}] above its settings"
     GIVE_AS_VARIABLE = "give it as {variable} or by {variable}_FILE"
     INSTALL_EXTRA = "pip install 'contam[{extra}]' brings them"
-    NAME_MODEL_FOLDER = (
-        "pip install 'contam[meaning]', or name the folder that has it by CONTAM_MEANING_MODEL: "
-        "SHA-256 {sha256}"
-    )
+    NAME_MODEL_FOLDER = "pip install 'contam[meaning]', or CONTAM_MEANING_MODEL=DIR: {sha256}"
     MEASURE_THRESHOLDS = "measure them with that model on labelled pairs, and write them there"
     INSTALL_PACKAGE = "pip install {package}"
     GIVE_ROWS = "a row is a dictionary: the key `text` for a document, `question` for an item"
