@@ -48,10 +48,9 @@ from contam.tables.score_schemas import RESCORE_FORMAT
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from contam.audit.checks import Items
-    from contam.audit.review.judged import Row
     from contam.audit.review.sample import Label
     from contam.audit.spec import AuditSpec
     from contam.audit.stage_cache import AuditProgress
@@ -182,7 +181,9 @@ def run_audit(
             talk.stage("report")
             _write_report(draft, facts, items, together)
             write_exports(draft / EXPORTS, facts, reports)
-            _write_given(draft, spec, labels, judged)
+            if spec.waivers:
+                shutil.copyfile(spec.waivers, draft / WAIVERS)
+            _write_review(draft, spec, labels, judged)
             inputs = names.tree({**_inputs(spec, reports), "logs": logs})
             digest = _seal(draft, names.parameters(spec), facts, inputs)
             write_times(
@@ -193,16 +194,6 @@ def run_audit(
         sources_file(stage_cache.folder / CHECKS).replace(sources_file(out))
     stage_cache.remove()
     return Pack(out, facts, digest, tuple(stage_cache.reused), stage_cache.parts)
-
-
-def _write_given(draft: Path, spec: AuditSpec, labels: list[Label], judged: list[Row]) -> None:
-    """Write what people and judges said, which the facts rest on."""
-    if spec.waivers:
-        shutil.copyfile(spec.waivers, draft / WAIVERS)
-    if spec.labels:
-        write_labels(draft / LABELS, labels, notes=not spec.no_text)
-    if spec.judged:
-        write_judged(draft / JUDGED, without_texts(judged))
 
 
 def _entries(spec: AuditSpec) -> list[str]:
@@ -258,6 +249,16 @@ def _score(
     ]
     making = _scoring(spec, names, stage_cache.folder / verdicts, talk)
     return stage_cache.stage(SCORES, digest_of([*key, logs, names.tree(logs)]), making)
+
+
+def _write_review(
+    draft: Path, spec: AuditSpec, labels: Sequence[Label], judged: Sequence[dict[str, Any]]
+) -> None:
+    """Write what readers and judges said; of a judge's answers no text."""
+    if spec.labels:
+        write_labels(draft / LABELS, labels, notes=not spec.no_text)
+    if spec.judged:
+        write_judged(draft / JUDGED, without_texts(judged))
 
 
 def _write_report(draft: Path, facts: Facts, items: Items, together: Report) -> None:

@@ -173,7 +173,8 @@ def write_and_publish(run: Run, work: WorkFolder, lock: list[int], out: Path, ho
         with work.joined(lock):
             noted = write_on_cluster(writer, run.findings.hits, how.cluster, how.progress)
     left = [number for number in numbers if number not in noted]
-    noted |= writer.write_all(left, how.workers, how.progress)
+    if left:
+        noted |= writer.write_all(left, how.workers, how.progress)
     return run.published(writer, noted, out, overwrite=how.overwrite)
 
 

@@ -51,7 +51,8 @@ class CleanWorker:
         (home, sign), question, (options, *choices), names, rows, touched, paths = MappedFile.tree(
             folder / _ORDER
         )
-        _refuse_unseen(home / sign, home)
+        self._sign = home / sign
+        _refuse_unseen(self._sign, home)
         for path in paths.values():
             _refuse_unseen(path, path)
         choice, after = choices
@@ -75,8 +76,11 @@ class CleanWorker:
         try:
             shards = (*corpus.shards[:number], as_listed(shard), *corpus.shards[number + 1 :])
             writer = replace(self._writer, corpus=replace(corpus, shards=shards))
-            while (noted := writer.write(number, self._threads)) is None:
-                time.sleep(_PAUSE_S)
+            with writer.work.shared():
+                # Whoever gave the order may have ended, and another run have begun.
+                _refuse_unseen(self._sign, writer.work.folder)
+                while (noted := writer.write(number, self._threads)) is None:
+                    time.sleep(_PAUSE_S)
         except AccessError:
             raise
         except ContamError as error:

@@ -129,13 +129,18 @@ def clean_share(
     sizes = [shard.size_bytes for shard in corpus.shards]
     numbers = share_of(sizes, run.findings.touched, *share)
     names = {number: corpus.shards[number].name for number in numbers}
+    all_there = Share(done=(), kept=tuple(names.values()), n_shards=len(sizes))
     if published_record(Path(out), run.question) is not None:
-        return Share(done=(), kept=tuple(names.values()), n_shards=len(sizes))
+        return all_there
     check_publishable(out, names=NAMES, last=RECORD, overwrite=how.overwrite)
     found, gone = present(corpus, numbers)
     refuse_unread(corpus.coverage.with_failures(*gone.values()))
     work = WorkFolder.beside(out)
     with work.shared():
+        if published_record(Path(out), run.question) is not None:
+            # Published since, which had the folder removed.
+            work.discard()
+            return all_there
         work.begin(run.question, shared=True)
         writer = run.writer(work, found)
         kept = tuple(name for number, name in names.items() if writer.known(number) is not None)

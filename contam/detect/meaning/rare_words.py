@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from contam.detect.meaning.reach import reach
 from contam.detect.meaning.vectors import TextVectors
 from contam.kernels.rare_words import RareTable, enter_words
 from contam.text.common_words import common_words
@@ -55,6 +56,8 @@ class RareWords:
     hashes     uint64[words], the hash of each word, in the order of their numbers
     total      int32[n], what the rare words of each question weigh together
     n_words    int32[n], different rare words;  n_tokens  int32[n], words of any kind
+    length     int32[n], what a window's length is compared with: `n_tokens`, or what a few words
+               with all rare ones in them reach over
     numbers    the different numbers of each question
     is_code    bool[n], whether it defines a function: its numbers are examples then
     vector     float32[n, dimensions], of length 1;  checkable  bool[n]
@@ -67,6 +70,7 @@ class RareWords:
     total: Int32s
     n_words: Int32s
     n_tokens: Int32s
+    length: Int32s
     numbers: tuple[frozenset[str], ...]
     is_code: Bools
     vector: Float32s
@@ -93,6 +97,12 @@ class RareWords:
         checkable = n_words >= least_words
         least = np.ceil(spec.number("share") * total).astype(np.int32)
         least = np.maximum(least, least_words * int(spec.number("rare_from")))
+        length = n_tokens.copy()
+        for at in np.flatnonzero(checkable).tolist():
+            # In a copy of the question, too, the window would not reach over more.
+            stretch = reach(tokens[at].hashes, hashes[own[starts[at] : starts[at + 1]]])
+            if stretch < spec.number("least_length") * n_tokens[at]:
+                length[at] = stretch
         less_words = int(spec.number("less_words"))
         in_order = np.ceil(spec.number("in_order") * n_tokens).astype(np.int32)
         few, many = spec.number("fewest_in_order"), spec.number("most_in_order")
@@ -130,6 +140,7 @@ class RareWords:
             total=total,
             n_words=n_words,
             n_tokens=n_tokens,
+            length=length,
             numbers=tuple(frozenset(numbers_of(item.question, spelt=False)) for item in items),
             is_code=np.array([bool(_DEFINES.search(item.question)) for item in items], np.bool_),
             vector=np.stack([vectors.of(question) for question in questions])

@@ -111,7 +111,7 @@ class DocumentWindows:
     def _in_any_order(self) -> dict[int, list[Place]]:
         """Places in which enough rare words and the sums of the vectors agree, by item."""
         likely = self._rows[:, ROW_TOKENS] >= (
-            self._number("least_length") * self._known.n_tokens[self._item]
+            self._number("least_length") * self._known.length[self._item]
         )
         likely &= self._enough
         passing = [row for row in np.flatnonzero(likely).tolist() if self._passes(row)]
