@@ -110,9 +110,14 @@ class DocumentWindows:
 
     def _in_any_order(self) -> dict[int, list[Place]]:
         """Places in which enough rare words and the sums of the vectors agree, by item."""
-        likely = self._rows[:, ROW_TOKENS] >= (
-            self._number("least_length") * self._known.length[self._item]
-        )
+        tokens, share = self._rows[:, ROW_TOKENS], self._number("least_length")
+        all_words = self._known.n_tokens[self._item]
+        likely = tokens >= share * self._known.length[self._item]
+        # Rare words that are close together say little by themselves: most others, where they are
+        # looked for in order, stand there, too.
+        in_order = self._rows[:, ROW_IN_ORDER] >= self._number("pairs") * all_words
+        is_long = self._known.table.in_order[self._item] == 0
+        likely &= (tokens >= share * all_words) | in_order | is_long
         likely &= self._enough
         passing = [row for row in np.flatnonzero(likely).tolist() if self._passes(row)]
         found: dict[int, list[Place]] = {}

@@ -50,7 +50,7 @@ CONTAM_MEANING: Final = PolicySpec(
         " together, in any order, word vectors that are alike, its numbers, and no other item that"
         " fits the place better; or, of up to 64 words, its words in their order, some of them"
         " replaced by like ones. Measured on labelled text, it finds 76 % of natural rephrasings"
-        " (contam 29 %) and 84 % of questions with synonyms (contam 78 %), and flags 0.2 % of items"
+        " (contam 29 %) and 85 % of questions with synonyms (contam 78 %), and flags 0.2 % of items"
         " that are not there; of what it flags and contam does not, about half is right, and most"
         " of the rest are other items of a family. So it never says contaminated. Questions in"
         " other scripts than Latin are not checkable, and translations are not found. It needs the"
