@@ -59,6 +59,7 @@ class Remedy(Enum):
     LET_NOBODY_WRITE_TO_CORPUS = "let nobody write to the corpus while it is read"
     NAME_STORE_ADDRESS = "objects are named as s3://, gs://, az://, https:// or hf://datasets/"
     NAME_LOCAL_PATH = "copy it to this machine, and name the copy"
+    NAME_LOCAL_FOLDER = "name a folder of this machine, and copy what is written there to the store"
     NAME_WRITABLE_PLACE = "name a folder of this machine, or an address of s3://, gs:// or az://"
     GIVE_CREDENTIALS_OTHERWISE = "leave them out, and give them as the store's own tools take them"
     RENEW_CREDENTIALS = "renew the credentials and repeat the call: what is done is kept"
@@ -74,7 +75,9 @@ class Remedy(Enum):
     PLAN_AGAIN_HERE = "install the same on every machine, or make the plan again with what is here"
     DO_LEASE_AGAIN = "remove the file, and do its lease again"
     GIVE_PARTS_OF_PLAN = "give the folders that workers on this plan wrote"
-    INSTALL_ON_NODES = "install contam and the same packages on every node of the cluster"
+    INSTALL_ON_NODES = (
+        "every node needs contam and the same packages, and to clean also the folder of the result"
+    )
     START_CLUSTER = "start one with `ray start`, or check its address"
     RUN_ON_NODE = "run it on a node, for example with `ray job submit`"
     BEGIN_WITHOUT_RESUME = Own("resume=False begins anew")
@@ -94,6 +97,10 @@ class Remedy(Enum):
     LOOK_FOR_STRAY_QUOTE = "look for a stray quotation mark"
     REPAIR_JSON_LINE = "JSONL has one JSON object a line: repair the line, or leave the file out"
     DROP_DOCUMENT = "drop the document as a whole, or leave the file out"
+    WAIT_FOR_SEARCH = Own("wait until `work_on` has done the other leases, and repeat the call")
+    WAIT_FOR_RUN = "wait until it has ended, or choose another folder"
+    GIVE_SAME_OPTIONS_OR_REMOVE = "give all calls the same plan and options, or remove the folder"
+    SHARE_FOLDER_OF_RESULT = "put the result, and parts, on storage that all nodes see"
     EXCLUDE_SHARDS = "repair them, or exclude them: what is excluded is not in the result either"
     REPAIR_ROW_OR_LEAVE_OUT = "repair the row, or leave the file out"
     ONE_ITEM_A_LINE = "in JSON lines every line is one item"

@@ -214,7 +214,8 @@ def _left(arguments: Sequence[str]) -> str:
     if "index" in arguments[:1]:
         return index.INTERRUPTED
     if "clean" in arguments[:1]:
-        return clean.INTERRUPTED
+        is_share = any(word.startswith("--shard") for word in arguments)
+        return clean.SHARE_INTERRUPTED if is_share else clean.INTERRUPTED
     if "judge" in arguments[:1]:
         return judge.INTERRUPTED
     if "scan" in arguments[:1] and any(word.startswith("--plan") for word in arguments):

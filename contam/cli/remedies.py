@@ -88,6 +88,9 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     Remedy.RESUME_WITH_FEWER_WORKERS: (
         "often memory runs out: go on with fewer --workers and --resume"
     ),
+    Remedy.WAIT_FOR_SEARCH: (
+        "wait until `contam scan --plan` has done the other leases, and repeat the call"
+    ),
     Remedy.GIVE_INDEX_PLAN: "give the folder that `contam index plan` wrote",
     Remedy.BUILD_MISSING_GROUP: ("build it with `contam index build --plan`, then merge again"),
     Remedy.GIVE_PLAN_FOLDER: "give the folder that `contam plan` wrote",

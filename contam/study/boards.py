@@ -144,7 +144,7 @@ def board(  # noqa: PLR0913 - the options of a study, all but one by name
     Raises LogError and UsageError for input that is no board.
     """
     if (scores is None) == (rescored is None):
-        raise UsageError("a board is read from a table of scores, or from a re-scoring")
+        raise UsageError("a board is read from `scores` or from `rescored`: give one of them")
     if scores is not None:
         if policy:
             raise UsageError("a table of scores has no policies")
@@ -228,7 +228,7 @@ def _refused(side: _Side, given: Given) -> list[Refusal]:
         )
     if whole < n:
         reasons["mean and Borda count of models with gaps"] = (
-            f"{n - whole} models lack a score on some task; their win rates skip the gaps"
+            f"{n - whole} of {n} models lack a score on some task; win rates skip the gaps"
         )
     if board.ordinal is None:
         reasons["ordinal sensitivity"] = f"a fifth of {n} models is no two"

@@ -99,7 +99,7 @@ def read_dated(  # noqa: PLR0913 - what is read, all but two by name
     )
     kinds = tuple(name for name in named if strata or rows.has(name))
     own = _marked(columns, "logs")
-    found = open_logs(paths, _roles(rows, kinds, own) if dates is None else own)
+    found = open_logs(paths, _roles(rows, own) if dates is None else own)
     numbers = item_numbers(found)
     series, turned = series_in(found, numbers, "logs", metric)
     number_of = {
@@ -194,18 +194,16 @@ def _marked(columns: Mapping[str, str] | None, side: str) -> dict[str, str]:
     return columns_of(given, side)
 
 
-def _roles(rows: Rows, kinds: Sequence[str], own: Mapping[str, str]) -> dict[str, str]:
+def _roles(rows: Rows, own: Mapping[str, str]) -> dict[str, str]:
     """How the reader of logs is to take a table that has the dates, too."""
-    given = dict(own)
     taken = rows.source["columns"]
-    given.setdefault("id", taken.get("item", ""))
-    if not rows.has("model") and "models" not in given:
-        others = {taken.get("item"), taken.get("date"), *(taken.get(name) for name in kinds)}
-        names = [name for name in rows.names if name not in others]
+    found = {"id": taken.get("item", ""), **own}
+    if not rows.has("model") and "models" not in own:
+        names = [name for name in rows.names if name not in taken.values()]
         if odd := [name for name in names if "+" in name or "," in name]:
             raise UsageError("{}: rename the column {!r}: it has a + or comma", rows.path, odd[0])
-        given["models"] = "+".join(names)
-    return {role: name for role, name in given.items() if name}
+        found["models"] = "+".join(names)
+    return {role: name for role, name in found.items() if name}
 
 
 def _days(rows: Rows, role: str) -> list[Days | None]:
@@ -275,9 +273,7 @@ def _documents(report: Report) -> dict[int, tuple[str | None, ...]]:
     items = zip(*(schemas.column(report.items, name) for name in keys), strict=True)
     row_of = {key: at for at, key in enumerate(items)}
     found: dict[int, dict[tuple[str, int], str | None]] = {}
-    columns = (*keys, "shard", "row", "date")
-    for *key, shard, row, date in zip(
-        *(schemas.column(report.evidence, name) for name in columns), strict=True
-    ):
-        found.setdefault(row_of[tuple(key)], {})[shard, row] = date
+    for row in schemas.rows(report.evidence.select([*keys, "shard", "row", "date"])):
+        documents = found.setdefault(row_of[tuple(row[name] for name in keys)], {})
+        documents[row["shard"], row["row"]] = row["date"]
     return {at: tuple(own.values()) for at, own in found.items()}

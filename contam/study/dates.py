@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -36,6 +36,7 @@ AFTER: Final = "after_cutoff"
 CLASSES: Final = (LEAK, SHARED, UNKNOWN, AFTER)
 """What the documents of a flagged item are to a model, worst first."""
 
+_PLAIN, _LESS = "as they are", "less references"
 _NAN: Final = float("nan")
 _TWO: Final = 2
 _YEAR: Final = 12
@@ -79,22 +80,27 @@ _SOURCES: Final = {
 class _Question:
     """What is asked of dated scores.
 
-    tested  models that are no references;  usual  float64[n], mean score of the references, nan for
-            items that one of them lacks; None without references
+    references  models that cannot have seen the items;  least  items needed on either side
     """
 
     given: Dated
-    tested: Sequence[str]
-    usual: Floats | None
+    references: Sequence[str]
     least: int
     permutations: int
     seed: int
-    refusals: list[Refusal]
+    refusals: list[Refusal] = field(default_factory=list)
 
-    def scores(self) -> Iterator[tuple[str, Floats]]:
-        """Every tested model with its scores, float64[n]."""
-        for model in self.tested:
-            yield model, self.given.score[self.given.models.index(model)]
+    def scores(self) -> Iterator[tuple[str, dict[str, Floats]]]:
+        """Every tested model with its scores, float64[n] by what was done to them.
+
+        nan for items that a reference lacks, where those are taken off
+        """
+        models, score = self.given.models, self.given.score
+        usual = score[[models.index(name) for name in self.references]]
+        for model, own in zip(models, score, strict=True):
+            if model not in self.references:
+                less = {_LESS: own - usual.mean(axis=0)} if len(usual) else {}
+                yield model, {_PLAIN: own, **less}
 
 
 def time(  # noqa: PLR0913 - the options of a study, all but two by name
@@ -141,26 +147,19 @@ def time(  # noqa: PLR0913 - the options of a study, all but two by name
         metric=metric,
         columns=columns,
     )
-    _refuse_scores(given)
+    for model, n in zip(given.models, (~np.isnan(given.score)).sum(axis=1).tolist(), strict=True):
+        if n < _TWO:
+            raise LogError("{} has {} scores of items with a date", Public(model), n)
     for name in references:
         if name not in given.models:
             raise UsageError(
                 "no scores of the reference model {!r}", name,
                 remedy=Remedy.CHOOSE_MODEL(known=Names(given.models)),
             )  # fmt: skip
-    tested = [model for model in given.models if model not in references]
-    if not tested:
+    if set(given.models) <= set(references):
         raise UsageError("all models are references, and none is left to study")
-    notes = [*given.notes, *_reference_notes(given, references)]
-    at = [given.models.index(name) for name in references]
     asked = _Question(
-        given=given,
-        tested=tested,
-        usual=given.score[at].mean(axis=0) if at else None,
-        least=least,
-        permutations=permutations,
-        seed=seed,
-        refusals=[],
+        given=given, references=references, least=least, permutations=permutations, seed=seed
     )
     drops, scans = list(_drop_rows(asked)), list(_scan_rows(asked))
     adjust(drops, _ADJUSTED, lambda _: "all")
@@ -194,39 +193,30 @@ def time(  # noqa: PLR0913 - the options of a study, all but two by name
                 "seed": seed,
             },
             "inputs": list(given.sources),
-            "notes": notes,
+            "notes": [*given.notes, *_reference_notes(given, references)],
             "coverage": dict(given.coverage),
         },
     )
 
 
-def _columns(*, references: bool, strata: bool) -> tuple[str, ...]:
+def _columns(*, references: bool, strata: bool) -> list[str]:
+    kinds = ["drop"] + ["stratified"] * strata + ["against_references"] * references
     best = "against_references" if references else "drop"
-    more = ("stratified",) if strata else ()
-    limits = (f"{best}_low", f"{best}_high", f"{best}_p_holm")
-    kinds = ("drop", *more, *(("against_references",) if references else ()))
-    return ("model", "cutoff", "n_before", "n_after", *kinds, *limits)
-
-
-def _refuse_scores(given: Dated) -> None:
-    for model, scores in zip(given.models, given.score, strict=True):
-        known = scores[~np.isnan(scores)]
-        if len(known) < _TWO:
-            raise LogError("{} has {} scores of items with a date", Public(model), len(known))
+    limits = (f"{best}_{end}" for end in ("low", "high", "p_holm"))
+    return ["model", "cutoff", "n_before", "n_after", *kinds, *limits]
 
 
 def _reference_notes(given: Dated, references: Sequence[str]) -> Iterator[str]:
     """A reference whose data end after the first items is none for these."""
     for name in references:
-        if name in given.cutoffs:
-            n = int(np.count_nonzero(given.first <= given.cutoffs[name][1]))
-            if n:
-                yield f"reference {name} may have seen {n} items that came out before its cutoff"
+        if name in given.cutoffs and (n := int((given.first <= given.cutoffs[name][1]).sum())):
+            yield f"reference {name} may have seen {n} items that came out before its cutoff"
 
 
 def _drop_rows(asked: _Question) -> Iterator[Row]:
     given, least = asked.given, max(asked.least, _TWO)
-    for model, scores in asked.scores():
+    for model, by_kind in asked.scores():
+        scores = by_kind[_PLAIN]
         if model not in given.cutoffs:
             asked.refusals.append(Refusal(f"drop of {model}", "no cutoff of its data is given"))
             continue
@@ -256,8 +246,8 @@ def _drop_rows(asked: _Question) -> Iterator[Row]:
             found, row["stratified_share"] = stratified_drop(before, after, kinds)
             row |= _told("stratified", found)
         others = {}
-        if asked.usual is not None:
-            others["against_references"] = scores - asked.usual
+        if _LESS in by_kind:
+            others["against_references"] = by_kind[_LESS]
         if given.clean is not None:
             others["drop_clean"] = np.where(given.clean, scores, _NAN)
         for name, values in others.items():
@@ -313,12 +303,8 @@ def _scan_rows(asked: _Question) -> Iterator[Row]:
     """The sharpest cutoff of each model; days known to a month at least."""
     given = asked.given
     short = given.last - given.first < _LONGEST
-    kinds = {"as they are": np.zeros(len(short)), "less references": asked.usual}
-    for model, scores in asked.scores():
-        for name, off in kinds.items():
-            if off is None:
-                continue
-            values = scores - off
+    for model, by_kind in asked.scores():
+        for name, values in by_kind.items():
             known = short & ~np.isnan(values)
             found = scan(
                 values[known],
@@ -338,9 +324,7 @@ def _scan_rows(asked: _Question) -> Iterator[Row]:
                 "scores": name,
                 "last_day_before": iso(found.day),
                 "n": int(known.sum()),
-                "n_cutoffs": found.n_cuts,
-                "z": found.z,
-                "p": found.p,
+                **asdict(found),
             }
 
 
@@ -350,9 +334,8 @@ def _cohort_rows(asked: _Question) -> Iterator[Row]:
     months, ends = (
         np.array([iso(day)[:7] for day in days.tolist()]) for days in (given.first, given.last)
     )
-    name = "as they are" if asked.usual is None else "less references"
-    for model, scores in asked.scores():
-        values = scores if asked.usual is None else scores - asked.usual
+    for model, by_kind in asked.scores():
+        name, values = list(by_kind.items())[-1]
         known = (months == ends) & ~np.isnan(values)
         names, code = np.unique(months[known], return_inverse=True)
         n = len(names)
@@ -381,7 +364,8 @@ def _source_rows(
 ) -> Iterator[Row]:
     """Gain from flagged items whose documents are older than them, younger, or undated."""
     given = asked.given
-    for model, scores in asked.scores():
+    for model, by_kind in asked.scores():
+        scores = by_kind[_PLAIN]
         known = ~np.isnan(scores)
         cutoff = given.cutoffs.get(model)
         flagged = {name: np.zeros(len(scores), np.bool_) for name in CLASSES}
@@ -403,9 +387,7 @@ def _source_rows(
                 "n_clean": int(clean.sum()),
                 "score": float(scores[own].mean()) if own.any() else _NAN,
                 "score_clean": float(scores[clean].mean()) if clean.any() else _NAN,
-                "epg": found.epg,
-                "p": found.p,
-                "note": found.note,
+                **asdict(found),
             }
 
 

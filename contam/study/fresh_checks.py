@@ -9,6 +9,7 @@ import numpy as np
 
 from contam.rescore.stats.holdout import LEAST_REFERENCES, constat, equivalent
 from contam.rescore.stats.multiple import adjust
+from contam.rescore.stats.ranking import kendall
 from contam.study.lines import LEAST_MODELS, fit_line
 from contam.study.model import Refusal
 
@@ -30,6 +31,8 @@ CHECKS: Final[Mapping[str, Mapping[str, type]]] = {
 }  # fmt: skip
 
 SURE: Final = 0.05
+_DRAWS: Final = 9_999
+_HAIR: Final = 1e-12
 
 
 def item_scores(scores: Scores, at: int, rng: np.random.Generator | None = None) -> Floats:
@@ -115,7 +118,9 @@ def constat_rows(
     return rows, None
 
 
-def link_rows(likelihood: Floats | None, gap: Floats) -> tuple[list[Row], Refusal | None]:
+def link_rows(
+    likelihood: Floats | None, gap: Floats, seed: int
+) -> tuple[list[Row], Refusal | None]:
     """How the gap goes with the log-likelihood of the public set, over models with both.
 
     likelihood  float64[models], mean log-likelihood of a character, nan where not given
@@ -130,23 +135,27 @@ def link_rows(likelihood: Floats | None, gap: Floats) -> tuple[list[Row], Refusa
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return [], Refusal("the log-likelihood link", "all models have one value")
     # Imported here: it takes longer than all else of a study.
-    from scipy.stats import kendalltau, pearsonr, spearmanr
+    from scipy.stats import pearsonr, spearmanr
 
-    pearson = float(pearsonr(x, y).statistic)
+    found = {
+        name: (test(x, y).statistic, test(x, y).pvalue, test(x, y, alternative="greater").pvalue)
+        for name, test in (("spearman", spearmanr), ("pearson_r", pearsonr))
+    }
+    r, *p_of_r = found["pearson_r"]
+    found["pearson_r2"] = (r**2, *p_of_r)
+    found["kendall_tau_b"] = _kendall(x, y, seed)
+    found["slope"] = (fit_line(x, y).slope, *p_of_r)
     rows = [
-        ("spearman", spearmanr, None),
-        ("pearson_r", pearsonr, None),
-        ("pearson_r2", pearsonr, pearson**2),
-        ("kendall_tau_b", kendalltau, None),
-        ("slope", pearsonr, fit_line(x, y).slope),
+        {"statistic": name, "n": len(x), "value": value, "p": p, "p_one_sided": one_sided}
+        for name, (value, p, one_sided) in found.items()
     ]
-    return [
-        {
-            "statistic": name,
-            "n": len(x),
-            "value": float(test(x, y).statistic) if value is None else value,
-            "p": float(test(x, y).pvalue),
-            "p_one_sided": float(test(x, y, alternative="greater").pvalue),
-        }
-        for name, test, value in rows
-    ], None
+    return rows, None
+
+
+def _kendall(x: Floats, y: Floats, seed: int) -> tuple[float, float, float]:
+    """Tau, its p, and that of none above 0: by permutation, as few models tie often."""
+    shuffled = np.random.default_rng(seed).permuted(np.tile(y, (_DRAWS, 1)), axis=1)
+    tau, *taus = kendall(x, np.stack([y, *shuffled]))
+    beyond = np.abs(taus) >= abs(tau) - _HAIR, taus >= tau - _HAIR
+    p, one_sided = ((1 + int(own.sum())) / (1 + _DRAWS) for own in beyond)
+    return float(tau), p, one_sided

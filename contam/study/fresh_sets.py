@@ -186,7 +186,7 @@ def fresh(  # noqa: PLR0913 - the options of a study, all but two of them by nam
     rows["constat"], no_constat = constat_rows(
         *both, names, chance=asked.chance, draws=asked.draws, seed=asked.seed
     )
-    rows["link"], no_link = link_rows(main.original.more.get("loglik"), main.gap)
+    rows["link"], no_link = link_rows(main.original.more.get("loglik"), main.gap, asked.seed)
     refusals += [one for one in (not_admitted, no_constat, no_link) if one is not None]
     return Study(
         name=FRESH,

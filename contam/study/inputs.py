@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from contam.detect.given import Source
-    from contam.remedies import Advice
+    from contam.errors import Remedies
     from contam.rescore.logs.tools.plain_tables import Table
     from contam.study.model import Bools, Floats
 
@@ -79,11 +79,6 @@ class Rows:
         """The names of all columns."""
         return list(self._table.columns)
 
-    @property
-    def taken(self) -> frozenset[str]:
-        """Columns that have a role."""
-        return frozenset(self._found.values())
-
     def has(self, role: str) -> bool:
         """Whether there is a column of this kind."""
         return role in self._found
@@ -95,7 +90,7 @@ class Rows:
     def texts(self, role: str, *, empty: bool = False) -> list[str]:
         """A column as texts. Raises LogError for an empty cell unless those are fine."""
         found = []
-        for row, value in enumerate(self._cells(role)):
+        for row, value in enumerate(self._table.column(self._name(role))):
             text = _text(value)
             if not text and not empty:
                 remedy = Remedy.IS_FILE_WHOLE
@@ -105,15 +100,12 @@ class Rows:
 
     def numbers(self, role: str, *, empty: bool = False) -> Floats:
         """float64[rows]: a column as finite numbers, nan for an empty cell where those are fine."""
-        name = self._found.get(role, role)
-        return self.column(name, self._cells(role), empty=empty)
+        return self.column(self._name(role), empty=empty)
 
-    def column(
-        self, name: str, values: Sequence[Any] | None = None, *, empty: bool = False
-    ) -> Floats:
+    def column(self, name: str, *, empty: bool = False) -> Floats:
         """float64[rows]: a column by its own name, as above. Raises LogError with the row."""
         found = np.empty(len(self))
-        for row, value in enumerate(self._table.column(name) if values is None else values):
+        for row, value in enumerate(self._table.column(name)):
             number = _number(value)
             if number is None or math.isinf(number):
                 raise LogError(
@@ -132,7 +124,7 @@ class Rows:
     def shares(self, role: str, *, empty: bool = False) -> Floats:
         """The same within 0 and 1. Raises LogError for percents and anything else outside."""
         found = self.numbers(role, empty=empty)
-        self.refuse_outside(found, self._found.get(role, role))
+        self.refuse_outside(found, self._name(role))
         return found
 
     def refuse_outside(self, values: Floats, name: str) -> None:
@@ -142,7 +134,7 @@ class Rows:
         self.refuse(outside, message, values, name, remedy=Remedy.GIVE_SHARES)
 
     def refuse(
-        self, bad: Bools, message: str, values: Floats, *facts: object, remedy: Remedy | Advice
+        self, bad: Bools, message: str, values: Floats, *facts: object, remedy: Remedies = ()
     ) -> None:
         """Raise LogError for the first row of a mask: `message` of its place, value and facts."""
         for row in np.flatnonzero(bad)[:1].tolist():
@@ -150,15 +142,15 @@ class Rows:
 
     def cell(self, role: str, row: int) -> Any:  # noqa: ANN401 - whatever a file may hold
         """One cell as it is, None where no column is of this kind."""
-        return self._cells(role)[row] if self.has(role) else None
+        return self._table.column(self._name(role))[row] if self.has(role) else None
 
-    def _cells(self, role: str) -> Sequence[Any]:
+    def _name(self, role: str) -> str:
         if role not in self._found:
             raise UsageError(
                 "{}: no column is called {} or the like: name it under `columns`", self.path,
                 Public(role), remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=Names(self.names)),
             )  # fmt: skip
-        return self._table.column(self._found[role])
+        return self._found[role]
 
     def no_column(self, name: str) -> LogError:
         """What is said of a name that no column has."""
@@ -208,7 +200,7 @@ def columns_of(columns: Mapping[str, str] | None, side: str) -> dict[str, str]:
 def refuse_unknown_sides(columns: Mapping[str, str] | None, sides: Sequence[str]) -> None:
     """Raise UsageError for a column `SIDE.ROLE` of an input that is not there."""
     for role in columns or {}:
-        side, dot, _ = role.partition(".")
+        side, dot, _ = role.rpartition(".")
         if dot and side not in sides:
             remedy = Remedy.CHOOSE_KNOWN(known=", ".join(sides))
             raise UsageError("there is no input {!r} with columns", side, remedy=remedy)

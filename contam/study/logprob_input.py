@@ -26,7 +26,7 @@ _TWO: Final = 2
 #: Standard errors of a rank correlation from which an order is none by chance.
 _ORDERED: Final = 4.0
 _MOST_NUMBERED: Final = 0.9
-_MEMBER: Final = {"none": None, "true": True, "1": True, "false": False, "0": False}
+_MEMBER: Final = {"none": "", "true": "yes", "1": "yes", "false": "no", "0": "no"}
 _NUMBER: Final = re.compile(r"\d{1,15}")
 _ABOVE: Final = "{} in {}, and no log-probability is above 0"
 
@@ -39,28 +39,6 @@ class Shards:
     canonical: Floats
     shuffled: Floats
     n_tokens: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Text:
-    """One text under one model; nan for what the record does not hold.
-
-    logprob    float64[tokens]
-    mu, sigma  float64[tokens], mean and s.d. of the log-probability over the vocabulary
-    reference  mean log-probability under another model;  lowercase  of the text in lower case
-    n_bytes    of the text compressed by zlib;  day  of the text, as a proleptic ordinal
-    member     None where nobody says
-    """
-
-    item: str
-    logprob: Floats
-    mu: Floats
-    sigma: Floats
-    reference: float
-    lowercase: float
-    n_bytes: float
-    day: float
-    member: bool | None
 
 
 def _rows(given: Source, called: str, *roles: str) -> tuple[Rows, list[str], dict[str, Any]]:
@@ -79,7 +57,9 @@ def read_shards(given: Source) -> tuple[dict[str, Shards], dict[str, Any]]:
     kinds, perms = rows.texts("kind"), rows.texts("perm", empty=True)
     for row, kind in enumerate(kinds):
         if kind not in {_CANONICAL, _SHUFFLED}:
-            raise _Record(rows, row).error("kind is {!r}, neither canonical nor shuffled", kind)
+            raise Record(rows, row).error("kind is {!r}, neither canonical nor shuffled", kind)
+        if kind == _SHUFFLED and not perms[row]:
+            raise Record(rows, row).error("there is no perm, the name of the order")
     orders = [(kind, perm * (kind == _SHUFFLED)) for kind, perm in zip(kinds, perms, strict=True)]
     shards = list(zip(models, rows.texts("shard"), strict=True))
     keys = list(zip(shards, orders, strict=True))
@@ -101,7 +81,7 @@ def read_shards(given: Source) -> tuple[dict[str, Shards], dict[str, Any]]:
         own = [shard for shard in tokens_of if shard[0] == model]
         orders = sorted({order for (of, _), order in known if of == model} | {(_CANONICAL, "")})
         if len(own) < _TWO:
-            raise LogError("{}: the test needs two shards, and there is 1", rows.path)
+            raise LogError("{}: the test needs two shards, and there is {}", rows.path, len(own))
         if len(orders) < _TWO:
             raise LogError("{}: there is no shuffled order to compare with", rows.path)
         table = np.array([[known.get((shard, one), math.nan) for one in orders] for shard in own])
@@ -117,8 +97,8 @@ def read_shards(given: Source) -> tuple[dict[str, Shards], dict[str, Any]]:
     return found, source
 
 
-def read_texts(given: Source) -> tuple[dict[str, list[Text]], dict[str, Any]]:
-    """Model -> its `Text`s, and what run.json says of the file.
+def read_texts(given: Source) -> tuple[dict[str, dict[str, Record]], dict[str, Any]]:
+    """Model -> item -> its record, and what run.json says of the file.
 
     Records {item, logprob: [...]}, and further tokens, mu, sigma, ref_logprob, lower_logprob, text,
     member, date, model.
@@ -127,23 +107,28 @@ def read_texts(given: Source) -> tuple[dict[str, list[Text]], dict[str, Any]]:
     rows, models, source = _rows(given, "texts", "item", "logprob", *more)
     items = rows.texts("item")
     refuse_doubles(rows, list(zip(models, items, strict=True)), "item")
-    found: dict[str, list[Text]] = {model: [] for model in sorted(set(models))}
+    found: dict[str, dict[str, Record]] = {model: {} for model in sorted(set(models))}
     for row, (model, item) in enumerate(zip(models, items, strict=True)):
-        found[model].append(_text(_Record(rows, row), item))
+        found[model][item] = Record(rows, row)
     return found, source
 
 
 @dataclass(frozen=True, slots=True)
-class _Record:
-    """One row of a table whose cells may be lists."""
+class Record:
+    """One row of a table whose cells may be lists; nan is what it does not hold.
+
+    Every method raises LogError for a cell that is something else.
+    """
 
     rows: Rows
     row: int
 
     def get(self, role: str) -> Any:  # noqa: ANN401 - whatever JSON holds
+        """The cell as it is, None for none."""
         return self.rows.cell(role, self.row)
 
     def error(self, said: str, *facts: object) -> LogError:
+        """The error that says what is wrong with the row."""
         place = self.rows.at(self.row)
         return LogError(f"{{}}: {said}", place, *facts, remedy=Remedy.REPAIR_ROW_OR_LEAVE_OUT)
 
@@ -168,8 +153,25 @@ class _Record:
             raise self.error(_ABOVE, float(found.max()), Public(role))
         return np.minimum(found, 0.0)
 
+    def tokens(self) -> Floats:
+        """The log-probability of every token, as many as `tokens` says where it is there."""
+        tokens = self.get("tokens")
+        return self.logprobs("logprob", len(tokens) if isinstance(tokens, list) else tokens)
+
+    def vocabulary(self, n: int) -> tuple[Floats, Floats]:
+        """Mean and s.d. of the log-probability over the vocabulary at each of n tokens."""
+        both = [self.get(role) is not None for role in ("mu", "sigma")]
+        if not any(both):
+            return np.full(n, np.nan), np.full(n, np.nan)
+        if not all(both):
+            raise self.error("mu and sigma come together")
+        mu, sigma = self.logprobs("mu", n), self.numbers("sigma", n)
+        if sigma.min() <= 0:
+            raise self.error("a sigma is not above 0")
+        return mu, sigma
+
     def mean(self, role: str) -> float:
-        """The mean of a list of log-probabilities, or one number that is their mean, or nan."""
+        """The mean of a list of log-probabilities, or one number that is their mean."""
         cell = self.get(role)
         if cell is None:
             return math.nan
@@ -181,38 +183,28 @@ class _Record:
             raise self.error(_ABOVE, cell, Public(role))
         return min(float(cell), 0.0)
 
+    def member(self) -> str:
+        """Whether it was trained on: "yes" or "no", "" where nobody says."""
+        known = str(self.get("member")).lower().removesuffix(".0")
+        if known not in _MEMBER:
+            raise self.error("member is {!r}, neither true nor false", known[:40])
+        return _MEMBER[known]
 
-def _text(record: _Record, item: str) -> Text:
-    tokens = record.get("tokens")
-    logprob = record.logprobs("logprob", len(tokens) if isinstance(tokens, list) else tokens)
-    mu = sigma = np.full(len(logprob), np.nan)
-    both = [record.get(role) is not None for role in ("mu", "sigma")]
-    if any(both):
-        if not all(both):
-            raise record.error("mu and sigma come together")
-        mu, sigma = record.logprobs("mu", len(logprob)), record.numbers("sigma", len(logprob))
-        if sigma.min() <= 0:
-            raise record.error("a sigma is not above 0")
-    member, date, words = (record.get(role) for role in ("member", "date", "text"))
-    known = str(member).lower().removesuffix(".0")
-    if known not in _MEMBER:
-        raise record.error("member is {!r}, neither true nor false", str(member)[:40])
-    when = None if date is None else span_of(str(date))
-    if date is not None and when is None:
-        raise record.error("{!r} is no date such as 2024-01-31", str(date)[:40])
-    if words is not None and not isinstance(words, str):
-        raise record.error("text is no text")
-    return Text(
-        item=item,
-        logprob=logprob,
-        mu=mu,
-        sigma=sigma,
-        reference=record.mean("ref_logprob"),
-        lowercase=record.mean("lower_logprob"),
-        n_bytes=len(zlib.compress(words.encode())) if words else math.nan,
-        day=math.nan if when is None else when[0].toordinal(),
-        member=_MEMBER[known],
-    )
+    def day(self) -> float:
+        """The first day that the date may mean, as a proleptic ordinal."""
+        date = self.get("date")
+        if date is None:
+            return math.nan
+        if (when := span_of(str(date))) is None:
+            raise self.error("{!r} is no date such as 2024-01-31", str(date)[:40])
+        return when[0].toordinal()
+
+    def n_bytes(self) -> float:
+        """Of the text compressed by zlib."""
+        words = self.get("text")
+        if words is not None and not isinstance(words, str):
+            raise self.error("text is no text")
+        return len(zlib.compress(words.encode())) if words else math.nan
 
 
 def ordered(given: Source) -> tuple[str, dict[str, Any]]:

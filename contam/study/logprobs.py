@@ -20,7 +20,7 @@ from contam.study.model import (
     Study,
     rows_of,
     table_of,
-)  # fmt: skip
+)
 from contam.study.stats.logprobs import exchangeability, min_k, min_k_plus, separation
 from contam.tables import schemas
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from contam.detect.given import Source
-    from contam.study.logprob_input import Shards, Text
+    from contam.study.logprob_input import Record, Shards
     from contam.study.model import Row
     from contam.tables.schemas import Table
 
@@ -90,7 +90,7 @@ def likelihood(
     or twice.
     """
     if shards is None and texts is None:
-        raise UsageError("log-probabilities of shards or of texts are needed")
+        raise UsageError("log-probabilities are needed: give `shards`, `texts` or both")
     if not 0 < k <= 1:
         raise UsageError("k is a share of the tokens above 0 and at most 1, not {}", k)
     refusals: list[Refusal] = []
@@ -113,7 +113,8 @@ def likelihood(
         of_texts, source = read_texts(texts)
         sources.append(source)
         by_model = {
-            model: [_text_row(model, text, k) for text in own] for model, own in of_texts.items()
+            model: [_text_row(model, *pair, k) for pair in own.items()]
+            for model, own in of_texts.items()
         }
         every = [row for own in by_model.values() for row in own]
         refusals += _without(every, k)
@@ -170,21 +171,22 @@ def _shard_rows(model: str, own: Shards) -> list[Row]:
     )
 
 
-def _text_row(model: str, text: Text, k: float) -> Row:
-    loss = float(text.logprob.mean())
+def _text_row(model: str, item: str, record: Record, k: float) -> Row:
+    logprob = record.tokens()
+    loss, lowercase = float(logprob.mean()), record.mean("lower_logprob")
     return {
         "model": model,
-        "item": text.item,
-        "member": {None: "", True: "yes", False: "no"}[text.member],
-        "n_tokens": len(text.logprob),
+        "item": item,
+        "member": record.member(),
+        "n_tokens": len(logprob),
         "loss": loss,
-        "zlib": loss / text.n_bytes,
-        "min_k": min_k(text.logprob, k),
-        "min_k_plus": min_k_plus(text.logprob, text.mu, text.sigma, k),
-        "reference": loss - text.reference,
+        "zlib": loss / record.n_bytes(),
+        "min_k": min_k(logprob, k),
+        "min_k_plus": min_k_plus(logprob, *record.vocabulary(len(logprob)), k),
+        "reference": loss - record.mean("ref_logprob"),
         # A text that is certain has no ratio.
-        "lowercase": text.lowercase / loss if loss else _NAN,
-        **dict(zip(BLIND, (text.day, len(text.logprob)), strict=True)),
+        "lowercase": lowercase / loss if loss else _NAN,
+        **dict(zip(BLIND, (record.day(), len(logprob)), strict=True)),
     }
 
 
@@ -305,14 +307,12 @@ def _pictures(order: Sequence[Row], separated: Sequence[Row], shards: Sequence[R
     if separated:
         model = separated[0]["model"]
         own = [row for row in separated if row["model"] == model]
+        areas = Points.of(enumerate(own), "auroc", limits="auroc")
         panel = Panel(
             title=model,
             x="",
             y="area under the curve",
-            marks=[
-                Line.level(len(own), _HALF),
-                Points.of(enumerate(own), "auroc", limits="auroc"),
-            ],
+            marks=[Line.level(len(own), _HALF), areas],
             x_names=[row["method"] for row in own],
         )
         caption = "How well scores tell members from others"

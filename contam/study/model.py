@@ -236,10 +236,7 @@ _MOST_SHOWN: Final = 30
 
 def rows_of(columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> list[Row]:
     """Columns of one length as rows."""
-    values = (
-        column if isinstance(column, list | tuple) else np.asarray(column).tolist()
-        for column in columns.values()
-    )
+    values = (np.asarray(column).tolist() for column in columns.values())
     return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.errors import Names, Remedy, UsageError
+from contam.extras import require
 from contam.rescore.stats.multiple import adjust
 from contam.rescore.stats.ranking import kendall, ranks
 from contam.study.curves import hinge, segmented
@@ -131,9 +132,10 @@ def preparation(
              and `tokens` (6 params tokens), or another `covariate` that is taken as it is
     columns  role -> column where the usual names do not fit
 
-    Raises LogError or UsageError for a table that is none; what its columns do not allow is refused
-    by name.
+    Raises LogError or UsageError for a table that is none, and MissingExtraError without
+    statsmodels; what its columns do not allow is refused by name.
     """
+    require("scores", "statsmodels")
     asked = settings or PreparationSettings()
     _check(asked)
     rows = Rows(scores, "scores", usual=USUAL, columns=columns)

@@ -120,7 +120,28 @@ def read_scores(
                 remedy=Remedy.GIVE_SCORES_PER_ITEM,
             )  # fmt: skip
         return _totals(given, name, columns, more or {})
-    return _logged(given, name, columns, verdicts, policy, metric)
+    paths = [given] if _path(given) else list(given)
+    # Whoever gave a table is not told of logs alone where it is missing.
+    logs = open_logs(list(expanded(paths, f"table or log of the {name} set", LogError)), columns)
+    if verdicts is None:
+        series, notes = series_in(logs, item_numbers(logs), name, metric)
+        return replace(_scores(series, name), sources=sources_of(name, logs), notes=notes)
+    _, judging = judged_logs(logs, verdicts, policy)
+    (flags,) = judging.flags
+    numbers = [judging.joined[id(log)].index for log in logs]
+    series, notes = series_in(logs, numbers, name, metric)
+    masks = [Split.of(labels_at(flags, own.item)).clean for own in series]
+    clean = [
+        replace(own, score=own.score[mask], item=own.item[mask])
+        for own, mask in zip(series, masks, strict=True)
+    ]
+    return replace(
+        _scores(series, name),
+        clean=_scores(clean, name) if all(mask.any() for mask in masks) else None,
+        sources=sources_of(name, logs, verdicts=judging.source, policy=flags.policy),
+        notes=(*judging.notes, *notes),
+        coverage=judging.coverage,
+    )
 
 
 def _is_totals(given: Source, columns: Mapping[str, str] | None) -> bool:
@@ -163,20 +184,12 @@ def _totals(
     models = rows.texts("model")
     refuse_doubles(rows, models, "model")
     n = rows.numbers("n")
-    for row, size in enumerate(n):
-        if size < 1 or size != round(size):
-            raise LogError(
-                "{}: {} is no number of items", rows.at(row), float(size),
-                remedy=Remedy.REPAIR_ROW_OR_LEAVE_OUT,
-            )  # fmt: skip
+    wrong, remedy = (n < 1) | (n != n.round()), Remedy.REPAIR_ROW_OR_LEAVE_OUT
+    rows.refuse(wrong, "{}: {} is no number of items", n, remedy=remedy)
     if rows.has("correct"):
         correct = rows.numbers("correct")
-        for row, right in enumerate(correct):
-            if not 0 <= right <= n[row]:
-                raise LogError(
-                    "{}: {} of {} items cannot be right", rows.at(row), float(right),
-                    int(n[row]), remedy=Remedy.GIVE_SHARES,
-                )  # fmt: skip
+        wrong = (correct < 0) | (correct > n)
+        rows.refuse(wrong, "{}: {} is no number of right ones", correct, remedy=Remedy.GIVE_SHARES)
         score = correct / n
     else:
         score = rows.shares("score")
@@ -187,38 +200,6 @@ def _totals(
         n=n.astype(np.int64),
         more={role: rows.numbers(role, empty=True) for role in more if rows.has(role)},
         sources=({"set": name, **rows.source},),
-    )
-
-
-def _logged(
-    given: Source,
-    name: str,
-    columns: Mapping[str, str] | None,
-    verdicts: Verdicts | None,
-    policy: str,
-    metric: str,
-) -> Scores:
-    paths = [given] if _path(given) else list(given)
-    # Whoever gave a table is not told of logs alone where it is missing.
-    logs = open_logs(list(expanded(paths, f"table or log of the {name} set", LogError)), columns)
-    if verdicts is None:
-        series, notes = series_in(logs, item_numbers(logs), name, metric)
-        return replace(_scores(series, name), sources=sources_of(name, logs), notes=notes)
-    _, judging = judged_logs(logs, verdicts, policy)
-    (flags,) = judging.flags
-    numbers = [judging.joined[id(log)].index for log in logs]
-    series, notes = series_in(logs, numbers, name, metric)
-    masks = [Split.of(labels_at(flags, own.item)).clean for own in series]
-    clean = [
-        replace(own, score=own.score[mask], item=own.item[mask])
-        for own, mask in zip(series, masks, strict=True)
-    ]
-    return replace(
-        _scores(series, name),
-        clean=_scores(clean, name) if all(mask.any() for mask in masks) else None,
-        sources=sources_of(name, logs, verdicts=judging.source, policy=flags.policy),
-        notes=(*judging.notes, *notes),
-        coverage=judging.coverage,
     )
 
 
@@ -236,11 +217,31 @@ def series_in(
 
     numbers  of each log's items
 
-    Raises LogError as `main_series` does.
+    Raises LogError for logs of two benchmarks, and for scores that are no shares; UsageError where
+    the metric is to be chosen.
     """
     pairs = zip(logs, numbers, strict=True)
     found = turned([own for log, index in pairs for own in series_of(log, log.model, index)])
-    kept = main_series(found.series, name, metric)
+    main = main_metrics(found.series, [metric] if metric else ())
+    if len(main) != 1:
+        raise LogError(
+            "{} has logs of {} benchmarks", Public(name), len(main),
+            remedy=Remedy.CHOOSE_KNOWN(known=Names(sorted(main))),
+        )  # fmt: skip
+    ((benchmark, chosen),) = main.items()
+    if chosen.metric is None:
+        known = sorted({own.metric for own in found.series})
+        raise UsageError(
+            "{}: {} has several metrics", Public(name), benchmark,
+            remedy=Remedy.CHOOSE_METRIC(known=", ".join(known)),
+        )  # fmt: skip
+    kept = [own for own in found.series if own.metric == chosen.metric]
+    for own in kept:
+        if not own.is_share:
+            raise LogError(
+                "{}: {} of {} is no mean of shares between 0 and 1", Public(name), own.metric,
+                own.model, remedy=Remedy.GIVE_SHARES,
+            )  # fmt: skip
     note = f"{name}: less is better, so scores are 1 - {kept[0].metric}"
     return kept, (note,) if found.offsets else ()
 
@@ -271,31 +272,6 @@ def judged_logs(
     for log in logs:
         refuse_partial(log, judging.joined[id(log)].index, judging.judged)
     return opened, judging
-
-
-def main_series(series: Sequence[Series], name: str, metric: str) -> list[Series]:
-    """The main metric of one benchmark. Raises LogError for two benchmarks, or no such metric."""
-    main = main_metrics(series, [metric] if metric else ())
-    if len(main) != 1:
-        raise LogError(
-            "{} has logs of {} benchmarks", Public(name), len(main),
-            remedy=Remedy.CHOOSE_KNOWN(known=Names(sorted(main))),
-        )  # fmt: skip
-    ((benchmark, chosen),) = main.items()
-    if chosen.metric is None:
-        known = sorted({own.metric for own in series})
-        raise UsageError(
-            "{}: {} has several metrics", Public(name), benchmark,
-            remedy=Remedy.CHOOSE_METRIC(known=", ".join(known)),
-        )  # fmt: skip
-    kept = [own for own in series if own.metric == chosen.metric]
-    for own in kept:
-        if not own.is_share:
-            raise LogError(
-                "{}: {} of {} is no mean of shares between 0 and 1", Public(name), own.metric,
-                own.model, remedy=Remedy.GIVE_SHARES,
-            )  # fmt: skip
-    return kept
 
 
 def _scores(series: Sequence[Series], name: str) -> Scores:

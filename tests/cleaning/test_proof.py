@@ -1,6 +1,7 @@
 """What is written wrong is refused: nothing is published."""
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -74,8 +75,7 @@ def other_value(row):
                 for batch in batches:
                     writer.write_batch(batch)
         else:
-            with open(source) as lines:
-                rows = [json.loads(line) for line in lines]
+            rows = [json.loads(line) for line in Path(source).read_text().splitlines()]
             rows[row]["score"] += 1e-9
             lines = (json.dumps(one, ensure_ascii=False) + "\n" for one in rows)
             path.write_text("".join(lines))

@@ -270,6 +270,8 @@ def test_the_log_likelihood_link_is_that_of_scipy():
     tau = stats.kendalltau(likelihood, gap)
     assert rows["kendall_tau_b"]["value"] == pytest.approx(tau.statistic)
     assert rows["kendall_tau_b"]["p"] == pytest.approx(tau.pvalue, abs=0.03)
+    above = stats.kendalltau(likelihood, gap, alternative="greater")
+    assert rows["kendall_tau_b"]["p_one_sided"] == pytest.approx(above.pvalue, abs=0.03)
     assert rows["pearson_r2"]["value"] == pytest.approx(rows["pearson_r"]["value"] ** 2)
     assert rows["slope"]["value"] == pytest.approx(np.polyfit(likelihood, gap, 1)[0])
 

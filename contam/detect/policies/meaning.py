@@ -176,7 +176,7 @@ class Meaning:
         found = best.read[i, 0]
         text = (
             f"a document has it in other words: similarity {judgement.score[i]:.2f};"
-            f" {int(found[WORDS])} of its {counted(words, 'rare word')}"
+            f" {int(found[WORDS]):,} of its {counted(words, 'rare word')}"
         )
         if numbers:
             text += f" and {int(found[NUMBERS])} of its {counted(numbers, 'number')}"

@@ -71,14 +71,14 @@ class Scan:
     """The cutoff at which scores fall or rise most.
 
     day     the last day before it, as a proleptic ordinal
-    z       standardised drop there, below 0 for a rise;  n_cuts  how many cutoffs were tried
+    z       standardised drop there, below 0 for a rise;  n_cutoffs  how many cutoffs were tried
     p       (1 + permutations with a cutoff as sharp) / (1 + permutations): the search is paid for
     """
 
     day: int
     z: float
     p: float
-    n_cuts: int
+    n_cutoffs: int
 
 
 def scan(
@@ -126,7 +126,7 @@ def scan(
         day=int(days[cuts[best] - 1]),
         z=float(z[best]),
         p=(1 + hits) / (1 + permutations),
-        n_cuts=len(cuts),
+        n_cutoffs=len(cuts),
     )
 
 

@@ -6,12 +6,14 @@ import json
 import shutil
 import sys
 
+import numpy as np
 import pytest
 
 import contam
 from contam.cleaning.clean import clean
 from contam.cli.main import run
 from contam.detect.meaning import vectors
+from contam.detect.meaning.reach import reach
 from contam.detect.policies.policy import get_policy, list_policies
 from contam.errors import ConfigError, IndexMismatchError, MissingExtraError, PolicyError
 from contam.index.build import build
@@ -116,6 +118,34 @@ def test_an_item_matches_itself(world, item):
         )
         labels = {one.item_id: one.label for one in result}
         assert labels[item["id"]] == "suspect", number
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many " * 9 + "velvet saddle, barrel, anchor, kettle at the marble?",
+        "Velvet saddle to velvet barrel, anchor to kettle. " * 9,
+    ],
+    ids=["together at the end", "again and again"],
+)
+def test_a_question_whose_rare_words_stand_close_together_is_found(world, question):
+    write_items(world / "bench.jsonl", [{"id": "close", "question": question}])
+    write_shard(world / "corpus/part-1.parquet", [f"{TEXTS['other']} {question} to the harbour"])
+    assert [one.label for one in scan(world)] == ["suspect"]
+
+
+def test_the_reach_of_words_is_the_shortest_stretch_with_all_of_them():
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        tokens = rng.integers(0, 6, rng.integers(0, 14)).astype(np.uint64)
+        rare = rng.permutation(6)[: rng.integers(1, 5)].astype(np.uint64)
+        lengths = [
+            end - first
+            for first in range(len(tokens))
+            for end in range(first + 1, len(tokens) + 1)
+            if set(rare.tolist()) <= set(tokens[first:end].tolist())
+        ]
+        assert reach(tokens, rare) == min(lengths, default=0)
 
 
 def test_workers_leases_and_one_scan_give_the_same_bytes(world):
