@@ -111,7 +111,6 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     Remedy.ALLOW_UNMATCHED_TO_SCORE: (
         "is it the same version of the benchmark? --allow-unmatched scores the rest"
     ),
-    Remedy.NAME_LABEL_COLUMNS: "name the columns: --verdict-columns label=COLUMN,id=COLUMN",
     Remedy.NAME_LABEL_AND_QUESTION_COLUMNS: (
         "name the columns: --verdict-columns label=COLUMN,id=COLUMN,question=COLUMN"
     ),
