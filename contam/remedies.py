@@ -18,7 +18,6 @@ class Remedy(Enum):
     """What helps. Facts of a sentence stand in braces; calling a remedy gives them."""
 
     # Files.
-    CHECK_OWNER_AND_MODE_OF_FILE = "check the file's owner and mode"
     CHECK_OWNER_AND_MODE = "check its owner and mode"
     CHECK_PATH_AND_RIGHTS = "check the path and its rights"
     CHECK_PATTERN = "check the pattern"
@@ -31,11 +30,8 @@ class Remedy(Enum):
     COPY_AGAIN_OR_LEAVE_OUT = "copy the file again, or leave it out"
     COPY_AGAIN_OR_END_LINE = "copy the file again; if it is whole, add a line break at its end"
     COPY_RESULTS_FILE = "copy the results file of the same time beside it"
-    COPY_DAMAGED = "the file is damaged: copy it again, or leave it out"
-    COPY_TRUNCATED = "the file is truncated: copy it again, or leave it out"
     COPY_MAYBE_CORRUPT = "the file may be truncated or corrupt: copy it again, or leave it out"
     COPY_WITH_HEADER = "the first line names the columns: copy the file again, or leave it out"
-    COPY_CUT_OR_DAMAGED = "the file is cut off or damaged: copy it again"
     COPY_CUT_OR_CHANGED = "the file is not whole, or was changed: copy it again"
     COPY_FILES_OF_ONE_RUN = "the files are not whole, or of two runs: copy them again"
     COPY_LOG_OF_THIS_RUN = "the log is not whole, or belongs to another run: copy it again"
@@ -45,7 +41,6 @@ class Remedy(Enum):
     NOT_WHOLE_OR_CELL_UNQUOTED = "the file is not whole, or a cell lacks its quotes"
     IS_FILE_WHOLE = "is the file whole?"
     IS_IT_THE_RIGHT_FILE = "is it the right file, and whole?"
-    FETCH_AGAIN = "fetch the file again"
     RUN_GIT_LFS_PULL = "fetch the file: run `git lfs pull` in its repository"
     WRITE_TO_FILE_FIRST = "files are read more than once: write it to a file first, and name that"
     CONVERT_FILE = "convert the file"
