@@ -342,7 +342,7 @@ def view_for_unit(
     """
     for policy in policies:
         if sees_rephrasings(policy):
-            view = build_view(items, unit="word", seed=SEED, min_run=MIN_RUN)
+            view = build_view(items, unit="word", seed=SEED, min_run=MIN_RUN, with_grams=False)
             rare = policy.rare_words(items)
             read = replace(view.items, read=(policy.known(rare),))
             return replace(view, rephrasings=rare, items=read)

@@ -53,8 +53,11 @@ def query_a_little() -> None:
 
 def run_a_little() -> None:
     """Index, query and scan a corpus of one text: all that has kernels."""
+    from contam.detect.meaning.warm import look_for_rephrasings_a_little  # rarely loaded
+
     query_a_little()
     scan_a_little()
+    look_for_rephrasings_a_little()
 
 
 @contextmanager

@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     ROW_NEAR_END,
     ROW_WIDE_FIRST,
     ROW_WIDE_END,
+    ROW_IN_ORDER,
     ROW_COLUMNS,
-) = range(12)
+) = range(13)
 #: Tokens on either side of a window that are looked at with it.
 NEAR = 3
 #: Columns of the counters of an item: where its stretch begins, what stands in it and in the one
@@ -62,7 +63,12 @@ class RareTable(NamedTuple):
     post_start  int64[words + 1], where the items of each word begin in `post_item`: int32[posts]
     item_start  int64[n + 1], where the words of each item begin in `item_word`: int32[posts],
                 ascending
-    window      int32[n], tokens of a window; least  int32[n], weight that is enough
+    window      int32[n], tokens of a window
+    least       int32[n], weight that is enough;  least_words  int32[n], different words
+    in_order    int32[n], how many tokens in order make less enough; 0 where nothing does
+    less        int32[n], weight that is enough then;  less_words  int32[n], different words
+    token_start int64[n], where the tokens of each item begin in `token`: uint64[tokens]
+    n_tokens    int32[n]
     """
 
     key: NDArray[np.uint64]
@@ -75,6 +81,13 @@ class RareTable(NamedTuple):
     item_word: NDArray[np.int32]
     window: NDArray[np.int32]
     least: NDArray[np.int32]
+    least_words: NDArray[np.int32]
+    in_order: NDArray[np.int32]
+    less: NDArray[np.int32]
+    less_words: NDArray[np.int32]
+    token_start: NDArray[np.int64]
+    token: NDArray[np.uint64]
+    n_tokens: NDArray[np.int32]
 
 
 class RareScratch(NamedTuple):
@@ -83,7 +96,7 @@ class RareScratch(NamedTuple):
     last     int32[posts], the last place of each word, for each of its items
     counter  int32[n, 4]
     words    int32[tokens of the longest document], written
-    tally    int32[most words of an item]
+    tally    int32[most words of an item];  chain  int32[most tokens in order + 1]
     queue    int32[twice the longest window, 2]
     place    int64[1], the place of the next document's first token
     """
@@ -92,6 +105,7 @@ class RareScratch(NamedTuple):
     counter: NDArray[np.int32]
     words: NDArray[np.int32]
     tally: NDArray[np.int32]
+    chain: NDArray[np.int32]
     queue: NDArray[np.int32]
     place: NDArray[np.int64]
 
@@ -106,6 +120,7 @@ def new_rare_scratch(table: RareTable, n_tokens: int) -> RareScratch:
         counter=counter,
         words=np.empty(n_tokens, np.int32),
         tally=np.zeros(int(np.diff(table.item_start).max(initial=1)), np.int32),
+        chain=np.zeros(int(table.n_tokens.max(initial=0)) + 1, np.int32),
         queue=np.empty((2 * int(table.window.max(initial=1)) + 2, 2), np.int32),
         place=np.zeros(1, np.int64),
     )
@@ -196,7 +211,10 @@ def note_stretches(
             if last[post] < begin:
                 counter[item, _NOW] += weight
                 together = counter[item, _NOW] + counter[item, _BEFORE]
-                if together >= table.least[item] and counter[item, _NOTED] == 0:
+                if (
+                    together >= min(table.least[item], table.less[item])
+                    and counter[item, _NOTED] == 0
+                ):
                     counter[item, _NOTED] = 1
                     if count == noted.shape[0]:
                         more = np.empty((2 * count, 2), np.int32)
@@ -211,14 +229,22 @@ def note_stretches(
 
 @lean_kernel
 def best_window(
-    item: int, begin: int, n: int, least_words: int, table: RareTable, scratch: RareScratch
+    item: int,
+    stretch: tuple[int, int],
+    enough: tuple[int, int],
+    table: RareTable,
+    scratch: RareScratch,
 ) -> tuple[int, int, int, int]:
     """The window with most of an item's weight of those that end in a noted stretch.
 
+    stretch  its first token, and how many tokens the document has
+    enough   the least weight, and the least different words
     return  weight (0: no window has enough), different words, first token and the one behind the
             last; the shortest of equal ones, and of these the first
     """
     count, queue = scratch.tally, scratch.queue
+    begin, n = stretch
+    least, least_words = enough
     window = int64(table.window[item])
     lo, hi = max(int64(0), begin - window), min(n, begin + window)
     a, b = table.item_start[item], table.item_start[item + 1]
@@ -259,7 +285,7 @@ def best_window(
                 weight -= table.weight[table.item_word[a + gone]]
                 different -= 1
             head += 1
-        if different < least_words or weight < table.least[item]:
+        if different < least_words or weight < least:
             continue
         length = t + 1 - queue[head, 0]
         if weight > best or (weight == best and length < best_end - best_first):
@@ -268,11 +294,68 @@ def best_window(
     return best, best_words, best_first, best_end
 
 
+@lean_kernel
+def enough_of(
+    item: int, stretch: tuple[int, int], table: RareTable, scratch: RareScratch
+) -> tuple[int, int, int, int, bool]:
+    """The best window with enough, or else the best with what is enough in order.
+
+    stretch  as for `best_window`
+    return   as of `best_window`; whether it has only what is enough in order
+    """
+    least, least_words = int64(table.least[item]), int64(table.least_words[item])
+    if table.in_order[item] == 0:
+        weight, words, first, end = best_window(item, stretch, (least, least_words), table, scratch)
+        return weight, words, first, end, False
+    less, less_words = int64(table.less[item]), int64(table.less_words[item])
+    # Nearly always one search answers both questions.
+    weight, words, first, end = best_window(
+        item, stretch, (min(least, less), min(least_words, less_words)), table, scratch
+    )
+    if weight >= least:
+        if words >= least_words:
+            return weight, words, first, end, False
+        more, more_words, its_first, its_end = best_window(
+            item, stretch, (least, least_words), table, scratch
+        )
+        if more > 0:
+            return more, more_words, its_first, its_end, False
+    if weight < less:
+        weight = int64(0)
+    return weight, words, first, end, True
+
+
+@lean_kernel
+def n_in_order(
+    item: int,
+    hashes: NDArray[np.uint64],
+    table: RareTable,
+    chain: NDArray[np.int32],
+) -> int:
+    """How many tokens of an item stand among these in the same order, others between them or not.
+
+    chain  scratch
+    """
+    first = table.token_start[item]
+    n = int64(table.n_tokens[item])
+    for q in range(n + 1):
+        chain[q] = 0
+    for t in range(hashes.shape[0]):
+        before = np.int32(0)
+        for q in range(n):
+            here = chain[q + 1]
+            if table.token[first + q] == hashes[t]:
+                chain[q + 1] = before + 1
+            elif chain[q] > here:
+                chain[q + 1] = chain[q]
+            before = here
+    return int64(chain[n])
+
+
 @kernel
 def find_windows(
     text: NDArray[np.uint8],
     offsets: NDArray[np.int64],
-    least_words: int,
     table: RareTable,
     scratch: RareScratch,
     hashes: NDArray[np.uint64],
@@ -282,7 +365,6 @@ def find_windows(
     """Windows of every document of a batch that hold enough of an item's rare words.
 
     text           uint8[n], UTF-8; document i is text[offsets[i] : offsets[i + 1]]
-    least_words    different words that a window needs
     hashes, spans  scratch for the longest document, as `tokenize` wants it
     return         int32[>= windows, ROW_COLUMNS], how many windows, and how many tokens were read.
                    Several windows of an item may lie over each other.
@@ -308,14 +390,20 @@ def find_windows(
         scratch.place[0] += n + widest
         for k in range(count):
             item, begin = int64(noted[k, 0]), int64(noted[k, 1])
-            weight, words, first, end = best_window(item, begin, n, least_words, table, scratch)
+            window = int64(table.window[item])
+            weight, words, first, end, is_less = enough_of(item, (begin, n), table, scratch)
             if weight == 0:
                 continue
+            in_order = int64(0)
+            if table.in_order[item] > 0:
+                wide = hashes[max(int64(0), end - window) : min(n, first + window)]
+                in_order = n_in_order(item, wide, table, scratch.chain)
+                if is_less and in_order < table.in_order[item]:
+                    continue
             if found == rows.shape[0]:
                 more = np.empty((2 * found, ROW_COLUMNS), np.int32)
                 more[:found] = rows
                 rows = more
-            window = int64(table.window[item])
             row = rows[found]
             row[ROW_DOC] = np.int32(doc)
             row[ROW_ITEM] = np.int32(item)
@@ -328,5 +416,6 @@ def find_windows(
             row[ROW_NEAR_END] = spans[min(n, end + NEAR) - 1, 1]
             row[ROW_WIDE_FIRST] = spans[max(int64(0), end - window), 0]
             row[ROW_WIDE_END] = spans[min(n, first + window) - 1, 1]
+            row[ROW_IN_ORDER] = np.int32(in_order)
             found += 1
     return rows, found, total

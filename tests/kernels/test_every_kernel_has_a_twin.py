@@ -64,6 +64,8 @@ COVERED_BY = {
     "number_words": "find_windows",
     "note_stretches": "find_windows",
     "best_window": "find_windows",
+    "enough_of": "find_windows",
+    "n_in_order": "find_windows",
 }
 #: Where tests call kernels.
 CALLERS = [*TESTS.glob("test_*.py"), TESTS / "evidence_support.py"]

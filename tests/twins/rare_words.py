@@ -11,3 +11,13 @@ def windows(doc: list[int], weight: dict[int, int], window: int, least: int, lea
             if total >= least and len(here) >= least_words:
                 found.append((total, first - end, -first))
     return found
+
+
+def n_in_order(ours: list[int], theirs: list[int]) -> int:
+    """The most tokens that both have in one order."""
+    if not ours or not theirs:
+        return 0
+    without = max(n_in_order(ours[:-1], theirs), n_in_order(ours, theirs[:-1]))
+    return (
+        max(without, 1 + n_in_order(ours[:-1], theirs[:-1])) if ours[-1] == theirs[-1] else without
+    )

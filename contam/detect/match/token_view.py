@@ -125,6 +125,7 @@ def build_view(
     min_run: int,
     stride: int = 1,
     with_variants: bool = False,
+    with_grams: bool = True,
 ) -> TokenView:
     """Tokenise all parts of all items and enter their grams into the table.
 
@@ -132,6 +133,7 @@ def build_view(
     seed     tokens of the shortest run that is looked for; min_run  of one always reported
     stride   how many of the grams are entered, see ViewSpec
     variants  whether items are searched without their punctuation, too: see match.variants
+    grams     whether they are entered; a view without them finds no runs
 
     Raises UsageError or ConfigError when the unit is no tokenizer file.
     """
@@ -182,6 +184,7 @@ def build_view(
         spans=again if tokenizer is None else partial(known_spans, points),
         variants=traced,
         tokenizer=tokenizer,
+        with_grams=with_grams,
     )
     if len(tokens.hashes) > _MANY_TOKENS:
         trim()
@@ -206,6 +209,7 @@ def view_of(  # noqa: PLR0913 - all by name: what a view is made of
     spans: Callable[..., NDArray[np.int32]],
     variants: Variants | None = None,
     tokenizer: FileTokenizer | None = None,
+    with_grams: bool = True,
 ) -> TokenView:
     """The view of items whose tokens are known.
 
@@ -219,8 +223,11 @@ def view_of(  # noqa: PLR0913 - all by name: what a view is made of
     place = {name: at for at, name in enumerate(names)}
     benchmark = np.array([place[name] for name in benchmarks], np.int32)
     starts = tokens.starts() if starts is None else starts
-    gram_table = make_table(tokens.hashes, starts, tokens.weight, benchmark, spec, variants)
     n_tokens = tokens.n_tokens.astype(np.int32).reshape(-1, N_PARTS)
+    longest = int(n_tokens.max(initial=0))
+    # No part has a gram that is longer than it.
+    entered = spec if with_grams else spec._replace(seed=longest + spec.stride)
+    gram_table = make_table(tokens.hashes, starts, tokens.weight, benchmark, entered, variants)
     own = slice(n_items)
     return TokenView(
         unit=unit,
@@ -243,7 +250,7 @@ def view_of(  # noqa: PLR0913 - all by name: what a view is made of
         gram_table=gram_table,
         facts=facts,
         spans=spans,
-        longest=int(n_tokens.max(initial=0)),
+        longest=longest,
         benchmark=benchmark,
         # Never written where it stays so: it takes no memory.
         is_number=np.zeros(len(gram_table.token) // 8 + 1, np.uint8),

@@ -16,6 +16,7 @@ from contam.detect.meaning.rare_words import (
 )
 from contam.detect.meaning.vectors import TextVectors, load_embedder
 from contam.detect.meaning.windows import DocumentWindows
+from contam.detect.meaning.word_by_word import WordByWord
 from contam.detect.model import QUESTION, Matches
 from contam.errors import InternalError
 from contam.kernels.rare_words import ROW_DOC, find_windows, new_rare_scratch
@@ -44,8 +45,8 @@ class RephraseMatcher:
             raise InternalError("a view without rare words")
         self._view, self._known = view, view.rephrasings
         spec = self._known.spec
-        self._threshold, self._least_words = spec.threshold("suspect"), spec.number("least_words")
         self._vectors = TextVectors(load_embedder(spec) if embedder is None else embedder)
+        self._word_by_word = WordByWord(self._known, self._vectors)
         self._set_capacity(_FIRST_CAPACITY)
 
     def match(self, batch: DocBatch, into: Collection) -> Int64s:
@@ -59,7 +60,6 @@ class RephraseMatcher:
         rows, n_rows, n_tokens = find_windows(
             batch.data,
             batch.offsets,
-            int(self._least_words),
             self._known.table,
             self._scratch,
             self._hashes,
@@ -84,7 +84,7 @@ class RephraseMatcher:
         begin, end = batch.offsets[number : number + 2].tolist()
         raw = batch.data[begin:end].tobytes()
         found = DocumentWindows(
-            raw, rows, self._known, self._vectors, self._threshold
+            raw, rows, self._known, self._vectors, self._word_by_word
         ).rephrasings()
         if not found:
             return np.empty(0, np.int64)

@@ -12,7 +12,7 @@ from contam.detect.meaning.reach import reach
 from contam.detect.meaning.vectors import TextVectors
 from contam.kernels.rare_words import RareTable, enter_words
 from contam.text.common_words import common_words
-from contam.text.tokenizer import tokenize_bytes
+from contam.text.tokenizer import Tokens, tokenize_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,6 +52,7 @@ class RareWords:
 
     spec       the policy they were made for
     table      what the kernels see
+    spelling   each word of a question by its hash, in small letters
     hashes     uint64[words], the hash of each word, in the order of their numbers
     total      int32[n], what the rare words of each question weigh together
     n_words    int32[n], different rare words;  n_tokens  int32[n], words of any kind
@@ -64,6 +65,7 @@ class RareWords:
 
     spec: PolicySpec
     table: RareTable
+    spelling: dict[int, str]
     hashes: Uint64s
     total: Int32s
     n_words: Int32s
@@ -81,8 +83,12 @@ class RareWords:
         A word is rare if the model gives it a long vector and it is none of the common words; the
         length is its weight. The other items have no say in it.
         """
-        hashes, weight, starts, own, n_tokens = _rare_words(
-            [item.question for item in items], int(spec.number("rare_from")), embedder
+        questions = [_without_examples(item.question) for item in items]
+        tokens = [tokenize_bytes(question.encode()) for question in questions]
+        n_tokens = np.array([len(one) for one in tokens], np.int32)
+        spelling = _spelling(questions, tokens)
+        hashes, weight, starts, own = _rare_words(
+            tokens, spelling, int(spec.number("rare_from")), embedder
         )
         n_words = np.diff(starts).astype(np.int32)
         weighed = np.concatenate([[0], np.cumsum(weight[own], dtype=np.int64)])
@@ -93,23 +99,43 @@ class RareWords:
         least = np.maximum(least, least_words * int(spec.number("rare_from")))
         length = n_tokens.copy()
         for at in np.flatnonzero(checkable).tolist():
-            tokens = tokenize_bytes(items[at].question.encode()).hashes
             # In a copy of the question, too, the window would not reach over more.
-            stretch = reach(tokens, hashes[own[starts[at] : starts[at + 1]]])
+            stretch = reach(tokens[at].hashes, hashes[own[starts[at] : starts[at + 1]]])
             if stretch < spec.number("least_length") * n_tokens[at]:
                 length[at] = stretch
+        less_words = int(spec.number("less_words"))
+        in_order = np.ceil(spec.number("in_order") * n_tokens).astype(np.int32)
+        few, many = spec.number("fewest_in_order"), spec.number("most_in_order")
+        in_order[(n_tokens < few) | (n_tokens > many) | (n_words < less_words)] = 0
+        less = np.ceil(spec.number("less_share") * total).astype(np.int32)
+        key, word, bits = _entered(hashes)
+        wanted = checkable | (in_order > 0)
+        post_start, post_item = _posted(len(hashes), starts, own, wanted)
+        window = (n_tokens * spec.number("window_factor")).astype(np.int32)
+        table = RareTable(
+            key=key,
+            word=word,
+            bits=bits,
+            weight=weight,
+            post_start=post_start,
+            post_item=post_item,
+            item_start=starts,
+            item_word=own.astype(np.int32),
+            window=window + np.int32(spec.number("window_more")),
+            least=np.where(checkable, least, _NEVER).astype(np.int32),
+            least_words=np.full(len(items), least_words, np.int32),
+            in_order=in_order,
+            less=np.where(in_order > 0, less, _NEVER).astype(np.int32),
+            less_words=np.full(len(items), less_words, np.int32),
+            token_start=np.concatenate([[0], np.cumsum(n_tokens, dtype=np.int64)])[:-1],
+            token=np.concatenate([np.empty(0, np.uint64), *(one.hashes for one in tokens)]),
+            n_tokens=n_tokens,
+        )
         vectors = TextVectors(embedder)
         return cls(
             spec=spec,
-            table=_table_of(
-                hashes,
-                weight,
-                starts,
-                own,
-                window=(n_tokens * spec.number("window_factor")).astype(np.int32)
-                + int(spec.number("window_more")),
-                least=np.where(checkable, least, _NEVER).astype(np.int32),
-            ),
+            table=table,
+            spelling=spelling,
             hashes=hashes,
             total=total,
             n_words=n_words,
@@ -117,11 +143,26 @@ class RareWords:
             length=length,
             numbers=tuple(frozenset(numbers_of(item.question, spelt=False)) for item in items),
             is_code=np.array([bool(_DEFINES.search(item.question)) for item in items], np.bool_),
-            vector=np.stack([vectors.of(item.question) for item in items])
+            vector=np.stack([vectors.of(question) for question in questions])
             if items
             else np.zeros((0, embedder.n_dimensions), np.float32),
             checkable=checkable,
         )
+
+
+def _without_examples(text: str) -> str:
+    """A question without the lines that show what the function it defines does."""
+    found = _DEFINES.search(text)
+    if not found:
+        return text
+    call = found.group().removeprefix("def ").rstrip("( ") + "("
+    kept, shown = [], False
+    for line in text.split("\n"):
+        is_shown = ">>>" in line or (call in line and "def " not in line)
+        if not is_shown and not (shown and line.strip() and '"""' not in line):
+            kept.append(line)
+        shown = ">>>" in line
+    return "\n".join(kept)
 
 
 def numbers_of(text: str, *, spelt: bool = True) -> set[str]:
@@ -135,34 +176,33 @@ def numbers_of(text: str, *, spelt: bool = True) -> set[str]:
     return found
 
 
+def _spelling(texts: Sequence[str], read: Sequence[Tokens]) -> dict[int, str]:
+    """Each word of these texts by its hash, as it is spelt where it comes first."""
+    spelling: dict[int, str] = {}
+    for text, tokens in zip(texts, read, strict=True):
+        raw = text.encode()
+        for value, (begin, end) in zip(tokens.hashes.tolist(), tokens.spans.tolist(), strict=True):
+            if value not in spelling:
+                spelling[value] = raw[begin:end].decode().lower()
+    return spelling
+
+
 def _rare_words(
-    texts: Sequence[str], rare_from: int, embedder: Embedder
-) -> tuple[Uint64s, Int32s, Int64s, Int64s, Int32s]:
+    read: Sequence[Tokens], spelling: dict[int, str], rare_from: int, embedder: Embedder
+) -> tuple[Uint64s, Int32s, Int64s, Int64s]:
     """The rare words of all texts, and which of them each text has.
 
     return  uint64[words] ascending and int32[words] weights; int64[texts + 1] and int64[posts],
-            where the words of each text begin and their numbers, ascending; int32[texts] tokens
+            where the words of each text begin and their numbers, ascending
     """
-    spelling: dict[int, str] = {}
-    own = []
-    n_tokens = np.zeros(len(texts), np.int32)
-    for at, text in enumerate(texts):
-        raw = text.encode()
-        tokens = tokenize_bytes(raw)
-        n_tokens[at] = len(tokens)
-        different, first = np.unique(tokens.hashes, return_index=True)
-        own.append(different)
-        for value, token in zip(different.tolist(), first.tolist(), strict=True):
-            if value not in spelling:
-                begin, end = tokens.spans[token].tolist()
-                spelling[value] = raw[begin:end].decode().lower()
+    own = [np.unique(tokens.hashes) for tokens in read]
     common = set(common_words().tolist())
     likely = sorted(h for h, word in spelling.items() if _WORD.fullmatch(word) and h not in common)
     vectors = embedder.word_vectors([spelling[h] for h in likely]).astype(np.float64)
     weight = np.rint(np.sqrt((vectors * vectors).sum(axis=1))).astype(np.int32)
     hashes = np.array(likely, np.uint64)[weight >= rare_from]
     weight = weight[weight >= rare_from]
-    counts = np.zeros(len(texts) + 1, np.int64)
+    counts = np.zeros(len(read) + 1, np.int64)
     numbers = [np.empty(0, np.int64)]
     for at, different in enumerate(own):
         place = np.searchsorted(hashes, different)
@@ -170,34 +210,27 @@ def _rare_words(
         known = place[hashes[place] == different] if len(hashes) else place[:0]
         counts[at + 1] = len(known)
         numbers.append(known)
-    return hashes, weight, np.cumsum(counts), np.concatenate(numbers), n_tokens
+    return hashes, weight, np.cumsum(counts), np.concatenate(numbers)
 
 
-def _table_of(
-    hashes: Uint64s, weight: Int32s, starts: Int64s, own: Int64s, *, window: Int32s, least: Int32s
-) -> RareTable:
+def _entered(hashes: Uint64s) -> tuple[Uint64s, Int32s, NDArray[np.uint8]]:
+    """The keys, numbers and bits by which kernels look words up; see `RareTable`."""
     n_words = len(hashes)
     places = 1 << max(4, (2 * n_words).bit_length())
     bits = np.zeros(1 << max(4, (_BITS_A_WORD // 8 * n_words).bit_length()), np.uint8)
     key, word = np.zeros(places, np.uint64), np.zeros(places, np.int32)
     enter_words(hashes, key, word, bits)
-    item = np.repeat(np.arange(len(window), dtype=np.int32), np.diff(starts))
-    posted = np.flatnonzero(least[item] < _NEVER)
+    return key, word, bits
+
+
+def _posted(n_words: int, starts: Int64s, own: Int64s, wanted: Bools) -> tuple[Int64s, Int32s]:
+    """Where the items of each word begin, and the items, of those that are wanted: bool[n]."""
+    item = np.repeat(np.arange(len(wanted), dtype=np.int32), np.diff(starts))
+    posted = np.flatnonzero(wanted[item])
     order = posted[np.argsort(own[posted], kind="stable")]
     post_start = np.zeros(n_words + 1, np.int64)
     np.cumsum(np.bincount(own[posted], minlength=n_words), out=post_start[1:])
-    return RareTable(
-        key=key,
-        word=word,
-        bits=bits,
-        weight=weight,
-        post_start=post_start,
-        post_item=item[order],
-        item_start=starts.astype(np.int64),
-        item_word=own.astype(np.int32),
-        window=window,
-        least=least,
-    )
+    return post_start, item[order]
 
 
 def words_of(known: RareWords, item: int) -> NDArray[np.uint64]:

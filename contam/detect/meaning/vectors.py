@@ -82,7 +82,7 @@ class TextVectors:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self._place: dict[str, int] = {}
-        self._table = np.empty((_MOST_REMEMBERED, embedder.n_dimensions), np.float32)
+        self._table = np.empty((0, 0), np.float32)
 
     def of(self, text: str) -> Float32s:
         """The sum of the vectors of a text's words, whatever their case, of length 1.
@@ -93,17 +93,23 @@ class TextVectors:
         """
         if isinstance(self._embedder, TextEmbedder):
             return self._embedder.text_vector(text)
-        words = _WORD.findall(text.lower())
+        return _of_length_1(self.of_words(_WORD.findall(text.lower())))
+
+    def of_words(self, words: Sequence[str]) -> Float32s:
+        """A vector for each word, float32[n, dimensions]."""
         if len(words) > _MOST_REMEMBERED:
-            return _of_length_1(self._embedder.word_vectors(words))
+            return self._embedder.word_vectors(words)
         if new := [word for word in dict.fromkeys(words) if word not in self._place]:
             if len(self._place) + len(new) > _MOST_REMEMBERED:
                 self._place.clear()
                 new = list(dict.fromkeys(words))
-            first = len(self._place)
-            self._table[first : first + len(new)] = self._embedder.word_vectors(new)
+            first, vectors = len(self._place), self._embedder.word_vectors(new)
+            if not len(self._table):
+                # Words may have other dimensions than texts.
+                self._table = np.empty((_MOST_REMEMBERED, vectors.shape[1]), np.float32)
+            self._table[first : first + len(new)] = vectors
             self._place.update(zip(new, range(first, first + len(new)), strict=True))
-        return _of_length_1(self._table[[self._place[word] for word in words]])
+        return self._table[[self._place[word] for word in words]]
 
 
 def _of_length_1(vectors: Float32s) -> Float32s:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from contam.detect.meaning.rare_words import numbers_of
 from contam.kernels.rare_words import (
     ROW_END,
     ROW_FIRST,
+    ROW_IN_ORDER,
     ROW_ITEM,
     ROW_NEAR_END,
     ROW_NEAR_FIRST,
@@ -24,7 +25,8 @@ from contam.kernels.rare_words import (
 if TYPE_CHECKING:
     from contam.detect.meaning.rare_words import RareWords
     from contam.detect.meaning.vectors import TextVectors
-    from contam.detect.model import Float64s, Int32s
+    from contam.detect.meaning.word_by_word import Alignment, WordByWord
+    from contam.detect.model import Bools, Float64s, Int32s
 
 #: Similarities are compared as they are written: rounded to so many digits.
 _DIGITS: Final = 4
@@ -57,16 +59,43 @@ class Rephrasing:
     other_similarity: float
 
 
+class Place(NamedTuple):
+    """Where a document has an item in other words: a window, and bytes of the document.
+
+    rank orders the places of an item; similarity of the texts; other, other_similarity  the next
+    best item there, -1 and 0 without one
+    """
+
+    row: int
+    first: int
+    end: int
+    rank: float
+    similarity: float
+    other: int
+    other_similarity: float
+
+
 class DocumentWindows:
     """The windows that a kernel found in one document; what is costly is found out when asked."""
 
     def __init__(
-        self, raw: bytes, rows: Int32s, known: RareWords, vectors: TextVectors, threshold: float
+        self,
+        raw: bytes,
+        rows: Int32s,
+        known: RareWords,
+        vectors: TextVectors,
+        word_by_word: WordByWord,
     ) -> None:
         self._raw, self._rows, self._known, self._vectors = raw, rows, known, vectors
-        self._threshold = threshold
+        self._threshold = known.spec.threshold("suspect")
         self._number = known.spec.number
         self._item = rows[:, ROW_ITEM]
+        table = known.table
+        self._enough: Bools = (rows[:, ROW_WEIGHT] >= table.least[self._item]) & (
+            rows[:, ROW_WORDS] >= table.least_words[self._item]
+        )
+        self._word_by_word = word_by_word
+        self._alignments: dict[int, Alignment] = {}
         self.share: Float64s = rows[:, ROW_WEIGHT] / known.total[self._item]
         self._agreed: dict[int, int] = {}
         self._similarity: dict[int, float] = {}
@@ -74,17 +103,98 @@ class DocumentWindows:
 
     def rephrasings(self) -> list[Rephrasing]:
         """The items that the document has in other words, by item, each in its best place."""
+        found = self._in_any_order()
+        for item, places in self._in_order(set(found)).items():
+            found[item] = places
+        return [self._best(found[item]) for item in sorted(found)]
+
+    def _in_any_order(self) -> dict[int, list[Place]]:
+        """Places in which enough rare words and the sums of the vectors agree, by item."""
         likely = self._rows[:, ROW_TOKENS] >= (
             self._number("least_length") * self._known.length[self._item]
         )
+        likely &= self._enough
         passing = [row for row in np.flatnonzero(likely).tolist() if self._passes(row)]
-        found: dict[int, list[tuple[int, int]]] = {}
+        found: dict[int, list[Place]] = {}
         for row in passing:
             others = self._others(row)
             best = max(others, key=lambda one: (self._rank(one), -one), default=-1)
             if not self._is_another(row, others, best):
-                found.setdefault(int(self._item[row]), []).append((row, best))
-        return [self._best(found[item]) for item in sorted(found)]
+                first, end = self._rows[row, [ROW_FIRST, ROW_END]].tolist()
+                other = (int(self._item[best]), self._similar(best)) if best >= 0 else (-1, 0.0)
+                found.setdefault(int(self._item[row]), []).append(
+                    Place(row, first, end, self._rank(row), self._similar(row), *other)
+                )
+        return found
+
+    def _in_order(self, known: set[int]) -> dict[int, list[Place]]:
+        """Places of other items in which the words agree in order, by item."""
+        least = self._known.table.in_order[self._item]
+        all_words = self._known.n_tokens[self._item]
+        # Where all words are the same in the same order, nothing is in other words.
+        in_order = self._rows[:, ROW_IN_ORDER]
+        likely = (least > 0) & (in_order >= least) & (in_order < all_words)
+        found: dict[int, list[Place]] = {}
+        for row in np.flatnonzero(likely).tolist():
+            item = int(self._item[row])
+            if item in known or not self._agrees_in_order(row):
+                continue
+            rivals = self._in_place_of(row)
+            mine = self._aligned(row)
+            best = max(rivals, key=lambda one: (rivals[one], -one), default=-1)
+            alike = rivals.get(best, 0.0)
+            close = sum(one >= mine.alike - self._number("as_close") for one in rivals.values())
+            if alike < mine.alike and close <= 1:
+                first = int(self._rows[row, ROW_WIDE_FIRST])
+                found.setdefault(item, []).append(
+                    Place(
+                        row,
+                        first + mine.first,
+                        first + mine.end,
+                        mine.alike,
+                        mine.alike,
+                        best,
+                        alike,
+                    )
+                )
+        return found
+
+    def _agrees_in_order(self, row: int) -> bool:
+        """Whether a text has the question word by word, some of them replaced by like ones."""
+        item, number = int(self._item[row]), self._number
+        if not self._known.is_code[item] and self._n_agreed(row) < len(self._known.numbers[item]):
+            return False
+        one = self._aligned(row)
+        return (
+            one.numbers
+            and one.alike >= number("word_by_word")
+            and one.same < number("same_words")
+            and one.n_pairs >= number("pairs") * one.n_words
+            and one.missing <= number("missing")
+            and number("shorter") * one.n_words <= one.reach <= number("longer") * one.n_words + 1
+        )
+
+    def _aligned(self, row: int) -> Alignment:
+        if row not in self._alignments:
+            first, end = self._rows[row, [ROW_WIDE_FIRST, ROW_WIDE_END]].tolist()
+            self._alignments[row] = self._word_by_word.beside(
+                int(self._item[row]), self._raw[first:end]
+            )
+        return self._alignments[row]
+
+    def _in_place_of(self, row: int) -> dict[int, float]:
+        """How alike other items are, word by word, that stand in the same place."""
+        mine, begin = self._aligned(row), int(self._rows[row, ROW_WIDE_FIRST])
+        first, end = begin + mine.first, begin + mine.end
+        near = (self._rows[:, ROW_FIRST] < end) & (self._rows[:, ROW_END] > first)
+        found: dict[int, float] = {}
+        for at in np.flatnonzero(near & (self._item != self._item[row])).tolist():
+            one, wide = self._aligned(at), int(self._rows[at, ROW_WIDE_FIRST])
+            over = min(wide + one.end, end) - max(wide + one.first, first)
+            if over >= _SAME_PLACE * (end - first):
+                item = int(self._item[at])
+                found[item] = max(found.get(item, 0.0), one.alike)
+        return found
 
     def _passes(self, row: int) -> bool:
         item = int(self._item[row])
@@ -144,6 +254,7 @@ class DocumentWindows:
         first, end = self._rows[row, ROW_FIRST], self._rows[row, ROW_END]
         over = np.minimum(self._rows[:, ROW_END], end) - np.maximum(self._rows[:, ROW_FIRST], first)
         there = (over >= _SAME_PLACE * (end - first)) & (self._item != self._item[row])
+        there &= self._enough
         return [int(at) for at in np.flatnonzero(there)]
 
     def _is_another(self, row: int, others: list[int], best: int) -> bool:
@@ -166,24 +277,23 @@ class DocumentWindows:
             and self._similar(row) >= _SAME
         )
 
-    def _best(self, places: list[tuple[int, int]]) -> Rephrasing:
-        """The best of an item's windows, and how many there are beside each other."""
-        places.sort(key=lambda one: (-self._rank(one[0]), self._rows[one[0], ROW_FIRST]))
-        apart: list[tuple[int, int]] = []
-        for row, _ in places:
-            first, end = self._rows[row, [ROW_FIRST, ROW_END]].tolist()
-            if all(end <= a or b <= first for a, b in apart):
-                apart.append((first, end))
-        row, other = places[0]
+    def _best(self, places: list[Place]) -> Rephrasing:
+        """The best of an item's places, and how many there are beside each other."""
+        places.sort(key=lambda one: (-one.rank, one.first))
+        apart: list[Place] = []
+        for place in places:
+            if all(place.end <= one.first or one.end <= place.first for one in apart):
+                apart.append(place)
+        best = places[0]
         return Rephrasing(
-            item=int(self._item[row]),
-            first=apart[0][0],
-            end=apart[0][1],
-            share=float(self.share[row]),
-            n_words=int(self._rows[row, ROW_WORDS]),
-            n_numbers=self._n_agreed(row),
-            similarity=self._similar(row),
+            item=int(self._item[best.row]),
+            first=best.first,
+            end=best.end,
+            share=float(self.share[best.row]),
+            n_words=int(self._rows[best.row, ROW_WORDS]),
+            n_numbers=self._n_agreed(best.row),
+            similarity=best.similarity,
             n_places=len(apart),
-            other=-1 if other < 0 else int(self._item[other]),
-            other_similarity=0.0 if other < 0 else self._similar(other),
+            other=best.other,
+            other_similarity=best.other_similarity,
         )

@@ -2,8 +2,10 @@
 
 A document is looked at where enough of the question's rare words come together, in any order,
 within one and a half times its length. It counts if a static embedding finds the texts alike, if
-the question's numbers are there, and if no other item fits the place better. The policy never says
-more than `suspect`: it is for people to look at, and `contam show` marks what agrees.
+the question's numbers are there, and if no other item fits the place better. In a question of up to
+64 words fewer rare words are enough where its words stand in order, and those that are replaced
+have like words in their places. The policy never says more than `suspect`: it is for people to look
+at, and `contam show` marks what agrees.
 
 Thresholds and model belong together, so the digests of the model are among the parameters: with
 other files nothing is judged.
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from contam.detect.labels import CLEAN, NOT_CHECKABLE
+from contam.detect.labels import NOT_CHECKABLE, SUSPECT
 from contam.detect.meaning.rare_words import NEXT_BEST, NUMBERS, SIMILARITY, WORDS, RareWords
 from contam.detect.meaning.vectors import load_embedder
 from contam.detect.model import ItemsRead
@@ -46,13 +48,15 @@ CONTAM_MEANING: Final = PolicySpec(
     description=(
         "A question is suspect if a document has it in other words: enough of its rare words"
         " together, in any order, word vectors that are alike, its numbers, and no other item that"
-        " fits the place better. Measured on labelled text, it finds 76 % of natural rephrasings"
-        " (contam 29 %) and flags 0.2 % of items that are not there; of what it flags and contam"
-        " does not, about half is right, and most of the rest are other items of a family. So it"
-        " never says contaminated. Questions in other scripts than Latin are not checkable, and"
-        " translations are not found. It needs the extra `meaning`, and searches corpora, not"
-        " indexes."
+        " fits the place better; or, of up to 64 words, its words in their order, some of them"
+        " replaced by like ones. Measured on labelled text, it finds 76 % of natural rephrasings"
+        " (contam 29 %) and 84 % of questions with synonyms (contam 78 %), and flags 0.2 % of items"
+        " that are not there; of what it flags and contam does not, about half is right, and most"
+        " of the rest are other items of a family. So it never says contaminated. Questions in"
+        " other scripts than Latin are not checkable, and translations are not found. It needs the"
+        " extra `meaning`, and searches corpora, not indexes."
     ),
+    version="2",
     source="this project, docs/adr",
     confidence="source",
     unit="word",
@@ -63,7 +67,8 @@ CONTAM_MEANING: Final = PolicySpec(
     thresholds=((0.7, "suspect"),),
     count_rule="documents that by themselves make the item suspect",
     too_short=(
-        "an item is not_checkable if its question has under 4 different rare words in Latin letters"
+        "an item that is not found is not_checkable if its question has under 4 different rare"
+        " words in Latin letters"
     ),
     # rare_from: length of a word's vector from which the word is rare; that is its weight, too.
     # least_words: rare words that a question and a window need; share: of the weight of a
@@ -73,6 +78,13 @@ CONTAM_MEANING: Final = PolicySpec(
     # least_evidence: rare words and numbers together that agree. numbers: share of the question's
     # numbers that stand there; other_numbers: of so many, how many others may. In code, where
     # numbers are examples, they may all differ, and code_similarity is enough.
+    # In order: less_words and less_share are enough of the rare words where `in_order` of all words
+    # stand in their order, in questions of fewest_in_order to most_in_order words. A word weighs as
+    # much as its vector is long, from light to heavy, a number number_weighs; words are like from a
+    # cosine of `near` on, and a word between them costs `skip`. So many words must have pairs,
+    # weigh word_by_word by their likeness, and none without a pair weigh more than `missing`; the
+    # text is of about the same length (shorter, longer). From same_words on nothing is in other
+    # words. No other item may fit as well, nor two come as_close. Examples of code are left out.
     # better_by: by so much another item must fit a place better to take it; most_alike: no more
     # items than these may fit a place as well, but for `alike`.
     # weights, tokenizer: SHA-256 of the model's files. text_model, text_tokenizer: of a model that
@@ -85,9 +97,26 @@ CONTAM_MEANING: Final = PolicySpec(
         ("window_more", 8),
         ("least_length", 0.4),
         ("least_evidence", 5),
+        ("less_words", 2),
+        ("less_share", 0.55),
+        ("in_order", 0.5),
+        ("fewest_in_order", 8),
+        ("most_in_order", 64),
+        ("near", 0.15),
+        ("skip", 0.5),
+        ("light", 2),
+        ("heavy", 20),
+        ("number_weighs", 12),
+        ("pairs", 0.8),
+        ("word_by_word", 0.65),
+        ("missing", 13),
+        ("shorter", 0.85),
+        ("longer", 1.1),
+        ("same_words", 0.98),
+        ("as_close", 0.1),
         ("numbers", 0.66),
         ("other_numbers", 0.34),
-        ("code_similarity", 0.68),
+        ("code_similarity", 0.74),
         ("better_by", 0.03),
         ("alike", 0.2),
         ("most_alike", 2),
@@ -150,10 +179,10 @@ class Meaning:
     def judge(self, items: ViewItems, totals: Totals) -> Judgements:
         """Labels by the best document; not checkable without enough rare words."""
         (known,) = items.read
-        judged = judgements(self.spec, totals.best_score, known.checkable)
-        # Code counts from a lower similarity on.
-        suspect = known.checkable & (totals.best_match.item >= 0)
-        judged.label[suspect & (judged.label == CLEAN)] = 1
+        found = totals.best_match.item >= 0
+        judged = judgements(self.spec, totals.best_score, known.checkable | found)
+        # What a search kept has passed; of code, and word by word, from a lower similarity on.
+        judged.label[found] = SUSPECT
         return judged
 
     def reasons(

@@ -14,9 +14,12 @@ from contam.cleaning.clean import clean
 from contam.cli.main import run
 from contam.detect.meaning import vectors
 from contam.detect.meaning.reach import reach
+from contam.detect.meaning.warm import look_for_rephrasings_a_little
+from contam.detect.plan import ScanParameters, make_plan
 from contam.detect.policies.policy import get_policy, list_policies
 from contam.errors import ConfigError, IndexMismatchError, MissingExtraError, PolicyError
 from contam.index.build import build
+from contam.kernels._jit import INTERPRETED
 from tests.detect.leases.test_work import all_done, in_one, merged, planned
 from tests.detect.meaning.small_model import install
 from tests.property.worlds import write_items, write_shard
@@ -37,6 +40,7 @@ ITEMS = [
     },
     {"id": "code", "question": "def glacier(meadow, canyon): turbine saddle 77 barrel copper"},
     {"id": "short", "question": "How many pears has the merchant?"},
+    {"id": "in place", "question": "How many lantern has the merchant in a basket?"},
 ]
 REPHRASED = (
     "At the harbour the neighbour has a hamper. How many fruit has a merchant there, with 23"
@@ -48,6 +52,7 @@ TEXTS = {
     "scattered": " feather ".join(REPHRASED.split()) + " thimble" * 60,
     "sibling": "Copper anchor, cinnamon barrel and 82 saddle: how many feather?",
     "code": "copper barrel 12 saddle with turbine canyon meadow glacier",
+    "in place": "meadow. How many lantern has the merchant in a hamper? glacier",
     "other": "nothing of it stands in this text, whatever is looked for",
 }
 
@@ -78,6 +83,7 @@ def test_a_rephrased_question_is_suspect_and_another_one_is_not(world):
         "sibling": "clean",
         "code": "suspect",
         "short": "not_checkable",
+        "in place": "suspect",
     }
     pears = found["pears"]
     assert (pears.kind, pears.exposure, pears.n_documents) == ("rephrased", "question", 1)
@@ -107,6 +113,71 @@ def test_show_marks_what_agrees_beside_each_other(world, capsys):
     for side in ("item", "document"):
         marked = {mark["text"].lower() for mark in part[side] if mark["kind"] == "match"}
         assert {"14", "orchard", "lantern"} <= marked
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("How many lantern has the merchant in a hamper?", "suspect"),
+        ("To each: how many lantern has the merchant in a hamper for how many?", "suspect"),
+        ("How many lantern has the merchant in to violin?", "not_checkable"),
+        ("In a hamper the merchant has how many lantern?", "not_checkable"),
+        (
+            "How many lantern, of the orchard and to each, has the merchant in a hamper?",
+            "not_checkable",
+        ),
+        ("How many lantern has the merchant in a basket?", "not_checkable"),
+    ],
+    ids=["replaced", "within", "another word", "another order", "longer", "the same words"],
+)
+def test_a_short_question_is_found_where_like_words_stand_in_its_order(world, text, label):
+    (found,) = contam.scan([{"text": text}], [dict(ITEMS[5])], policies=[str(world / "small.toml")])
+    assert found.label == label
+    assert label == "not_checkable" or 0.65 <= found.score < 1
+
+
+def test_a_short_question_belongs_to_the_item_that_fits_better(world):
+    items = [
+        dict(ITEMS[5]),
+        {"id": "other", "question": ITEMS[5]["question"].replace("basket", "friend")},
+    ]
+    text = "How many lantern has the merchant in a neighbour?"
+    labels = {
+        one.item_id: one.label
+        for one in contam.scan([{"text": text}], items, policies=[str(world / "small.toml")])
+    }
+    assert labels == {"in place": "not_checkable", "other": "suspect"}
+
+
+def test_examples_of_code_are_no_words_of_the_question(world):
+    question = (
+        "def glacier(meadow, canyon):\n    turbine saddle to barrel copper\n"
+        "    >>> glacier(violin, kettle)\n    parcel\n\n    glacier(thimble, feather) is anchor\n"
+    )
+    (found,) = contam.scan(
+        [{"text": TEXTS["code"]}],
+        [{"id": "code", "question": question}],
+        policies=[str(world / "small.toml")],
+    )
+    assert found.label == "suspect"
+    assert "7 of its 7 rare words" in found.reason
+
+
+def test_its_view_enters_no_grams(world):
+    asked = ScanParameters(policies=("contam", str(world / "small.toml")))
+    plain, rephrased = make_plan([world / "bench.jsonl"], asked).views
+    assert len(plain.gram_table.place) > 0
+    assert len(rephrased.gram_table.place) == 0
+
+
+def test_warming_up_needs_no_model(monkeypatch):
+    import contam.extras
+    from contam.kernels.like_words import align_like_words
+    from contam.kernels.rare_words import find_windows
+
+    monkeypatch.setattr(contam.extras, "find_spec", lambda _: None)
+    look_for_rephrasings_a_little()
+    assert INTERPRETED or (find_windows.signatures and align_like_words.signatures)
 
 
 @pytest.mark.parametrize("item", ITEMS[:4], ids=lambda item: item["id"])
