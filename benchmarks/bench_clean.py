@@ -2,9 +2,11 @@
 
     python benchmarks/bench_clean.py --corpus PATH --items PATH
 
-All in this process, one run each after a scan that counts for nothing. "more" is the time besides
-that of the scan; the last column divides it by the time in which pyarrow alone reads the Parquet
-shards and writes them again, row group by row group, with their codecs.
+All in this process, on one thread, after a scan that counts for nothing. "more" is the time besides
+that of the scan, of which some went into writing the shards, comparing all rows with the original
+and searching again. Numbers in brackets divide by the time in which pyarrow alone reads the Parquet
+shards and writes them again, row group by row group, with their codecs and levels, measured just
+before. "size" is that of the new shards, the old ones being 1.
 """
 
 from __future__ import annotations
@@ -17,16 +19,25 @@ import sys
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import contam
+from contam.cleaning import shard
+from contam.corpus.formats.parquet import Parquet
+from contam.tables.parquet_levels import LEVELLED, level_of
+from contam.tables.parquet_splice import ParquetBytes, chunks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from contam.tables.thrift import Struct
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 #: Words that no corpus has: nothing is found, so that every shard is copied.
 _NOWHERE = (
@@ -42,26 +53,62 @@ def seconds(work: Callable[[], object]) -> float:
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
-def write_again(corpus: Path) -> None:
-    """Read and write every Parquet shard with pyarrow, row group by row group."""
-    for path in sorted(corpus.rglob("*.parquet")):
+def levels_of(path: Path) -> dict[str, int]:
+    """The levels of the codecs that a shard's first row group was compressed with."""
+    with path.open("rb") as file:
+        source = ParquetBytes.of(file)
+        by_codec: dict[str, list[Struct]] = {}
+        with pq.ParquetFile(path) as library:
+            group = library.metadata.row_group(0)
+            for number, chunk in enumerate(chunks_of(source.groups[0])):
+                by_codec.setdefault(group.column(number).compression.lower(), []).append(chunk)
+        return {
+            codec: level_of(codec, source, chunks).level
+            for codec, chunks in by_codec.items()
+            if codec in LEVELLED
+        }
+
+
+def write_again(levels: dict[Path, dict[str, int]]) -> None:
+    """Read and write Parquet shards with pyarrow, row group by row group.
+
+    levels  the shards, and the levels of their codecs; none for those of the library
+    """
+    for path, known in levels.items():
         with pq.ParquetFile(path) as file:
-            groups = file.metadata.num_row_groups
-            codecs = (
-                {
-                    chunk.path_in_schema: chunk.compression
-                    for chunk in map(
-                        file.metadata.row_group(0).column, range(file.metadata.num_columns)
-                    )
-                }
-                if groups
-                else None
-            )
+            first = file.metadata.row_group(0)
+            chunks = [first.column(number) for number in range(file.metadata.num_columns)]
+            codecs = {chunk.path_in_schema: chunk.compression for chunk in chunks}
+            found = {name: known.get(codec.lower()) for name, codec in codecs.items()}
             with pq.ParquetWriter(
-                io.BytesIO(), file.schema_arrow, compression=codecs or "zstd"
+                io.BytesIO(),
+                file.schema_arrow,
+                compression=codecs,
+                compression_level={name: level for name, level in found.items() if level} or None,
             ) as out:
-                for number in range(groups):
+                for number in range(file.metadata.num_row_groups):
                     out.write_table(file.read_row_group(number, use_threads=False))
+
+
+class Parts:
+    """Processor seconds of parts of a run, none of which calls another."""
+
+    def __init__(self) -> None:
+        self.spent = dict.fromkeys(("writing", "comparing", "searching"), 0.0)
+        for owner, name, part in (
+            (Parquet, "rewrite", "writing"),
+            (Parquet, "count_same", "comparing"),
+            (shard, "found_in", "searching"),
+        ):
+            setattr(owner, name, self._noted(getattr(owner, name), part))
+
+    def _noted(self, work: Callable[P, T], part: str) -> Callable[P, T]:
+        def noted(*given: P.args, **named: P.kwargs) -> T:
+            found: list[T] = []
+            self.spent[part] += seconds(lambda: found.append(work(*given, **named)))
+            return found[0]
+
+        return noted
 
 
 def main() -> None:
@@ -70,6 +117,12 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--items", type=Path, required=True)
     given = parser.parse_args()
+    shards = [
+        path
+        for path in sorted(given.corpus.rglob("*.parquet"))
+        if pq.read_metadata(path).num_row_groups
+    ]
+    parts = Parts()
     with tempfile.TemporaryDirectory() as home:
         nowhere = Path(home, "nowhere.jsonl")
         rows = ({"question": _NOWHERE.format(number), "answer": "x"} for number in range(9))
@@ -79,19 +132,27 @@ def main() -> None:
             items: seconds(partial(contam.scan, given.corpus, items, workers=1))
             for items in (given.items, nowhere)
         }
-        writing = seconds(partial(write_again, given.corpus))
-        print("what                        CPU s   more  / pyarrow alone")
-        print(f"scan                       {scans[given.items]:6.2f}")
-        print(f"pyarrow alone, all shards  {writing:6.2f}")
+        levels = {path: levels_of(path) for path in shards}
+        size = sum(path.stat().st_size for path in shards)
+        usual = seconds(partial(write_again, {path: {} for path in shards}))
+        print(f"scan                                {scans[given.items]:6.2f} CPU s")
+        print(f"pyarrow alone, with its own levels  {usual:6.2f} CPU s")
+        names = "".join(f"{name:>16}" for name in ("more", *parts.spent)) + "   alone"
+        print(f"{'':21}{names}  size")
         for name, items, action in (
             ("nothing found, copied", nowhere, "drop"),
             *((action, given.items, action) for action in ("list", "drop", "mask", "cut")),
         ):
             out = Path(home, name)
+            alone = seconds(partial(write_again, levels))
+            parts.spent = dict.fromkeys(parts.spent, 0.0)
             call = partial(contam.clean, given.corpus, items, out, action=action, workers=1)
-            spent = seconds(call)
-            more = spent - scans[items]
-            print(f"{name:25}  {spent:6.2f} {more:6.2f}  {more / writing:6.2f}")
+            more = seconds(call) - scans[items]
+            told = "".join(
+                f"{spent:8.2f} ({spent / alone:5.2f})" for spent in (more, *parts.spent.values())
+            )
+            made = sum(path.stat().st_size for path in (out / "corpus").rglob("*.parquet"))
+            print(f"{name:21}{told} {alone:7.2f}  {made / size:.2f}")
 
 
 if __name__ == "__main__":

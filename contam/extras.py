@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _MODULES: Final = {
     "hub": ("huggingface_hub",),
     "meaning": ("wordllama",),
+    "onnx": ("onnxruntime",),
     "ray": ("ray",),
     "scores": ("matplotlib", "statsmodels"),
     "audit": ("jinja2", "matplotlib", "statsmodels"),

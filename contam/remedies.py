@@ -18,7 +18,6 @@ class Remedy(Enum):
     """What helps. Facts of a sentence stand in braces; calling a remedy gives them."""
 
     # Files.
-    CHECK_OWNER_AND_MODE_OF_FILE = "check the file's owner and mode"
     CHECK_OWNER_AND_MODE = "check its owner and mode"
     CHECK_PATH_AND_RIGHTS = "check the path and its rights"
     CHECK_PATTERN = "check the pattern"
@@ -31,11 +30,8 @@ class Remedy(Enum):
     COPY_AGAIN_OR_LEAVE_OUT = "copy the file again, or leave it out"
     COPY_AGAIN_OR_END_LINE = "copy the file again; if it is whole, add a line break at its end"
     COPY_RESULTS_FILE = "copy the results file of the same time beside it"
-    COPY_DAMAGED = "the file is damaged: copy it again, or leave it out"
-    COPY_TRUNCATED = "the file is truncated: copy it again, or leave it out"
     COPY_MAYBE_CORRUPT = "the file may be truncated or corrupt: copy it again, or leave it out"
     COPY_WITH_HEADER = "the first line names the columns: copy the file again, or leave it out"
-    COPY_CUT_OR_DAMAGED = "the file is cut off or damaged: copy it again"
     COPY_CUT_OR_CHANGED = "the file is not whole, or was changed: copy it again"
     COPY_FILES_OF_ONE_RUN = "the files are not whole, or of two runs: copy them again"
     COPY_LOG_OF_THIS_RUN = "the log is not whole, or belongs to another run: copy it again"
@@ -45,7 +41,6 @@ class Remedy(Enum):
     NOT_WHOLE_OR_CELL_UNQUOTED = "the file is not whole, or a cell lacks its quotes"
     IS_FILE_WHOLE = "is the file whole?"
     IS_IT_THE_RIGHT_FILE = "is it the right file, and whole?"
-    FETCH_AGAIN = "fetch the file again"
     RUN_GIT_LFS_PULL = "fetch the file: run `git lfs pull` in its repository"
     WRITE_TO_FILE_FIRST = "files are read more than once: write it to a file first, and name that"
     CONVERT_FILE = "convert the file"
@@ -59,6 +54,7 @@ class Remedy(Enum):
     LET_NOBODY_WRITE_TO_CORPUS = "let nobody write to the corpus while it is read"
     NAME_STORE_ADDRESS = "objects are named as s3://, gs://, az://, https:// or hf://datasets/"
     NAME_LOCAL_PATH = "copy it to this machine, and name the copy"
+    NAME_LOCAL_FOLDER = "name a folder of this machine, and copy what is written there to the store"
     NAME_WRITABLE_PLACE = "name a folder of this machine, or an address of s3://, gs:// or az://"
     GIVE_CREDENTIALS_OTHERWISE = "leave them out, and give them as the store's own tools take them"
     RENEW_CREDENTIALS = "renew the credentials and repeat the call: what is done is kept"
@@ -74,7 +70,9 @@ class Remedy(Enum):
     PLAN_AGAIN_HERE = "install the same on every machine, or make the plan again with what is here"
     DO_LEASE_AGAIN = "remove the file, and do its lease again"
     GIVE_PARTS_OF_PLAN = "give the folders that workers on this plan wrote"
-    INSTALL_ON_NODES = "install contam and the same packages on every node of the cluster"
+    INSTALL_ON_NODES = (
+        "every node needs contam and the same packages, and to clean also the folder of the result"
+    )
     START_CLUSTER = "start one with `ray start`, or check its address"
     RUN_ON_NODE = "run it on a node, for example with `ray job submit`"
     BEGIN_WITHOUT_RESUME = Own("resume=False begins anew")
@@ -94,6 +92,10 @@ class Remedy(Enum):
     LOOK_FOR_STRAY_QUOTE = "look for a stray quotation mark"
     REPAIR_JSON_LINE = "JSONL has one JSON object a line: repair the line, or leave the file out"
     DROP_DOCUMENT = "drop the document as a whole, or leave the file out"
+    WAIT_FOR_SEARCH = Own("wait until `work_on` has done the other leases, and repeat the call")
+    WAIT_FOR_RUN = "wait until it has ended, or choose another folder"
+    GIVE_SAME_OPTIONS_OR_REMOVE = "give all calls the same plan and options, or remove the folder"
+    SHARE_FOLDER_OF_RESULT = "put the result, and parts, on storage that all nodes see"
     EXCLUDE_SHARDS = "repair them, or exclude them: what is excluded is not in the result either"
     REPAIR_ROW_OR_LEAVE_OUT = "repair the row, or leave the file out"
     ONE_ITEM_A_LINE = "in JSON lines every line is one item"
@@ -290,6 +292,8 @@ class Remedy(Enum):
     INSTALL_MLFLOW = "pip install 'contam[mlflow]'"
     GIVE_FOLDER_OF_AUDIT = "give the folder of an audit"
     RUN_AUDIT_AGAIN = "run the audit again"
+    RESTORE_OR_REMOVE_PACK = "restore the folder, or remove it: the run is then compared with none"
+    RESTORE_HISTORY = "restore both from one copy, or begin a history in another folder"
     GIVE_CLEANED_CORPUS = "name the corpus/ beside that record, whole and as it was written"
     GIVE_FILE = "give a file"
     USE_KEYS_OF_RULES = "keys: pack, [[rule]]"
@@ -331,7 +335,8 @@ class Remedy(Enum):
     WRITE_TABLE_ABOVE_SETTINGS = "write [{table}] above its settings"
     GIVE_AS_VARIABLE = "give it as {variable} or by {variable}_FILE"
     INSTALL_EXTRA = "pip install 'contam[{extra}]' brings them"
-    INSTALL_NAMED_MODEL = "install the release of the package that the policy was made with"
+    NAME_MODEL_FOLDER = "pip install 'contam[meaning]', or CONTAM_MEANING_MODEL=DIR: {sha256}"
+    MEASURE_THRESHOLDS = "measure them with that model on labelled pairs, and write them there"
     INSTALL_PACKAGE = "pip install {package}"
     GIVE_ROWS = "a row is a dictionary: the key `text` for a document, `question` for an item"
     COLLECT_TABLE = "give the table that its .collect() returns"
@@ -419,7 +424,6 @@ class Remedy(Enum):
     ALLOW_UNMATCHED_TO_SCORE = Own(
         "is it the same version of the benchmark? allow_unmatched=True scores the rest"
     )
-    NAME_LABEL_COLUMNS = Own('name the columns: verdict_columns={{"label": COLUMN, "id": COLUMN}}')
     NAME_LABEL_AND_QUESTION_COLUMNS = Own(
         'name the columns: verdict_columns={{"label": COLUMN, "id": COLUMN, "question": COLUMN}}'
     )
@@ -474,6 +478,8 @@ class Remedy(Enum):
     GIVE_PARTS_FOLDER = Own("give the folder that `work_on` wrote")
     GIVE_AUDIT_FOLDER = Own("give the folder that an audit wrote")
     WRITE_BY_REVIEW = Own("a review writes it")
+    WRITE_BY_JUDGE = Own("asking a judge writes it")
+    NAME_PLACES_OF_PROMPT = "a prompt has {{question}} and {{document}} where the texts go"
     WRITE_BY_AUDIT_INIT = Own("contam.audit.init writes one")
     WRITE_BY_AUDIT_WAIVE = Own("waiving an item writes one")
     GIVE_OUT = Own("give `out`")

@@ -28,13 +28,14 @@ from contam.index.open import Index
 from contam.text.text_tables import NORMALISER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from contam.audit.public_names import PublicNames
     from contam.audit.spec import AuditSpec, CorpusSpec
-    from contam.audit.stage_cache import AuditProgress
+    from contam.audit.stage_cache import AuditProgress, StageCache
     from contam.benchmark.items import Benchmark
+    from contam.detect.leases.kept_parts import KeptParts
     from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
     from contam.detect.scan import ScanProgress
@@ -150,8 +151,12 @@ def check(
     *,
     workers: int | None,
     progress: ScanProgress | None,
+    parts: KeptParts | None = None,
 ) -> ScanResult:
-    """Scan a corpus, or ask its index, for every item. Raises what a scan and a query raise."""
+    """Scan a corpus, or ask its index, for every item. Raises what a scan and a query raise.
+
+    parts  what earlier runs found in shards; only the others are read
+    """
     started = time.time()
     n_workers = worker_count(workers)
     if corpus.index:
@@ -166,7 +171,9 @@ def check(
         list(corpus.paths), corpus.text, columns=corpus.columns, exclude=corpus.exclude
     )
     plan = make_plan(spec, corpus, benchmarks)
-    return scan_opened(opened, plan, workers=n_workers, progress=progress, started=started)
+    return scan_opened(
+        opened, plan, workers=n_workers, progress=progress, started=started, parts=parts
+    )
 
 
 def make_plan(
@@ -188,24 +195,39 @@ def make_plan(
     )
 
 
-def checking(
-    stage: str,
-    spec: AuditSpec,
-    corpus: CorpusSpec,
-    benchmarks: Sequence[Benchmark],
-    names: PublicNames,
-    workers: int | None,
-    talk: AuditProgress,
-) -> Callable[[Path], dict[str, Any]]:
-    """What makes a stage of a check: it writes the result into a folder and gives its timings."""
+@dataclass(frozen=True, slots=True)
+class Checker:
+    """Checks corpora as stages of an audit: what its checks have in common."""
 
-    def make(draft: Path) -> dict[str, Any]:
-        progress = talk.stage(stage)
-        result = check(spec, corpus, benchmarks, workers=workers, progress=progress)
-        result.run = names.run(result.run, corpus.name)
-        return write_result(result, draft)
+    names: PublicNames
+    stage_cache: StageCache
+    workers: int | None
+    talk: AuditProgress
 
-    return make
+    def check(
+        self,
+        stage: str,
+        key: str,
+        spec: AuditSpec,
+        corpus: CorpusSpec,
+        benchmarks: Sequence[Benchmark],
+    ) -> None:
+        """Make the stage, unless one with this key is finished. Raises what `check` raises."""
+        parts = self.stage_cache.parts_of(stage)
+
+        def make(draft: Path) -> dict[str, Any]:
+            result = check(
+                spec,
+                corpus,
+                benchmarks,
+                workers=self.workers,
+                progress=self.talk.stage(stage),
+                parts=parts,
+            )
+            result.run = self.names.run(result.run, corpus.name)
+            return write_result(result, draft)
+
+        self.stage_cache.stage(stage, key, make)
 
 
 def write_result(result: ScanResult, draft: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Compare two audits: items, scores, ranks, coverage, corpora, policies and waivers."""
+"""Compare two audits: items, scores, ranks, studies, coverage, corpora, policies, waivers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ItemChange:
 class FigureChange:
     """A figure that is another one; None where there is none.
 
-    what  "full", "clean", "rank_full", "rank_clean", or what of a corpus or policy
+    what  "full", "clean", "rank_full", "rank_clean", or what of a corpus, policy or study
     """
 
     of: str
@@ -85,6 +85,7 @@ class Difference:
     corpora: tuple[FigureChange, ...]
     policies: tuple[FigureChange, ...]
     waivers: tuple[FigureChange, ...]
+    studies: tuple[FigureChange, ...]
 
     def count(self, change: str) -> int:
         """How many items changed in this way, over all policies."""
@@ -126,6 +127,7 @@ def compare_packs(before: Path, after: Path) -> Difference:
         corpora=_tree(_corpora(first.facts), _corpora(second.facts)),
         policies=_tree(_policies(first.facts), _policies(second.facts)),
         waivers=_tree(_waivers(first.facts), _waivers(second.facts)),
+        studies=_tree(_studies(first.facts), _studies(second.facts)),
     )
 
 
@@ -266,4 +268,15 @@ def _waivers(facts: Facts) -> dict[str, Row]:
             name: row[name] for name in ("kind", "reviewer", "expires", "waives")
         }
         for row in facts.waivers
+    }
+
+
+def _studies(facts: Facts) -> dict[str, Row]:
+    """What each study found, and what it does not estimate."""
+    return {
+        study["name"]: {
+            "found": study["finding"]["found"],
+            **{f"not estimated, {one['what']}": one["reason"] for one in study["refused"]},
+        }
+        for study in facts.studies
     }

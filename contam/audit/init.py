@@ -26,6 +26,7 @@ policies = ["contam"]          # the first one makes the headline; `contam polic
 # decoys = 1                   # decoys for each item, to tell chance; 0 leaves it out
 # waivers = "waivers.toml"     # reviewed false alarms and accepted leaks
 # labels = ["labels.jsonl"]    # what readers said, from `contam review`
+# judged = ["judged.parquet"]  # what a model said, from `contam judge`
 # no_text = true               # keep the items' texts out of the pack
 """
 

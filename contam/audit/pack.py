@@ -13,7 +13,7 @@ import contam
 from contam.audit.chance.calibration import CALIBRATION, DECOYS, calibrated, search_decoys, wanted
 from contam.audit.chance.qvalues import q_values
 from contam.audit.checks import (
-    checking,
+    Checker,
     digest_of,
     log_files,
     make_key,
@@ -31,6 +31,7 @@ from contam.audit.report.build import ReportInputs, make_facts
 from contam.audit.report.html import write_html
 from contam.audit.report.markdown import markdown
 from contam.audit.report.pages import make_pages
+from contam.audit.review.judged import read_judged, without_texts, write_judged
 from contam.audit.review.rates import reviewed
 from contam.audit.review.sample import population, read_labels, write_labels
 from contam.audit.spec import TOGETHER
@@ -47,11 +48,13 @@ from contam.tables.score_schemas import RESCORE_FORMAT
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from contam.audit.checks import Items
+    from contam.audit.review.sample import Label
     from contam.audit.spec import AuditSpec
     from contam.audit.stage_cache import AuditProgress
+    from contam.detect.leases.kept_parts import KeptParts
     from contam.detect.report import Report
 
 REPORT: Final = "report.json"
@@ -60,6 +63,7 @@ CLEANED: Final = "cleaned"
 EXPORTS: Final = "exports"
 WAIVERS: Final = "waivers.toml"
 LABELS: Final = "labels.jsonl"
+JUDGED: Final = "judged.parquet"
 ENTRIES: Final = (
     CLEANED,
     CHECKS,
@@ -69,6 +73,7 @@ ENTRIES: Final = (
     CALIBRATION,
     WAIVERS,
     LABELS,
+    JUDGED,
     "audit.json",
     EXPORTS,
     "report.html",
@@ -83,12 +88,16 @@ ENTRIES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """A published audit: its folder, its facts, and which stages were not run again."""
+    """A published audit: its folder, its facts, and which stages were not run again.
+
+    parts  what was searched and what was kept, by check; empty where no folder keeps parts
+    """
 
     folder: Path
     facts: Facts
     digest: str
     reused: tuple[str, ...]
+    parts: Mapping[str, KeptParts]
 
 
 def run_audit(
@@ -98,6 +107,7 @@ def run_audit(
     overwrite: bool = False,
     talk: AuditProgress | None = None,
     today: dt.date | None = None,
+    parts: Path | None = None,
 ) -> Pack:
     """Make the pack of an audit in `spec.out`, whole or not at all.
 
@@ -105,6 +115,8 @@ def run_audit(
     their inputs are the same.
 
     today  the day that decides whether a waiver has expired; it is not in the pack
+    parts  a folder that keeps what was found in every shard, so that the next run with the same
+           folder reads only those that are new or changed; None keeps nothing
 
     Raises ContamError subclasses; unread shards do not raise, they are in `facts.coverage`.
     """
@@ -116,20 +128,22 @@ def run_audit(
     names = PublicNames.of(spec)
     waivers = load_waivers(spec.waivers, today or utc_today()) if spec.waivers else ()
     labels = read_labels(spec.labels)
+    judged = read_judged(spec.judged)
     with publishing(
         out, names=entries, last=MANIFEST, overwrite=overwrite, earlier=ENTRIES
     ) as draft:
-        stage_cache = StageCache(out)
+        stage_cache = StageCache(out, parts)
         logs = log_files(spec)
         items = read_items(spec, stage_cache.folder, logs)
         check_cleaned(spec, stage_cache, CLEANED, names)
-        verdicts = _check_all(spec, items, names, stage_cache, workers, talk)
+        checker = Checker(names, stage_cache, workers, talk)
+        verdicts = _check_all(spec, items, checker)
         note_sources(stage_cache.folder / CHECKS, spec.corpora)
         corpora = [corpus.name for corpus in spec.corpora]
         if waivers:
             # A waiver that does not hold is told before hours are spent on the rest.
             apply_waivers(waivers, load_report(stage_cache.folder / verdicts), corpora)
-        searched = search_decoys(spec, items, names, stage_cache, workers, talk)
+        searched = search_decoys(spec, items, checker)
         scores = _score(spec, names, stage_cache, verdicts, logs, talk) if spec.logs.paths else None
         studies = make_studies(spec, names, stage_cache, verdicts, scores, talk)
         # Only now, so that what was found is not held while more is searched.
@@ -141,7 +155,7 @@ def run_audit(
         calibration = None
         if searched:
             calibration = calibrated(spec, items, stage_cache, searched, (verdicts, together), talk)
-        review = reviewed(population(together), labels)
+        review = reviewed(population(together), labels, judged)
         facts = make_facts(
             spec,
             items,
@@ -169,8 +183,7 @@ def run_audit(
             write_exports(draft / EXPORTS, facts, reports)
             if spec.waivers:
                 shutil.copyfile(spec.waivers, draft / WAIVERS)
-            if spec.labels:
-                write_labels(draft / LABELS, labels, notes=not spec.no_text)
+            _write_review(draft, spec, labels, judged)
             inputs = names.tree({**_inputs(spec, reports), "logs": logs})
             digest = _seal(draft, names.parameters(spec), facts, inputs)
             write_times(
@@ -180,7 +193,7 @@ def run_audit(
     with output_errors(out):
         sources_file(stage_cache.folder / CHECKS).replace(sources_file(out))
     stage_cache.remove()
-    return Pack(out, facts, digest, tuple(stage_cache.reused))
+    return Pack(out, facts, digest, tuple(stage_cache.reused), stage_cache.parts)
 
 
 def _entries(spec: AuditSpec) -> list[str]:
@@ -191,27 +204,21 @@ def _entries(spec: AuditSpec) -> list[str]:
         STUDIES: spec.studies,
         WAIVERS: spec.waivers,
         LABELS: spec.labels,
+        JUDGED: spec.judged,
         DECOYS: wanted(spec),
         CALIBRATION: wanted(spec),
     }
     return [name for name in ENTRIES if there.get(name, True)]
 
 
-def _check_all(
-    spec: AuditSpec,
-    items: Items,
-    names: PublicNames,
-    stage_cache: StageCache,
-    workers: int | None,
-    talk: AuditProgress,
-) -> str:
+def _check_all(spec: AuditSpec, items: Items, checker: Checker) -> str:
     """Search every corpus for every item; returns the stage whose verdicts count."""
     keys = {}
+    stage_cache = checker.stage_cache
     for corpus in spec.corpora:
         name = f"{CHECKS}/{corpus.name}"
-        keys[corpus.name] = make_key(spec, corpus, items.benchmarks, names)
-        making = checking(name, spec, corpus, items.benchmarks, names, workers, talk)
-        stage_cache.stage(name, keys[corpus.name], making)
+        keys[corpus.name] = make_key(spec, corpus, items.benchmarks, checker.names)
+        checker.check(name, keys[corpus.name], spec, corpus, items.benchmarks)
     if len(keys) == 1:
         return name
 
@@ -242,6 +249,16 @@ def _score(
     ]
     making = _scoring(spec, names, stage_cache.folder / verdicts, talk)
     return stage_cache.stage(SCORES, digest_of([*key, logs, names.tree(logs)]), making)
+
+
+def _write_review(
+    draft: Path, spec: AuditSpec, labels: Sequence[Label], judged: Sequence[dict[str, Any]]
+) -> None:
+    """Write what readers and judges said; of a judge's answers no text."""
+    if spec.labels:
+        write_labels(draft / LABELS, labels, notes=not spec.no_text)
+    if spec.judged:
+        write_judged(draft / JUDGED, without_texts(judged))
 
 
 def _write_report(draft: Path, facts: Facts, items: Items, together: Report) -> None:
@@ -317,7 +334,7 @@ def _inputs(spec: AuditSpec, reports: Mapping[str, Report]) -> dict[str, Any]:
     return {
         "corpora": {name: report.run["inputs"]["shards"] for name, report in reports.items()},
         "benchmarks": first.run["inputs"]["benchmarks"],
-        "reviews": {path: fingerprint(Path(path)) for path in (*named, *spec.labels)},
+        "reviews": {path: fingerprint(Path(path)) for path in (*named, *spec.labels, *spec.judged)},
     }
 
 

@@ -126,7 +126,7 @@ def _roots(spec: AuditSpec) -> Iterator[tuple[str, str]]:
         yield fixed, _fixed(written) if written else _last(fixed)
     indexes = [(str(resolve_index(name)), name) for each in spec.corpora for name in each.index]
     records = [corpus.cleaned for corpus in spec.corpora]
-    others = [(path, path) for path in (spec.waivers, *spec.labels, *records) if path]
+    others = [(path, path) for path in (spec.waivers, *spec.labels, *spec.judged, *records) if path]
     for path, name in (*indexes, *others):
         yield path, spec.written.get(name) or _last(path)
 

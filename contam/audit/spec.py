@@ -126,6 +126,7 @@ class AuditSpec:
     least    items a subset needs before anything is estimated from it
     decoys   decoys for each item in the calibration; 0 leaves it out
     waivers  reviewed false alarms and accepted leaks;  labels  what readers said of single items
+    judged   what a judge said of them
     studies  name of a study -> its options, as `contam.study.by_name` has them
     written  absolute path -> as it was written, of those that were written as relative ones
     """
@@ -143,6 +144,7 @@ class AuditSpec:
     no_text: bool = False
     waivers: str | None = None
     labels: Names = ()
+    judged: Names = ()
     corpora: tuple[CorpusSpec, ...] = ()
     benchmarks: tuple[BenchmarkSpec, ...] = ()
     logs: LogsSpec = field(default_factory=LogsSpec)
@@ -251,7 +253,7 @@ def _flat(tree: Mapping[str, Any], origin: str) -> dict[str, Any]:
             min(unknown),
             remedy=Remedy.USE_KNOWN_TABLES(known=Public(", ".join(known))),
         )
-    values = _listed(dict(tree.get("audit", {})), "policies", "labels")
+    values = _listed(dict(tree.get("audit", {})), "policies", "labels", "judged")
     if clash := set(values) & {"corpora", "benchmarks", "logs", "models", "studies"}:
         raise ConfigError(
             "{}: [audit] has no key {}", Place(origin), min(clash), remedy=Remedy.IT_IS_A_TABLE
@@ -328,6 +330,7 @@ def _absolute(spec: AuditSpec, base: Path) -> AuditSpec:
         out=_one(spec.out, base) if spec.out else "",
         waivers=_one(spec.waivers, base) if spec.waivers else None,
         labels=_all(spec.labels, base),
+        judged=_all(spec.judged, base),
         corpora=tuple(
             replace(
                 corpus,
@@ -353,7 +356,7 @@ def _absolute(spec: AuditSpec, base: Path) -> AuditSpec:
 def _relative(spec: AuditSpec) -> Iterator[str]:
     indexes = (name for corpus in spec.corpora for name in corpus.index)
     records = (corpus.cleaned for corpus in spec.corpora)
-    others = (path for path in (spec.waivers, *spec.labels, *records) if path)
+    others = (path for path in (spec.waivers, *spec.labels, *spec.judged, *records) if path)
     paths = (*data_paths(spec), *indexes, *others)
     yield from (path for path in paths if "://" not in path and not Path(path).is_absolute())
 

@@ -1,7 +1,8 @@
 """Watch a benchmark: audit what changed, append to a history, and show all runs on one page.
 
 A folder holds the newest pack (`pack`), the one before it (`previous`), what every run found
-(`runs.parquet`, `figures.parquet`) and the page (`index.html`, `report`).
+(`runs.parquet`, `figures.parquet`), the page (`index.html`, `report`), and what was found in each
+shard (`parts`), so that only new and changed shards are read.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.audit.diff import CHANGES, compare_packs
 from contam.audit.gate.decide import run_gate
 from contam.audit.manifest import MANIFEST, read_verified
-from contam.audit.pack import run_audit
+from contam.audit.pack import CHECKS, run_audit
 from contam.audit.spec import TOGETHER
 from contam.audit.stage_cache import copy_tree
 from contam.audit.waivers.register import utc_today
 from contam.audit.watch_page import page, study_of
+from contam.cleaning.clean import refuse_nested
 from contam.errors import OutputError, Public, Remedy
 from contam.files.addresses import refuse_address
 from contam.files.publish import output_errors
@@ -33,7 +35,7 @@ from contam.tables import schemas
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
 
     from contam.audit.diff import Difference
     from contam.audit.facts import Facts
@@ -47,13 +49,13 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-PACK, PREVIOUS, REPORT = "pack", "previous", "report"
+PACK, PREVIOUS, REPORT, PARTS = "pack", "previous", "report", "parts"
 RUNS_FILE, FIGURES_FILE, PAGE = "runs.parquet", "figures.parquet", "index.html"
 _LOCK: Final = "watch.lock"
 _DRAFT: Final = ".previous.draft"
 RUNS: Final = {
     "run": int, "at": str, "digest": str, "status": str, "changed": bool, "complete": bool,
-    "gate": str, "reused": int, "said": str,
+    "gate": str, "reused": int, "searched": int, "kept": int, "said": str,
 }  # fmt: skip
 FIGURES: Final = {
     "run": int, "figure": str, "benchmark": str, "policy": str, "model": str, "metric": str,
@@ -67,6 +69,7 @@ class Watched:
 
     run    its number, from 1;  changed  whether the audit differs from that of the run before
     gate   what became of the rules; None without rules
+    searched, kept  shards that were read, and those of which earlier runs knew the answer
     study  history, control charts and changes, as they are on the page
     """
 
@@ -74,6 +77,8 @@ class Watched:
     changed: bool
     pack: Pack
     gate: GateVerdict | None
+    searched: int
+    kept: int
     study: Study
 
     @property
@@ -94,18 +99,17 @@ def watch(
 
     rules  of a gate that the new pack has to pass
 
-    Stages whose inputs are the same are not run again. Raises OutputError while another run is
-    under way in the folder, and what an audit raises; the history is then as it was, and finished
-    stages are kept for the next run.
+    Stages whose inputs are the same are not run again, and of a corpus only shards are read that
+    are new or changed since a run that looked for the same. Raises OutputError while another run
+    is under way in the folder, and what an audit raises; the history is then as it was, and
+    finished stages and shards are kept for the next run.
     """
     refuse_address(spec.out, "where a history is kept")
     home = Path(spec.out)
+    refuse_nested(home, [path for corpus in spec.corpora for path in corpus.paths])
     with _alone(home):
-        runs = _read(home / RUNS_FILE, RUNS)
+        runs, figures = _history(home)
         last = runs[-1] if runs else None
-        # A run that was killed before it was written into the list has left no part of it.
-        done = {row["run"] for row in runs}
-        figures = [row for row in _read(home / FIGURES_FILE, FIGURES) if row["run"] in done]
         _keep(home, str(last["digest"]) if last else "")
         made = run_audit(
             replace(spec, out=str(home / PACK)),
@@ -113,11 +117,14 @@ def watch(
             overwrite=True,
             talk=talk,
             today=today,
+            parts=home / PARTS,
         )
+        _forget(home / PARTS, made.parts)
+        searched, kept = _shards(spec, made)
         number = int(last["run"]) + 1 if last else 1
         changed = last is None or last["digest"] != made.digest
         difference = None
-        if changed and (home / PREVIOUS / MANIFEST).is_file():
+        if changed and last and _digest_of(home / PREVIOUS) == last["digest"]:
             difference = compare_packs(home / PREVIOUS, made.folder)
         gate = run_gate(rules, made.folder, today or utc_today()) if rules else None
         runs.append(
@@ -130,6 +137,8 @@ def watch(
                 "complete": bool(made.facts.coverage["complete"]),
                 "gate": "" if gate is None else "passed" if gate.passed else "failed",
                 "reused": len(made.reused),
+                "searched": searched,
+                "kept": kept,
                 "said": _said(difference, home, changed=changed),
             }
         )
@@ -142,7 +151,9 @@ def watch(
         write_file(home / PAGE, page(study, home / REPORT).encode(), overwrite=True)
         # Last: only now the run has taken place.
         _write(home / RUNS_FILE, table_of(runs, RUNS))
-    return Watched(run=number, changed=changed, pack=made, gate=gate, study=study)
+    return Watched(
+        run=number, changed=changed, pack=made, gate=gate, searched=searched, kept=kept, study=study
+    )
 
 
 def figures_of(facts: Facts) -> Iterator[Row]:
@@ -163,6 +174,30 @@ def figures_of(facts: Facts) -> Iterator[Row]:
         yield {**place, "n": row["n"], "figure": "full", "value": row["full"]}
         if row["n_clean"] >= facts.least:
             yield {**place, "n": row["n_clean"], "figure": "clean", "value": row["clean"]}
+
+
+def _shards(spec: AuditSpec, made: Pack) -> tuple[int, int]:
+    """Shards that were read, and those whose answer was there, of the corpora without an index."""
+    searched = kept = 0
+    coverages = {corpus.name: corpus.coverage for corpus in made.facts.corpora}
+    for corpus in spec.corpora:
+        stage = f"{CHECKS}/{corpus.name}"
+        if corpus.index:
+            continue
+        if stage in made.reused:
+            kept += coverages[corpus.name]["shards_read"]
+        else:
+            searched += made.parts[stage].n_searched
+            kept += made.parts[stage].n_kept
+    return searched, kept
+
+
+def _forget(folder: Path, known: Container[str]) -> None:
+    """Remove the parts of corpora that are watched no more."""
+    with output_errors(folder):
+        for stage in folder.glob("*/*"):
+            if stage.relative_to(folder).as_posix() not in known:
+                shutil.rmtree(stage)
 
 
 def _said(difference: Difference | None, home: Path, *, changed: bool) -> str:
@@ -213,12 +248,10 @@ def _inputs(tree: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def _keep(home: Path, digest: str) -> None:
     """Keep the pack of the last run as the one before, unless a killed run has done so already."""
     current, kept = home / PACK, home / PREVIOUS
-    if not digest or not (current / MANIFEST).is_file():
-        return
-    if read_verified(current / MANIFEST)["digest"] != digest:
+    if not digest or _digest_of(current) != digest:
         # A killed run has published a newer one; the one before was kept by it.
         return
-    if (kept / MANIFEST).is_file() and read_verified(kept / MANIFEST)["digest"] == digest:
+    if _digest_of(kept) == digest:
         return
     with output_errors(home):
         draft = home / _DRAFT
@@ -226,6 +259,34 @@ def _keep(home: Path, digest: str) -> None:
             shutil.rmtree(folder, ignore_errors=True)
         copy_tree(current, draft)
         draft.replace(kept)
+
+
+def _digest_of(pack: Path) -> str:
+    """The digest of a pack, empty where there is none. Raises OutputError for a damaged one."""
+    path = pack / MANIFEST
+    if not path.is_file():
+        return ""
+    try:
+        return str(read_verified(path)["digest"])
+    except OutputError as error:
+        raise OutputError(
+            "{}", Public(error.message), remedy=Remedy.RESTORE_OR_REMOVE_PACK
+        ) from error
+
+
+def _history(home: Path) -> tuple[list[Row], list[Row]]:
+    """The runs so far, and their figures. Raises OutputError where some of either are lost."""
+    runs, figures = _read(home / RUNS_FILE, RUNS), _read(home / FIGURES_FILE, FIGURES)
+    done = [row["run"] for row in runs]
+    changed = {row["run"] for row in runs if row["changed"]}
+    told = {row["run"] for row in figures}
+    # A run that was killed before it was written into the list has left its figures at most.
+    if not changed <= told <= {*done, max(done, default=0) + 1}:
+        raise OutputError(
+            "{}: {} and {} are not of one history", home, Public(RUNS_FILE), Public(FIGURES_FILE),
+            remedy=Remedy.RESTORE_HISTORY,
+        )  # fmt: skip
+    return runs, [row for row in figures if row["run"] in done]
 
 
 @contextlib.contextmanager

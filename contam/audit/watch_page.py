@@ -47,7 +47,7 @@ CHARTS: Final = {
 }  # fmt: skip
 HISTORY: Final = {
     "run": int, "at": str, "status": str, "changed": bool, "complete": bool, "gate": str,
-    "said": str,
+    "searched": int, "kept": int, "said": str,
 }  # fmt: skip
 COHORTS: Final = {"benchmark": str, "policy": str, "month": str, "flagged": int, "share": float}
 CHANGES: Final = {"what": str, "of": str, "before": str, "after": str}
@@ -93,7 +93,7 @@ def study_of(
             found=found,
             sure=sure,
             change="A new shard, a new version of a benchmark or new logs: the next run audits"
-            " those again, and keeps the rest.",
+            " those, and keeps the rest.",
         ),
         tables={
             "history": table_of(

@@ -45,7 +45,7 @@ def read_unpacked(path: Path) -> FileBytes:
         except DamagedError as error:
             raise BenchmarkError(
                 "{}: the {} data is damaged or ends early ({})", path, Public(name), Public(error),
-                remedy=Remedy.FETCH_AGAIN,
+                remedy=Remedy.COPY_AGAIN,
             ) from error  # fmt: skip
     return FileBytes(raw, digest, len(raw), "")
 

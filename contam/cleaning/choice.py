@@ -28,7 +28,7 @@ ACTIONS: Final = ("drop", "mask", "cut", "list")
 MASK: Final = "[...]"
 #: A document goes when the weights of its items reach it; sums of tenths fall short of 1.
 _ENOUGH: Final = 1 - 1e-9
-_MOST: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(%?)")
+_MOST: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%|[0-9]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,11 +72,11 @@ class CleanOptions:
         if self.most is None:
             return float("inf")
         found = _MOST.fullmatch(self.most.strip())
-        if found is None or (found[2] and float(found[1]) > 100):  # noqa: PLR2004 - per cent
+        if found is None or (found[1] and float(found[1]) > 100):  # noqa: PLR2004 - per cent
             raise UsageError(
                 "{} is neither a share such as 0.1% nor a number of documents", self.most
             )
-        return float(found[1]) / 100 * n_documents if found[2] else float(found[1])
+        return float(found[1]) / 100 * n_documents if found[1] else float(found[0])
 
     @property
     def replacement(self) -> str | None:

@@ -5,35 +5,27 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from contam.cleaning.choice import CleanOptions, refuse_unfit
+from contam.cleaning.findings import Findings, refuse_unread
 from contam.cleaning.record import facts_of
-from contam.cleaning.run import NAMES, Cleaned, Run, refuse_unread
+from contam.cleaning.run import NAMES, Cleaned, Run
 from contam.cleaning.work_folder import RECORD, WorkFolder, digest_of
 from contam.detect.leases.cut import cut_leases
 from contam.detect.leases.local import do_leases
 from contam.detect.leases.plan_folder import question_of_leases
-from contam.detect.leases.work import gathered_parts
-from contam.detect.leases.workshop import folder_held
 from contam.detect.plan import ScanParameters, named_fields, named_policies
 from contam.detect.scan import as_list, named_columns, open_scan, worker_count
-from contam.errors import (
-    Place,
-    Remedy,
-    UsageError,
-)
-from contam.files.addresses import is_address
+from contam.errors import Place, Remedy, UsageError
+from contam.files.addresses import is_address, refuse_address
 from contam.files.publish import check_publishable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from contam.detect.leases.workshop import RayCluster
-    from contam.detect.partial import Partial
-    from contam.detect.plan import Plan
     from contam.detect.scan import Corpus, PathLike, ScanProgress
 
 
@@ -111,6 +103,7 @@ def clean(  # noqa: PLR0913 - the options of a scan and of what is done with wha
         dry_run=dry_run,
         overwrite=overwrite,
         resume=resume,
+        cluster=cluster,
         progress=progress,
     )
     paths = as_list(corpus)
@@ -118,19 +111,39 @@ def clean(  # noqa: PLR0913 - the options of a scan and of what is done with wha
     if not resume:
         check_publishable(out, names=NAMES, last=RECORD, overwrite=overwrite)
     opened, plan = open_scan(paths, as_list(benchmark), parameters)
-    workshop = WorkFolder.beside(out).workshop(resume=resume, cluster=cluster)
-
-    def gather(hits: Path, begin: Callable[[], None]) -> Partial:
-        with workshop.held():
-            planned = do_leases(opened, plan, workshop, workers=how.workers, progress=progress)
-            begin()
-            return gathered_parts(planned, [workshop.parts], hits=hits)[2]
-
-    question = question_of_leases(plan, opened, cut_leases(opened.chunks))
-    search = Search(
-        corpus=opened, plan=plan, question=question, gather=gather, n_done=workshop.n_done
-    )
-    return clean_searched(search, out, options, how, started)
+    question = question_of_run(question_of_leases(plan, opened, cut_leases(opened.chunks)), options)
+    refuse_unfit(plan, options)
+    refuse_shards_in(out, opened)
+    refuse_unread(opened.coverage)
+    work = WorkFolder.beside(out)
+    if resume and (record := work.published(Path(out), question)) is not None:
+        # It was killed between its last two steps.
+        work.discard()
+        return Cleaned(record=record, folder=Path(out))
+    check_publishable(out, names=NAMES, last=RECORD, overwrite=overwrite)
+    workshop = work.workshop(resume=resume, cluster=cluster)
+    with work.alone() as lock:
+        try:
+            with workshop.held():
+                planned = do_leases(opened, plan, workshop, workers=how.workers, progress=progress)
+                found = Findings.of(planned, [workshop.parts], options)
+            run = Run(
+                corpus=opened,
+                findings=found,
+                question=question,
+                workers=how.workers,
+                started=started,
+            )
+            result = run.only_counted(dry_run=dry_run)
+            if result is None:
+                result = write_and_publish(run, work, lock, Path(out), how)
+        except BaseException:
+            if not (workshop.n_done() or work.n_done()):
+                work.discard()
+            raise
+        if result.folder is not None:
+            work.discard()
+    return result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,58 +154,36 @@ class How:
     dry_run: bool = False
     overwrite: bool = False
     resume: bool = False
+    cluster: RayCluster | None = None
     progress: ScanProgress | None = None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Search:
-    """What is searched, and how its hits are got.
+def write_and_publish(run: Run, work: WorkFolder, lock: list[int], out: Path, how: How) -> Cleaned:
+    """Write the shards that are not done, and publish all; the folder of the run stays.
 
-    question  digest of what is asked of which corpus
-    gather    gives what the search found, its hits in a folder; before these come, it calls its
-              second argument
-    n_done    how much of the search is done and need not be done again
+    lock  as `WorkFolder.alone` gives it
     """
+    work.begin(run.question, resume=how.resume)
+    writer = run.writer(work)
+    numbers = range(len(run.corpus.shards))
+    noted: dict[int, dict[str, Any]] = {}
+    if how.cluster is not None:
+        from contam.cleaning.on_cluster import write_on_cluster
 
-    corpus: Corpus
-    plan: Plan
-    question: str
-    gather: Callable[[Path, Callable[[], None]], Partial]
-    n_done: Callable[[], int]
-
-
-def clean_searched(
-    search: Search, out: PathLike, options: CleanOptions, how: How, started: float
-) -> Cleaned:
-    """Clean a corpus of what is found in it; see `clean`."""
-    refuse_unfit(search.plan, options)
-    _refuse_shards_in(out, search.corpus)
-    refuse_unread(search.corpus.coverage)
-    work = WorkFolder.beside(out)
-    question = digest_of(search.question, _decisive(options))
-    if how.resume and (published := work.published(Path(out), question)) is not None:
-        # It was killed between its last two steps.
-        work.discard()
-        return Cleaned(record=published, folder=Path(out))
-    check_publishable(out, names=NAMES, last=RECORD, overwrite=how.overwrite)
-    with folder_held(work.folder):
-        try:
-            whole = search.gather(work.hits, partial(work.begin, question, resume=how.resume))
-            run = Run.of(work, search.corpus, search.plan, options, whole, question, how.progress)
-            result = run.result(
-                Path(out), how.workers, started, dry_run=how.dry_run, overwrite=how.overwrite
-            )
-        except BaseException:
-            if not search.n_done():
-                work.discard()
-            raise
-        if result.folder is not None:
-            work.discard()
-    return result
+        with work.joined(lock):
+            noted = write_on_cluster(writer, run.findings.hits, how.cluster, how.progress)
+    left = [number for number in numbers if number not in noted]
+    if left:
+        noted |= writer.write_all(left, how.workers, how.progress)
+    return run.published(writer, noted, out, overwrite=how.overwrite)
 
 
 def refuse_nested(out: PathLike, paths: Sequence[PathLike]) -> None:
-    """Raise UsageError where the result would lie in the corpus, whose next scan would read it."""
+    """Raise UsageError where the result would lie in the corpus, whose next scan would read it.
+
+    It cannot lie in a store, either: there a shard cannot be made aside and put in its place.
+    """
+    refuse_address(out, "the folder of a cleaned corpus", Remedy.NAME_LOCAL_FOLDER)
     home = Path(os.path.realpath(out))
     for path in paths:
         if is_address(str(path)):
@@ -207,17 +198,29 @@ def refuse_nested(out: PathLike, paths: Sequence[PathLike]) -> None:
             )  # fmt: skip
 
 
-def _refuse_shards_in(out: PathLike, corpus: Corpus) -> None:
-    """Raise UsageError where shards of the corpus lie where the result would."""
+def refuse_shards_in(out: PathLike, corpus: Corpus) -> None:
+    """Raise UsageError where shards of the corpus lie where the result would.
+
+    Folders in a corpus may be links: the result may not lie in what these lead to, either.
+    """
     home = Path(os.path.realpath(out))
+    folders: set[Path] = set()
     for shard in corpus.shards:
-        if not is_address(shard.uri) and Path(os.path.realpath(shard.uri)).is_relative_to(home):
+        if is_address(shard.uri):
+            continue
+        path = Path(shard.uri)
+        if Path(os.path.realpath(path)).is_relative_to(home):
             raise UsageError(
                 "the shard {} lies where the result would: in {}", Place(shard.name), Place(out),
                 remedy=Remedy.CHOOSE_ANOTHER_FOLDER,
             )  # fmt: skip
+        folders.update(path.parents[: len(Path(shard.name).parts) - 1])
+    refuse_nested(out, sorted(folder for folder in folders if folder.is_symlink()))
 
 
-def _decisive(options: CleanOptions) -> dict[str, object]:
-    """The options that decide what is written; `most` only decides whether."""
-    return facts_of(replace(options, most=None))
+def question_of_run(question: str, options: CleanOptions) -> str:
+    """Digest of all that decides what is written: of a search, and of what is done with its finds.
+
+    `most` only decides whether.
+    """
+    return digest_of(question, facts_of(replace(options, most=None)))

@@ -1,26 +1,50 @@
-"""Clean a corpus of what many workers found in it."""
+"""Clean a corpus of what many workers found in it, on one machine or several."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contam.cleaning.clean import Search, clean_searched, refuse_nested
+from contam.cleaning.choice import refuse_unfit
+from contam.cleaning.clean import (
+    question_of_run,
+    refuse_nested,
+    refuse_shards_in,
+    write_and_publish,
+)
+from contam.cleaning.findings import Findings, refuse_unread
+from contam.cleaning.run import NAMES, Cleaned, Run
+from contam.cleaning.shares import share_of
+from contam.cleaning.work_folder import RECORD, WorkFolder, published_record
 from contam.detect.leases.parts_folder import question_of_parts
 from contam.detect.leases.plan_folder import open_plan
-from contam.detect.leases.work import gathered_parts, here
+from contam.detect.leases.work import here, present
 from contam.errors import UsageError
+from contam.files.publish import check_publishable
 from contam.files.uploads import place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from contam.cleaning.choice import CleanOptions
     from contam.cleaning.clean import How
-    from contam.cleaning.run import Cleaned
-    from contam.detect.partial import Partial
+    from contam.detect.leases.plan_folder import OpenPlan
     from contam.detect.scan import PathLike
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """What one of several workers did.
+
+    done, kept  names of shards that it wrote, and of those of its share that were there before
+    n_shards    shards of all workers
+    """
+
+    done: tuple[str, ...]
+    kept: tuple[str, ...]
+    n_shards: int
 
 
 def clean_parts(
@@ -32,13 +56,104 @@ def clean_parts(
 ) -> Cleaned:
     """Write a cleaned copy of a corpus that workers searched on a plan, see `contam.clean`.
 
+    Shards that `clean_share` has written are looked at and taken.
+
     parts  folders with the parts of all leases;  plan  where it is now, unless the parts know
 
     Raises UsageError for a plan that was not made to clean, IncompleteError when a lease has no
-    part or a shard is not as it was when the plan was made.
+    part or a shard is not as it was when the plan was made, and OutputError while others write.
     """
     started = time.time()
     folders = [place(folder) for folder in parts]
+    opened = _opened(folders, out, options, plan)
+    corpus = here(opened.corpus)
+    refuse_unread(corpus.coverage)
+    question = question_of_run(opened.question, options)
+    work = WorkFolder.beside(out)
+    if (record := work.published(Path(out), question)) is not None:
+        # It was killed between its last two steps.
+        work.discard()
+        return Cleaned(record=record, folder=Path(out))
+    check_publishable(out, names=NAMES, last=RECORD, overwrite=how.overwrite)
+    run = Run(
+        corpus=corpus,
+        findings=Findings.of(opened, folders, options, how.progress),
+        question=question,
+        workers=how.workers,
+        started=started,
+    )
+    counted = run.only_counted(dry_run=how.dry_run)
+    if counted is not None:
+        return counted
+    with work.alone() as lock:
+        try:
+            result = write_and_publish(run, work, lock, Path(out), how)
+        except BaseException:
+            if not work.n_done():
+                work.discard()
+            raise
+        work.discard()
+    return result
+
+
+def clean_share(
+    parts: Sequence[PathLike],
+    out: PathLike,
+    options: CleanOptions,
+    how: How,
+    share: tuple[int, int],
+    plan: PathLike | None = None,
+) -> Share | Cleaned:
+    """Write the shards of one of several workers, for `clean_parts` to publish.
+
+    share  the number of the worker, from 0, and how many there are
+
+    Nothing is written, and what would go is returned, where more would go than `options.most`.
+
+    Raises as `clean_parts`, and OutputError where others have begun with other options.
+    """
+    folders = [place(folder) for folder in parts]
+    opened = _opened(folders, out, options, plan)
+    corpus = opened.corpus
+    refuse_unread(corpus.coverage)
+    run = Run(
+        corpus=corpus,
+        findings=Findings.of(opened, folders, options, how.progress),
+        question=question_of_run(opened.question, options),
+        workers=how.workers,
+        started=time.time(),
+    )
+    counted = run.only_counted(dry_run=False)
+    if counted is not None:
+        return counted
+    sizes = [shard.size_bytes for shard in corpus.shards]
+    numbers = share_of(sizes, run.findings.touched, *share)
+    names = {number: corpus.shards[number].name for number in numbers}
+    all_there = Share(done=(), kept=tuple(names.values()), n_shards=len(sizes))
+    if published_record(Path(out), run.question) is not None:
+        return all_there
+    check_publishable(out, names=NAMES, last=RECORD, overwrite=how.overwrite)
+    found, gone = present(corpus, numbers)
+    refuse_unread(corpus.coverage.with_failures(*gone.values()))
+    work = WorkFolder.beside(out)
+    with work.shared():
+        if published_record(Path(out), run.question) is not None:
+            # Published since, which had the folder removed.
+            work.discard()
+            return all_there
+        work.begin(run.question, shared=True)
+        writer = run.writer(work, found)
+        kept = tuple(name for number, name in names.items() if writer.known(number) is not None)
+        left = [number for number, name in names.items() if name not in kept]
+        writer.write_all(left, how.workers, how.progress)
+    done = tuple(names[number] for number in left)
+    return Share(done=done, kept=kept, n_shards=len(sizes))
+
+
+def _opened(
+    folders: Sequence[Path], out: PathLike, options: CleanOptions, plan: PathLike | None
+) -> OpenPlan:
+    """The plan, which must be one to clean by. Raises UsageError."""
     opened = open_plan(plan or question_of_parts(folders[0])[1], with_items=True)
     if not opened.plan.parameters.every_hit:
         raise UsageError(
@@ -46,17 +161,6 @@ def clean_parts(
             hint="make it with `every_hit` (`contam plan --to-clean`), and do its leases again",
         )
     refuse_nested(out, opened.corpus.paths)
-    corpus = here(opened.corpus)
-
-    def gather(hits: Path, begin: Callable[[], None]) -> Partial:
-        begin()
-        return gathered_parts(opened, folders, hits=hits, progress=how.progress)[2]
-
-    search = Search(
-        corpus=corpus,
-        plan=opened.plan,
-        question=opened.question,
-        gather=gather,
-        n_done=lambda: 0,
-    )
-    return clean_searched(search, out, options, how, started)
+    refuse_unfit(opened.plan, options)
+    refuse_shards_in(out, opened.corpus)
+    return opened

@@ -16,7 +16,7 @@ from contam.corpus.batches import BATCH_BYTES, gathered
 from contam.corpus.chunks import cut_shard
 from contam.corpus.columns import select_columns
 from contam.corpus.coverage import Coverage
-from contam.corpus.documents import read_documents, read_metadata, read_texts
+from contam.corpus.documents import read_documents, read_metadata
 from contam.corpus.shards import errors_named
 from contam.detect.match.matching import Matcher
 from contam.detect.partial import start_collections
@@ -230,31 +230,12 @@ def written(
     state = FileState.at(str(target))
     new = replace(shard, uri=str(target), size_bytes=state.size, state=state)
     with errors_named(new):
-        n_same = shard.kind.count_same(shard.path, new.path, edits, sources)
-    if not drop:
-        _compare_texts(shard, new, selection, removed, replacement)
+        n_same = shard.kind.count_same(
+            shard.path, new.path, edits, sources, replacement=replacement
+        )
     if left := found_in(cleaning, new, selection, done.rows_after, workers=workers):
         raise _still_found(shard, left)
     return Written(done=done, n_same=n_same)
-
-
-def _compare_texts(
-    shard: Shard,
-    new: Shard,
-    selection: Selection,
-    removed: Sequence[Removal],
-    replacement: str | None,
-) -> None:
-    """Raise ShardError unless texts are the original ones without their stretches."""
-    rows = [one.found.row for one in removed]
-    before, after = (read_texts(each, selection, rows) for each in (shard, new))
-    for one, old, text in zip(removed, before, after, strict=True):
-        # Bytes that are no UTF-8 may become other characters when what parts them is cut.
-        if edited(old, one.found.spans, replacement) != text and "\ufffd" not in old:
-            raise ShardError(
-                "{shard}: row {} was not written as it should be", one.found.row, shard=shard.name,
-                remedy=Remedy.DROP_DOCUMENT,
-            )  # fmt: skip
 
 
 def found_in(

@@ -2,37 +2,56 @@
 
 state.json      which run it is
 scan/           parts of the search, a lease each
-hits/           what the policies count, by view and shard
 result/         what becomes OUT: corpus/, removed/ and clean.json
+draft/          shards that are being written, and a lock of each
 done/N.json     shard N is whole in result/; written last, so that a kill loses one shard a thread
+publisher.lock  of the process that will publish the result
+writers.lock    shared by processes that write shards for it; alone it lets the publisher begin, and
+                publish
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
+import secrets
 import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from contam.detect.finish import versions
+from contam.detect.leases.node_folder import refuse_foreign
 from contam.detect.leases.workshop import Workshop
 from contam.errors import OutputError, Remedy
+from contam.files.listed import FileState
+from contam.files.locks import lock_file
 from contam.files.publish import output_errors, sync_path, work_folder
 from contam.files.single import fingerprint, read_file, write_file
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from contam.detect.leases.workshop import RayCluster
 
 CORPUS: Final = "corpus"
 REMOVED: Final = "removed"
 RECORD: Final = "clean.json"
 _STATE: Final = "state.json"
+_PUBLISHER, _WRITERS = "publisher.lock", "writers.lock"
+#: It quotes the corpus.
+_RIGHTS: Final = 0o700
+#: How long the processes of a cluster may take to end, in seconds, and how often that is looked at.
+_PATIENCE_S: Final = 120.0
+_PAUSE_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class WorkFolder:
-    """The folder of one run; see `contam.detect.leases.workshop.folder_held`."""
+    """The folder of the runs that make one result."""
 
     folder: Path
 
@@ -46,44 +65,137 @@ class WorkFolder:
         return Workshop(self.folder / "scan", resume, cluster)
 
     @property
-    def hits(self) -> Path:
-        """Where hits go that are too many to hold."""
-        return self.folder / "hits"
-
-    @property
     def result(self) -> Path:
         """What becomes the result."""
         return self.folder / "result"
 
-    def begin(self, question: str, *, resume: bool) -> None:
-        """Let the results of another run go; `question`  digest of what decides this one's."""
-        path = self.folder / _STATE
-        said = json.dumps({"tool": "contam", "question": question}).encode()
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[list[int]]:
+        """Let nobody else publish the result, or write shards for it; gives what `joined` takes.
+
+        Raises OutputError where somebody does.
+        """
+        with self._locked(_PUBLISHER, shared=False), self._locked(_WRITERS, shared=False) as lock:
+            yield lock
+
+    @contextlib.contextmanager
+    def joined(self, lock: list[int]) -> Iterator[None]:
+        """Within `alone`, let others write shards in the block; then wait until they have ended.
+
+        Raises OutputError when they do not.
+        """
+        os.close(lock.pop())
+        yield
+        late = time.monotonic() + _PATIENCE_S
+        while not lock:
+            try:
+                lock.append(self._lock(_WRITERS, shared=False))
+            except OutputError:
+                if time.monotonic() > late:
+                    raise
+                time.sleep(_PAUSE_S)
+
+    @contextlib.contextmanager
+    def shared(self) -> Iterator[None]:
+        """Write shards beside others; meanwhile nobody publishes the result.
+
+        Raises OutputError where somebody is about to.
+        """
+        with self._locked(_WRITERS, shared=True):
+            yield
+
+    @contextlib.contextmanager
+    def _locked(self, name: str, *, shared: bool) -> Iterator[list[int]]:
+        """Hold a lock, whose handle is in the list."""
+        lock = [self._lock(name, shared=shared)]
+        try:
+            yield lock
+        finally:
+            for handle in lock:
+                os.close(handle)
+
+    def _lock(self, name: str, *, shared: bool) -> int:
         with output_errors(self.folder):
-            if not (resume and path.exists() and read_file(path) == said):
-                for name in ("done", "result"):
+            while True:
+                self.folder.parent.mkdir(parents=True, exist_ok=True)
+                self.folder.mkdir(mode=_RIGHTS, exist_ok=True)
+                refuse_foreign(self.folder)
+                # Whoever has published removes the folder.
+                with contextlib.suppress(FileNotFoundError):
+                    handle = lock_file(self.folder / name, shared=shared)
+                    break
+        if handle is None:
+            raise OutputError("another run works in {}", self.folder, remedy=Remedy.WAIT_FOR_RUN)
+        return handle
+
+    def begin(self, question: str, *, resume: bool = False, shared: bool = False) -> None:
+        """Let go of what another run has done, unless others do it together.
+
+        question  digest of what decides this run's result
+        resume    whether to go on from what a run of the same question has done
+        shared    whether this process writes only some of the shards: then it goes on, and lets go
+                  of nothing
+
+        Raises OutputError where the folder holds shards that were written for another result, and
+        by several processes or before this one of several.
+        """
+        old = self._state()
+        same = old.get("run") == _run(question)
+        if not same and self.n_done() and (shared or old.get("shared")):
+            raise OutputError(
+                "{} holds shards of another run: of another plan, with other options or packages",
+                self.folder, remedy=Remedy.GIVE_SAME_OPTIONS_OR_REMOVE,
+            )  # fmt: skip
+        go_on = same and (resume or shared or old.get("shared", False))
+        with output_errors(self.folder):
+            if not shared:
+                for name in ("draft", *(() if go_on else ("done", "result"))):
                     shutil.rmtree(self.folder / name, ignore_errors=True)
-            shutil.rmtree(self.hits, ignore_errors=True)
-            shutil.rmtree(self.folder / "draft", ignore_errors=True)
-            for folder in ("done", "draft", "result"):
-                (self.folder / folder).mkdir(exist_ok=True)
-        write_file(path, said, overwrite=True)
+            for name in ("done", "draft", "result"):
+                (self.folder / name).mkdir(exist_ok=True)
+        said = {
+            "tool": "contam",
+            "question": question,
+            "run": _run(question),
+            "shared": shared or (go_on and old.get("shared", False)),
+        }
+        # Of several that begin at once each writes the same.
+        if said != old:
+            write_file(self.folder / _STATE, json.dumps(said).encode(), overwrite=True)
+
+    def n_done(self) -> int:
+        """Shards that are done, of whichever run."""
+        return len(list((self.folder / "done").glob("*.json")))
 
     def published(self, out: Path, question: str) -> dict[str, Any] | None:
         """The record in `out`, where this folder's run published it and did not live to end."""
-        try:
-            record: dict[str, Any] = json.loads(read_file(out / RECORD))
-            said = json.loads(read_file(self.folder / _STATE))
-            same = record["question"] == said["question"] == question
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+        record = published_record(out, question)
+        same = self._state().get("question") == question
         return record if same and not self.result.exists() else None
 
+    @contextlib.contextmanager
+    def taken(self, number: int) -> Iterator[bool]:
+        """Let no other process write a shard in the block; whether that could be had.
+
+        Drafts of a process that was killed go.
+        """
+        home = self.folder / "draft"
+        with output_errors(home):
+            handle = lock_file(home / f"{number:08d}.lock")
+        if handle is None:
+            yield False
+            return
+        try:
+            for draft in home.glob(f"{number:08d}-*"):
+                shutil.rmtree(draft, ignore_errors=True)
+            yield True
+        finally:
+            os.close(handle)
+
     def draft(self, number: int, name: str) -> Path:
-        """A path for the draft of a shard, with the last part of its name."""
-        folder = self.folder / "draft" / f"{number:08d}"
+        """A path for the draft of a shard that was taken, with the last part of its name."""
+        folder = self.folder / "draft" / f"{number:08d}-{secrets.token_hex(4)}"
         with output_errors(folder):
-            shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
         return folder / Path(name).name
 
@@ -109,30 +221,77 @@ class WorkFolder:
             )  # fmt: skip
         return path
 
-    def done(self, number: int, files: dict[str, Path]) -> dict[str, Any] | None:
+    def done(self, number: int, question: str, files: Mapping[str, Path]) -> dict[str, Any] | None:
         """What was noted of a shard that is done, if its files are there as they were written.
 
-        files  of each kind that a shard may have, by kind
+        question  of the run that it must be done for
+        files     of each kind that a shard may have, by kind
         """
         try:
-            noted: dict[str, Any] = json.loads(read_file(self._marker(number)))
+            marker = json.loads(read_file(self._marker(number)))
+            if marker["run"] != _run(question):
+                return None
+            noted: dict[str, Any] = marker["noted"]
             for kind, path in files.items():
-                if noted[kind] is not None and fingerprint(path) != noted[kind]:
+                if noted[kind] is None or marker["stamps"][kind] == FileState.at(str(path)).stamp:
+                    continue
+                if fingerprint(path) != noted[kind]:
                     return None
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError, KeyError, TypeError):
             return None
         return noted
 
-    def note_done(self, number: int, noted: dict[str, Any]) -> None:
-        """A shard is done."""
-        write_file(self._marker(number), json.dumps(noted).encode(), overwrite=True)
+    def note_done(
+        self, number: int, question: str, noted: Mapping[str, Any], files: Mapping[str, Path]
+    ) -> None:
+        """A shard is done; see `done`."""
+        with output_errors(self.folder):
+            stamps = {
+                kind: FileState.at(str(path)).stamp
+                for kind, path in files.items()
+                if noted[kind] is not None
+            }
+        marker = {"run": _run(question), "noted": noted, "stamps": stamps}
+        write_file(self._marker(number), json.dumps(marker).encode(), overwrite=True)
+
+    def keep_only(self, files: set[Path]) -> None:
+        """Remove what lies in the result besides these files, and folders without any."""
+        with output_errors(self.result):
+            # What lies in a folder comes before it.
+            for path in sorted(self.result.rglob("*"), reverse=True):
+                if path.is_dir():
+                    if not any(path.iterdir()):
+                        path.rmdir()
+                elif path not in files:
+                    path.unlink()
 
     def discard(self) -> None:
         """Remove all of it."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def _state(self) -> dict[str, Any]:
+        try:
+            found = json.loads(read_file(self.folder / _STATE))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
     def _marker(self, number: int) -> Path:
         return self.folder / "done" / f"{number:08d}.json"
+
+
+def published_record(out: Path, question: str) -> dict[str, Any] | None:
+    """The clean.json in `out`, where it is that of a run of this question."""
+    try:
+        record: dict[str, Any] = json.loads(read_file(out / RECORD))
+        return record if record["question"] == question else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _run(question: str) -> str:
+    """Digest of what decides every byte of a shard."""
+    return digest_of(question, versions())
 
 
 def digest_of(*facts: object) -> str:

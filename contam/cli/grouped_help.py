@@ -13,7 +13,7 @@ GROUPS: Final = {
     "Take it out of a corpus": ("clean",),
     "Score models on clean items": ("logs", "items", "rescore", "export", "annotate", "study"),
     "Serve answers, and ask for them": ("serve", "keys", "check", "hash"),
-    "Sign off a release": ("audit", "review", "watch"),
+    "Sign off a release": ("audit", "review", "judge", "watch"),
 }  # fmt: skip
 
 

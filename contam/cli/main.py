@@ -29,6 +29,7 @@ from contam.cli.commands import (
     hashing,
     index,
     items,
+    judge,
     keys,
     logs,
     merge,
@@ -84,6 +85,9 @@ app.command("query", short_help="Search an index for benchmark items, or for one
 )
 app.command("show", short_help="Show flagged items and documents side by side.")(show.show)
 app.command("review", short_help="Review a random sample of items.")(review.review)
+app.command("judge", short_help="Ask a model about flagged items, to be corrected by a review.")(
+    judge.judge
+)
 app.command("policies", short_help="List the policies, or describe one in full.")(policies.policies)
 app.command("sql", short_help="Query a result folder in SQL (DuckDB).")(sql.sql)
 app.command("dupes", short_help="Find near-duplicates between benchmarks or splits.")(dupes.dupes)
@@ -124,6 +128,7 @@ SPREAD_OPTIONS = {
     "items": items.SPREAD_OPTIONS,
     "rescore": rescore.SPREAD_OPTIONS,
     "export": export.SPREAD_OPTIONS,
+    "judge": judge.SPREAD_OPTIONS,
     "check": check.SPREAD_OPTIONS,
     "hash": hashing.SPREAD_OPTIONS,
     "serve": serve.SPREAD_OPTIONS,
@@ -209,7 +214,10 @@ def _left(arguments: Sequence[str]) -> str:
     if "index" in arguments[:1]:
         return index.INTERRUPTED
     if "clean" in arguments[:1]:
-        return clean.INTERRUPTED
+        is_share = any(word.startswith("--shard") for word in arguments)
+        return clean.SHARE_INTERRUPTED if is_share else clean.INTERRUPTED
+    if "judge" in arguments[:1]:
+        return judge.INTERRUPTED
     if "scan" in arguments[:1] and any(word.startswith("--plan") for word in arguments):
         return worker.INTERRUPTED
     return "nothing was written"

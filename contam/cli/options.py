@@ -242,7 +242,9 @@ def spread_values(arguments: Sequence[str], options: Iterable[str]) -> list[str]
             values.append(arguments[at])
             at += 1
         if not values:
-            raise UsageError(f"{option} needs a value", hint=f"for example {option} PATH PATH")
+            raise UsageError(
+                f"{option} needs a value", hint="give one or more, with blanks between"
+            )
         for value in values:
             spread += [option, value]
     return spread

@@ -23,7 +23,9 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     ),
     Remedy.MAP_CHOICES: "a field per choice can be named: --map choices=A+B+C+D",
     Remedy.MAP_FIELDS: "look at the first of them, or map the fields with --map",
-    Remedy.WRITE_MAPPING: "write part=field, for example --map question=prompt,answer=solution",
+    Remedy.WRITE_MAPPING: (
+        "write pairs: --map question=prompt,answer=solution, --columns model=name,score=acc"
+    ),
     Remedy.NOTHING_QUOTED: "nothing is quoted under --no-text",
     Remedy.NAME_TEXT_COLUMN: "name the column that holds the text with --text",
     Remedy.NAME_A_TEXT_COLUMN: "name a text column with --text",
@@ -86,6 +88,9 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     Remedy.RESUME_WITH_FEWER_WORKERS: (
         "often memory runs out: go on with fewer --workers and --resume"
     ),
+    Remedy.WAIT_FOR_SEARCH: (
+        "wait until `contam scan --plan` has done the other leases, and repeat the call"
+    ),
     Remedy.GIVE_INDEX_PLAN: "give the folder that `contam index plan` wrote",
     Remedy.BUILD_MISSING_GROUP: ("build it with `contam index build --plan`, then merge again"),
     Remedy.GIVE_PLAN_FOLDER: "give the folder that `contam plan` wrote",
@@ -106,7 +111,6 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     Remedy.ALLOW_UNMATCHED_TO_SCORE: (
         "is it the same version of the benchmark? --allow-unmatched scores the rest"
     ),
-    Remedy.NAME_LABEL_COLUMNS: "name the columns: --verdict-columns label=COLUMN,id=COLUMN",
     Remedy.NAME_LABEL_AND_QUESTION_COLUMNS: (
         "name the columns: --verdict-columns label=COLUMN,id=COLUMN,question=COLUMN"
     ),
@@ -160,6 +164,7 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     Remedy.GIVE_BENCHMARK_OR_LOGS: "give --benchmark, or --logs",
     Remedy.GIVE_AUDIT_FOLDER: "give the folder that `contam audit` wrote",
     Remedy.WRITE_BY_REVIEW: "`contam review` writes it",
+    Remedy.WRITE_BY_JUDGE: "`contam judge` writes it; it may be cut off, or of another version",
     Remedy.WRITE_BY_AUDIT_INIT: "`contam audit init` writes one",
     Remedy.WRITE_BY_AUDIT_WAIVE: "`contam audit waive` writes one",
     Remedy.GIVE_OUT: "give out, or --out",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from contam.cli import options
+from contam.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -35,11 +38,94 @@ Metric = Annotated[
     str | None, typer.Option(metavar="METRIC", help="Metric of the logs, where they have several.")
 ]
 Draws = Annotated[int, typer.Option(min=99, metavar="N", help="Draws of a bootstrap.")]
-Overwrite = options.Overwrite
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all draws.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the study as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")]
 
 _MOST_ROWS = 20
+
+
+def command(
+    name: str, *, instead: Mapping[str, str] | None = None, **parsers: Callable[[Any], Any]
+) -> Callable[[Callable[..., None]], Callable[..., int]]:
+    """A decorator that makes a command of a function that only declares the options of a study.
+
+    name     of the study, whose function takes arguments of these names
+    parsers  by option, what its text stands for;  instead  option -> the one it stands for
+
+    Options that all studies have are added. The command runs the study, writes and shows it.
+    """
+
+    def decorated(declared: Callable[..., None]) -> Callable[..., int]:
+        def run(
+            *,
+            out: str,
+            overwrite: bool,
+            as_json: bool,
+            quiet: bool,
+            debug: bool,  # noqa: ARG001 - read by main, listed here for --help
+            **typed: Any,  # noqa: ANN401 - what the options are
+        ) -> int:
+            from contam.benchmark.mapping import parse_mapping
+            from contam.study.by_name import run_options
+
+            read = {"columns": parse_mapping, **parsers}
+            given = {key: value for key, value in typed.items() if value is not None}
+            given |= {key: read[key](value) for key, value in given.items() if key in read}
+            for short, whole in (instead or {}).items():
+                if short in given and whole in given:
+                    raise UsageError(f"--{short} and --{whole} exclude each other")
+                if short in given:
+                    given[whole] = given.pop(short)
+            return finish(
+                run_options(name, given), out, overwrite=overwrite, as_json=as_json, quiet=quiet
+            )
+
+        own, shared = (_parameters(one) for one in (declared, _shared))
+        required = [one for one in (*own, *shared) if one.default is one.empty]
+        others = [one for one in (*own, *shared) if one.default is not one.empty]
+        run.__name__, run.__doc__ = declared.__name__, declared.__doc__
+        run.__annotations__ = {}
+        # Typer makes the options of the signature.
+        run.__signature__ = inspect.Signature([*required, *others])  # type: ignore[attr-defined]
+        return run
+
+    return decorated
+
+
+def _shared(
+    *,
+    out: options.OutFolder,
+    overwrite: options.Overwrite = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: options.Debug = False,
+) -> None:
+    """The options of every study."""
+
+
+def _parameters(declared: Callable[..., None]) -> list[inspect.Parameter]:
+    return list(inspect.signature(declared, eval_str=True).parameters.values())
+
+
+def by_name(option: str, example: str, *, at_last: bool = False) -> Callable[[Any], dict[str, str]]:
+    """A parser of NAME=VALUE texts, each name once; it raises UsageError for others.
+
+    example  a value of the option, for the error;  at_last  split at the last sign, not the first
+    """
+
+    def parsed(given: list[str]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for one in given:
+            name, sign, value = one.rpartition("=") if at_last else one.partition("=")
+            if not (sign and name and value):
+                raise UsageError(f"{option} {one} is not NAME=VALUE", hint=f"{option} {example}")
+            if name in found:
+                raise UsageError(f"{option} names {name} twice", hint="leave one out")
+            found[name] = value
+        return found
+
+    return parsed
 
 
 def finish(study: Study, out: str, *, overwrite: bool, as_json: bool, quiet: bool) -> int:

@@ -77,6 +77,8 @@ class Reply(NamedTuple):
 class Connection:
     """Where the service is, and by which key.
 
+    key_name  the variable that a key is given by
+
     Raises UsageError for an address that is none. A key is never part of the address, which shows
     in messages and process lists.
     """
@@ -84,6 +86,7 @@ class Connection:
     server: str
     key: str | None = field(default=None, repr=False)
     timeout_s: float = 60.0
+    key_name: str = "CONTAM_KEY"
 
     def __post_init__(self) -> None:
         try:
@@ -94,7 +97,9 @@ class Connection:
         if not fits or parts.query or parts.fragment:
             raise UsageError("the server is no address", hint="such as http://127.0.0.1:8000")
         if parts.username is not None:
-            raise UsageError("the server's address holds a user", hint="give the key as CONTAM_KEY")
+            raise UsageError(
+                "the server's address holds a user", hint=f"give the key as {self.key_name}"
+            )
         if self.key is not None and not (self.key.isascii() and self.key.isprintable()):
             raise UsageError("the key is not one line of plain characters")
 
@@ -109,7 +114,7 @@ class Connection:
             "timeout": httpx.Timeout(self.timeout_s, connect=CONNECT_S),
             "follow_redirects": False,
             # A proxy of the environment is not meant for this machine.
-            "trust_env": not _is_loopback(urlsplit(self.server).hostname or ""),
+            "trust_env": not is_loopback(urlsplit(self.server).hostname or ""),
         }
 
 
@@ -144,7 +149,8 @@ def unreachable(call: Send, error: httpx.HTTPError | httpx.InvalidURL) -> Unreac
     )
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

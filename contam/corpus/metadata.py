@@ -45,7 +45,7 @@ class MetadataStream:
             if block is None:
                 raise ShardError(
                     "{shard}: its metadata ends before its text",
-                    shard=self._shard.name, remedy=Remedy.COPY_DAMAGED,
+                    shard=self._shard.name, remedy=Remedy.COPY_MAYBE_CORRUPT,
                 )  # fmt: skip
             for name, refs in self._choices.items():
                 held[name] += _first_texts([block[ref] for ref in refs])

@@ -140,7 +140,7 @@ def _unpacked(
     except CutError as error:
         raise ShardError(
             "{shard}: {} data ends in the middle", Public(codec), shard=path,
-            remedy=Remedy.COPY_TRUNCATED,
+            remedy=Remedy.COPY_MAYBE_CORRUPT,
         ) from error  # fmt: skip
     except DamagedError as error:
         raise ShardError(

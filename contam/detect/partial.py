@@ -138,6 +138,12 @@ def _ranking() -> Policy:
 def question_of(plan: Plan, corpus: Corpus) -> str:
     """Digest of everything that decides what a chunk gives: items, policies, options, corpus."""
     parameters = plan.parameters
+    tokenizers = [
+        used.sha256
+        for view in plan.views
+        for used in (view.tokenizer, view.reads_with)
+        if used is not None
+    ]
     asked = {
         "versions": [contam.__version__, NORMALISER],
         "options": [parameters.max_evidence, parameters.seed, parameters.min_run, parameters.text],
@@ -147,6 +153,8 @@ def question_of(plan: Plan, corpus: Corpus) -> str:
         "shards": [*zip(corpus.coverage.names, corpus.coverage.units, corpus.digests, strict=True)],
         "chunks": [repr(chunk) for chunk in corpus.chunks],
         **({"every_hit": True} if parameters.every_hit else {}),
+        **({"columns": dict(parameters.columns)} if parameters.columns else {}),
+        **({"tokenizers": tokenizers} if tokenizers else {}),
     }
     digest = hashlib.sha256(json.dumps(asked).encode())
     for view in plan.views:

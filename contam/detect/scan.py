@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from concurrent.futures import CancelledError
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from contam.corpus.listing import Skipped
     from contam.corpus.shards import Shard
     from contam.detect.given import Source
+    from contam.detect.leases.kept_parts import KeptParts
     from contam.detect.leases.workshop import Workshop
     from contam.detect.match.matching import DocumentMatcher
     from contam.detect.model import Bools, Matches
@@ -350,10 +352,12 @@ def scan_opened(
     workers: int,
     progress: ScanProgress | None = None,
     started: float,
+    parts: KeptParts | None = None,
 ) -> ScanResult:
     """Search every document of a corpus for what a plan looks for; the plan is used up by it.
 
     started  when the run began, seconds since 1970
+    parts    what earlier runs found in shards; only the others are read
 
     Raises CorpusError when nothing that was read has a text.
     """
@@ -361,7 +365,8 @@ def scan_opened(
     release_unused()
     if progress is not None:
         progress.start(sum(chunk.n_bytes for chunk in opened.chunks))
-    partial = scan_chunks(plan, opened, workers=workers, progress=progress)
+    search = scan_chunks if parts is None else parts.search
+    partial = search(plan, opened, workers=workers, progress=progress)
     result = finish_scan(plan, opened, partial, workers=workers, started=started)
     if progress is not None:
         progress.finish()
@@ -434,8 +439,7 @@ def scan_chunk(
                 reported += step
     except ShardError as error:
         name = corpus.shards[chunk.shard].name
-        failure = ShardFailure.of(chunk.shard, name, error)
-        partial.read.add_failure(failure)
+        partial.read.add_failure(ShardFailure.of(chunk.shard, name, error))
         partial.chunks.add(corpus.chunk_numbers[chunk])
         return
     partial.read.add_chunk(chunk, counts)
@@ -451,21 +455,26 @@ def scan_chunks(
     workers: int,
     chunks: Sequence[Chunk] | None = None,
     progress: ScanProgress | None = None,
+    stop: threading.Event | None = None,
 ) -> Partial:
-    """Match these chunks of the corpus, or all, on threads that each fill a partial answer."""
+    """Match these chunks of the corpus, or all, on threads that each fill a partial answer.
+
+    stop  raises CancelledError before the next chunk once it is set
+    """
     whole = Partial.start(plan, corpus)
 
-    def work(chunks: Iterator[Chunk], stop: threading.Event) -> Partial:
+    def work(chunks: Iterator[Chunk], unwanted: threading.Event) -> Partial:
         partial = whole.empty_sibling(corpus)
         matchers = [matcher_of(view) for view in plan.views]
         for chunk in chunks:
-            scan_chunk(plan, corpus, chunk, matchers, partial, progress, stop)
+            if stop is not None and stop.is_set():
+                raise CancelledError
+            scan_chunk(plan, corpus, chunk, matchers, partial, progress, unwanted)
         for collection in partial.collections:
             collection.flush()
         return partial
 
-    chosen = corpus.chunks if chunks is None else chunks
-    with closing(on_threads(work, chosen, workers)) as found:
+    with closing(on_threads(work, corpus.chunks if chunks is None else chunks, workers)) as found:
         for partial in found:
             whole.merge(partial)
     return whole

@@ -84,12 +84,12 @@ def checked(given: object) -> Address:
     return found
 
 
-def refuse_address(given: object, what: str) -> None:
+def refuse_address(given: object, what: str, remedy: Remedy = Remedy.NAME_LOCAL_PATH) -> None:
     """Raise UsageError where only a path of this machine will do."""
     if is_address(given):
         raise UsageError(
             "{} must be a path of this machine, not an address", Public(what),
-            remedy=Remedy.NAME_LOCAL_PATH,
+            remedy=remedy,
         )  # fmt: skip
 
 

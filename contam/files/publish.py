@@ -85,7 +85,7 @@ def publishing(
         ) as draft:
             yield draft
         return
-    refuse_address(out, "where this is written")
+    refuse_address(out, "where this is written", Remedy.NAME_LOCAL_FOLDER)
     shown = Path(out)
     with output_errors(shown):
         target = _target(shown, (*names, *earlier), last)
@@ -120,7 +120,7 @@ def work_folder(out: str | Path, what: str) -> Path:
 
     what  names the kind of run. It is on the file system of `out`; nothing is created.
     """
-    refuse_address(out, "where results are written")
+    refuse_address(out, "where results are written", Remedy.NAME_LOCAL_FOLDER)
     with output_errors(Path(out)):
         target = _target(Path(out), (), "")
     return target.home / f"{target.prefix}{_WORK}{what}"
@@ -130,7 +130,7 @@ def check_publishable(
     out: str | Path, *, names: Sequence[str], last: str, overwrite: bool = False
 ) -> None:
     """Raise OutputError where `publish_made` would; creates the folders above `out`."""
-    refuse_address(out, "where results are written")
+    refuse_address(out, "where results are written", Remedy.NAME_LOCAL_FOLDER)
     with output_errors(Path(out)):
         target = _target(Path(out), tuple(names), last)
         _make_parents(target.home)

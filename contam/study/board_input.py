@@ -20,15 +20,11 @@ from contam.tables import schemas
 from contam.tables.score_schemas import RESCORE_FORMAT, SCORES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from contam.detect.given import Source
     from contam.rescore.run import Rescore
-
-    Row = dict[str, Any]
-    Floats = NDArray[np.float64]
+    from contam.study.model import Bools, Floats, Row
 
 _TWO: Final = 2
 _SCORES: Final = "scores.parquet"
@@ -60,7 +56,7 @@ class Given:
     models: tuple[str, ...]
     tasks: tuple[str, ...]
     scores: Floats
-    down: NDArray[np.bool_]
+    down: Bools
     clean: Floats | None = None
     no_mean: str = ""
     policy: str = ""
@@ -70,79 +66,66 @@ class Given:
     coverage: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_board(
-    scores: Source | None,
-    *,
+def read_tables(
+    scores: Source,
     clean: Source | None,
-    rescored: str | Path | Rescore | None,
-    policy: str,
     tasks: Sequence[str],
     lower_is_better: Sequence[str],
     columns: Mapping[str, str] | None,
 ) -> Given:
-    """See `contam.study.boards.board`."""
-    if (scores is None) == (rescored is None):
-        raise UsageError("a board is read from a table of scores, or from a re-scoring")
-    if rescored is not None:
-        if clean is not None or tasks or lower_is_better or columns:
-            raise UsageError("tasks, columns and clean scores of a re-scoring are its own")
-        return _checked(_of_rescored(rescored, policy), _where(rescored))
-    assert scores is not None  # noqa: S101 - one of the two is given
-    if policy:
-        raise UsageError("a table of scores has no policies")
+    """A board of one table, or of two; see `contam.study.boards.board`."""
     refuse_unknown_sides(columns, ("scores", "clean"))
-    full, models, names, source = _table(scores, "scores", tasks, columns_of(columns, "scores"))
-    sources = [source]
-    second = None
+    models, names, full, source = _table(scores, "scores", tasks, columns)
+    sources, second = [source], None
     if clean is not None:
-        second, own, same, source = _table(clean, "clean", names, columns_of(columns, "clean"))
+        own, same, found, source = _table(clean, "clean", names, columns)
         sources.append(source)
-        if set(own) != set(models):
-            odd = sorted(set(own) ^ set(models))
+        if odd := sorted(set(own) ^ set(models)):
             raise LogError(
                 "scores and clean scores are not of the same models: {}", Names(odd[:5]),
                 remedy=Remedy.REMOVE_ONE_OR_NAME_APART,
             )  # fmt: skip
-        second = second[[own.index(model) for model in models]]
-        second = second[:, [same.index(name) for name in names]]
-    unknown = set(lower_is_better) - set(names)
-    if unknown:
-        raise UsageError(
-            "there is no task {!r}", min(unknown), remedy=Remedy.CHOOSE_KNOWN(known=Names(names))
-        )
+        second = found[
+            np.ix_([own.index(one) for one in models], [same.index(one) for one in names])
+        ]
+    if unknown := set(lower_is_better) - set(names):
+        remedy = Remedy.CHOOSE_KNOWN(known=Names(names))
+        raise UsageError("there is no task {!r}", min(unknown), remedy=remedy)
     down = np.array([name in lower_is_better for name in names])
-    given = Given(
-        models=tuple(models),
-        tasks=tuple(names),
-        scores=np.where(down, -full, full),
-        down=down,
-        clean=None if second is None else np.where(down, -second, second),
-        no_mean=_no_mean(full, names, down),
-        sources=tuple(sources),
-        notes=tuple(_strangers(full, models)),
-    )
-    return _checked(given, sources[0]["path"])
+    return _given(sources[0]["path"], models, names, full, second, down, sources=tuple(sources))
 
 
-def _where(rescored: str | Path | Rescore) -> str:
-    return str(rescored) if isinstance(rescored, str | Path) else "the re-scoring"
-
-
-def _checked(given: Given, where: str) -> Given:
-    """Raise LogError for what is no board: one model, one task, or nothing that ranks models."""
-    for number, what in ((len(given.models), "model"), (len(given.tasks), "task")):
+def _given(
+    where: str,
+    models: Sequence[str],
+    tasks: Sequence[str],
+    scores: Floats,
+    clean: Floats | None,
+    down: Bools,
+    **others: Any,  # noqa: ANN401 - further fields of the result
+) -> Given:
+    """A board of scores as they are. Raises LogError for what is none: nothing ranks models."""
+    for number, what in ((len(models), "model"), (len(tasks), "task")):
         if number < _TWO:
             raise LogError("{}: a board needs two {}s, and has {}", where, Public(what), number)
-    table = given.scores
-    for axis, names, what in ((1, given.models, "model"), (0, given.tasks, "task")):
-        for at in np.flatnonzero(np.isnan(table).all(axis=axis))[:1].tolist():
+    for axis, names, what in ((1, models, "model"), (0, tasks, "task")):
+        for at in np.flatnonzero(np.isnan(scores).all(axis=axis))[:1].tolist():
             raise LogError(
                 "{}: the {} {!r} has no score", where, Public(what), names[at],
                 remedy=Remedy.IS_FILE_WHOLE,
             )  # fmt: skip
-    if not (np.nanmax(table, axis=0) > np.nanmin(table, axis=0)).any():
+    if not (np.nanmax(scores, axis=0) > np.nanmin(scores, axis=0)).any():
         raise LogError("{}: all models have equal scores on every task: nothing ranks them", where)
-    return given
+    return Given(
+        models=tuple(models),
+        tasks=tuple(tasks),
+        scores=np.where(down, -scores, scores),
+        down=down,
+        clean=None if clean is None else np.where(down, -clean, clean),
+        no_mean=_no_mean(scores, tasks, down),
+        notes=tuple(_strangers(scores, models)),
+        **others,
+    )
 
 
 def _strangers(table: Floats, models: Sequence[str]) -> Iterator[str]:
@@ -154,64 +137,70 @@ def _strangers(table: Floats, models: Sequence[str]) -> Iterator[str]:
         yield f"{len(first)} pairs of models share no task, such as {pair}: neither wins"
 
 
-def _no_mean(table: Floats, tasks: Sequence[str], down: NDArray[np.bool_]) -> str:
+def _no_mean(table: Floats, tasks: Sequence[str], down: Bools) -> str:
     if down.any() and not down.all():
         return "less is better on some tasks, more on others"
-    share = np.nanmax(np.abs(np.where(np.isnan(table), 0.0, table)), axis=0) <= 1
+    share = np.nanmax(np.abs(table), axis=0) <= 1
     if share.any() and not share.all():
         first, second = (tasks[int(np.flatnonzero(own)[0])] for own in (share, ~share))
         return f"scores of {first} stay within 1, those of {second} do not: not one scale"
     return ""
 
 
+def _pivot(
+    cells: Iterable[tuple[str, str, float | None]], models: Sequence[str], tasks: Sequence[str]
+) -> Floats:
+    """float64[models, tasks] of cells with model, task and score; nan for a gap."""
+    at = {name: place for place, name in enumerate(models)}
+    column = {name: place for place, name in enumerate(tasks)}
+    table = np.full((len(models), len(tasks)), np.nan)
+    for model, task, score in cells:
+        if task in column and score is not None:
+            table[at[model], column[task]] = score
+    return table
+
+
 def _table(
-    given: Source, called: str, tasks: Sequence[str], columns: Mapping[str, str]
-) -> tuple[Floats, list[str], list[str], Mapping[str, Any]]:
-    rows = Rows(given, called, usual=_ROLES, columns=columns)
-    models = rows.texts("model")
+    given: Source, called: str, tasks: Sequence[str], columns: Mapping[str, str] | None
+) -> tuple[list[str], list[str], Floats, Mapping[str, Any]]:
+    """Models, tasks, their scores, and where these are from."""
+    rows = Rows(given, called, usual=_ROLES, columns=columns_of(columns, called))
+    models, source = rows.texts("model"), {"set": called, **rows.source}
     if rows.has("task") and rows.has("score") and not (set(tasks) & set(rows.names)):
         names = rows.texts("task")
         if unknown := sorted(set(tasks) - set(names)):
             raise LogError("{}: no score on the task {!r}", rows.path, unknown[0])
         refuse_doubles(rows, list(zip(models, names, strict=True)), "model and task")
-        score = rows.numbers("score", empty=True)
+        cells = zip(models, names, rows.numbers("score", empty=True).tolist(), strict=True)
         known, kinds = list(dict.fromkeys(models)), list(tasks or dict.fromkeys(names))
-        table = np.full((len(known), len(kinds)), np.nan)
-        place = {name: at for at, name in enumerate(known)}
-        column = {name: at for at, name in enumerate(kinds)}
-        for model, name, value in zip(models, names, score, strict=True):
-            if name in column:
-                table[place[model], column[name]] = value
-        return table, known, kinds, {"set": called, **rows.source}
+        return known, kinds, _pivot(cells, known, kinds), source
     refuse_doubles(rows, models, "model")
-    model_column = rows.source["columns"]["model"]
-    kinds = list(tasks) or [name for name in rows.names if name != model_column]
+    others = [name for name in rows.names if name != source["columns"]["model"]]
+    kinds = list(tasks) or others
     if len(set(kinds)) < len(kinds):
         raise UsageError("a task is named twice")
-    others = Names([name for name in rows.names if name != model_column])
     for name in kinds:
         if name not in rows.names:
-            raise LogError(
-                "{}: no column {!r}", rows.path, name,
-                remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=others),
-            )  # fmt: skip
+            raise rows.no_column(name)
         if not tasks and plain(name) in _SUMMARIES:
             raise UsageError(
                 "{}: {!r} looks like a summary of the tasks: name the tasks", rows.path, name,
-                remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=others),
+                remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=Names(others)),
             )  # fmt: skip
     table = np.stack([rows.column(name, empty=True) for name in kinds], axis=1)
-    return table, models, kinds, {"set": called, **rows.source}
+    return models, kinds, table, source
 
 
-def _of_rescored(rescored: str | Path | Rescore, policy: str) -> Given:
+def read_rescored(rescored: str | Path | Rescore, policy: str) -> Given:
     """The main metric of each benchmark, as `contam rescore` compares models across benchmarks."""
     if isinstance(rescored, str | Path):
+        where = str(rescored)
         found, run = _read(Path(rescored))
-        source = {"set": "rescored", "path": str(rescored), "sha256": run["outputs"][_SCORES]}
+        source = {"set": "rescored", "path": where, "sha256": run["outputs"][_SCORES]}
     else:
+        where = "the re-scoring"
         found, run = rescored.rows("scores"), rescored.run
-        source = {"set": "rescored", "path": _where(rescored)}
+        source = {"set": "rescored", "path": where}
     known = sorted({row["policy"] for row in found})
     if policy not in known and (policy or len(known) != 1):
         remedy = Remedy.CHOOSE_POLICY_OF_VERDICTS if policy else Remedy.NAME_ONE_POLICY_OF_VERDICTS
@@ -219,39 +208,32 @@ def _of_rescored(rescored: str | Path | Rescore, policy: str) -> Given:
         raise UsageError("the re-scoring has {}", fact, remedy=remedy(known=", ".join(known)))
     chosen = policy or known[0]
     rows = [row for row in found if row["policy"] == chosen and row["subset_by"] == ALL]
-    benchmarks = sorted({row["benchmark"] for row in rows})
     main = [row for row in rows if row["primary"]]
-    tasks = sorted({row["benchmark"] for row in main})
+    models, tasks = (sorted({row[key] for row in main}) for key in ("model", "benchmark"))
     refusals = [
         Refusal(f"task {name}", "several metrics, and none is the main one")
-        for name in benchmarks
-        if name not in tasks
+        for name in sorted({row["benchmark"] for row in rows} - set(tasks))
     ]
-    models = sorted({row["model"] for row in main})
-    tables = {side: np.full((len(models), len(tasks)), np.nan) for side in ("full", "clean")}
-    down = np.zeros(len(tasks), np.bool_)
+    full, clean = (
+        _pivot(((row["model"], row["benchmark"], row[side]) for row in main), models, tasks)
+        for side in ("full", "clean")
+    )
+    downward = {row["benchmark"] for row in main if row["higher_is_better"] is False}
     least = run["parameters"]["least"]
-    short = ""
-    for row in main:
-        at, column = models.index(row["model"]), tasks.index(row["benchmark"])
-        down[column] = row["higher_is_better"] is False
-        for side, table in tables.items():
-            table[at, column] = np.nan if row[side] is None else row[side]
-        if row["n_clean"] < least and not short:
-            short = f"{row['n_clean']} clean items of {row['benchmark']}, fewer than {least}"
-    if short:
-        refusals.append(Refusal("clean items", short))
-    return Given(
-        models=tuple(models),
-        tasks=tuple(tasks),
-        scores=np.where(down, -tables["full"], tables["full"]),
-        down=down,
-        clean=None if short else np.where(down, -tables["clean"], tables["clean"]),
-        no_mean=_no_mean(tables["full"], tasks, down) if tasks and models else "",
+    short = next((row for row in main if row["n_clean"] < least), None)
+    if short is not None:
+        reason = f"{short['n_clean']} clean items of {short['benchmark']}, fewer than {least}"
+        refusals.append(Refusal("clean items", reason))
+    return _given(
+        where,
+        models,
+        tasks,
+        full,
+        clean if short is None else None,
+        np.array([name in downward for name in tasks], np.bool_),
         policy=chosen,
         refusals=tuple(refusals),
         sources=(source,),
-        notes=tuple(_strangers(tables["full"], models)),
         coverage=run["coverage"],
     )
 

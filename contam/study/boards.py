@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import InternalError
+from contam.errors import InternalError, UsageError
+from contam.rescore.stats import ranking
 from contam.rescore.stats.board import measured
-from contam.rescore.stats.ranking import (
-    agreement,
-    borda,
-    kendall,
-    published_win_rate,
-    ranks,
-    win_rate,
-    win_shares,
-)
 from contam.rescore.stats.sensitivity import in_field, reweighed
-from contam.study.board_input import read_board
-from contam.study.model import Bump, Chart, Finding, Panel, Points, Refusal, Study, table_of
+from contam.study.board_input import read_rescored, read_tables
+from contam.study.model import (
+    Bump,
+    Chart,
+    Finding,
+    Panel,
+    Points,
+    Refusal,
+    Study,
+    rows_of,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
     from contam.detect.given import Source
     from contam.rescore.run import Rescore
     from contam.rescore.stats.board import Board
+    from contam.rescore.stats.sensitivity import Change
     from contam.study.board_input import Given
-
-    Row = dict[str, Any]
-    Floats = NDArray[np.float64]
+    from contam.study.model import Floats, Row
 
 ALL: Final = "all"
 CLEAN: Final = "clean"
@@ -60,49 +59,38 @@ _NAN: Final = float("nan")
 _DIGITS: Final = 12
 _MOST_DRAWN: Final = 40
 
-_MODELS: Final[Mapping[str, type]] = {
-    "model": str,
-    "n_tasks": int,
-    **{
-        f"{prefix}{name}{side}": float
-        for side in ("", "_clean")
-        for name in AGGREGATES
-        for prefix in ("", "rank_")
+_TABLES: Final[Mapping[str, Mapping[str, type]]] = {
+    "models": {
+        "model": str, "n_tasks": int,
+        "mean": float, "rank_mean": float, "win_rate": float, "rank_win_rate": float,
+        "borda": float, "rank_borda": float,
+        "mean_clean": float, "rank_mean_clean": float, "win_rate_clean": float,
+        "rank_win_rate_clean": float, "borda_clean": float, "rank_borda_clean": float,
     },
-}
-_MEASURES: Final[Mapping[str, type]] = {
-    "items": str,
-    **dict.fromkeys(("n_models", "n_tasks", "n_complete_models", "n_missing_cells"), int),
-    **dict.fromkeys(
-        (
-            *("diversity_exact", "diversity_tie_corrected", "diversity_benchbench"),
-            *("mean_largest_rank_change", "largest_rank_change"),
-            *("cardinal_distance", "cardinal_largest", "ordinal_distance", "ordinal_largest"),
-            *("weak_models_distance", "weak_models_largest"),
-            *("tau_mean_win_rate", "tau_mean_borda", "tau_win_rate_borda"),
-            "tau_mean_win_rate_benchbench",
-        ),
-        float,
-    ),
-}
-_TASKS: Final[Mapping[str, type]] = {
-    "task": str,
-    "n_scores": int,
-    **dict.fromkeys(("lowest", "highest", "sd", "weight", "weight_clean", "tau_clean"), float),
-}
-_FIELD: Final[Mapping[str, type]] = {
-    "items": str,
-    "model": str,
-    "in_top": bool,
-    "in_field": bool,
-    **dict.fromkeys(("rank_among_top", "rank_in_whole_field", "rank_in_field"), float),
-}
-_CHANGES: Final[Mapping[str, type]] = {
-    "aggregate": str,
-    "n_models": int,
-    "n_moved": int,
-    **dict.fromkeys(("tau", "distance", "spearman", "largest_rank_change"), float),
-}
+    "measures": {
+        "items": str, "n_models": int, "n_tasks": int, "n_complete_models": int,
+        "n_missing_cells": int,
+        "diversity_exact": float, "diversity_tie_corrected": float, "diversity_benchbench": float,
+        "mean_largest_rank_change": float, "largest_rank_change": float,
+        "cardinal_distance": float, "cardinal_largest": float,
+        "ordinal_distance": float, "ordinal_largest": float,
+        "weak_models_distance": float, "weak_models_largest": float,
+        "tau_mean_win_rate": float, "tau_mean_borda": float, "tau_win_rate_borda": float,
+        "tau_mean_win_rate_benchbench": float,
+    },
+    "tasks": {
+        "task": str, "n_scores": int, "lowest": float, "highest": float, "sd": float,
+        "weight": float, "weight_clean": float, "tau_clean": float,
+    },
+    "field": {
+        "items": str, "model": str, "in_top": bool, "in_field": bool,
+        "rank_among_top": float, "rank_in_whole_field": float, "rank_in_field": float,
+    },
+    "changes": {
+        "aggregate": str, "n_models": int, "n_moved": int,
+        "tau": float, "distance": float, "spearman": float, "largest_rank_change": float,
+    },
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,8 +109,16 @@ class _Side:
         result = np.full(len(values), _NAN)
         # One model that has it is ahead of nobody.
         if known.sum() > 1:
-            result[known] = ranks(values[known])
+            result[known] = ranking.ranks(values[known])
         return result
+
+    def changes(self) -> dict[str, Change]:
+        """What moves the order, and how far."""
+        witnesses = {"cardinal": self.board.cardinal, "ordinal": self.board.ordinal}
+        found = {name: one.change for name, one in witnesses.items() if one is not None}
+        if self.board.weak_models is not None:
+            found["weak_models"] = self.board.weak_models
+        return found
 
 
 def board(  # noqa: PLR0913 - the options of a study, all but one by name
@@ -147,44 +143,37 @@ def board(  # noqa: PLR0913 - the options of a study, all but one by name
 
     Raises LogError and UsageError for input that is no board.
     """
-    given = read_board(
-        scores,
-        clean=clean,
-        rescored=rescored,
-        policy=policy,
-        tasks=tasks,
-        lower_is_better=lower_is_better,
-        columns=columns,
-    )
-    refusals = list(given.refusals)
+    if (scores is None) == (rescored is None):
+        raise UsageError("a board is read from `scores` or from `rescored`: give one of them")
+    if scores is not None:
+        if policy:
+            raise UsageError("a table of scores has no policies")
+        given = read_tables(scores, clean, tasks, lower_is_better, columns)
+    elif rescored is not None:
+        if clean is not None or tasks or lower_is_better or columns:
+            raise UsageError("tasks, columns and clean scores of a re-scoring are its own")
+        given = read_rescored(rescored, policy)
     sides = [_side(ALL, given.scores, given, seed)]
     if given.clean is not None:
         sides.append(_side(CLEAN, given.clean, given, seed))
-    for side in sides:
-        refusals += _refused(side, given)
-    tables = {
-        "models": table_of(_model_rows(given, sides), _MODELS),
-        "measures": table_of((_measure_row(side, given) for side in sides), _MEASURES),
-        "tasks": table_of(_task_rows(given, sides), _TASKS),
-        "field": table_of((row for side in sides for row in _field_rows(side, given)), _FIELD),
+    rows = {
+        "models": _model_rows(given, sides),
+        "measures": [_measure_row(side, given) for side in sides],
+        "tasks": _task_rows(given, sides),
+        "field": [row for side in sides for row in _field_rows(side, given)],
     }
-    changes = _change_rows(sides)
-    if changes:
-        tables["changes"] = table_of(changes, _CHANGES)
+    if len(sides) > 1:
+        rows["changes"] = _change_rows(sides)
+    parameters = {"policy": given.policy, "tasks": list(given.tasks), "seed": seed}
     return Study(
         name="board",
-        finding=_finding(given, sides, changes),
-        tables=tables,
-        refusals=refusals,
-        pictures=_pictures(given, sides),
+        finding=_finding(given, sides, rows.get("changes", ())),
+        tables={name: table_of(own, _TABLES[name]) for name, own in rows.items()},
+        refusals=[*given.refusals, *(one for side in sides for one in _refused(side, given))],
+        pictures=_pictures(given, sides, rows["field"]),
         columns=_shown(sides),
         run={
-            "parameters": {
-                "policy": given.policy,
-                "tasks": list(given.tasks),
-                "lower_is_better": list(lower_is_better),
-                "seed": seed,
-            },
+            "parameters": {**parameters, "lower_is_better": list(lower_is_better)},
             "inputs": list(given.sources),
             "notes": list(given.notes),
             "coverage": given.coverage,
@@ -201,20 +190,16 @@ def _shown(sides: Sequence[_Side]) -> tuple[str, ...]:
 
 
 def _side(name: str, table: Floats, given: Given, seed: int) -> _Side:
+    gaps = np.isnan(table).any(axis=1)
+    aggregates = {
+        # Equal means must tie whatever rounding left of them.
+        "mean": np.where(bool(given.no_mean), _NAN, table.mean(axis=1).round(_DIGITS)),
+        "win_rate": ranking.win_rate(table),
+        # A task without a score adds nothing: a model with gaps would only seem worse.
+        "borda": np.where(gaps, _NAN, ranking.borda(table).round(_DIGITS)),
+    }
     board = measured(table, seed=seed, cardinal=not given.no_mean)
-    nothing = np.full(len(table), _NAN)
-    side = _Side(
-        name,
-        table,
-        board,
-        {
-            # Equal means must tie whatever rounding left of them.
-            "mean": nothing if given.no_mean else table.mean(axis=1).round(_DIGITS),
-            "win_rate": win_rate(table),
-            # A task without a score adds nothing: a model with gaps would only seem worse.
-            "borda": np.where(np.isnan(table).any(axis=1), _NAN, borda(table).round(_DIGITS)),
-        },
-    )
+    side = _Side(name, table, board, aggregates)
     _check_again(side)
     return side
 
@@ -227,52 +212,48 @@ def _check_again(side: _Side) -> None:
         if again != board.cardinal.change:
             raise InternalError("the weights found do not move the order as they did")
     if board.ordinal is not None and board.ordinal.field is not None:
-        again = in_field(win_shares(side.table), board.top, board.ordinal.field)
+        again = in_field(ranking.win_shares(side.table), board.top, board.ordinal.field)
         if again != board.ordinal.change:
             raise InternalError("the field found does not move the order as it did")
 
 
 def _refused(side: _Side, given: Given) -> list[Refusal]:
-    found = []
-    board = side.board
+    board, reasons = side.board, {}
     n, whole = len(given.models), len(board.whole)
     if given.no_mean:
-        found.append(Refusal(f"mean and cardinal sensitivity, {side.name} items", given.no_mean))
+        reasons["mean and cardinal sensitivity"] = given.no_mean
     elif board.cardinal is None:
-        reason = f"two models with a score on every task are needed, and there are {whole}"
-        found.append(Refusal(f"diversity and cardinal sensitivity, {side.name} items", reason))
+        reasons["diversity and cardinal sensitivity"] = (
+            f"two models with a score on every task are needed, and there are {whole}"
+        )
     if whole < n:
-        reason = f"{n - whole} models lack a score on some task; their win rates skip the gaps"
-        found.append(
-            Refusal(f"mean and Borda count of models with gaps, {side.name} items", reason)
+        reasons["mean and Borda count of models with gaps"] = (
+            f"{n - whole} of {n} models lack a score on some task; win rates skip the gaps"
         )
     if board.ordinal is None:
-        reason = f"a fifth of {n} models is no two"
-        found.append(Refusal(f"ordinal sensitivity, {side.name} items", reason))
-    return found
+        reasons["ordinal sensitivity"] = f"a fifth of {n} models is no two"
+    return [Refusal(f"{what}, {side.name} items", reason) for what, reason in reasons.items()]
 
 
 def _model_rows(given: Given, sides: Sequence[_Side]) -> list[Row]:
-    rows = []
-    places = [{name: side.rank(name) for name in AGGREGATES} for side in sides]
-    for at, model in enumerate(given.models):
-        row: Row = dict.fromkeys(_MODELS, _NAN)
-        row["model"] = model
-        row["n_tasks"] = int(np.count_nonzero(~np.isnan(given.scores[at])))
-        for side, place in zip(sides, places, strict=True):
-            end = "" if side.name == ALL else "_clean"
-            for name in AGGREGATES:
-                # Scores that all count downwards were negated; their mean is shown as it was given.
-                own = -1 if name == "mean" and given.down.all() else 1
-                row[f"{name}{end}"] = own * float(side.values[name][at])
-                row[f"rank_{name}{end}"] = float(place[name][at])
-        rows.append(row)
+    nothing = np.full(len(given.models), _NAN)
+    columns = {
+        **dict.fromkeys(_TABLES["models"], nothing),
+        "n_tasks": (~np.isnan(given.scores)).sum(axis=1),
+    }
+    for side, end in zip(sides, ("", "_clean"), strict=False):
+        for name in AGGREGATES:
+            # Scores that all count downwards were negated; their mean is shown as it was given.
+            own = -1 if name == "mean" and given.down.all() else 1
+            columns[f"{name}{end}"] = own * side.values[name]
+            columns[f"rank_{name}{end}"] = side.rank(name)
+    rows = rows_of({**columns, "model": given.models})
     return sorted(rows, key=lambda row: (row["rank_win_rate"], row["model"]))
 
 
 def _measure_row(side: _Side, given: Given) -> Row:
     board, values = side.board, side.values
-    row: Row = dict.fromkeys(_MEASURES, _NAN)
+    row: Row = dict.fromkeys(_TABLES["measures"], _NAN)
     row |= {
         "items": side.name,
         "n_models": len(given.models),
@@ -286,28 +267,20 @@ def _measure_row(side: _Side, given: Given) -> Row:
         row["diversity_benchbench"] = found.published
         row["mean_largest_rank_change"] = found.mean_change
         row["largest_rank_change"] = found.max_change
-    for name, change in (
-        ("cardinal", None if board.cardinal is None else board.cardinal.change),
-        ("ordinal", None if board.ordinal is None else board.ordinal.change),
-        ("weak_models", board.weak_models),
-    ):
-        if change is not None:
-            row[f"{name}_distance"], row[f"{name}_largest"] = change.distance, change.largest
-    printed = {**values, "win_rate_benchbench": published_win_rate(win_shares(side.table))}
-    for first, second in (
-        ("mean", "win_rate"),
-        ("mean", "borda"),
-        ("win_rate", "borda"),
-        ("mean", "win_rate_benchbench"),
-    ):
-        row[f"tau_{first}_{second}"] = _tau(printed[first], printed[second])
+    for name, change in side.changes().items():
+        row[f"{name}_distance"], row[f"{name}_largest"] = change.distance, change.largest
+    row["tau_mean_win_rate"] = _tau(values["mean"], values["win_rate"])
+    row["tau_mean_borda"] = _tau(values["mean"], values["borda"])
+    row["tau_win_rate_borda"] = _tau(values["win_rate"], values["borda"])
+    printed = ranking.published_win_rate(ranking.win_shares(side.table))
+    row["tau_mean_win_rate_benchbench"] = _tau(values["mean"], printed)
     return row
 
 
 def _tau(first: Floats, second: Floats) -> float:
     """Kendall's tau-b over the models that have both."""
     both = ~np.isnan(first) & ~np.isnan(second)
-    return float(kendall(first[both], second[both][None])[0]) if both.any() else _NAN
+    return float(ranking.kendall(first[both], second[both][None])[0]) if both.any() else _NAN
 
 
 def _task_rows(given: Given, sides: Sequence[_Side]) -> list[Row]:
@@ -321,65 +294,55 @@ def _task_rows(given: Given, sides: Sequence[_Side]) -> list[Row]:
             "lowest": float(known.min()),
             "highest": float(known.max()),
             "sd": float(known.std(ddof=1)) if len(known) > 1 else _NAN,
-            "weight": _weight(sides[0], at),
-            "weight_clean": _weight(sides[1], at) if len(sides) > 1 else _NAN,
+            "weight_clean": _NAN,
             "tau_clean": _tau(*(side.table[:, at] for side in sides)) if len(sides) > 1 else _NAN,
         }
+        for side, end in zip(sides, ("", "_clean"), strict=False):
+            found = side.board.cardinal
+            weights = None if found is None else found.weights
+            row[f"weight{end}"] = _NAN if weights is None else float(weights[at])
         rows.append(row)
     return rows
 
 
-def _weight(side: _Side, at: int) -> float:
-    found = side.board.cardinal
-    return _NAN if found is None or found.weights is None else float(found.weights[at])
-
-
 def _field_rows(side: _Side, given: Given) -> list[Row]:
     """The ordinal witness: who is in the field, and how it ranks the top."""
-    board = side.board
+    board, everyone = side.board, np.arange(len(given.models))
     if board.ordinal is None or board.ordinal.field is None:
         return []
-    shares, top = win_shares(side.table), board.top
-    fields = {
-        "rank_among_top": top,
-        "rank_in_whole_field": np.arange(len(given.models)),
-        "rank_in_field": board.ordinal.field,
-    }
-    places: dict[str, dict[int, float]] = {}
-    for name, field in fields.items():
-        rates = dict(
-            zip(field.tolist(), published_win_rate(shares[np.ix_(field, field)]), strict=True)
-        )
-        order = ranks(np.array([rates[model] for model in top.tolist()]).round(_DIGITS))
-        places[name] = dict(zip(top.tolist(), order.tolist(), strict=True))
-    inside = set(board.ordinal.field.tolist())
-    return [
+    shares, top = ranking.win_shares(side.table), board.top
+    places: dict[str, Floats] = {}
+    fields = (top, everyone, board.ordinal.field)
+    for name, field in zip(_RANKS_OF_TOP, fields, strict=True):
+        rates, places[name] = np.full((2, len(everyone)), _NAN)
+        rates[field] = ranking.published_win_rate(shares[np.ix_(field, field)])
+        places[name][top] = ranking.ranks(rates[top].round(_DIGITS))
+    return rows_of(
         {
-            "items": side.name,
-            "model": model,
-            "in_top": at in places["rank_among_top"],
-            "in_field": at in inside,
-            **{name: own.get(at, _NAN) for name, own in places.items()},
+            "items": [side.name] * len(everyone),
+            "model": given.models,
+            "in_top": np.isin(everyone, top),
+            "in_field": np.isin(everyone, board.ordinal.field),
+            **places,
         }
-        for at, model in enumerate(given.models)
-    ]
+    )
+
+
+_RANKS_OF_TOP: Final = ("rank_among_top", "rank_in_whole_field", "rank_in_field")
 
 
 def _change_rows(sides: Sequence[_Side]) -> list[Row]:
     """What each aggregate's order loses when the flagged items go."""
-    if len(sides) == 1:
-        return []
     rows = []
     for name in AGGREGATES:
-        first, second = (side.values[name] for side in sides)
-        both = ~np.isnan(first) & ~np.isnan(second)
-        found = agreement(first[both], second[both])
-        moved = np.abs(ranks(first[both]) - ranks(second[both])) >= 1
+        both = ~np.isnan([side.values[name] for side in sides]).any(axis=0)
+        first, second = (side.values[name][both] for side in sides)
+        found = ranking.agreement(first, second)
         rows.append(
             {
                 "aggregate": name,
-                "n_models": int(both.sum()),
-                "n_moved": int(moved.sum()),
+                "n_models": len(first),
+                "n_moved": int((np.abs(ranking.ranks(first) - ranking.ranks(second)) >= 1).sum()),
                 "tau": found.tau,
                 "distance": found.distance,
                 "spearman": found.rho,
@@ -391,7 +354,7 @@ def _change_rows(sides: Sequence[_Side]) -> list[Row]:
 
 def _finding(given: Given, sides: Sequence[_Side], changes: Sequence[Row]) -> Finding:
     side = sides[0]
-    board, n = side.board, len(given.models)
+    board, n, changes_of = side.board, len(given.models), side.changes()
     by = "win_rate" if np.isnan(side.values["mean"]).any() else "mean"
     values = side.values[by]
     leaders = [given.models[at] for at in np.flatnonzero(values == values.max())]
@@ -402,17 +365,14 @@ def _finding(given: Given, sides: Sequence[_Side], changes: Sequence[Row]) -> Fi
     if board.diversity is not None:
         share = board.diversity.exact
         parts.append(f"The tasks' diversity is {share:.2f} (0: all rank alike, 1: none do).")
-    if board.cardinal is not None:
-        moved = round(board.cardinal.change.largest * (len(board.whole) - 1))
+    if "cardinal" in changes_of:
+        moved = _places(changes_of["cardinal"], len(board.whole))
+        parts.append(f"Task weights that should not matter move a model by up to {moved}.")
+    if "weak_models" in changes_of:
+        n_top = len(board.top)
+        moved = _places(changes_of["weak_models"], n_top)
         parts.append(
-            "Task weights that should not matter move a model by up to"
-            f" {moved} of {len(board.whole) - 1} places."
-        )
-    if board.weak_models is not None:
-        moved = round(board.weak_models.largest * (len(board.top) - 1))
-        parts.append(
-            f"The {n - len(board.top)} models below the top {len(board.top)} move one of these by"
-            f" up to {moved} of {len(board.top) - 1} places."
+            f"The {n - n_top} models below the top {n_top} move one of these by up to {moved}."
         )
     parts += [
         f"On clean items {row['n_moved']} of {row['n_models']} models change their rank by"
@@ -431,7 +391,12 @@ def _finding(given: Given, sides: Sequence[_Side], changes: Sequence[Row]) -> Fi
     )
 
 
-def _pictures(given: Given, sides: Sequence[_Side]) -> list[Chart | Bump]:
+def _places(change: Change, n: int) -> str:
+    """The largest change of rank of n models."""
+    return f"{round(change.largest * (n - 1))} of {n - 1} places"
+
+
+def _pictures(given: Given, sides: Sequence[_Side], field: Sequence[Row]) -> list[Chart | Bump]:
     pictures: list[Chart | Bump] = []
     rankings = {
         f"{name.replace('_', ' ')}{'' if side.name == ALL else ', clean'}": side.rank(name)
@@ -449,15 +414,13 @@ def _pictures(given: Given, sides: Sequence[_Side]) -> list[Chart | Bump]:
             ranks={given.models[at]: [float(own[at]) for own in shown.values()] for at in order},
         )
     )
-    rows = [row for row in _field_rows(sides[0], given) if row["in_top"]][:_MOST_DRAWN]
-    if rows:
-        columns = ("rank_among_top", "rank_in_whole_field", "rank_in_field")
+    if rows := [row for row in field if row["in_top"] and row["items"] == ALL][:_MOST_DRAWN]:
         pictures.append(
             Bump(
                 name="weak-models",
                 caption=f"The order of the top {len(rows)} by win rate, in three fields",
                 rankings=["among themselves", "all models", "field found"],
-                ranks={row["model"]: [row[name] for name in columns] for row in rows},
+                ranks={row["model"]: [row[name] for name in _RANKS_OF_TOP] for row in rows},
             )
         )
     if panels := [panel for kind in PUBLISHED if (panel := _plane(kind, sides))]:
@@ -468,30 +431,19 @@ def _pictures(given: Given, sides: Sequence[_Side]) -> list[Chart | Bump]:
 
 def _plane(kind: str, sides: Sequence[_Side]) -> Panel | None:
     """Diversity against the sensitivity of one kind, where it is known."""
-    own: dict[str, tuple[float, float]] = {}
-    for side in sides:
-        found = side.board.cardinal if kind == "cardinal" else side.board.ordinal
-        if found is not None and side.board.diversity is not None:
-            own[f"{side.name} items"] = (side.board.diversity.published, found.change.distance)
+    own = {
+        f"{side.name} items": (side.board.diversity.published, side.changes()[kind].distance)
+        for side in sides
+        if kind in side.changes() and side.board.diversity is not None
+    }
     if not own:
         return None
-    public = PUBLISHED[kind]
+    x, y = zip(*PUBLISHED[kind].values(), strict=True)
+    public = Points(x=x, y=y, names=list(PUBLISHED[kind]), tone="faint")
+    x, y = zip(*own.values(), strict=True)
     return Panel(
         title=f"{kind} sensitivity",
         x="diversity, 1 - W as BenchBench computes it",
         y="sensitivity, Kendall distance",
-        marks=[
-            Points(
-                x=[x for x, _ in public.values()],
-                y=[y for _, y in public.values()],
-                names=list(public),
-                tone="faint",
-            ),
-            Points(
-                x=[x for x, _ in own.values()],
-                y=[y for _, y in own.values()],
-                names=list(own),
-                tone="alarm",
-            ),
-        ],
+        marks=[public, Points(x=x, y=y, names=list(own), tone="alarm")],
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,14 +23,23 @@ class Kind:
 
     home      module and function;  settings  the class of its settings there, "" for none
     paths     options that are a path, a list of paths, or a table of name = path
-    verdicts  whether it splits its items by verdicts;  rescored  whether it takes a re-scoring
     """
 
     home: tuple[str, str]
     settings: str = ""
     paths: tuple[str, ...]
-    verdicts: bool = False
-    rescored: bool = False
+
+    def named(self, name: str) -> Any:  # noqa: ANN401 - a function or a class
+        """What its module has under a name."""
+        return getattr(import_module(f"contam.study.{self.home[0]}"), name)
+
+    def defaults(self) -> dict[str, Any]:
+        """Argument of the function or field of the settings -> its default."""
+        arguments = inspect.signature(self.named(self.home[1])).parameters
+        found = {key: argument.default for key, argument in arguments.items() if key != "settings"}
+        if self.settings:
+            found |= asdict(self.named(self.settings)())
+        return found
 
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -38,13 +47,12 @@ KINDS: Final[Mapping[str, Kind]] = {
         home=("fresh_sets", "fresh"),
         settings="FreshSettings",
         paths=("original", "fresh", "easier"),
-        verdicts=True,
     ),
     "preparation": Kind(
         home=("preparing", "preparation"), settings="PreparationSettings", paths=("scores",)
     ),
-    "board": Kind(home=("boards", "board"), paths=("scores", "clean"), rescored=True),
-    "time": Kind(home=("dates", "time"), paths=("logs", "dates"), verdicts=True),
+    "board": Kind(home=("boards", "board"), paths=("scores", "clean")),
+    "time": Kind(home=("dates", "time"), paths=("logs", "dates")),
     "likelihood": Kind(home=("logprobs", "likelihood"), paths=("shards", "texts", "items")),
 }
 
@@ -69,32 +77,38 @@ def with_paths(
 def checked(name: str, options: Mapping[str, Any], origin: str) -> None:
     """Raise ConfigError for a study or an option that there is not, or of the wrong type."""
     if name not in KINDS:
-        raise ConfigError(
-            "{}: there is no study {!r}", Place(origin), name,
-            remedy=Remedy.CHOOSE_KNOWN(known=Public(", ".join(KINDS))),
-        )  # fmt: skip
-    known = _defaults(KINDS[name])
+        remedy = Remedy.CHOOSE_KNOWN(known=Public(", ".join(KINDS)))
+        raise ConfigError("{}: there is no study {!r}", Place(origin), name, remedy=remedy)
+    where, see = (Place(origin), Public(name)), Remedy.SEE_AUDIT_GUIDE
     if not isinstance(options, dict):
-        raise ConfigError(
-            "{}: write [study.{}], and a key on each line", Place(origin), Public(name),
-            remedy=Remedy.SEE_AUDIT_GUIDE,
-        )  # fmt: skip
-    if absent := [key for key in _required(KINDS[name]) if key not in options]:
-        raise ConfigError(
-            "{}: [study.{}] needs the key {}", Place(origin), Public(name), Public(absent[0]),
-            remedy=Remedy.SEE_AUDIT_GUIDE,
-        )  # fmt: skip
+        raise ConfigError("{}: write [study.{}], and a key on each line", *where, remedy=see)
+    defaults = KINDS[name].defaults()
+    known = {key: default for key, default in defaults.items() if key not in _OF_AUDIT}
+    if "verdicts" in defaults:
+        known[BY_VERDICTS] = False
+    for key, default in known.items():
+        if default is inspect.Parameter.empty and key not in options:
+            raise ConfigError("{}: [study.{}] needs the key {}", *where, Public(key), remedy=see)
     for key, value in options.items():
         if key not in known:
-            raise ConfigError(
-                "{}: [study.{}] has no key {!r}", Place(origin), Public(name), key,
-                remedy=Remedy.CHOOSE_KNOWN(known=Public(", ".join(sorted(known)))),
-            )  # fmt: skip
+            remedy = Remedy.CHOOSE_KNOWN(known=Public(", ".join(sorted(known))))
+            raise ConfigError("{}: [study.{}] has no key {!r}", *where, key, remedy=remedy)
         if not _fits(value, known[key], path=key in KINDS[name].paths, key=key):
-            raise ConfigError(
-                "{}: [study.{}]: {} cannot be {!r}", Place(origin), Public(name), Public(key),
-                value, remedy=Remedy.SEE_AUDIT_GUIDE,
-            )  # fmt: skip
+            said = "{}: [study.{}]: {} cannot be {!r}"
+            raise ConfigError(said, *where, Public(key), value, remedy=see)
+
+
+def run_options(name: str, options: Mapping[str, Any]) -> Study:
+    """Run a study with plain options: arguments of its function and fields of its settings."""
+    kind, given = KINDS[name], dict(options)
+    if isinstance(dates := given.get(_OF_DATES), dict):
+        given[_OF_DATES] = {model: str(date) for model, date in dates.items()}
+    if kind.settings:
+        settings = kind.named(kind.settings)
+        own = {field.name for field in fields(settings)} & set(given)
+        given["settings"] = settings(**{key: _frozen(key, given.pop(key), name) for key in own})
+    study: Study = kind.named(kind.home[1])(**given)
+    return study
 
 
 def run_named(
@@ -107,56 +121,24 @@ def run_named(
     seed: int,
     least: int,
 ) -> Study:
-    """Run a study.
+    """Run a study of an audit.
 
     options   as `checked` has them; `by_verdicts = true` splits items by the verdicts
     verdicts  folder of a scan, and the policy whose labels count where the options name none
     rescored  folder of a re-scoring, for a study of boards that is given no scores
     seed, least  where the options name none
     """
-    kind = KINDS[name]
-    module = import_module(f"contam.study.{kind.home[0]}")
-    given = dict(options)
-    if isinstance(dates := given.get(_OF_DATES), dict):
-        given[_OF_DATES] = {model: str(date) for model, date in dates.items()}
+    known, given = KINDS[name].defaults(), dict(options)
+    of_all: dict[str, Any] = {"seed": seed, "least": least}
     if given.pop(BY_VERDICTS, False):
-        given |= {"verdicts": verdicts, "policy": given.get("policy", policy)}
-    if kind.rescored and "scores" not in given and rescored is not None:
-        given |= {"rescored": rescored, "policy": given.get("policy", policy)}
-    for key, value in (("seed", seed), ("least", least)):
-        if key in _defaults(kind):
-            given.setdefault(key, value)
-    if kind.settings:
-        settings = getattr(module, kind.settings)
-        own = {field.name for field in fields(settings)} & set(given)
-        given["settings"] = settings(**{key: _frozen(key, given.pop(key), name) for key in own})
-    study: Study = getattr(module, kind.home[1])(**given)
-    return study
+        of_all |= {"verdicts": verdicts, "policy": policy}
+    if "rescored" in known and "scores" not in given and rescored is not None:
+        of_all |= {"rescored": rescored, "policy": policy}
+    return run_options(name, {key: of_all[key] for key in of_all if key in known} | given)
 
 
 BY_VERDICTS: Final = "by_verdicts"
-_NOT_SAID: Final = frozenset({"settings", "verdicts", "rescored"})
-
-
-def _defaults(kind: Kind) -> dict[str, Any]:
-    """Option -> its default, for all that may be said of a study."""
-    module = import_module(f"contam.study.{kind.home[0]}")
-    signature = inspect.signature(getattr(module, kind.home[1]))
-    found = {
-        key: parameter.default
-        for key, parameter in signature.parameters.items()
-        if key not in _NOT_SAID
-    }
-    if kind.settings:
-        made = getattr(module, kind.settings)()
-        found |= {field.name: getattr(made, field.name) for field in fields(made)}
-    return {**found, BY_VERDICTS: False} if kind.verdicts else found
-
-
-def _required(kind: Kind) -> list[str]:
-    """Options that have no default."""
-    return [key for key, value in _defaults(kind).items() if value is inspect.Parameter.empty]
-
+_OF_AUDIT: Final = frozenset({"verdicts", "rescored"})
 
 #: Types of a value where the default is of a type; else it is a list or a table, of texts mostly.
 _TYPES: Final = {bool: (bool,), int: (int,), float: (int, float), str: (str,)}

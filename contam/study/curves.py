@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy.special import stdtr
+
+from contam.study.lines import percentile_limits
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from statsmodels.regression.linear_model import RegressionResults
 
-    Floats = NDArray[np.float64]
+    from contam.study.model import Floats
 
-_LEVEL: Final = 0.95
 _GRID: Final = 400
 _BOOTSTRAP_GRID: Final = 120
-_BLOCK: Final = 500
 _SINGULAR: Final = 1e-9
 _NAN: Final = float("nan")
 
@@ -41,10 +40,10 @@ class Effect:
     p: float
     low: float
     high: float
-    knot: float
-    slope: float
-    slope_error: float
     r2: float
+    knot: float = _NAN
+    slope: float = _NAN
+    slope_error: float = _NAN
 
 
 def hinge(
@@ -55,68 +54,66 @@ def hinge(
     score, compute, group  float64[n]; group is 0 or 1, and both occur. The knot is the best of all,
     found on a grid and then exactly. Raises ValueError where nothing depends on compute.
     """
-    y = score - chance
-    knots = _knots(compute, _GRID)
-    weights = np.ones((1, len(y)))
-    errors = _profile(y, compute, group, knots, weights)[0][0]
-    best = int(np.argmin(errors))
-    # Imported here: it takes longer than all else of a study.
+    # Imported here: they take longer than all else of a study.
     from scipy.optimize import minimize_scalar
+    from statsmodels.regression.linear_model import OLS
 
-    ends = knots[max(best - 1, 0)], knots[min(best + 1, len(knots) - 1)]
+    y = score - chance
+    once = np.ones((1, len(y)))
+
+    def rest(knots: Floats) -> Floats:
+        errors: Floats = _profile(y, compute, group, knots, once)[0][0]
+        return errors
+
+    knots = _knots(compute, _GRID)
+    best = int(np.argmin(rest(knots)))
     found = minimize_scalar(
-        lambda knot: _profile(y, compute, group, np.array([knot]), weights)[0][0, 0],
-        bounds=ends,
+        lambda knot: rest(np.array([knot]))[0],
+        bounds=(knots[max(best - 1, 0)], knots[min(best + 1, len(knots) - 1)]),
         method="bounded",
         options={"xatol": 1e-9},
     )
-    knot = float(found.x)
-    above = np.maximum(0, compute - knot)
-    coefficients, covariance, rest = _least_squares(np.stack([above, group], axis=1), y)
-    theta, error = float(coefficients[1]), float(np.sqrt(covariance[1, 1]))
-    low, high = _resampled(y, compute, group, draws, seed)
-    return Effect(
-        n=len(y),
-        theta=theta,
-        error=error,
-        p=_p(theta, error, len(y) - 2),
-        low=low,
-        high=high,
-        knot=knot,
-        slope=float(coefficients[0]),
-        slope_error=float(np.sqrt(covariance[0, 0])),
-        r2=1 - rest / float((y**2).sum()),
-    )
+    above = np.maximum(0, compute - found.x)
+    fit = OLS(y, np.stack([group, above], axis=1), hasconst=False).fit()
+    thetas = _resampled(y, compute, group, draws, seed)
+    slope, error = float(fit.params[1]), float(fit.bse[1])
+    return _effect(fit, thetas, knot=float(found.x), slope=slope, slope_error=error)
 
 
 def segmented(
     outcome: Floats, compute: Floats, group: Floats, knots: tuple[float, float], draws: int,
     seed: int,
 ) -> Effect:  # fmt: skip
-    """Outcome = [1, group, three segments of compute] b, by ordinary least squares.
+    """Outcome = [group, 1, three segments of compute] b, by ordinary least squares.
 
     The segments are min(compute, k1), clip(compute - k1, 0, k2 - k1) and max(0, compute - k2).
     Raises ValueError where there are models in too few of them, or too few models.
     """
+    from statsmodels.regression.linear_model import OLS
+
     design = _segments(compute, group, knots)
     n, k = design.shape
     if n <= k or np.linalg.matrix_rank(design) < k:
         raise ValueError("too few models in one of the three segments of compute")
-    coefficients, covariance, rest = _least_squares(design, outcome)
-    theta, error = float(coefficients[1]), float(np.sqrt(covariance[1, 1]))
-    low, high = _limits(_resampled_segments(design, outcome, draws, seed), draws)
-    total = float(((outcome - outcome.mean()) ** 2).sum())
+    thetas = _resampled_segments(design, outcome, draws, seed)
+    return _effect(OLS(outcome, design, hasconst=True).fit(), thetas)
+
+
+def _effect(fit: RegressionResults, thetas: Floats, **hinge: float) -> Effect:
+    """The first coefficient of a fit, and its limits by resampling."""
+    # Where the outcome is one number, there is nothing to divide by: nan is what that should give.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p, r2 = float(fit.pvalues[0]), float(fit.rsquared)
+    low, high = percentile_limits(thetas)
     return Effect(
-        n=n,
-        theta=theta,
-        error=error,
-        p=_p(theta, error, n - k),
+        n=int(fit.nobs),
+        theta=float(fit.params[0]),
+        error=float(fit.bse[0]),
+        p=p if fit.bse[0] > 0 else _NAN,
         low=low,
         high=high,
-        knot=_NAN,
-        slope=_NAN,
-        slope_error=_NAN,
-        r2=1 - rest / total if total > 0 else _NAN,
+        r2=r2 if np.isfinite(r2) else _NAN,
+        **hinge,
     )
 
 
@@ -124,8 +121,8 @@ def _segments(compute: Floats, group: Floats, knots: tuple[float, float]) -> Flo
     first, second = knots
     return np.stack(
         [
-            np.ones(len(compute)),
             group,
+            np.ones(len(compute)),
             np.minimum(compute, first),
             np.clip(compute - first, 0, second - first),
             np.maximum(0, compute - second),
@@ -134,23 +131,27 @@ def _segments(compute: Floats, group: Floats, knots: tuple[float, float]) -> Flo
     )
 
 
+def _weights(n: int, draws: int, seed: int) -> Floats:
+    """float64[draws, n]: how often each model is drawn."""
+    drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=draws)
+    return drawn.astype(np.float64)
+
+
 def _resampled_segments(design: Floats, outcome: Floats, draws: int, seed: int) -> Floats:
-    """Theta of every draw of models whose design determines it."""
-    n = len(design)
+    """float64[draws]: theta in every draw of models, nan where its design determines none."""
+    n, k = design.shape
     # Centred and scaled, so that the normal equations keep their digits.
     spread = design.std(axis=0)
-    design = np.where(
-        spread > 0, (design - design.mean(axis=0)) / np.where(spread > 0, spread, 1), 1
-    )
-    rng = np.random.default_rng(seed)
-    weights = rng.multinomial(n, np.full(n, 1 / n), size=draws).astype(np.float64)
+    design = np.divide(design - design.mean(axis=0), spread, out=np.ones((n, k)), where=spread > 0)
+    weights = _weights(n, draws, seed)
     products = (design[:, :, None] * design[:, None, :]).reshape(n, -1)
-    normal = (weights @ products).reshape(draws, design.shape[1], -1)
+    normal = (weights @ products).reshape(draws, k, k)
     right = weights @ (design * outcome[:, None])
     values = np.linalg.eigvalsh(normal)
     fine = values[:, 0] > _SINGULAR * values[:, -1]
-    found = np.linalg.solve(normal[fine], right[fine][:, :, None])[:, 1, 0]
-    return np.asarray(found / spread[1], np.float64)
+    thetas = np.full(draws, _NAN)
+    thetas[fine] = np.linalg.solve(normal[fine], right[fine][:, :, None])[:, 0, 0] / spread[0]
+    return thetas
 
 
 def _knots(compute: Floats, n: int) -> Floats:
@@ -184,41 +185,9 @@ def _profile(
     return error, theta
 
 
-def _resampled(
-    y: Floats, compute: Floats, group: Floats, draws: int, seed: int
-) -> tuple[float, float]:
-    """Limits of theta when models are drawn with replacement, the knot fitted in every draw."""
-    rng = np.random.default_rng(seed)
-    n = len(y)
-    knots = _knots(compute, _BOOTSTRAP_GRID)
-    thetas = []
-    for begin in range(0, draws, _BLOCK):
-        size = min(_BLOCK, draws - begin)
-        weights = rng.multinomial(n, np.full(n, 1 / n), size=size).astype(np.float64)
-        errors, theta = _profile(y, compute, group, knots, weights)
-        best = np.argmin(errors, axis=1)
-        rows = np.arange(size)
-        known = np.isfinite(errors[rows, best])
-        thetas.append(theta[rows, best][known])
-    return _limits(np.concatenate(thetas), draws)
-
-
-def _limits(values: Floats, draws: int) -> tuple[float, float]:
-    """Percentile limits; nan where more than one draw in twenty gave none."""
-    if len(values) < _LEVEL * draws:
-        return _NAN, _NAN
-    low, high = np.quantile(values, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
-    return float(low), float(high)
-
-
-def _least_squares(design: Floats, y: Floats) -> tuple[Floats, Floats, float]:
-    """Coefficients, their covariance, and the sum of squares that is left."""
-    coefficients = np.linalg.lstsq(design, y, rcond=None)[0]
-    rest = float(((y - design @ coefficients) ** 2).sum())
-    n, k = design.shape
-    covariance = np.linalg.inv(design.T @ design) * rest / (n - k)
-    return np.asarray(coefficients, np.float64), np.asarray(covariance, np.float64), rest
-
-
-def _p(value: float, error: float, df: int) -> float:
-    return 2 * float(stdtr(df, -abs(value) / error)) if error > 0 and df > 0 else _NAN
+def _resampled(y: Floats, compute: Floats, group: Floats, draws: int, seed: int) -> Floats:
+    """float64[draws]: theta when models are drawn with replacement, the knot fitted anew."""
+    weights = _weights(len(y), draws, seed)
+    errors, thetas = _profile(y, compute, group, _knots(compute, _BOOTSTRAP_GRID), weights)
+    rows, best = np.arange(draws), np.argmin(errors, axis=1)
+    return np.where(np.isfinite(errors[rows, best]), thetas[rows, best], _NAN)

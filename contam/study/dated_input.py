@@ -13,37 +13,28 @@ from contam.corpus.dates import span_of
 from contam.detect.labels import CLEAN
 from contam.detect.report import Report
 from contam.errors import LogError, Names, Remedy, UsageError
-from contam.rescore.direction import directed
 from contam.rescore.holdouts import item_numbers
-from contam.rescore.run import refuse_two_logs, series_of
+from contam.rescore.panel import labels_at
 from contam.rescore.stats.difficulty import crossed
-from contam.rescore.turn import turned
-from contam.rescore.whole import whole_logs
 from contam.study.inputs import USUAL, Rows, columns_of, refuse_doubles, refuse_unknown_sides
-from contam.study.scored import judged_logs, main_series
+from contam.study.scored import judged_logs, open_logs, series_in, sources_of
 from contam.tables import schemas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from contam.detect.given import Source
+    from contam.rescore.annotated import Judging
+    from contam.rescore.annotations import Annotations
     from contam.rescore.judging import Verdicts
-    from contam.rescore.logs.model import Log
+    from contam.study.model import Bools, Floats, Ints
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
     Days = tuple[int, int]
-
-NEVER: Final = -1
-"""The day of an item without a date."""
 
 STRATA: Final = ("platform", "difficulty")
 """Columns of the dates that are strata unless others are named."""
 
-_TWO: Final = 2
+_MOST_NAMED: Final = 5
 _DATES: Final[Mapping[str, Sequence[str]]] = {
     "item": ("item", "item_id", "id", "question_id", "problem_id", "task_id"),
     "date": ("date", "release_date", "released", "published", "created", "contest_date"),
@@ -69,7 +60,6 @@ class Dated:
     """
 
     models: tuple[str, ...]
-    items: tuple[str, ...]
     score: Floats
     first: Ints
     last: Ints
@@ -97,60 +87,93 @@ def read_dated(  # noqa: PLR0913 - what is read, all but two by name
 ) -> Dated:
     """See `contam.study.dates.time`."""
     refuse_unknown_sides(columns, ("logs", "dates", "cutoffs"))
-    paths = [Path(logs)] if isinstance(logs, str | Path) else [Path(path) for path in logs]
+    paths = [Path(path) for path in ([logs] if isinstance(logs, str | Path) else logs)]
     if dates is None and len(paths) != 1:
         raise UsageError("several logs need a table of the dates of their items")
+    named = STRATA if strata is None else strata
     rows = Rows(
         paths[0] if dates is None else dates,
         "dates",
-        usual={**_DATES, **{name: (name,) for name in (STRATA if strata is None else strata)}},
+        usual={**_DATES, **{name: (name,) for name in named}},
         columns=columns_of(columns, "dates"),
     )
-    kinds = tuple(
-        name for name in (STRATA if strata is None else strata) if strata or rows.has(name)
-    )
+    kinds = tuple(name for name in named if strata or rows.has(name))
     own = _marked(columns, "logs")
-    if dates is None:
-        own = _roles(rows, kinds, own)
-    spans, strata_of, notes = _items(rows, kinds)
-    found, _ = whole_logs(paths, own or None, skip_damaged=False)
-    read = _scores(directed(found), metric, verdicts, policy)
-    places = {item: at for at, item in enumerate(read.items)}
-    undated = [item for item in places if spans.get(item, (NEVER, NEVER))[0] == NEVER]
-    if len(undated) == len(places):
+    found = open_logs(paths, _roles(rows, own) if dates is None else own)
+    numbers = item_numbers(found)
+    series, turned = series_in(found, numbers, "logs", metric)
+    number_of = {
+        item.item_id: number
+        for log, index in zip(found, numbers, strict=True)
+        for item, number in zip(log.items, index.tolist(), strict=True)
+    }
+    n_items = 1 + max(int(index.max()) for index in numbers)
+    if len(number_of) < n_items:
+        raise LogError(
+            "one item id stands for several questions of the logs",
+            remedy=Remedy.REMOVE_ONE_OR_NAME_APART,
+        )
+    days, strata_of, notes = _items(rows, kinds)
+    undated = [item for item in number_of if item not in days]
+    if len(undated) == n_items:
         raise LogError(
             "{}: none of the items of the logs has a date", rows.path,
             remedy=Remedy.JOIN_BY_QUESTIONS,
         )  # fmt: skip
     if undated:
+        more = ", ..." if len(undated) > _MOST_NAMED else ""
         notes.append(
-            f"{len(undated)} of {len(places)} items have no date and are left out:"
-            f" {', '.join(undated[:5])}{', ...' if len(undated) > 5 else ''}"  # noqa: PLR2004 - as shown
+            f"{len(undated)} of {n_items} items have no date and are left out:"
+            f" {', '.join(undated[:_MOST_NAMED])}{more}"
         )
-    kept = sorted(
-        (item for item in places if item not in set(undated)), key=lambda i: (spans[i], i)
-    )
-    at = np.array([places[item] for item in kept], np.int64)
-    new = {int(old): place for place, old in enumerate(at)}
-    cutoff_days, cutoff_notes, cutoff_sources = _cutoffs(cutoffs, read.models, columns)
+    kept = sorted(number_of.keys() & days.keys(), key=lambda item: (days[item], item))
+    at = np.array([number_of[item] for item in kept], np.int64)
+    score = np.full((len(series), n_items), np.nan)
+    for row, one in enumerate(series):
+        score[row, one.item] = one.score
+    first, last = np.array([days[item] for item in kept], np.int64).T
     codes = [
         np.unique([strata_of[item][column] for item in kept], return_inverse=True)[1]
         for column in range(len(kinds))
     ]
-    documents = read.documents
-    return replace(
-        read,
-        items=tuple(kept),
-        score=read.score[:, at],
-        first=np.array([spans[item][0] for item in kept], np.int64),
-        last=np.array([spans[item][1] for item in kept], np.int64),
+    models = tuple(one.model for one in series)
+    cutoff_days, cutoff_notes, cutoff_sources = _cutoffs(cutoffs, models, columns)
+    read = Dated(
+        models=models,
+        score=score[:, at],
+        first=first,
+        last=last,
         strata=crossed(*codes) if codes else np.zeros(len(kept), np.int64),
         strata_names=kinds,
         cutoffs=cutoff_days,
-        clean=None if read.clean is None else read.clean[at],
-        documents=documents and {new[old]: own for old, own in documents.items() if old in new},
-        sources=({"set": "dates", **rows.source}, *read.sources, *cutoff_sources),
-        notes=(*read.notes, *notes, *cutoff_notes),
+        sources=({"set": "dates", **rows.source}, *sources_of("logs", found), *cutoff_sources),
+        notes=(*turned, *notes, *cutoff_notes),
+    )
+    if verdicts is None:
+        return read
+    opened, judging = judged_logs(found, verdicts, policy)
+    place = np.full(n_items, -1, np.int64)
+    for log, index in zip(found, numbers, strict=True):
+        place[index] = judging.joined[id(log)].index
+    return _judged(read, place[at], opened, judging)
+
+
+def _judged(read: Dated, place: Ints, opened: Report | Annotations, judging: Judging) -> Dated:
+    """What verdicts say of the items; place  int64[n], row of each item there, -1 for none."""
+    (flags,) = judging.flags
+    documents = None
+    if isinstance(opened, Report):
+        matched = _documents(opened)
+        flagged = np.flatnonzero((place >= 0) & flags.flagged[place]).tolist()
+        documents = {at: matched.get(int(place[at]), ()) for at in flagged}
+    return replace(
+        read,
+        clean=labels_at(flags, place) == CLEAN,
+        documents=documents,
+        policy=flags.policy,
+        sources=(*read.sources, {"set": "verdicts", **judging.source}),
+        notes=(*judging.notes, *read.notes),
+        coverage=judging.coverage,
     )
 
 
@@ -171,52 +194,52 @@ def _marked(columns: Mapping[str, str] | None, side: str) -> dict[str, str]:
     return columns_of(given, side)
 
 
-def _roles(rows: Rows, kinds: Sequence[str], own: Mapping[str, str]) -> dict[str, str]:
+def _roles(rows: Rows, own: Mapping[str, str]) -> dict[str, str]:
     """How the reader of logs is to take a table that has the dates, too."""
-    given = dict(own)
     taken = rows.source["columns"]
-    given.setdefault("id", taken.get("item", ""))
-    if not rows.has("model") and "models" not in given:
-        others = {taken.get("item"), taken.get("date"), *(taken.get(name) for name in kinds)}
-        names = [name for name in rows.names if name not in others]
+    found = {"id": taken.get("item", ""), **own}
+    if not rows.has("model") and "models" not in own:
+        names = [name for name in rows.names if name not in taken.values()]
         if odd := [name for name in names if "+" in name or "," in name]:
             raise UsageError("{}: rename the column {!r}: it has a + or comma", rows.path, odd[0])
-        given["models"] = "+".join(names)
-    return {role: name for role, name in given.items() if name}
+        found["models"] = "+".join(names)
+    return {role: name for role, name in found.items() if name}
 
 
-def _items(
-    rows: Rows, kinds: Sequence[str]
-) -> tuple[dict[str, Days], dict[str, tuple[str, ...]], list[str]]:
-    """Days and strata of the items; an item with several dates came out between them."""
-    items = rows.texts("item")
-    strata = [rows.texts(name) for name in kinds]
-    spans: dict[str, Days] = {}
-    strata_of: dict[str, tuple[str, ...]] = {}
-    several = set()
-    for row, (item, text) in enumerate(zip(items, rows.texts("date", empty=True), strict=True)):
+def _days(rows: Rows, role: str) -> list[Days | None]:
+    """A column of dates, None for empty cells. Raises LogError for what is no date."""
+    found = []
+    for row, text in enumerate(rows.texts(role, empty=True)):
         days = days_of(text)
         if text and days is None:
             raise LogError(
                 "{}: {!r} is no date such as 2024-01-31", rows.at(row), text[:40],
                 remedy=Remedy.IS_FILE_WHOLE,
             )  # fmt: skip
+        found.append(days)
+    return found
+
+
+def _items(
+    rows: Rows, kinds: Sequence[str]
+) -> tuple[dict[str, Days], dict[str, tuple[str, ...]], list[str]]:
+    """Days and strata of the items; an item with several dates came out between them."""
+    items, strata = rows.texts("item"), [rows.texts(name) for name in kinds]
+    found: dict[str, Days] = {}
+    strata_of: dict[str, tuple[str, ...]] = {}
+    several = set()
+    for row, (item, days) in enumerate(zip(items, _days(rows, "date"), strict=True)):
         kind = tuple(own[row] for own in strata)
         if strata_of.setdefault(item, kind) != kind:
             raise LogError(
                 "{}: item {!r} is in another stratum in an earlier row", rows.at(row), item,
                 remedy=Remedy.REMOVE_ONE_OR_NAME_APART,
             )  # fmt: skip
-        known = spans.get(item, (NEVER, NEVER))
-        if days is None or known == days:
-            spans.setdefault(item, known)
-            continue
-        if known[0] != NEVER:
+        if days is not None and (known := found.setdefault(item, days)) != days:
             several.add(item)
-            days = (min(known[0], days[0]), max(known[1], days[1]))
-        spans[item] = days
+            found[item] = (min(known[0], days[0]), max(known[1], days[1]))
     note = f"{len(several)} items have several dates and came out between them"
-    return spans, strata_of, [note] if several else []
+    return found, strata_of, [note] if several else []
 
 
 def _cutoffs(
@@ -224,104 +247,24 @@ def _cutoffs(
     models: Sequence[str],
     columns: Mapping[str, str] | None,
 ) -> tuple[dict[str, Days], list[str], list[Mapping[str, Any]]]:
-    sources: list[Mapping[str, Any]] = []
-    if given is None:
-        return {}, [], sources
+    """Model -> the days on which its data may end, with notes and what run.json says of them."""
+    if given is None or (isinstance(given, dict) and not given):
+        return {}, [], []
     if isinstance(given, dict):
-        pairs = list(given.items())
         if unknown := sorted(set(given) - set(models)):
             raise UsageError(
                 "no scores of the model {!r}, which has a cutoff", unknown[0],
                 remedy=Remedy.CHOOSE_MODEL(known=Names(models)),
             )  # fmt: skip
-        where = ["the cutoff"] * len(pairs)
-    else:
-        rows = Rows(given, "cutoffs", usual=_CUTOFFS, columns=_marked(columns, "cutoffs"))
-        names = rows.texts("model")
-        refuse_doubles(rows, names, "model")
-        pairs = list(zip(names, rows.texts("cutoff", empty=True), strict=True))
-        where = [str(rows.at(row)) for row in range(len(rows))]
-        sources = [{"set": "cutoffs", **rows.source}]
-    found: dict[str, Days] = {}
-    for place, (model, text) in zip(where, pairs, strict=True):
-        days = days_of(str(text))
-        if days is None and str(text).strip():
-            raise LogError("{}: {!r} is no date such as 2024-01-31", place, str(text)[:40])
-        if days is not None and model in models:
-            found[model] = days
+        given = [{"model": model, "cutoff": str(day)} for model, day in given.items()]
+    rows = Rows(given, "cutoffs", usual=_CUTOFFS, columns=_marked(columns, "cutoffs"))
+    names = rows.texts("model")
+    refuse_doubles(rows, names, "model")
+    ends = zip(names, _days(rows, "cutoff"), strict=True)
+    found = {model: days for model, days in ends if days is not None and model in models}
     without = [model for model in models if model not in found]
     notes = [f"no cutoff is given for {', '.join(without)}"] if without else []
-    return found, notes, sources
-
-
-def _scores(logs: Sequence[Log], metric: str, verdicts: Verdicts | None, policy: str) -> Dated:
-    """Scores of one benchmark over all its items, and what verdicts say of these; no dates yet."""
-    refuse_two_logs([(log, log.model) for log in logs])
-    numbers = item_numbers(logs)
-    found = turned(
-        [
-            own
-            for log, index in zip(logs, numbers, strict=True)
-            for own in series_of(log, log.model, index)
-        ]
-    )
-    kept = main_series(found.series, "logs", metric)
-    names: dict[int, str] = {}
-    for log, index in zip(logs, numbers, strict=True):
-        names.update(zip(index.tolist(), (item.item_id for item in log.items), strict=True))
-    if len(set(names.values())) < len(names):
-        raise LogError(
-            "one item id stands for several questions of the logs",
-            remedy=Remedy.REMOVE_ONE_OR_NAME_APART,
-        )
-    score = np.full((len(kept), len(names)), np.nan)
-    for row, series in enumerate(kept):
-        score[row, series.item] = series.score
-    nothing = np.empty(0, np.int64)
-    base = Dated(
-        models=tuple(series.model for series in kept),
-        items=tuple(names[at] for at in range(len(names))),
-        score=score,
-        first=nothing,
-        last=nothing,
-        strata=nothing,
-        strata_names=(),
-        cutoffs={},
-        sources=tuple(
-            {"set": "logs", "path": log.path, "sha256": log.digest, "model": log.model}
-            for log in logs
-        ),
-        notes=tuple(f"less is better, so scores are 1 - {kept[0].metric}" for _ in found.offsets),
-    )
-    return base if verdicts is None else _judged(base, logs, numbers, verdicts, policy)
-
-
-def _judged(
-    base: Dated, logs: Sequence[Log], numbers: Sequence[Ints], verdicts: Verdicts, policy: str
-) -> Dated:
-    opened, judging = judged_logs(logs, verdicts, policy)
-    place = np.full(len(base.items), -1, np.int64)
-    for log, index in zip(logs, numbers, strict=True):
-        place[index] = judging.joined[id(log)].index
-    (flags,) = judging.flags
-    known = place >= 0
-    clean = np.zeros(len(place), np.bool_)
-    clean[known] = flags.label[place[known]] == CLEAN
-    flagged = np.zeros(len(place), np.bool_)
-    flagged[known] = flags.flagged[place[known]]
-    documents = None
-    if isinstance(opened, Report):
-        matched = _documents(opened)
-        documents = {at: matched.get(int(place[at]), ()) for at in np.flatnonzero(flagged).tolist()}
-    return replace(
-        base,
-        clean=clean,
-        documents=documents,
-        policy=flags.policy,
-        sources=(*base.sources, {"set": "verdicts", **judging.source}),
-        notes=(*base.notes, *judging.notes),
-        coverage=judging.coverage,
-    )
+    return found, notes, [{"set": "cutoffs", **rows.source}]
 
 
 def _documents(report: Report) -> dict[int, tuple[str | None, ...]]:
@@ -330,9 +273,7 @@ def _documents(report: Report) -> dict[int, tuple[str | None, ...]]:
     items = zip(*(schemas.column(report.items, name) for name in keys), strict=True)
     row_of = {key: at for at, key in enumerate(items)}
     found: dict[int, dict[tuple[str, int], str | None]] = {}
-    columns = (*keys, "shard", "row", "date")
-    for *key, shard, row, date in zip(
-        *(schemas.column(report.evidence, name) for name in columns), strict=True
-    ):
-        found.setdefault(row_of[tuple(key)], {})[shard, row] = date
+    for row in schemas.rows(report.evidence.select([*keys, "shard", "row", "date"])):
+        documents = found.setdefault(row_of[tuple(row[name] for name in keys)], {})
+        documents[row["shard"], row["row"]] = row["date"]
     return {at: tuple(own.values()) for at, own in found.items()}

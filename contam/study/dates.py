@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Any, Final
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -12,26 +14,20 @@ from contam.errors import LogError, Names, Public, Remedy, UsageError
 from contam.rescore.stats.gain import LEAST, gain
 from contam.rescore.stats.intervals import interval_of
 from contam.rescore.stats.multiple import adjust
-from contam.study.dated_input import days_of, iso, read_dated
+from contam.study.dated_input import iso, read_dated
 from contam.study.dated_words import finding, pictures
-from contam.study.model import Refusal, Study, table_of
-from contam.study.stats.dated import control_chart, drop, scan
+from contam.study.model import Refusal, Study, rows_of, table_of
+from contam.study.stats.dated import control_chart, drop, scan, stratified_drop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
     from contam.detect.given import Source
     from contam.rescore.judging import Verdicts
     from contam.rescore.stats.clusters import Estimate
     from contam.study.dated_input import Dated
-
-    Row = dict[str, Any]
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
+    from contam.study.model import Bools, Floats, Row
 
 MONTHS: Final[Mapping[str, int]] = {"month": 1, "quarter": 3, "half-year": 6, "year": 12}
 """Windows by name -> their months."""
@@ -40,54 +36,71 @@ AFTER: Final = "after_cutoff"
 CLASSES: Final = (LEAK, SHARED, UNKNOWN, AFTER)
 """What the documents of a flagged item are to a model, worst first."""
 
+_PLAIN, _LESS = "as they are", "less references"
 _NAN: Final = float("nan")
 _TWO: Final = 2
-_DECEMBER: Final = 12
+_YEAR: Final = 12
 _LEAST_BASELINE: Final = 3
 _LONGEST: Final = 31
 
 _ESTIMATE: Final = ("", "_error", "_low", "_high", "_p")
-_DROPS: Final[Mapping[str, type]] = {
-    "model": str,
-    "cutoff": str,
-    **dict.fromkeys(("n_before", "n_after", "n_between"), int),
-    **dict.fromkeys(("before", "after"), float),
+_ADJUSTED: Final = ("drop_p", "against_references_p")
+_DROPS: Final = {
+    "model": str, "cutoff": str, "n_before": int, "n_after": int, "n_between": int,
+    "before": float, "after": float,
     **{
         f"{kind}{end}": float
         for kind in ("drop", "stratified", "against_references", "drop_clean")
         for end in _ESTIMATE
     },
-    **dict.fromkeys(("stratified_share",), float),
-    **{
-        f"{kind}_p_{name}": float
-        for kind in ("drop", "against_references")
-        for name in ("holm", "bh")
-    },
+    "stratified_share": float,
+    **{f"{p}_{name}": float for p in _ADJUSTED for name in ("holm", "bh")},
     "note": str,
-}
-_WINDOWS: Final[Mapping[str, type]] = {
-    **dict.fromkeys(("model", "window", "start", "end"), str),
-    "n": int,
-    **dict.fromkeys(("score", "low", "high"), float),
-    "may_be_known": str,
-}
-_SCAN: Final[Mapping[str, type]] = {
-    **dict.fromkeys(("model", "scores", "last_day_before"), str),
-    **dict.fromkeys(("n", "n_cutoffs"), int),
-    **dict.fromkeys(("z", "p", "p_holm", "p_bh"), float),
-}
-_COHORTS: Final[Mapping[str, type]] = {
-    **dict.fromkeys(("model", "month", "scores"), str),
-    "n": int,
-    **dict.fromkeys(("value", "centre", "low", "high"), float),
-    **dict.fromkeys(("out", "baseline"), bool),
-}
-_SOURCES: Final[Mapping[str, type]] = {
-    **dict.fromkeys(("model", "documents"), str),
-    **dict.fromkeys(("n_items", "n_documents", "n_clean"), int),
-    **dict.fromkeys(("score", "score_clean", "epg", "p", "p_holm", "p_bh"), float),
-    "note": str,
-}
+}  # fmt: skip
+_WINDOWS: Final = {
+    "model": str, "window": str, "start": str, "end": str, "n": int,
+    "score": float, "low": float, "high": float, "may_be_known": str,
+}  # fmt: skip
+_SCAN: Final = {
+    "model": str, "scores": str, "last_day_before": str, "n": int, "n_cutoffs": int,
+    "z": float, "p": float, "p_holm": float, "p_bh": float,
+}  # fmt: skip
+_COHORTS: Final = {
+    "model": str, "month": str, "scores": str, "n": int,
+    "value": float, "centre": float, "low": float, "high": float, "out": bool, "baseline": bool,
+}  # fmt: skip
+_SOURCES: Final = {
+    "model": str, "documents": str, "n_items": int, "n_documents": int, "n_clean": int,
+    "score": float, "score_clean": float, "epg": float,
+    "p": float, "p_holm": float, "p_bh": float, "note": str,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class _Question:
+    """What is asked of dated scores.
+
+    references  models that cannot have seen the items;  least  items needed on either side
+    """
+
+    given: Dated
+    references: Sequence[str]
+    least: int
+    permutations: int
+    seed: int
+    refusals: list[Refusal] = field(default_factory=list)
+
+    def scores(self) -> Iterator[tuple[str, dict[str, Floats]]]:
+        """Every tested model with its scores, float64[n] by what was done to them.
+
+        nan for items that a reference lacks, where those are taken off
+        """
+        models, score = self.given.models, self.given.score
+        usual = score[[models.index(name) for name in self.references]]
+        for model, own in zip(models, score, strict=True):
+            if model not in self.references:
+                less = {_LESS: own - usual.mean(axis=0)} if len(usual) else {}
+                yield model, {_PLAIN: own, **less}
 
 
 def time(  # noqa: PLR0913 - the options of a study, all but two by name
@@ -134,39 +147,39 @@ def time(  # noqa: PLR0913 - the options of a study, all but two by name
         metric=metric,
         columns=columns,
     )
-    _refuse_scores(given)
+    for model, n in zip(given.models, (~np.isnan(given.score)).sum(axis=1).tolist(), strict=True):
+        if n < _TWO:
+            raise LogError("{} has {} scores of items with a date", Public(model), n)
     for name in references:
         if name not in given.models:
             raise UsageError(
                 "no scores of the reference model {!r}", name,
                 remedy=Remedy.CHOOSE_MODEL(known=Names(given.models)),
             )  # fmt: skip
-    tested = [model for model in given.models if model not in references]
-    if not tested:
+    if set(given.models) <= set(references):
         raise UsageError("all models are references, and none is left to study")
-    notes = [*given.notes, *_reference_notes(given, references)]
-    usual = _reference_score(given, references)
-    refusals: list[Refusal] = []
-    drops = list(_drop_rows(given, tested, usual, least, refusals))
-    adjust(drops, ("drop_p", "against_references_p"), lambda _: "all")
-    scans = list(_scan_rows(given, tested, usual, least, permutations, seed, refusals))
+    asked = _Question(
+        given=given, references=references, least=least, permutations=permutations, seed=seed
+    )
+    drops, scans = list(_drop_rows(asked)), list(_scan_rows(asked))
+    adjust(drops, _ADJUSTED, lambda _: "all")
     adjust(scans, ("p",), lambda row: row["scores"])
-    cohorts = list(_cohort_rows(given, tested, usual, refusals))
+    cohorts = list(_cohort_rows(asked))
     tables = {
         "drops": table_of(drops, _DROPS),
         "windows": table_of(_window_rows(given, MONTHS[window]), _WINDOWS),
         "scan": table_of(scans, _SCAN),
         "cohorts": table_of(cohorts, _COHORTS),
     }
-    if given.documents is not None:
-        sources = list(_source_rows(given, tested, least, seed))
+    if given.documents is not None and given.clean is not None:
+        sources = list(_source_rows(asked, given.documents, given.clean))
         adjust(sources, ("p",), lambda row: row["documents"])
         tables["sources"] = table_of(sources, _SOURCES)
     return Study(
         name="time",
         finding=finding(drops, scans, cohorts, references=bool(references)),
         tables=tables,
-        refusals=refusals,
+        refusals=asked.refusals,
         pictures=pictures(drops, cohorts),
         columns=_columns(references=bool(references), strata=bool(given.strata_names)),
         run={
@@ -180,106 +193,72 @@ def time(  # noqa: PLR0913 - the options of a study, all but two by name
                 "seed": seed,
             },
             "inputs": list(given.sources),
-            "notes": notes,
+            "notes": [*given.notes, *_reference_notes(given, references)],
             "coverage": dict(given.coverage),
         },
     )
 
 
-def _columns(*, references: bool, strata: bool) -> tuple[str, ...]:
+def _columns(*, references: bool, strata: bool) -> list[str]:
+    kinds = ["drop"] + ["stratified"] * strata + ["against_references"] * references
     best = "against_references" if references else "drop"
-    more = ("stratified",) if strata else ()
-    limits = (f"{best}_low", f"{best}_high", f"{best}_p_holm")
-    kinds = ("drop", *more, *(("against_references",) if references else ()))
-    return ("model", "cutoff", "n_before", "n_after", *kinds, *limits)
-
-
-def _refuse_scores(given: Dated) -> None:
-    for model, scores in zip(given.models, given.score, strict=True):
-        known = scores[~np.isnan(scores)]
-        if len(known) < _TWO:
-            raise LogError("{} has {} scores of items with a date", Public(model), len(known))
+    limits = (f"{best}_{end}" for end in ("low", "high", "p_holm"))
+    return ["model", "cutoff", "n_before", "n_after", *kinds, *limits]
 
 
 def _reference_notes(given: Dated, references: Sequence[str]) -> Iterator[str]:
     """A reference whose data end after the first items is none for these."""
     for name in references:
-        if name in given.cutoffs:
-            n = int(np.count_nonzero(given.first <= given.cutoffs[name][1]))
-            if n:
-                yield f"reference {name} may have seen {n} items that came out before its cutoff"
+        if name in given.cutoffs and (n := int((given.first <= given.cutoffs[name][1]).sum())):
+            yield f"reference {name} may have seen {n} items that came out before its cutoff"
 
 
-def _reference_score(given: Dated, references: Sequence[str]) -> Floats | None:
-    """float64[n]: mean score of the references; nan for items that one of them lacks."""
-    if not references:
-        return None
-    at = [given.models.index(name) for name in references]
-    mean: Floats = given.score[at].mean(axis=0)
-    return mean
-
-
-def _sides(given: Dated, model: str) -> tuple[Bools, Bools]:
-    """Items that came out surely before and surely after the model's data end."""
-    first, last = given.cutoffs[model]
-    return given.last <= first, given.first > last
-
-
-def _drop_rows(
-    given: Dated,
-    tested: Sequence[str],
-    usual: Floats | None,
-    least: int,
-    refusals: list[Refusal],
-) -> Iterator[Row]:
-    for model in tested:
+def _drop_rows(asked: _Question) -> Iterator[Row]:
+    given, least = asked.given, max(asked.least, _TWO)
+    for model, by_kind in asked.scores():
+        scores = by_kind[_PLAIN]
         if model not in given.cutoffs:
-            refusals.append(Refusal(f"drop of {model}", "no cutoff of its data is given"))
+            asked.refusals.append(Refusal(f"drop of {model}", "no cutoff of its data is given"))
             continue
-        scores = given.score[given.models.index(model)]
         known = ~np.isnan(scores)
-        before, after = (side & known for side in _sides(given, model))
-        numbers = int(before.sum()), int(after.sum())
-        row: Row = dict.fromkeys(_DROPS, _NAN)
-        row |= {
+        first, last = given.cutoffs[model]
+        # Surely before and surely after the model's data end.
+        sides = known & (given.last <= first), known & (given.first > last)
+        n_before, n_after = (int(side.sum()) for side in sides)
+        row: Row = dict.fromkeys(_DROPS, _NAN) | {
             "model": model,
             "cutoff": _shown(given.cutoffs[model]),
-            "n_before": numbers[0],
-            "n_after": numbers[1],
-            "n_between": int(known.sum()) - sum(numbers),
+            "n_before": n_before,
+            "n_after": n_after,
+            "n_between": int(known.sum()) - n_before - n_after,
             "note": "",
         }
-        if min(numbers) < max(least, _TWO):
-            reason = f"{numbers[0]} items before and {numbers[1]} after, {least} are needed"
-            refusals.append(Refusal(f"drop of {model}", reason))
-            row["note"] = f"not estimable: {reason}"
-            yield row
+        if min(n_before, n_after) < least:
+            reason = f"{n_before} items before and {n_after} after, {asked.least} are needed"
+            asked.refusals.append(Refusal(f"drop of {model}", reason))
+            yield row | {"note": f"not estimable: {reason}"}
             continue
-        kinds = (given.strata[before], given.strata[after]) if given.strata_names else None
-        found = drop(scores[before], scores[after], kinds)
-        row["before"], row["after"] = float(scores[before].mean()), float(scores[after].mean())
-        row |= _told("drop", found.estimate)
-        row["stratified_share"] = found.share
-        if found.stratified is not None:
-            row |= _told("stratified", found.stratified)
-        if usual is not None:
-            row |= _told_of(scores - usual, before, after, "against_references", least)
+        before, after = (scores[side] for side in sides)
+        row["before"], row["after"] = float(before.mean()), float(after.mean())
+        row |= _told("drop", drop(before, after))
+        if given.strata_names:
+            kinds = given.strata[sides[0]], given.strata[sides[1]]
+            found, row["stratified_share"] = stratified_drop(before, after, kinds)
+            row |= _told("stratified", found)
+        others = {}
+        if _LESS in by_kind:
+            others["against_references"] = by_kind[_LESS]
         if given.clean is not None:
-            clean = np.where(given.clean, scores, _NAN)
-            row |= _told_of(clean, before, after, "drop_clean", least)
+            others["drop_clean"] = np.where(given.clean, scores, _NAN)
+        for name, values in others.items():
+            before, after = (values[side & ~np.isnan(values)] for side in sides)
+            if min(len(before), len(after)) >= least:
+                row |= _told(name, drop(before, after))
         yield row
 
 
-def _told_of(values: Floats, before: Bools, after: Bools, name: str, least: int) -> Row:
-    first, second = (values[side & ~np.isnan(values)] for side in (before, after))
-    if min(len(first), len(second)) < max(least, _TWO):
-        return {}
-    return _told(name, drop(first, second).estimate)
-
-
 def _told(name: str, found: Estimate) -> Row:
-    low, high = found.limits()
-    figures = (found.value, found.error, low, high, found.p)
+    figures = (found.value, found.error, *found.limits(), found.p)
     return {f"{name}{end}": figure for end, figure in zip(_ESTIMATE, figures, strict=True)}
 
 
@@ -312,128 +291,103 @@ def _window_rows(given: Dated, months: int) -> Iterator[Row]:
 
 
 def _windows(first: int, last: int, months: int) -> Iterator[tuple[int, int]]:
-    day = dt.date.fromordinal(first)
-    year, month = day.year, (day.month - 1) // months * months
-    while dt.date(year, month + 1, 1).toordinal() <= last:
-        start = dt.date(year, month + 1, 1).toordinal()
-        month += months
-        year, month = year + month // _DECEMBER, month % _DECEMBER
-        yield start, dt.date(year, month + 1, 1).toordinal() - 1
+    """The first and last day of each window from one day to another."""
+    ends = (dt.date.fromordinal(day) for day in (first, last))
+    begin, end = (day.year * _YEAR + day.month - 1 for day in ends)
+    for month in range(begin // months * months, end + 1, months):
+        start, then = (dt.date(at // _YEAR, at % _YEAR + 1, 1) for at in (month, month + months))
+        yield start.toordinal(), then.toordinal() - 1
 
 
-def _scan_rows(
-    given: Dated,
-    tested: Sequence[str],
-    usual: Floats | None,
-    least: int,
-    permutations: int,
-    seed: int,
-    refusals: list[Refusal],
-) -> Iterator[Row]:
+def _scan_rows(asked: _Question) -> Iterator[Row]:
     """The sharpest cutoff of each model; days known to a month at least."""
+    given = asked.given
     short = given.last - given.first < _LONGEST
-    kinds: list[tuple[str, Floats]] = [("as they are", np.zeros(len(short)))]
-    if usual is not None:
-        kinds.append(("less references", usual))
-    for model in tested:
-        scores = given.score[given.models.index(model)]
-        for name, off in kinds:
-            values = scores - off
+    for model, by_kind in asked.scores():
+        for name, values in by_kind.items():
             known = short & ~np.isnan(values)
             found = scan(
                 values[known],
                 given.last[known],
                 strata=given.strata[known],
-                least=max(least, _TWO),
-                permutations=permutations,
-                seed=seed,
+                least=max(asked.least, _TWO),
+                permutations=asked.permutations,
+                seed=asked.seed,
             )
             if found is None:
-                reason = f"no day has {least} items on either side, or all scores are equal"
-                refusals.append(Refusal(f"search for a cutoff of {model}, scores {name}", reason))
+                what = f"search for a cutoff of {model}, scores {name}"
+                reason = f"no day has {asked.least} items on either side, or all scores are equal"
+                asked.refusals.append(Refusal(what, reason))
                 continue
             yield {
                 "model": model,
                 "scores": name,
                 "last_day_before": iso(found.day),
                 "n": int(known.sum()),
-                "n_cutoffs": found.n_cuts,
-                "z": found.z,
-                "p": found.p,
+                **asdict(found),
             }
 
 
-def _cohort_rows(
-    given: Dated, tested: Sequence[str], usual: Floats | None, refusals: list[Refusal]
-) -> Iterator[Row]:
+def _cohort_rows(asked: _Question) -> Iterator[Row]:
     """The control chart of each model: items by the month they came out."""
-    months = np.array([iso(a)[:7] for a in given.first.tolist()])
-    whole = months == np.array([iso(b)[:7] for b in given.last.tolist()])
-    name = "as they are" if usual is None else "less references"
-    for model in tested:
-        scores = given.score[given.models.index(model)]
-        values = scores if usual is None else scores - usual
-        known = whole & ~np.isnan(values)
+    given = asked.given
+    months, ends = (
+        np.array([iso(day)[:7] for day in days.tolist()]) for days in (given.first, given.last)
+    )
+    for model, by_kind in asked.scores():
+        name, values = list(by_kind.items())[-1]
+        known = (months == ends) & ~np.isnan(values)
         names, code = np.unique(months[known], return_inverse=True)
-        if len(names) < _TWO:
-            reason = f"the items came out in {len(names)} months, and two are needed"
-            refusals.append(Refusal(f"control chart of {model}", reason))
+        n = len(names)
+        if n < _TWO:
+            reason = f"the items came out in {n} months, and two are needed"
+            asked.refusals.append(Refusal(f"control chart of {model}", reason))
             continue
-        baseline = np.ones(len(names), np.bool_)
-        cutoff = given.cutoffs.get(model)
-        if cutoff is not None:
-            later = np.array([days_of(month) for month in names.tolist()])[:, 0] > cutoff[1]
+        baseline = np.ones(n, np.bool_)
+        if model in given.cutoffs:
+            later = names > iso(given.cutoffs[model][1])[:7]
             baseline = later if later.sum() >= _LEAST_BASELINE else baseline
-        chart = control_chart(values[known], code, baseline)
-        for at, month in enumerate(names.tolist()):
-            yield {
-                "model": model,
-                "month": month,
-                "scores": name,
-                "n": int(np.count_nonzero(code == at)),
-                "value": float(chart.mean[at]),
-                "centre": float(chart.centre[at]),
-                "low": float(chart.low[at]),
-                "high": float(chart.high[at]),
-                "out": bool(chart.out[at]),
-                "baseline": bool(baseline[at]),
+        yield from rows_of(
+            {
+                "model": [model] * n,
+                "month": names,
+                "scores": [name] * n,
+                "n": np.bincount(code),
+                **asdict(control_chart(values[known], code, baseline)),
+                "baseline": baseline,
             }
+        )
 
 
-def _source_rows(given: Dated, tested: Sequence[str], least: int, seed: int) -> Iterator[Row]:
+def _source_rows(
+    asked: _Question, documents: Mapping[int, Sequence[str | None]], is_clean: Bools
+) -> Iterator[Row]:
     """Gain from flagged items whose documents are older than them, younger, or undated."""
-    assert given.clean is not None  # noqa: S101 - with documents there are labels
-    assert given.documents is not None  # noqa: S101 - asked for before
-    for model in tested:
-        scores = given.score[given.models.index(model)]
+    given = asked.given
+    for model, by_kind in asked.scores():
+        scores = by_kind[_PLAIN]
         known = ~np.isnan(scores)
         cutoff = given.cutoffs.get(model)
-        of_item: dict[str, list[int]] = {name: [] for name in CLASSES}
-        n_documents = dict.fromkeys(CLASSES, 0)
-        for at, documents in given.documents.items():
-            if not known[at]:
-                continue
-            kinds = [_class_for(date, given, at, cutoff) for date in documents] or [UNKNOWN]
-            for kind in kinds[: len(documents)]:
-                n_documents[kind] += 1
-            of_item[min(kinds, key=CLASSES.index)].append(at)
-        clean = given.clean & known
-        for name, items in of_item.items():
-            flagged = np.zeros(len(scores), np.bool_)
-            flagged[items] = True
-            inside = clean | flagged
-            found = gain(scores[inside], flagged[inside], least=least, seed=seed)
+        flagged = {name: np.zeros(len(scores), np.bool_) for name in CLASSES}
+        n_documents: Counter[str] = Counter()
+        for at, dates in documents.items():
+            if known[at]:
+                kinds = [_class_for(date, given, at, cutoff) for date in dates]
+                n_documents.update(kinds)
+                flagged[min(kinds or [UNKNOWN], key=CLASSES.index)][at] = True
+        clean = is_clean & known
+        for name, own in flagged.items():
+            inside = clean | own
+            found = gain(scores[inside], own[inside], least=asked.least, seed=asked.seed)
             yield {
                 "model": model,
                 "documents": name,
-                "n_items": len(items),
+                "n_items": int(own.sum()),
                 "n_documents": n_documents[name],
                 "n_clean": int(clean.sum()),
-                "score": float(scores[flagged].mean()) if items else _NAN,
+                "score": float(scores[own].mean()) if own.any() else _NAN,
                 "score_clean": float(scores[clean].mean()) if clean.any() else _NAN,
-                "epg": found.epg,
-                "p": found.p,
-                "note": found.note,
+                **asdict(found),
             }
 
 

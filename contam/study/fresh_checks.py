@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy.special import betainc, stdtr
 
-from contam.rescore.stats.average_ranks import average_ranks
 from contam.rescore.stats.holdout import LEAST_REFERENCES, constat, equivalent
 from contam.rescore.stats.multiple import adjust
+from contam.rescore.stats.ranking import kendall
 from contam.study.lines import LEAST_MODELS, fit_line
 from contam.study.model import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from contam.study.model import Floats, Row
     from contam.study.scored import Scores
 
-    Floats = NDArray[np.float64]
-    Row = dict[str, Any]
-
-ADMISSION: Final = {
-    "model": str, "difference": float, "margin": float, "p": float, "equivalent": bool,
+CHECKS: Final[Mapping[str, Mapping[str, type]]] = {
+    "admission": {
+        "model": str, "difference": float, "margin": float, "p": float, "equivalent": bool,
+    },
+    "constat": {
+        "model": str, "score": float, "expected": float, "delta": float, "error": float,
+        "low": float, "p": float, "p_holm": float, "p_bh": float,
+    },
+    "link": {"statistic": str, "n": int, "value": float, "p": float, "p_one_sided": float},
 }  # fmt: skip
-CONSTAT: Final = {
-    "model": str, "score": float, "expected": float, "delta": float, "error": float,
-    "low": float, "p": float, "p_holm": float, "p_bh": float,
-}  # fmt: skip
-LINK: Final = {"statistic": str, "n": int, "value": float, "p": float, "p_one_sided": float}
 
 SURE: Final = 0.05
-_TWO: Final = 2
 _DRAWS: Final = 9_999
+_HAIR: Final = 1e-12
 
 
 def item_scores(scores: Scores, at: int, rng: np.random.Generator | None = None) -> Floats:
@@ -67,17 +65,10 @@ def admission(
         at = original.models.index(model)
         if not (original.binary(at) and fresh.binary(at)):
             return [], Refusal(what, f"{model} has no right or wrong answers, only a mean")
-        sides = item_scores(original, at), item_scores(fresh, at)
-        p = equivalent(*sides, margin)
-        rows.append(
-            {
-                "model": model,
-                "difference": float(sides[0].mean() - sides[1].mean()),
-                "margin": margin,
-                "p": p,
-                "equivalent": p < SURE,
-            }
-        )
+        first, second = item_scores(original, at), item_scores(fresh, at)
+        p, difference = equivalent(first, second, margin), float(first.mean() - second.mean())
+        figures = {"difference": difference, "margin": margin, "p": p, "equivalent": p < SURE}
+        rows.append({"model": model, **figures})
     failed = [row["model"] for row in rows if not row["equivalent"]]
     if not failed:
         return rows, None
@@ -111,82 +102,60 @@ def constat_rows(
             )
     rng = np.random.default_rng(seed)
     tested = [name for name in original.models if name not in references]
-    order = [*tested, *references]
-    sides = [
-        np.array([item_scores(side, side.models.index(name), rng) for name in order])
+    first, second = (
+        np.array(
+            [item_scores(side, side.models.index(name), rng) for name in (*tested, *references)]
+        )
         for side in (original, fresh)
-    ]
-    n = len(tested)
-    found = constat(
-        (sides[0][:n], sides[1][:n]),
-        (sides[0][n:], sides[1][n:]),
-        chance=chance,
-        draws=draws,
-        seed=seed,
     )
+    n = len(tested)
+    tests, known = (first[:n], second[:n]), (first[n:], second[n:])
+    found = constat(tests, known, chance=chance, draws=draws, seed=seed)
     if any(one.note for one in found):
         return [], Refusal("ConStat", next(one.note for one in found if one.note))
-    rows = [
-        {
-            "model": model,
-            "score": one.score,
-            "expected": one.expected,
-            "delta": one.delta,
-            "error": one.error,
-            "low": one.low,
-            "p": one.p,
-        }
-        for model, one in zip(tested, found, strict=True)
-    ]
+    rows = [{"model": model, **asdict(one)} for model, one in zip(tested, found, strict=True)]
     adjust(rows, ["p"], lambda _: "")
     return rows, None
 
 
-def link_rows(likelihood: Floats, gap: Floats, seed: int) -> tuple[list[Row], Refusal | None]:
+def link_rows(
+    likelihood: Floats | None, gap: Floats, seed: int
+) -> tuple[list[Row], Refusal | None]:
     """How the gap goes with the log-likelihood of the public set, over models with both.
 
     likelihood  float64[models], mean log-likelihood of a character, nan where not given
     """
+    if likelihood is None:
+        return [], Refusal("the log-likelihood link", "no log-likelihoods are given")
     known = ~np.isnan(likelihood) & ~np.isnan(gap)
     x, y = likelihood[known], gap[known]
-    n = len(x)
-    if n < LEAST_MODELS:
-        reason = f"{n} models with a log-likelihood, fewer than {LEAST_MODELS}"
+    if len(x) < LEAST_MODELS:
+        reason = f"{len(x)} models with a log-likelihood, fewer than {LEAST_MODELS}"
         return [], Refusal("the log-likelihood link", reason)
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return [], Refusal("the log-likelihood link", "all models have one value")
-    spearman = float(np.corrcoef(average_ranks(x), average_ranks(y))[0, 1])
-    pearson = float(np.corrcoef(x, y)[0, 1])
-    tau = _tau(x, y)
-    rng = np.random.default_rng(seed)
-    taus = np.array([_tau(x, rng.permutation(y)) for _ in range(_DRAWS)])
-    beyond = np.array([np.count_nonzero(np.abs(taus) >= abs(tau) - 1e-12),
-                       np.count_nonzero(taus >= tau - 1e-12)])  # fmt: skip
-    by_tau = (1 + beyond) / (1 + _DRAWS)
-    fit = fit_line(x, y)
+    # Imported here: it takes longer than all else of a study.
+    from scipy.stats import pearsonr, spearmanr
+
+    found = {
+        name: (test(x, y).statistic, test(x, y).pvalue, test(x, y, alternative="greater").pvalue)
+        for name, test in (("spearman", spearmanr), ("pearson_r", pearsonr))
+    }
+    r, *p_of_r = found["pearson_r"]
+    found["pearson_r2"] = (r**2, *p_of_r)
+    found["kendall_tau_b"] = _kendall(x, y, seed)
+    found["slope"] = (fit_line(x, y).slope, *p_of_r)
     rows = [
-        ("spearman", spearman, *_p_of(spearman, n)),
-        ("pearson_r", pearson, *_p_of(pearson, n)),
-        ("pearson_r2", pearson**2, *_p_of(pearson, n)),
-        ("kendall_tau_b", tau, *map(float, by_tau)),
-        ("slope", fit.slope, *_p_of(pearson, n)),
+        {"statistic": name, "n": len(x), "value": value, "p": p, "p_one_sided": one_sided}
+        for name, (value, p, one_sided) in found.items()
     ]
-    names = ("statistic", "value", "p", "p_one_sided")
-    return [{**dict(zip(names, row, strict=True)), "n": n} for row in rows], None
+    return rows, None
 
 
-def _p_of(r: float, n: int) -> tuple[float, float]:
-    """Two-sided p of a correlation by Student's t, and one-sided for one above 0."""
-    if abs(r) >= 1:
-        return 0.0, 0.0 if r > 0 else 1.0
-    t = r * float(np.sqrt((n - _TWO) / (1 - r * r)))
-    # The tail of t by the incomplete beta function keeps its digits where it is tiny.
-    both = float(betainc((n - _TWO) / 2, 0.5, (n - _TWO) / (n - _TWO + t * t)))
-    return both, float(stdtr(n - _TWO, -t))
-
-
-def _tau(x: Floats, y: Floats) -> float:
-    """Kendall's tau-b."""
-    signs = np.sign(x[:, None] - x[None, :]), np.sign(y[:, None] - y[None, :])
-    agree = float((signs[0] * signs[1]).sum())
-    return agree / float(np.sqrt((signs[0] ** 2).sum() * (signs[1] ** 2).sum()))
+def _kendall(x: Floats, y: Floats, seed: int) -> tuple[float, float, float]:
+    """Tau, its p, and that of none above 0: by permutation, as few models tie often."""
+    shuffled = np.random.default_rng(seed).permuted(np.tile(y, (_DRAWS, 1)), axis=1)
+    tau, *taus = kendall(x, np.stack([y, *shuffled]))
+    beyond = np.abs(taus) >= abs(tau) - _HAIR, taus >= tau - _HAIR
+    p, one_sided = ((1 + int(own.sum())) / (1 + _DRAWS) for own in beyond)
+    return float(tau), p, one_sided

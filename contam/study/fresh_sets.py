@@ -7,7 +7,8 @@ Haimes et al. 2024 (retro-holdouts). Gaps are original - fresh, in shares.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from scipy.special import ndtri
@@ -17,36 +18,24 @@ from contam.rescore.stats.gain import LEAST, two_proportions
 from contam.rescore.stats.holdout import MARGIN, inflation
 from contam.rescore.stats.intervals import newcombe, wilson
 from contam.rescore.stats.multiple import adjust
-from contam.study.fresh_checks import (
-    ADMISSION,
-    CONSTAT,
-    LINK,
-    SURE,
-    admission,
-    constat_rows,
-    link_rows,
-)
+from contam.study.fresh_checks import CHECKS, SURE, admission, constat_rows, link_rows
 from contam.study.fresh_words import finding_of, pictures_of
-from contam.study.inputs import columns_of, refuse_unknown_sides
+from contam.study.inputs import refuse_unknown_sides
 from contam.study.lines import LEAST_MODELS, far_out, fit_line, resampled_slope, residuals
-from contam.study.model import STUDY_FORMAT, Refusal, Study, table_of
+from contam.study.model import Refusal, Study, rows_of, table_of
 from contam.study.scored import read_scores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from contam.detect.given import Source
     from contam.rescore.judging import Verdicts
+    from contam.study.model import Floats, Row
     from contam.study.scored import Scores
-
-    Floats = NDArray[np.float64]
-    Bools = NDArray[np.bool_]
-    Row = dict[str, Any]
 
 ORIGINAL, FRESH = "original", "fresh"
 ALL, CLEAN = "all", "clean"
+ACCURACY, PROBIT = "accuracy", "probit"
 LIKELIHOOD: Final = {"loglik": ("loglik", "log_likelihood", "loglikelihood", "mean_loglik")}
 
 MODELS: Final = {
@@ -75,8 +64,10 @@ SETS: Final = {
     "fresh_set": str, "items": str, "n_models": int, "mean_gap": float, "sd_gap": float,
     "least_gap": float, "largest_gap": float, "share_of_gap": float,
 }  # fmt: skip
+TABLES: Final = {"models": MODELS, "fits": FITS, "sets": SETS, **CHECKS}
 
 _NAN: Final = float("nan")
+_TESTED: Final = ("gap_p", "residual_p", "residual_probit_p")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +97,28 @@ class Pair:
     items: str
 
     @property
+    def models(self) -> tuple[str, ...]:
+        """Those that both sets have."""
+        return self.original.models
+
+    @property
     def gap(self) -> Floats:
         """How much more the original gives; float64[models]."""
         return self.original.score - self.fresh.score
+
+    def on(self, scale: str) -> tuple[Floats, Floats, Floats]:
+        """Original and fresh scores on a scale, and the sampling variance of the first.
+
+        float64[models] each, nan on the probit scale where all is right or wrong on a set.
+        """
+        x, y = self.original.score, self.fresh.score
+        noise = x * (1 - x) / self.original.n
+        if scale == ACCURACY:
+            return x, y, noise
+        inside = (x > 0) & (x < 1) & (y > 0) & (y < 1)
+        x, y = (ndtri(np.where(inside, one, _NAN)) for one in (x, y))
+        # The delta method: the slope of the quantile is one over the normal density.
+        return x, y, noise * 2 * np.pi * np.exp(x**2)
 
 
 def fresh(  # noqa: PLR0913 - the options of a study, all but two of them by name
@@ -142,19 +152,9 @@ def fresh(  # noqa: PLR0913 - the options of a study, all but two of them by nam
     if len(sides) < 1 + len(easier or {}) or ORIGINAL in sides:
         raise UsageError("an easier set needs a name of its own", remedy=Remedy.RENAME_ONE_COLUMN)
     refuse_unknown_sides(columns, [ORIGINAL, *sides])
-    public = read_scores(
-        original,
-        ORIGINAL,
-        columns=columns_of(columns, ORIGINAL),
-        more=LIKELIHOOD,
-        verdicts=verdicts,
-        policy=policy,
-        metric=metric,
-    )
-    new = {
-        name: read_scores(given, name, columns=columns_of(columns, name), metric=metric)
-        for name, given in sides.items()
-    }
+    read = partial(read_scores, columns=columns, metric=metric)
+    public = read(original, ORIGINAL, more=LIKELIHOOD, verdicts=verdicts, policy=policy)
+    new = {name: read(given, name) for name, given in sides.items()}
     notes = [note for one in (public, *new.values()) for note in one.notes]
     refusals: list[Refusal] = []
     subsets = [(ALL, public)]
@@ -165,49 +165,37 @@ def fresh(  # noqa: PLR0913 - the options of a study, all but two of them by nam
         else:
             reason = f"a model has {n_clean} clean items, fewer than {asked.least}"
             refusals.append(Refusal("scores on clean items", reason))
-    pairs: dict[tuple[str, str], Pair] = {}
-    for items, one in subsets:
-        for name, other in new.items():
-            pairs[items, name] = _paired(one, other, items, notes)
-    main = pairs[ALL, FRESH]
-    references = _known_references(asked.references, main)
-    model_rows = [
-        row
-        for items, _ in subsets
-        for row in _model_rows(pairs[items, FRESH], references, refusals)
-    ]
-    fit_rows = [row for pair in pairs.values() for row in _fit_rows(pair, asked, refusals)]
-    set_rows = _set_rows(pairs)
-    admitted, not_admitted = admission(main.original, main.fresh, references, asked.margin)
-    expected, no_constat = constat_rows(
-        main.original, main.fresh, references,
-        chance=asked.chance, draws=asked.draws, seed=asked.seed,
-    )  # fmt: skip
-    links: list[Row] = []
-    no_link: Refusal | None = Refusal("the log-likelihood link", "no log-likelihoods are given")
-    if "loglik" in main.original.more:
-        links, no_link = link_rows(main.original.more["loglik"], main.gap, asked.seed)
-    refusals += [one for one in (not_admitted, no_constat, no_link) if one is not None]
-    tables = {
-        "models": table_of(model_rows, MODELS),
-        "fits": table_of(fit_rows, FITS),
-        "sets": table_of(set_rows, SETS),
-        "admission": table_of(admitted, ADMISSION),
-        "constat": table_of(expected, CONSTAT),
-        "link": table_of(links, LINK),
+    pairs = {
+        (items, name): _paired(one, other, items, notes)
+        for items, one in subsets
+        for name, other in new.items()
     }
-    rows = {"models": model_rows, "fits": fit_rows, "sets": set_rows, "constat": expected}
+    main, names = pairs[ALL, FRESH], asked.references
+    if unknown := [name for name in names if name not in main.models]:
+        said = "the reference model {} has no scores on both sets"
+        remedy = Remedy.CHOOSE_MODEL(known=", ".join(main.models))
+        raise UsageError(said, unknown[0], remedy=remedy)
+    rows: dict[str, list[Row]] = {"models": [], "fits": [], "sets": _set_rows(pairs)}
+    for (_, name), pair in pairs.items():
+        if name == FRESH:
+            rows["models"] += _model_rows(pair, names, refusals)
+    for pair in pairs.values():
+        rows["fits"] += _fit_rows(pair, asked, refusals)
+    both = main.original, main.fresh
+    rows["admission"], not_admitted = admission(*both, names, asked.margin)
+    rows["constat"], no_constat = constat_rows(
+        *both, names, chance=asked.chance, draws=asked.draws, seed=asked.seed
+    )
+    rows["link"], no_link = link_rows(main.original.more.get("loglik"), main.gap, asked.seed)
+    refusals += [one for one in (not_admitted, no_constat, no_link) if one is not None]
     return Study(
         name=FRESH,
-        finding=finding_of(rows, admitted=bool(admitted) and not_admitted is None),
-        tables=tables,
+        finding=finding_of(rows, admitted=bool(names) and not_admitted is None),
+        tables={name: table_of(rows[name], columns) for name, columns in TABLES.items()},
         refusals=list(dict.fromkeys(refusals)),
         pictures=pictures_of(rows),
         columns=SHOWN,
         run={
-            "tool": "contam",
-            "format": STUDY_FORMAT,
-            "study": FRESH,
             "parameters": {
                 **asdict(asked),
                 "columns": dict(columns) if columns else None,
@@ -223,9 +211,8 @@ def fresh(  # noqa: PLR0913 - the options of a study, all but two of them by nam
 
 def _check(asked: FreshSettings) -> None:
     if not 0 < asked.margin < 1:
-        raise UsageError(
-            "the margin {} is no share between 0 and 1", asked.margin, remedy=Remedy.GIVE_SHARES
-        )
+        remedy = Remedy.GIVE_SHARES
+        raise UsageError("the margin {} is no share between 0 and 1", asked.margin, remedy=remedy)
     if not all(0 <= value < 1 for value in asked.chance):
         raise UsageError("chance is a share from 0 to below 1", remedy=Remedy.GIVE_SHARES)
     if len(set(asked.references)) < len(asked.references):
@@ -246,78 +233,48 @@ def _paired(original: Scores, other: Scores, items: str, notes: list[str]) -> Pa
     return Pair(original=original.only(both), fresh=other.only(both), items=items)
 
 
-def _known_references(names: Sequence[str], pair: Pair) -> tuple[str, ...]:
-    for name in names:
-        if name not in pair.original.models:
-            raise UsageError(
-                "the reference model {} has no scores on both sets", name,
-                remedy=Remedy.CHOOSE_MODEL(known=", ".join(pair.original.models)),
-            )  # fmt: skip
-    return tuple(names)
-
-
 def _model_rows(pair: Pair, references: Sequence[str], refusals: list[Refusal]) -> list[Row]:
     """The gap of each model with its interval, and its residual from the line of the others."""
-    models = pair.original.models
-    known = np.array([name in references for name in models])
-    line = known if known.sum() >= LEAST_MODELS else None
-    x, y = pair.original.score, pair.fresh.score
-    plain = residuals(x, y, line)
-    inside = (x > 0) & (x < 1) & (y > 0) & (y < 1)
-    probit = residuals(
-        ndtri(np.where(inside, x, 0.5)),
-        ndtri(np.where(inside, y, 0.5)),
-        inside if line is None else inside & line,
-    )
-    if np.isnan(plain.p).all():
+    known = np.array([name in references for name in pair.models])
+    line = known if known.sum() >= LEAST_MODELS else np.ones(len(known), np.bool_)
+    (x, y, _), (far_x, far_y, _) = pair.on(ACCURACY), pair.on(PROBIT)
+    plain, probit = residuals(x, y, line), residuals(far_x, far_y, line & ~np.isnan(far_x))
+    if np.isnan(plain.residual_p).all():
+        reason = "all models have one score on the original set"
+        if len(pair.models) <= LEAST_MODELS:
+            reason = f"{len(pair.models)} models; a line of the others needs {LEAST_MODELS + 1}"
         refusals.append(
-            Refusal(f"residuals from the line of the others, {pair.items} items", _no_line(x))
+            Refusal(f"residuals from the line of the others, {pair.items} items", reason)
         )
-    rows = []
-    for at, model in enumerate(models):
-        low, high, p, interval = _gap(pair, at)
-        rows.append(
-            {
-                "model": model,
-                "items": pair.items,
-                "original": float(x[at]),
-                "fresh": float(y[at]),
-                "gap": float(pair.gap[at]),
-                "gap_low": low,
-                "gap_high": high,
-                "gap_p": p,
-                "expected": plain.expected[at],
-                "residual": plain.residual[at],
-                "residual_low": plain.low[at],
-                "residual_high": plain.high[at],
-                "residual_p": plain.p[at],
-                "residual_probit": probit.residual[at] if inside[at] else _NAN,
-                "residual_probit_p": probit.p[at] if inside[at] else _NAN,
-                "beyond_fit": bool(plain.beyond[at]),
-                "sampling_bound": _sampling_bound(pair.fresh, at),
-                "n_original": int(pair.original.n[at]),
-                "n_fresh": int(pair.fresh.n[at]),
-                "reference": bool(known[at]),
-                "interval": interval,
-            }
-        )
-    tested = [row for row in rows if not row["reference"]] or rows
+    every = range(len(pair.models))
+    low, high, p, interval = zip(*(_gap(pair, at) for at in every), strict=True)
+    rows = rows_of(
+        {
+            "model": pair.models,
+            "items": [pair.items for _ in every],
+            "original": x,
+            "fresh": y,
+            "gap": pair.gap,
+            "gap_low": low,
+            "gap_high": high,
+            "gap_p": p,
+            **asdict(plain),
+            "residual_probit": probit.residual,
+            "residual_probit_p": probit.residual_p,
+            "sampling_bound": [_sampling_bound(pair.fresh, at) for at in every],
+            "n_original": pair.original.n,
+            "n_fresh": pair.fresh.n,
+            "reference": known,
+            "interval": interval,
+        }
+    )
     for row in rows:
         row.update({f"{name}_{by}": _NAN for name in _TESTED for by in ("holm", "bh")})
-    adjust(tested, _TESTED, lambda row: row["items"])
+    adjust([row for row in rows if not row["reference"]] or rows, _TESTED, lambda row: row["items"])
     for row in rows:
         # Both scales: a line that is straight on one of them is not on the other.
         row["falls"] = row["residual_p_holm"] < SURE and not row["residual_probit_p_holm"] >= SURE
     return rows
-
-
-_TESTED: Final = ("gap_p", "residual_p", "residual_probit_p")
-
-
-def _no_line(x: Floats) -> str:
-    if len(x) < LEAST_MODELS + 1:
-        return f"{len(x)} models; a line of the others needs {LEAST_MODELS + 1}"
-    return "all models have one score on the original set"
 
 
 def _gap(pair: Pair, at: int) -> tuple[float, float, float, str]:
@@ -348,73 +305,48 @@ def _sampling_bound(scores: Scores, at: int) -> float:
 
 def _fit_rows(pair: Pair, asked: FreshSettings, refusals: list[Refusal]) -> list[Row]:
     """The line over models on both scales, with and without models far out at its ends."""
-    x, y = pair.original.score, pair.fresh.score
     what = f"the line of the {pair.fresh.name} set, {pair.items} items"
-    noise = x * (1 - x) / pair.original.n
     rows: list[Row] = []
-    for scale in ("accuracy", "probit"):
-        inside = np.ones(len(x), np.bool_)
-        own_x, own_y, own_noise = x, y, noise
-        if scale == "probit":
-            inside = (x > 0) & (x < 1) & (y > 0) & (y < 1)
-            own_x, own_y = ndtri(np.where(inside, x, 0.5)), ndtri(np.where(inside, y, 0.5))
-            # The delta method: the slope of the quantile is one over the normal density.
-            own_noise = noise * 2 * np.pi * np.exp(own_x**2)
-        if inside.sum() < LEAST_MODELS or np.ptp(own_x[inside]) == 0:
-            reason = (
-                f"{int(inside.sum())} models, fewer than {LEAST_MODELS}"
-                if inside.sum() < LEAST_MODELS
-                else "all models have one score on the original set"
-            )
+    for scale in (ACCURACY, PROBIT):
+        x, y, noise = pair.on(scale)
+        inside = ~np.isnan(x)
+        n = int(inside.sum())
+        if n < LEAST_MODELS or np.ptp(x[inside]) == 0:
+            few = f"{n} models, fewer than {LEAST_MODELS}"
+            reason = few if n < LEAST_MODELS else "all models have one score on the original set"
             refusals.append(Refusal(f"{what}, {scale} scale", reason))
             continue
-        far = np.zeros(len(x), np.bool_)
-        far[inside] = far_out(own_x[inside])
-        groups = {"all": inside, "without far ones": inside & ~far}
-        for models, kept in groups.items():
-            if models != "all" and (not far.any() or kept.sum() < LEAST_MODELS):
-                continue
-            if np.ptp(own_x[kept]) == 0:
-                continue
-            left = [name for name, k in zip(pair.original.models, kept, strict=True) if not k]
-            rows.append(
-                {
-                    "fresh_set": pair.fresh.name,
-                    "items": pair.items,
-                    "scale": scale,
-                    "models": models,
-                    "left_out": ", ".join(left),
-                    **_fit_row(own_x[kept], own_y[kept], own_noise[kept], asked),
-                }
-            )
+        groups = {"all": inside}
+        near = inside.copy()
+        near[inside] = ~far_out(x[inside])
+        if LEAST_MODELS <= near.sum() < n and np.ptp(x[near]) > 0:
+            groups["without far ones"] = near
+        rows += [
+            {
+                "fresh_set": pair.fresh.name,
+                "items": pair.items,
+                "scale": scale,
+                "models": models,
+                "left_out": ", ".join(np.array(pair.models)[~kept]),
+                **_fit_row(x[kept], y[kept], noise[kept], asked),
+            }
+            for models, kept in groups.items()
+        ]
     return rows
 
 
 def _fit_row(x: Floats, y: Floats, noise: Floats, asked: FreshSettings) -> Row:
-    fit = fit_line(x, y)
     slope, low, high = resampled_slope(x, y, noise, draws=asked.draws, seed=asked.seed)
+    reading = "1 within the limits"
     if np.isnan(low):
         reading = "not told: scores on the original set differ by little more than sampling"
-    elif high < 1:
-        reading = "below 1"
-    elif low > 1:
-        reading = "above 1"
-    else:
-        reading = "1 within the limits"
+    elif high < 1 or low > 1:
+        reading = "below 1" if high < 1 else "above 1"
     return {
-        "n": fit.n,
-        "slope": fit.slope,
-        "slope_low": fit.slope_low,
-        "slope_high": fit.slope_high,
+        **asdict(fit_line(x, y)),
         "slope_resampled": slope,
         "slope_resampled_low": low,
         "slope_resampled_high": high,
-        "intercept": fit.intercept,
-        "intercept_low": fit.intercept_low,
-        "intercept_high": fit.intercept_high,
-        "r2": fit.r2,
-        "region_low": fit.region[0],
-        "region_high": fit.region[1],
         "reading": reading,
     }
 
@@ -423,14 +355,9 @@ def _set_rows(pairs: Mapping[tuple[str, str], Pair]) -> list[Row]:
     """The mean gap of every fresh set, and what share of the first one's is left."""
     rows = []
     for (items, name), pair in pairs.items():
-        gap = pair.gap
-        first = pairs[items, FRESH]
-        same = [
-            first.original.models.index(model)
-            for model in pair.original.models
-            if model in first.original.models
-        ]
-        whole = float(first.gap[same].mean()) if len(same) == len(gap) else _NAN
+        gap, first = pair.gap, pairs[items, FRESH]
+        of_model = dict(zip(first.models, first.gap, strict=True))
+        whole = float(np.mean([of_model.get(model, _NAN) for model in pair.models]))
         rows.append(
             {
                 "fresh_set": name,

@@ -13,17 +13,15 @@ from contam.benchmark.sources import BenchmarkFile
 from contam.detect.given import given_benchmark
 from contam.errors import LogError, Names, Place, Public, Remedy, UsageError
 from contam.rescore.logs.log_files import LogFile
-from contam.rescore.logs.tools.plain_tables import load
+from contam.rescore.logs.tools.plain_tables import load, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from contam.detect.given import Source
+    from contam.errors import Remedies
     from contam.rescore.logs.tools.plain_tables import Table
-
-    Floats = NDArray[np.float64]
+    from contam.study.model import Bools, Floats
 
 USUAL: Final[Mapping[str, tuple[str, ...]]] = {
     "model": ("model", "model_name", "name", "system"),
@@ -32,8 +30,6 @@ USUAL: Final[Mapping[str, tuple[str, ...]]] = {
     "n": ("n", "n_items", "items", "total", "size", "count"),
 }
 """What a column is -> the names it usually has; the first that is there counts."""
-
-_EMPTY: Final = frozenset({"", "nan", "na", "n/a", "null", "none"})
 
 
 class Rows:
@@ -56,9 +52,8 @@ class Rows:
         self.called = called
         self._table = _loaded(given, called)
         if not len(self._table):
-            raise LogError(
-                "{}: the file has no rows", self.path, remedy=Remedy.IS_IT_THE_RIGHT_FILE
-            )
+            remedy = Remedy.IS_IT_THE_RIGHT_FILE
+            raise LogError("{}: the file has no rows", self.path, remedy=remedy)
         self._found = self._columns(usual, columns or {})
 
     def __len__(self) -> int:
@@ -84,11 +79,6 @@ class Rows:
         """The names of all columns."""
         return list(self._table.columns)
 
-    @property
-    def taken(self) -> frozenset[str]:
-        """Columns that have a role."""
-        return frozenset(self._found.values())
-
     def has(self, role: str) -> bool:
         """Whether there is a column of this kind."""
         return role in self._found
@@ -100,26 +90,22 @@ class Rows:
     def texts(self, role: str, *, empty: bool = False) -> list[str]:
         """A column as texts. Raises LogError for an empty cell unless those are fine."""
         found = []
-        for row, value in enumerate(self._cells(role)):
+        for row, value in enumerate(self._table.column(self._name(role))):
             text = _text(value)
             if not text and not empty:
-                raise LogError(
-                    "{}: {} is empty", self.at(row), Public(role), remedy=Remedy.IS_FILE_WHOLE
-                )
+                remedy = Remedy.IS_FILE_WHOLE
+                raise LogError("{}: {} is empty", self.at(row), Public(role), remedy=remedy)
             found.append(text)
         return found
 
     def numbers(self, role: str, *, empty: bool = False) -> Floats:
         """float64[rows]: a column as finite numbers, nan for an empty cell where those are fine."""
-        name = self._found.get(role, role)
-        return self.column(name, self._cells(role), empty=empty)
+        return self.column(self._name(role), empty=empty)
 
-    def column(
-        self, name: str, values: Sequence[Any] | None = None, *, empty: bool = False
-    ) -> Floats:
+    def column(self, name: str, *, empty: bool = False) -> Floats:
         """float64[rows]: a column by its own name, as above. Raises LogError with the row."""
         found = np.empty(len(self))
-        for row, value in enumerate(self._table.column(name) if values is None else values):
+        for row, value in enumerate(self._table.column(name)):
             number = _number(value)
             if number is None or math.isinf(number):
                 raise LogError(
@@ -131,44 +117,55 @@ class Rows:
             found[row] = number
         return found
 
+    def known(self, role: str) -> Floats:
+        """The same, nan for an empty cell, and everywhere where no column is of this kind."""
+        return self.numbers(role, empty=True) if self.has(role) else np.full(len(self), math.nan)
+
     def shares(self, role: str, *, empty: bool = False) -> Floats:
         """The same within 0 and 1. Raises LogError for percents and anything else outside."""
         found = self.numbers(role, empty=empty)
-        self.refuse_outside(found, self._found.get(role, role))
+        self.refuse_outside(found, self._name(role))
         return found
 
     def refuse_outside(self, values: Floats, name: str) -> None:
         """Raise LogError for the first value that is not within 0 and 1."""
-        outside = np.flatnonzero((values < 0) | (values > 1))
-        if len(outside):
-            row = int(outside[0])
-            raise LogError(
-                "{}: {} in {!r} is no share between 0 and 1", self.at(row), float(values[row]),
-                name, remedy=Remedy.GIVE_SHARES,
-            )  # fmt: skip
+        outside = (values < 0) | (values > 1)
+        message = "{}: {} in {!r} is no share between 0 and 1"
+        self.refuse(outside, message, values, name, remedy=Remedy.GIVE_SHARES)
 
-    def _cells(self, role: str) -> Sequence[Any]:
+    def refuse(
+        self, bad: Bools, message: str, values: Floats, *facts: object, remedy: Remedies = ()
+    ) -> None:
+        """Raise LogError for the first row of a mask: `message` of its place, value and facts."""
+        for row in np.flatnonzero(bad)[:1].tolist():
+            raise LogError(message, self.at(row), float(values[row]), *facts, remedy=remedy)
+
+    def cell(self, role: str, row: int) -> Any:  # noqa: ANN401 - whatever a file may hold
+        """One cell as it is, None where no column is of this kind."""
+        return self._table.column(self._name(role))[row] if self.has(role) else None
+
+    def _name(self, role: str) -> str:
         if role not in self._found:
             raise UsageError(
                 "{}: no column is called {} or the like: name it under `columns`", self.path,
                 Public(role), remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=Names(self.names)),
             )  # fmt: skip
-        return self._table.column(self._found[role])
+        return self._found[role]
+
+    def no_column(self, name: str) -> LogError:
+        """What is said of a name that no column has."""
+        remedy = Remedy.CHOOSE_AMONG_COLUMNS(columns=Names(self.names))
+        return LogError("{}: no column {!r}", self.path, name, remedy=remedy)
 
     def _columns(
         self, usual: Mapping[str, Sequence[str]], columns: Mapping[str, str]
     ) -> dict[str, str]:
         for role, name in columns.items():
             if role not in usual:
-                raise UsageError(
-                    "{} is no kind of column of this table", role,
-                    remedy=Remedy.CHOOSE_KNOWN(known=Public(", ".join(usual))),
-                )  # fmt: skip
+                remedy = Remedy.CHOOSE_KNOWN(known=Public(", ".join(usual)))
+                raise UsageError("{} is no kind of column of this table", role, remedy=remedy)
             if not self._table.has(name):
-                raise LogError(
-                    "{}: no column {!r}", self.path, name,
-                    remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=Names(self.names)),
-                )  # fmt: skip
+                raise self.no_column(name)
         found = dict(columns)
         by_name = {plain(name): name for name in reversed(self.names)}
         for role, known in usual.items():
@@ -192,24 +189,21 @@ def refuse_doubles(rows: Rows, names: Sequence[Any], what: str) -> None:
 
 def columns_of(columns: Mapping[str, str] | None, side: str) -> dict[str, str]:
     """Role -> column for one input of several: `SIDE.ROLE` goes before `ROLE`."""
-    given = columns or {}
-    own = {role: name for role, name in given.items() if "." not in role}
-    marked = f"{side}."
-    own.update(
-        {role.removeprefix(marked): name for role, name in given.items() if role.startswith(marked)}
-    )
-    return own
+    found: dict[str, str] = {}
+    for role, name in sorted((columns or {}).items(), key=lambda pair: "." in pair[0]):
+        of, _, own = role.rpartition(".")
+        if of in {"", side}:
+            found[own] = name
+    return found
 
 
 def refuse_unknown_sides(columns: Mapping[str, str] | None, sides: Sequence[str]) -> None:
     """Raise UsageError for a column `SIDE.ROLE` of an input that is not there."""
     for role in columns or {}:
-        side, dot, _ = role.partition(".")
+        side, dot, _ = role.rpartition(".")
         if dot and side not in sides:
-            raise UsageError(
-                "there is no input {!r} with columns", side,
-                remedy=Remedy.CHOOSE_KNOWN(known=", ".join(sides)),
-            )  # fmt: skip
+            remedy = Remedy.CHOOSE_KNOWN(known=", ".join(sides))
+            raise UsageError("there is no input {!r} with columns", side, remedy=remedy)
 
 
 def file_of(given: str | Path) -> LogFile:
@@ -226,7 +220,9 @@ def _loaded(given: Source, called: str) -> Table:
         return load(file_of(given))
     found = given_benchmark(given, called)
     if len(found) != 1:
-        raise UsageError("{} is one table", Public(called), remedy=Remedy.GIVE_LIST_OF_ROWS)
+        raise UsageError(
+            "{} is one table with rows", Public(called), remedy=Remedy.GIVE_LIST_OF_ROWS
+        )
     (one,) = found
     if not isinstance(one, BenchmarkFile):
         return load(LogFile(Path(one)))
@@ -241,16 +237,7 @@ def _text(value: object) -> str:
 
 def _number(value: object) -> float | None:
     """A cell as a number, nan for an empty one, None for anything else."""
-    if value is None:
-        return math.nan
-    if isinstance(value, bool | int | float | np.number | np.bool_):
-        return float(value)
-    if not isinstance(value, str):
-        return None
-    word = value.strip().lower()
-    if word in _EMPTY:
-        return math.nan
-    try:
-        return float(word)
-    except ValueError:
-        return None
+    found = number_of(value)
+    # The score of an item may be "yes"; a count or a mean is none.
+    is_word = isinstance(value, str) and found in {0, 1} and value.strip().isalpha()
+    return None if is_word else found

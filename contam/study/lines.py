@@ -12,26 +12,25 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Bools = NDArray[np.bool_]
+    from contam.study.model import Bools, Floats
 
 LEAST_MODELS: Final = 5
 """Models that a line needs: fewer say nothing of a slope."""
 
 _NAN: Final = float("nan")
 _LEVEL: Final = 0.95
+_TAILS: Final = ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2)
 _COEFFICIENTS: Final = 2
 _HIGH: Final = 3.0
 _LEAST_DISTINCT: Final = 3
+_LEAST_RELIABLE: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
     """A least-squares line y = intercept + slope x with 95 % limits of t with n - 2 d.f.
 
-    error  standard error of the slope;  region  smallest and largest x of the fit
+    error  standard error of the slope;  region_low, region_high  smallest and largest x of the fit
     """
 
     n: int
@@ -43,7 +42,8 @@ class Fit:
     intercept_low: float
     intercept_high: float
     r2: float
-    region: tuple[float, float]
+    region_low: float
+    region_high: float
 
 
 def fit_line(x: Floats, y: Floats) -> Fit:
@@ -51,51 +51,31 @@ def fit_line(x: Floats, y: Floats) -> Fit:
     n = len(x)
     if n < _LEAST_DISTINCT or np.ptp(x) == 0:
         raise ValueError(f"{n} points, not all with another x, determine no line")
-    middle = x.mean()
-    spread = float(((x - middle) ** 2).sum())
-    slope = float(((x - middle) * y).sum()) / spread
-    intercept = float(y.mean()) - slope * float(middle)
-    rest = float(((y - intercept - slope * x) ** 2).sum())
-    variance = rest / (n - _COEFFICIENTS)
-    error = np.sqrt(variance / spread)
-    beside = np.sqrt(variance * (1 / n + middle**2 / spread))
-    t = float(stdtrit(n - _COEFFICIENTS, (1 + _LEVEL) / 2))
-    total = float(((y - y.mean()) ** 2).sum())
+    # Imported here: it takes longer than all else of a study.
+    from scipy.stats import linregress
+
+    found = linregress(x, y)
+    t = float(stdtrit(n - _COEFFICIENTS, _TAILS[1]))
     return Fit(
         n=n,
-        slope=slope,
-        slope_low=slope - t * float(error),
-        slope_high=slope + t * float(error),
-        error=float(error),
-        intercept=intercept,
-        intercept_low=intercept - t * float(beside),
-        intercept_high=intercept + t * float(beside),
-        r2=1 - rest / total if total > 0 else _NAN,
-        region=(float(x.min()), float(x.max())),
+        slope=float(found.slope),
+        slope_low=float(found.slope - t * found.stderr),
+        slope_high=float(found.slope + t * found.stderr),
+        error=float(found.stderr),
+        intercept=float(found.intercept),
+        intercept_low=float(found.intercept - t * found.intercept_stderr),
+        intercept_high=float(found.intercept + t * found.intercept_stderr),
+        r2=float(found.rvalue**2) if np.ptp(y) > 0 else _NAN,
+        region_low=float(x.min()),
+        region_high=float(x.max()),
     )
-
-
-def leverage(x: Floats) -> Floats:
-    """float64[n]: the diagonal of the hat matrix; its sum is 2."""
-    rest = x - x.mean()
-    spread = float((rest**2).sum())
-    return np.asarray(1 / len(x) + rest**2 / spread, np.float64)
 
 
 def far_out(x: Floats) -> Bools:
     """bool[n]: points with more than three times the mean leverage (Hoaglin, Welsch, Velleman)."""
-    found: Bools = leverage(x) > _HIGH * _COEFFICIENTS / len(x)
+    squares = (x - x.mean()) ** 2
+    found: Bools = 1 / len(x) + squares / squares.sum() > _HIGH * _COEFFICIENTS / len(x)
     return found
-
-
-def reliability(x: Floats, noise: Floats) -> float:
-    """The share of the variance of x over models that is not sampling noise.
-
-    noise  float64[n], sampling variance of each x. Noise in x flattens a least-squares line by this
-           factor, which would look like diminishing returns. At most 1; below 0 it is 0.
-    """
-    variance = float(np.var(x, ddof=1))
-    return max(0.0, 1 - float(noise.mean()) / variance) if variance > 0 else 0.0
 
 
 def resampled_slope(
@@ -103,48 +83,55 @@ def resampled_slope(
 ) -> tuple[float, float, float]:
     """The slope freed of noise in x, and its 95 % percentile limits when models are resampled.
 
-    The slope is divided by the reliability of x, in every draw anew. nan where less than half of
-    the variance of x is more than noise, in the sample or in one draw of twenty.
+    noise  float64[n], sampling variance of each x, which flattens a least-squares line: that would
+           look like diminishing returns
+
+    Noise is taken off the variance of x, in every draw anew. nan where less than half of this
+    variance is more than noise, in the sample or in one draw of twenty.
     """
-    whole = reliability(x, noise)
-    if whole < _LEAST_RELIABLE:
+    point = float(_freed_slope(x, y, noise, _LEAST_RELIABLE))
+    if np.isnan(point):
         return _NAN, _NAN, _NAN
-    rng = np.random.default_rng(seed)
-    n = len(x)
-    picked = rng.integers(0, n, size=(draws, n))
-    xs, ys = x[picked], y[picked]
-    rest = xs - xs.mean(axis=1, keepdims=True)
-    variance = (rest**2).sum(axis=1)
-    kept = np.zeros(draws)
-    np.divide(noise[picked].mean(axis=1) * (n - 1), variance, out=kept, where=variance > 0)
-    reliable = 1 - kept
-    fine = (variance > 0) & (reliable > _LEAST_RELIABLE / 2)
-    point = fit_line(x, y).slope / whole
-    if np.count_nonzero(fine) < _LEVEL * draws:
-        return point, _NAN, _NAN
-    slopes = (rest * ys).sum(axis=1)[fine] / variance[fine] / reliable[fine]
-    low, high = np.quantile(slopes, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
-    return point, float(low), float(high)
+    picked = np.random.default_rng(seed).integers(0, len(x), size=(draws, len(x)))
+    slopes = _freed_slope(x[picked], y[picked], noise[picked], _LEAST_RELIABLE / 2)
+    return point, *percentile_limits(slopes)
 
 
-_LEAST_RELIABLE: Final = 0.5
+def _freed_slope(x: Floats, y: Floats, noise: Floats, least: float) -> Floats:
+    """Slopes along the last axis; nan where `least` of the variance of x or more is noise."""
+    rest = x - x.mean(axis=-1, keepdims=True)
+    squares = (rest**2).sum(axis=-1)
+    true = np.asarray(squares - noise.mean(axis=-1) * (x.shape[-1] - 1))
+    reliable = (squares > 0) & (true > least * squares)
+    slopes = np.full(true.shape, _NAN)
+    np.divide((rest * y).sum(axis=-1), true, out=slopes, where=reliable)
+    return slopes
+
+
+def percentile_limits(values: Floats) -> tuple[float, float]:
+    """95 % limits of the draws; nan where more than one in twenty is nan."""
+    known = values[~np.isnan(values)]
+    if len(known) < _LEVEL * len(values):
+        return _NAN, _NAN
+    low, high = np.quantile(known, _TAILS)
+    return float(low), float(high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Residuals:
     """How far each model lies from the line of others; float64[models] each.
 
-    expected  y on that line;  residual  y - expected, with 95 % limits of a prediction
-    p         one-sided, of a model that lies on the line or above
-    beyond    bool[models], whether the line is extended to reach its x
+    expected    y on that line;  residual  y - expected, with 95 % limits of a prediction
+    residual_p  one-sided, of a model that lies on the line or above
+    beyond_fit  bool[models], whether the line is extended to reach its x
     """
 
     expected: Floats
     residual: Floats
-    low: Floats
-    high: Floats
-    p: Floats
-    beyond: Bools
+    residual_low: Floats
+    residual_high: Floats
+    residual_p: Floats
+    beyond_fit: Bools
 
 
 def residuals(x: Floats, y: Floats, reference: Bools | None = None) -> Residuals:
@@ -158,25 +145,28 @@ def residuals(x: Floats, y: Floats, reference: Bools | None = None) -> Residuals
     """
     m = len(x)
     known = np.ones(m, np.bool_) if reference is None else reference
-    columns = {name: np.full(m, _NAN) for name in ("expected", "residual", "low", "high", "p")}
+    expected, error, df = np.full((3, m), _NAN)
     beyond = np.zeros(m, np.bool_)
     for at in range(m):
-        others = known.copy()
-        others[at] = False
-        own_x, own_y = x[others], y[others]
-        n = len(own_x)
-        if n < LEAST_MODELS or np.ptp(own_x) == 0:
+        others = known & (np.arange(m) != at)
+        own = x[others]
+        n = len(own)
+        if n < LEAST_MODELS or np.ptp(own) == 0:
             continue
-        fit = fit_line(own_x, own_y)
-        spread = float(((own_x - own_x.mean()) ** 2).sum())
-        scatter = fit.error * np.sqrt(spread)
-        error = scatter * np.sqrt(1 + 1 / n + (x[at] - own_x.mean()) ** 2 / spread)
-        expected = fit.intercept + fit.slope * x[at]
-        residual = y[at] - expected
-        half = float(stdtrit(n - _COEFFICIENTS, (1 + _LEVEL) / 2)) * error
-        columns["expected"][at], columns["residual"][at] = expected, residual
-        columns["low"][at], columns["high"][at] = residual - half, residual + half
-        if error > 0:
-            columns["p"][at] = float(stdtr(n - _COEFFICIENTS, residual / error))
-        beyond[at] = not fit.region[0] <= x[at] <= fit.region[1]
-    return Residuals(**columns, beyond=beyond)
+        fit = fit_line(own, y[others])
+        squares = n * own.var()
+        expected[at] = fit.intercept + fit.slope * x[at]
+        error[at] = fit.error * np.sqrt(squares * (1 + 1 / n) + (x[at] - own.mean()) ** 2)
+        df[at] = n - _COEFFICIENTS
+        beyond[at] = not fit.region_low <= x[at] <= fit.region_high
+    residual = y - expected
+    half = stdtrit(df, _TAILS[1]) * error
+    t = np.divide(residual, error, out=np.full(m, _NAN), where=error > 0)
+    return Residuals(
+        expected=expected,
+        residual=residual,
+        residual_low=residual - half,
+        residual_high=residual + half,
+        residual_p=stdtr(df, t),
+        beyond_fit=beyond,
+    )

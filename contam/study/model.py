@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+import numpy as np
+
 from contam.detect.notebook import table_html
 from contam.errors import Remedy, UsageError
 from contam.extras import require
@@ -16,13 +18,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from contam.tables.schemas import Table
 
     Row = dict[str, Any]
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
     Tone = Literal["plain", "alarm", "other", "faint"]
 
 STUDY_FORMAT: Final = 1
+
+#: Of dots that stand out, or do not.
+TONES: Final[Mapping[bool, Tone]] = {False: "plain", True: "alarm"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +66,32 @@ class Points:
     tone: Tone = "plain"
     label: str = ""
 
+    @classmethod
+    def of(
+        cls,
+        placed: Iterable[tuple[float, Row]],
+        y: str,
+        *,
+        limits: str = "",
+        names: str = "",
+        factor: float = 1,
+        tone: Tone = "plain",
+        label: str = "",
+    ) -> Points:
+        """Rows as dots, each with its x; empty cells are no dots.
+
+        y, names  columns;  limits  how the columns of the limits begin;  factor  of all values
+        """
+        known = [(x, row) for x, row in placed if row[y] is not None and row[y] == row[y]]
+        low, high = (
+            [factor * row[f"{limits}_{end}"] for _, row in known] if limits else ()
+            for end in ("low", "high")
+        )
+        values = [factor * row[y] for _, row in known]
+        at = [x for x, _ in known]
+        named = [row[names] for _, row in known] if names else ()
+        return cls(x=at, y=values, names=named, low=low, high=high, tone=tone, label=label)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
@@ -69,6 +104,11 @@ class Line:
     tone: Tone = "plain"
     dashed: bool = False
     label: str = ""
+
+    @classmethod
+    def level(cls, n: int, y: float = 0.0) -> Line:
+        """A faint line behind n places of the x axis."""
+        return cls(x=[-0.5, max(n, 1) - 0.5], y=[y, y], tone="faint", dashed=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +186,10 @@ class Study:
             f"{table_html(names, cells)}"
         )
 
+    def made(self) -> dict[str, Any]:
+        """What run.json says of how it was made."""
+        return {"tool": "contam", "format": STUDY_FORMAT, "study": self.name, **self.run}
+
     def shown_columns(self) -> tuple[str, ...]:
         """The columns of the main table that are shown where there is little room."""
         return tuple(self.columns or self.to_arrow().column_names)
@@ -188,6 +232,12 @@ class Study:
 
 
 _MOST_SHOWN: Final = 30
+
+
+def rows_of(columns: Mapping[str, Sequence[Any] | NDArray[Any]]) -> list[Row]:
+    """Columns of one length as rows."""
+    values = (np.asarray(column).tolist() for column in columns.values())
+    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
 
 def table_of(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, type]) -> Table:

@@ -62,21 +62,20 @@ def _chart(chart: Chart) -> Figure:
 
 
 def _draw(axes: Axes, panel: Panel) -> None:
-    for mark in panel.marks:
+    drawn = [mark for mark in panel.marks if len(mark.x)]
+    for mark in drawn:
         if isinstance(mark, Points):
             _draw_points(axes, mark)
         else:
             _draw_line(axes, mark)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.set_title(plain(panel.title), fontsize=9, loc="left")
     axes.set_xlabel(plain(panel.x), fontsize=SMALL)
     axes.set_ylabel(plain(panel.y), fontsize=SMALL)
     axes.tick_params(labelsize=SMALL)
-    whole = all(float(x).is_integer() for mark in panel.marks for x in mark.x)
-    if whole:
+    if all(float(x).is_integer() for mark in drawn for x in mark.x):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if panel.x_names:
         turned = sum(map(len, panel.x_names)) > _MOST_LETTERS
@@ -87,17 +86,15 @@ def _draw(axes: Axes, panel: Panel) -> None:
             ha="right" if turned else "center",
             fontsize=SMALL,
         )
-    if any(mark.label for mark in panel.marks):
+    if any(mark.label for mark in drawn):
         axes.legend(fontsize=SMALL, frameon=False, loc="best")
 
 
 def _draw_points(axes: Axes, mark: Points) -> None:
-    colour = _COLOURS[mark.tone]
+    colour, label = _COLOURS[mark.tone], plain(mark.label) or None
     x, y = np.asarray(mark.x, np.float64), np.asarray(mark.y, np.float64)
-    if len(mark.low):
-        limits = np.abs(np.array([y - np.asarray(mark.low), np.asarray(mark.high) - y]))
-        axes.errorbar(x, y, limits, fmt="none", ecolor=colour, elinewidth=0.8, alpha=0.7)
-    axes.plot(x, y, "o", color=colour, markersize=4, label=plain(mark.label) or None)
+    bars = np.abs(np.array([mark.low, mark.high]) - y) if len(mark.low) else None
+    axes.errorbar(x, y, bars, fmt="o", color=colour, markersize=4, elinewidth=0.8, label=label)
     named = [at for at, name in enumerate(mark.names) if name][:_MOST_NAMES]
     for at in named:
         axes.annotate(
@@ -111,30 +108,20 @@ def _draw_points(axes: Axes, mark: Points) -> None:
 
 
 def _draw_line(axes: Axes, mark: Line) -> None:
-    colour = _COLOURS[mark.tone]
+    colour, label = _COLOURS[mark.tone], plain(mark.label) or None
     if len(mark.low):
         axes.fill_between(mark.x, mark.low, mark.high, color=colour, alpha=0.15, linewidth=0)
-    axes.plot(
-        mark.x,
-        mark.y,
-        "--" if mark.dashed else "-",
-        color=colour,
-        linewidth=1.2,
-        label=plain(mark.label) or None,
-    )
+    style = "--" if mark.dashed else "-"
+    axes.plot(mark.x, mark.y, style, color=colour, linewidth=1.2, label=label)
 
 
 def _bump(picture: Bump) -> Figure:
     """Ranks from left to right, 1 on top; those that move by a place or more have a colour."""
     models = list(picture.ranks)
     longest = max((len(short(name)) for name in models), default=0) + 4
-    figure = Picture(
-        figsize=(
-            2 * _LETTER * longest + 1.6 * len(picture.rankings),
-            1.6 + _ROW * max(4, len(models)),
-        ),
-        layout="constrained",
-    )
+    width = 2 * _LETTER * longest + 1.6 * len(picture.rankings)
+    height = 1.6 + _ROW * max(4, len(models))
+    figure = Picture(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     last = len(picture.rankings) - 1
@@ -152,13 +139,9 @@ def _bump(picture: Bump) -> Figure:
         axis.set_yticks(places, names, fontsize=SMALL)
         axis.tick_params(axis="y", length=0)
         axis.spines["right" if at else "left"].set_visible(False)
-    for side in ("left", "right", "top"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["left", "right", "top"]].set_visible(False)
     axes.set_xticks(range(last + 1), [plain(name) for name in picture.rankings], fontsize=SMALL)
     axes.set_xlim(-0.05, last + 0.05)
-    axes.set_title(
-        f"{plain(picture.caption)}\n(red: falls, blue: rises by a place or more)",
-        fontsize=9,
-        loc="left",
-    )
+    title = f"{plain(picture.caption)}\n(red: falls, blue: rises by a place or more)"
+    axes.set_title(title, fontsize=9, loc="left")
     return figure

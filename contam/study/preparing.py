@@ -6,18 +6,19 @@ train-before-test: rankings agree once every model had the same task data.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import LogError, Names, Remedy, UsageError
+from contam.errors import Names, Remedy, UsageError
+from contam.extras import require
 from contam.rescore.stats.multiple import adjust
 from contam.rescore.stats.ranking import kendall, ranks
 from contam.study.curves import hinge, segmented
 from contam.study.inputs import Rows, refuse_doubles
-from contam.study.model import STUDY_FORMAT, Refusal, Study, table_of
+from contam.study.model import Refusal, Study, rows_of, table_of
 from contam.study.preparing_words import finding_of, pictures_of
 
 if TYPE_CHECKING:
@@ -27,9 +28,7 @@ if TYPE_CHECKING:
 
     from contam.detect.given import Source
     from contam.study.curves import Effect
-
-    Floats = NDArray[np.float64]
-    Row = dict[str, Any]
+    from contam.study.model import Bools, Floats, Row
 
 PREPARATION: Final = "preparation"
 USUAL: Final[Mapping[str, tuple[str, ...]]] = {
@@ -62,6 +61,7 @@ AGREEMENT: Final = {
     "kind": str, "n_pairs": int, "n_models": int,
     "tau_direct": float, "tau_tuned": float, "share_rising": float,
 }  # fmt: skip
+TABLES: Final = {"effects": EFFECTS, "models": MODELS, "agreement": AGREEMENT, "pairs": PAIRS}
 
 LEAST_IN_GROUP: Final = 5
 """Models that each side of a group needs: fewer make no effect of a group."""
@@ -89,35 +89,33 @@ class PreparationSettings:
     draws: int = 2_000
     seed: int = 0
 
+    def chance_of(self, task: str) -> float:
+        """The score of a guess."""
+        given = dict(self.chance)
+        return given.get(task, given.get("", 0.0))
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Task:
-    """One task: float64[n] each; tuned, group and compute are nan where they are not given."""
+    """One task: arrays of n models; tuned, group and compute are nan where they are not given."""
 
     name: str
-    models: list[str]
+    models: NDArray[np.object_]
     score: Floats
     tuned: Floats
     group: Floats
     compute: Floats
-    lower: bool
+    lower: bool = False
 
     @property
     def post(self) -> Floats:
         """The better of both scores: tuning is there to bring out what a model can."""
         return np.maximum(self.score, self.tuned)
 
-    def of(self, kept: NDArray[np.bool_]) -> _Task:
+    def of(self, kept: Bools) -> _Task:
         """The models of a mask."""
-        return _Task(
-            name=self.name,
-            models=[name for name, keep in zip(self.models, kept, strict=True) if keep],
-            score=self.score[kept],
-            tuned=self.tuned[kept],
-            group=self.group[kept],
-            compute=self.compute[kept],
-            lower=self.lower,
-        )
+        columns = ("models", "score", "tuned", "group", "compute")
+        return replace(self, **{name: getattr(self, name)[kept] for name in columns})
 
 
 def preparation(
@@ -134,9 +132,10 @@ def preparation(
              and `tokens` (6 params tokens), or another `covariate` that is taken as it is
     columns  role -> column where the usual names do not fit
 
-    Raises LogError or UsageError for a table that is none; what its columns do not allow is refused
-    by name.
+    Raises LogError or UsageError for a table that is none, and MissingExtraError without
+    statsmodels; what its columns do not allow is refused by name.
     """
+    require("scores", "statsmodels")
     asked = settings or PreparationSettings()
     _check(asked)
     rows = Rows(scores, "scores", usual=USUAL, columns=columns)
@@ -150,18 +149,13 @@ def preparation(
             continue
         own, fitted = _effects(task, asked, refusals, notes)
         effects += own
-        theta = next((row["theta"] for row in own if _is_lead(row)), float("nan"))
-        models += _model_rows(task, fitted, theta)
+        # The first row is the hinge of the scores as they are.
+        models += _model_rows(fitted, own[0]["theta"] if own else float("nan"))
     adjust(effects, ["p"], lambda row: (row["outcome"], row["fit"]))
     pairs = _pairs(tasks, refusals)
-    means = _means(pairs, tasks)
-    tables = {
-        "effects": table_of(effects, EFFECTS),
-        "models": table_of(models, MODELS),
-        "agreement": table_of(means, AGREEMENT),
-        "pairs": table_of(pairs, PAIRS),
-    }
+    means = _means(pairs, max(len(task.models) for task in tasks))
     found = {"effects": effects, "models": models, "agreement": means, "pairs": pairs}
+    tables = {name: table_of(rows, TABLES[name]) for name, rows in found.items()}
     main = "effects" if effects else "agreement"
     return Study(
         name=PREPARATION,
@@ -171,9 +165,6 @@ def preparation(
         pictures=pictures_of(found),
         columns=SHOWN if effects else tuple(AGREEMENT),
         run={
-            "tool": "contam",
-            "format": STUDY_FORMAT,
-            "study": PREPARATION,
             "parameters": {**asdict(asked), "columns": dict(columns) if columns else None},
             "inputs": [rows.source],
             "notes": list(dict.fromkeys(notes)),
@@ -181,13 +172,9 @@ def preparation(
     )
 
 
-def _is_lead(row: Row) -> bool:
-    return bool(row["outcome"] == "score" and row["fit"] == "hinge")
-
-
 def _check(asked: PreparationSettings) -> None:
     if not asked.knots[0] < asked.knots[1]:
-        raise UsageError("the second knot is not above the first", remedy=Remedy.SCORES_ARE_NUMBERS)
+        raise UsageError("the second knot is not above the first")
     for _, chance in asked.chance:
         if not 0 <= chance < 1:
             raise UsageError("chance is a share from 0 to below 1", remedy=Remedy.GIVE_SHARES)
@@ -201,63 +188,46 @@ def _tasks(rows: Rows, asked: PreparationSettings) -> list[_Task]:
     known = dict.fromkeys(names)
     for name in (*asked.lower_is_better, *(task for task, _ in asked.chance if task)):
         if name not in known:
-            raise UsageError(
-                "no scores of a task {!r}", name, remedy=Remedy.CHOOSE_KNOWN(known=", ".join(known))
-            )
-    nothing = np.full(len(models), np.nan)
-    score = rows.numbers("score", empty=True)
-    tuned = rows.numbers("tuned", empty=True) if rows.has("tuned") else nothing
+            remedy = Remedy.CHOOSE_KNOWN(known=", ".join(known))
+            raise UsageError("no scores of a task {!r}", name, remedy=remedy)
     lower = np.array([name in asked.lower_is_better for name in names])
+    score = rows.numbers("score", empty=True)
+    tuned, group = rows.known("tuned"), rows.known("group")
     for values, role in ((score, "score"), (tuned, "tuned")):
         # Below 0 may be a correlation, which ranks models well; a percent is refused.
         rows.refuse_outside(np.abs(np.where(lower, np.nan, values)), role)
-    group = rows.numbers("group", empty=True) if rows.has("group") else nothing
-    odd = ~np.isnan(group) & (group != 0) & (group != 1)
-    if odd.any():
-        at = int(np.argmax(odd))
-        raise LogError(
-            "{}: a model is in the group (1) or not (0), not {}", rows.at(at), float(group[at]),
-            remedy=Remedy.WRITE_TRUE_OR_FALSE,
-        )  # fmt: skip
-    compute = _compute(rows)
+    rows.refuse(
+        ~np.isnan(group) & (group != 0) & (group != 1),
+        "{}: a model is in the group (1) or not (0), not {}",
+        group,
+        remedy=Remedy.WRITE_TRUE_OR_FALSE,
+    )
     sign = np.where(lower, -1.0, 1.0)
-    found = []
-    for name in known:
-        kept = np.array([own == name for own in names])
-        task = _Task(
-            name=name, models=models, score=sign * score, tuned=sign * tuned, group=group,
-            compute=compute, lower=name in asked.lower_is_better,
-        )  # fmt: skip
-        found.append(task.of(kept))
-    return found
+    whole = _Task(
+        name="", models=np.array(models, object), score=sign * score, tuned=sign * tuned,
+        group=group, compute=_compute(rows),
+    )  # fmt: skip
+    own = {name: np.array([one == name for one in names]) for name in known}
+    return [
+        replace(whole.of(kept), name=name, lower=bool(lower[kept][0])) for name, kept in own.items()
+    ]
 
 
 def _compute(rows: Rows) -> Floats:
     """float64[rows]: powers of ten of training operations, or the covariate as it is."""
     if rows.has("covariate"):
-        return rows.numbers("covariate", empty=True)
-    if rows.has("flops"):
-        flops = rows.numbers("flops", empty=True)
-    elif rows.has("params") and rows.has("tokens"):
-        flops = (
-            _OPERATIONS * rows.numbers("params", empty=True) * rows.numbers("tokens", empty=True)
-        )
-    else:
-        return np.full(len(rows), np.nan)
-    small = ~np.isnan(flops) & (flops < LEAST_FLOPS)
-    if small.any():
-        at = int(np.argmax(small))
-        raise LogError(
-            "{}: {} operations of training are too few: give operations, or parameters and tokens,"
-            " neither billions nor logarithms, which may be a `covariate`", rows.at(at),
-            float(flops[at]), remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=Names(rows.names)),
-        )  # fmt: skip
+        return rows.known("covariate")
+    flops = rows.known("flops")
+    if not rows.has("flops"):
+        flops = _OPERATIONS * rows.known("params") * rows.known("tokens")
+    rows.refuse(
+        flops < LEAST_FLOPS,
+        "{}: {} operations of training are too few: give operations, or parameters and tokens,"
+        " neither billions nor logarithms, which may be a `covariate`",
+        flops,
+        remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=Names(rows.names)),
+    )
     return np.log10(flops)
-
-
-def _chance(asked: PreparationSettings, task: str) -> float:
-    given = dict(asked.chance)
-    return given.get(task, given.get("", 0.0))
 
 
 def _effects(
@@ -273,40 +243,28 @@ def _effects(
     if reason := _refusal(task, kept):
         refusals.append(Refusal(what, reason))
         return [], task.of(~np.isnan(task.score))
-    if absent := [name for name, there in zip(task.models, known, strict=True) if not there]:
+    if absent := task.models[~known].tolist():
         notes.append(f"{task.name}: left out for an empty cell: {', '.join(absent)}")
-    chance = _chance(asked, task.name)
     outcomes = {"score": kept.score}
     if tuned:
         outcomes |= {"post": kept.post, "score - post": kept.score - kept.post}
     else:
-        refusals.append(
-            Refusal(f"{what} after tuning", "no scores after the same fine-tuning of all models")
-        )
+        reason = "no scores after the same fine-tuning of all models"
+        refusals.append(Refusal(f"{what} after tuning", reason))
+    chance, draws, seed = asked.chance_of(task.name), asked.draws, asked.seed
     found: list[Row] = []
     for name, outcome in outcomes.items():
+        given = outcome, kept.compute, kept.group
         fits: dict[str, Effect] = {}
         if name != "score - post":
-            fits["hinge"] = hinge(
-                outcome, kept.compute, kept.group, chance, draws=asked.draws, seed=asked.seed
-            )
+            fits["hinge"] = hinge(*given, chance, draws=draws, seed=seed)
         try:
-            fits["segmented"] = segmented(
-                outcome, kept.compute, kept.group, asked.knots, asked.draws, asked.seed
-            )
+            fits["segmented"] = segmented(*given, asked.knots, draws, seed)
         except ValueError as error:
             refusals.append(Refusal(f"{what}, by segments", str(error)))
-        found += [
-            {
-                "task": task.name,
-                "outcome": name,
-                "fit": fit,
-                "n_group": int(kept.group.sum()),
-                "chance": chance,
-                **asdict(effect),
-            }
-            for fit, effect in fits.items()
-        ]
+        for fit, effect in fits.items():
+            row = {"task": task.name, "outcome": name, "fit": fit, "chance": chance}
+            found.append({**row, "n_group": int(kept.group.sum()), **asdict(effect)})
     return found, kept
 
 
@@ -335,28 +293,28 @@ def _refusal(task: _Task, kept: _Task) -> str:
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 
-def _model_rows(task: _Task, kept: _Task, theta: float) -> list[Row]:
-    adjusted = kept.score - theta * np.nan_to_num(kept.group)
-    none = np.full(len(kept.models), np.nan)
-    by_rank = {
-        "rank": ranks(kept.score),
-        "rank_adjusted": none if np.isnan(theta) else ranks(adjusted),
-        "rank_post": none if np.isnan(kept.tuned).any() else ranks(kept.post),
-    }
-    return [
+def _model_rows(task: _Task, theta: float) -> list[Row]:
+    adjusted = task.score - theta * np.nan_to_num(task.group)
+    return rows_of(
         {
-            "task": task.name,
-            "model": model,
-            "group": bool(kept.group[at] == 1),
-            "compute": kept.compute[at],
-            "score": kept.score[at],
-            "tuned": kept.tuned[at],
-            "post": kept.post[at] if not np.isnan(kept.tuned[at]) else float("nan"),
-            "adjusted": adjusted[at],
-            **{name: float(values[at]) for name, values in by_rank.items()},
+            "task": [task.name] * len(task.models),
+            "model": task.models,
+            "group": task.group == 1,
+            "compute": task.compute,
+            "score": task.score,
+            "tuned": task.tuned,
+            "post": task.post,
+            "adjusted": adjusted,
+            "rank": _places(task.score),
+            "rank_adjusted": _places(adjusted),
+            "rank_post": _places(task.post),
         }
-        for at, model in enumerate(kept.models)
-    ]
+    )
+
+
+def _places(values: Floats) -> Floats:
+    """Ranks, nan where one of the values is."""
+    return np.full(len(values), np.nan) if np.isnan(values).any() else ranks(values)
 
 
 def _pairs(tasks: Sequence[_Task], refusals: list[Refusal]) -> list[Row]:
@@ -370,22 +328,18 @@ def _pairs(tasks: Sequence[_Task], refusals: list[Refusal]) -> list[Row]:
         return []
     found = []
     for first, second in combinations(tasks, 2):
-        place = {name: at for at, name in enumerate(second.models)}
-        both = [(at, place[name]) for at, name in enumerate(first.models) if name in place]
-        a, b = (np.array([pair[side] for pair in both], np.int64) for side in (0, 1))
+        _, a, b = np.intersect1d(first.models, second.models, return_indices=True)
         values = np.stack([first.score[a], second.score[b], first.tuned[a], second.tuned[b]])
         values = values[:, ~np.isnan(values).any(axis=0)]
         if values.shape[1] < _LEAST_RANKED:
             continue
-        direct, tuned = (float(kendall(values[at], values[at + 1][None, :])[0]) for at in (0, _TWO))
-        kind = " and ".join(
-            sorted("lower is better" if task.lower else "tasks" for task in (first, second))
-        )
+        direct, tuned = (float(kendall(own[0], own[1:])[0]) for own in (values[:2], values[2:]))
+        kinds = sorted("lower is better" if task.lower else "tasks" for task in (first, second))
         found.append(
             {
                 "first": first.name,
                 "second": second.name,
-                "kind": "tasks" if kind == "tasks and tasks" else kind,
+                "kind": "tasks" if kinds[0] == "tasks" else " and ".join(kinds),
                 "n": values.shape[1],
                 "tau_direct": direct,
                 "tau_tuned": tuned,
@@ -397,25 +351,20 @@ def _pairs(tasks: Sequence[_Task], refusals: list[Refusal]) -> list[Row]:
     return found
 
 
-def _means(pairs: Sequence[Row], tasks: Sequence[_Task]) -> list[Row]:
+def _means(pairs: Sequence[Row], n_models: int) -> list[Row]:
     """Mean agreement over pairs of tasks of one kind."""
-    found = []
-    for kind in dict.fromkeys(row["kind"] for row in pairs):
-        own = [row for row in pairs if row["kind"] == kind]
-        direct, tuned = (
-            np.array([row[name] for row in own]) for name in ("tau_direct", "tau_tuned")
-        )
-        known = ~np.isnan(direct) & ~np.isnan(tuned)
-        if not known.any():
-            continue
-        found.append(
-            {
-                "kind": kind,
-                "n_pairs": int(known.sum()),
-                "n_models": max(len(task.models) for task in tasks),
-                "tau_direct": float(direct[known].mean()),
-                "tau_tuned": float(tuned[known].mean()),
-                "share_rising": float((tuned > direct)[known].mean()),
-            }
-        )
-    return found
+    by_kind: dict[str, list[tuple[float, float]]] = {}
+    for row in pairs:
+        if not np.isnan([row["tau_direct"], row["tau_tuned"]]).any():
+            by_kind.setdefault(row["kind"], []).append((row["tau_direct"], row["tau_tuned"]))
+    return [
+        {
+            "kind": kind,
+            "n_pairs": len(taus),
+            "n_models": n_models,
+            "tau_direct": float(np.mean([direct for direct, _ in taus])),
+            "tau_tuned": float(np.mean([tuned for _, tuned in taus])),
+            "share_rising": float(np.mean([tuned > direct for direct, tuned in taus])),
+        }
+        for kind, taus in by_kind.items()
+    ]

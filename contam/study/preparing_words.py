@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from contam.study.model import Bump, Chart, Finding, Line, Panel, Points
+from contam.study.model import TONES, Bump, Chart, Finding, Line, Panel, Points
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    Row = dict[str, Any]
+    from contam.study.model import Row
 
 _SURE: Final = 0.05
 _MOST_PANELS: Final = 4
@@ -20,6 +20,7 @@ def finding_of(rows: Mapping[str, Sequence[Row]]) -> Finding:
     """The answer of the study; rows of the tables "effects" and "agreement"."""
     leads, after = (_of(rows["effects"], outcome) for outcome in ("score", "post"))
     gone = _of(rows["effects"], "score - post", "segmented")
+    segmented = _of(rows["effects"], "score", "segmented")
     found = [_lead(row, after.get(task), gone.get(task)) for task, row in leads.items()]
     found += [
         f"Rankings of two tasks agree with a Kendall tau of {row['tau_direct']:.3f} on"
@@ -28,25 +29,34 @@ def finding_of(rows: Mapping[str, Sequence[Row]]) -> Finding:
         for row in rows["agreement"]
         if row["kind"] == "tasks"
     ]
-    sure = "There is no lead of a group to be sure of."
+    sure = ["There is no lead of a group to be sure of."]
     if leads:
         first = next(iter(leads.values()))
-        sure = (
-            f"{first['n_group']} of {first['n']} models are in the group. Limits come from"
-            " resampling models with the knot fitted anew; p is Student's, adjusted over tasks"
-            " (Holm)."
-        )
-        lacking = [task for task, row in leads.items() if _segments_differ(task, row, rows)]
-        if lacking:
-            sure += f" With fixed segments of compute the lead on {', '.join(lacking)} differs."
-    change = (
-        "Models in the group may differ in more than preparation: better data or methods of the"
-        " same time count as preparation here, unless the lead ends once all are tuned alike."
-        if after
-        else "Scores after the same fine-tuning of every model would show whether preparation for"
-        " the test is the reason."
+        sure = [f"{first['n_group']} of {first['n']} models are in the group. {_LIMITS}"]
+    lacking = [
+        task for task, row in leads.items() if _shown(segmented.get(task, row)) != _shown(row)
+    ]
+    if lacking:
+        sure.append(f"With fixed segments of compute the lead on {', '.join(lacking)} differs.")
+    return Finding(
+        found=" ".join(found) or "Nothing could be estimated.",
+        sure=" ".join(sure),
+        change=_TUNED if after else _NOT_TUNED,
     )
-    return Finding(found=" ".join(found) or "Nothing could be estimated.", sure=sure, change=change)
+
+
+_LIMITS: Final = (
+    "Limits come from resampling models with the knot fitted anew; p is Student's, adjusted over"
+    " tasks (Holm)."
+)
+_TUNED: Final = (
+    "Models in the group may differ in more than preparation: better data or methods of the same"
+    " time count as preparation here, unless the lead ends once all are tuned alike."
+)
+_NOT_TUNED: Final = (
+    "Scores after the same fine-tuning of every model would show whether preparation for the test"
+    " is the reason."
+)
 
 
 def _of(effects: Sequence[Row], outcome: str, fit: str = "hinge") -> dict[str, Row]:
@@ -54,37 +64,29 @@ def _of(effects: Sequence[Row], outcome: str, fit: str = "hinge") -> dict[str, R
     return {row["task"]: row for row in effects if (row["outcome"], row["fit"]) == (outcome, fit)}
 
 
+def _shown(row: Row) -> bool:
+    return bool(row["p_holm"] < _SURE)
+
+
 def _lead(row: Row, after: Row | None, gone: Row | None) -> str:
-    shown = row["p_holm"] < _SURE
     text = (
         f"At equal compute the group scores {_points(row['theta'])} more on {row['task']}"
         f" ({_limits(row)}, p {row['p_holm']:.2g})"
     )
-    if not shown:
+    if not _shown(row):
         return f"{text}: no lead is shown."
     if after is None:
         return f"{text}."
-    if after["p_holm"] < _SURE:
-        return (
-            f"{text}; after the same tuning of all models {_points(after['theta'])}"
-            f" ({_limits(after)}) are left, which preparation does not explain."
-        )
-    # That no lead is shown any more is no sign of less: the change itself has to be shown.
-    shrinks = gone is not None and gone["theta"] > 0 and gone["p_holm"] < _SURE
-    return (
-        f"{text}; after the same tuning of all models {_points(after['theta'])} ({_limits(after)})"
-        " are left, which is not shown to differ from none"
-        + (": the lead goes with preparation." if shrinks else ", nor to be less than before.")
+    left = (
+        f"{text}; after the same tuning of all models {_points(after['theta'])}"
+        f" ({_limits(after)}) are left, which"
     )
-
-
-def _segments_differ(task: str, lead: Row, rows: Mapping[str, Sequence[Row]]) -> bool:
-    own = [
-        row
-        for row in rows["effects"]
-        if (row["task"], row["outcome"], row["fit"]) == (task, "score", "segmented")
-    ]
-    return any((row["p_holm"] < _SURE) != (lead["p_holm"] < _SURE) for row in own)
+    if _shown(after):
+        return f"{left} preparation does not explain."
+    # That no lead is shown any more is no sign of less: the change itself has to be shown.
+    shrinks = gone is not None and gone["theta"] > 0 and _shown(gone)
+    end = ": the lead goes with preparation." if shrinks else ", nor to be less than before."
+    return f"{left} is not shown to differ from none{end}"
 
 
 def _points(share: float) -> str:
@@ -112,33 +114,26 @@ def pictures_of(rows: Mapping[str, Sequence[Row]]) -> list[Chart | Bump]:
             rankings = {"rank": "score", "rank_adjusted": "at equal compute"}
             if own[0]["rank_post"] == own[0]["rank_post"]:
                 rankings["rank_post"] = "tuned alike"
+            ranks = {row["model"]: [row[column] for column in rankings] for row in own}
             pictures.append(
                 Bump(
                     name=f"ranks-{at}-{_file(task)}",
                     caption=f"Ranks on {task}",
                     rankings=list(rankings.values()),
-                    ranks={row["model"]: [row[column] for column in rankings] for row in own},
+                    ranks=ranks,
                 )
             )
-    if rows["pairs"]:
-        ends = [-1.0, 1.0]
-        low = min(min(row["tau_direct"], row["tau_tuned"]) for row in rows["pairs"])
-        ends[0] = min(0.0, low)
+    if pairs := rows["pairs"]:
+        low = min(0.0, *(row[tau] for row in pairs for tau in ("tau_direct", "tau_tuned")))
+        same = Line(x=[low, 1], y=[low, 1], tone="faint", dashed=True, label="same agreement")
         panel = Panel(
             title="Kendall tau of two tasks",
             x="scores as they are",
             y="after the same tuning of all models",
-            marks=[
-                Line(x=ends, y=ends, tone="faint", dashed=True, label="same agreement"),
-                Points(
-                    x=[row["tau_direct"] for row in rows["pairs"]],
-                    y=[row["tau_tuned"] for row in rows["pairs"]],
-                ),
-            ],
+            marks=[same, Points.of(((row["tau_direct"], row) for row in pairs), "tau_tuned")],
         )
-        pictures.append(
-            Chart(name="agreement", caption="Do tasks rank models alike?", panels=[panel])
-        )
+        caption = "Do tasks rank models alike?"
+        pictures.append(Chart(name="agreement", caption=caption, panels=[panel]))
     return pictures
 
 
@@ -147,29 +142,18 @@ def _file(task: str) -> str:
 
 
 def _panel(models: Sequence[Row], effect: Row, column: str, when: str) -> Panel:
-    computes = sorted({row["compute"] for row in models} | {effect["knot"]})
-    computes = [at for at in computes if at >= min(row["compute"] for row in models)]
-
-    def curve(group: bool) -> list[float]:  # noqa: FBT001 - a side of the group
-        return [
-            100 * (effect["chance"] + effect["slope"] * max(0, at - effect["knot"])
-                   + effect["theta"] * group)
-            for at in computes
-        ]  # fmt: skip
-
+    least = min(row["compute"] for row in models)
+    computes = sorted({row["compute"] for row in models} | {max(effect["knot"], least)})
     marks: list[Points | Line] = []
-    for group, label in ((False, "others"), (True, "group")):
-        own = [row for row in models if row["group"] is group]
-        tone: Any = "alarm" if group else "plain"
-        marks.append(Line(x=computes, y=curve(group), tone=tone))
-        marks.append(
-            Points(
-                x=[row["compute"] for row in own],
-                y=[100 * row[column] for row in own],
-                tone=tone,
-                label=label,
-            )
-        )
+    for group, tone in TONES.items():
+        own = [(row["compute"], row) for row in models if row["group"] is group]
+        base = effect["chance"] + effect["theta"] * group
+        curve = [base + effect["slope"] * max(0, at - effect["knot"]) for at in computes]
+        label = "group" if group else "others"
+        marks += [
+            Line(x=computes, y=[100 * share for share in curve], tone=tone),
+            Points.of(own, column, factor=100, tone=tone, label=label),
+        ]
     return Panel(
         title=f"{when}: lead {_points(effect['theta'])} ({_limits(effect)})",
         x="compute (log10 of operations)",

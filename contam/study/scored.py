@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.benchmark.field_names import plain
+from contam.benchmark.field_names import QUESTION, plain
+from contam.benchmark.paths import expanded
 from contam.detect.given import is_table
 from contam.errors import LogError, Names, Public, Remedy, UsageError
 from contam.rescore.annotations import ROLES
@@ -24,12 +25,10 @@ from contam.rescore.run import refuse_two_logs, series_of
 from contam.rescore.stats.clusters import right_or_wrong
 from contam.rescore.turn import turned
 from contam.rescore.whole import whole_logs
-from contam.study.inputs import USUAL, Rows, refuse_doubles
+from contam.study.inputs import USUAL, Rows, columns_of, refuse_doubles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
 
     from contam.detect.given import Source
     from contam.detect.report import Report
@@ -38,9 +37,7 @@ if TYPE_CHECKING:
     from contam.rescore.judging import Verdicts
     from contam.rescore.logs.model import Log
     from contam.rescore.panel import Series
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
+    from contam.study.model import Floats, Ints
 
 _WHOLE: Final = 1e-6
 
@@ -108,12 +105,14 @@ def read_scores(
 ) -> Scores:
     """Scores on one set: a table with `model`, `n` and `correct` or `score`, or else logs.
 
-    columns   role -> column;  more  further roles of a table of totals -> their usual names
+    columns   role -> column, or NAME.role for the set of this name
+    more      further roles of a table of totals -> their usual names
     verdicts  of the items in logs; a table of totals cannot be split by them
     metric    of the logs, where they have several
 
     Raises LogError for anything that is not such a table or log, UsageError for verdicts of totals.
     """
+    columns = columns_of(columns, name)
     if _is_totals(given, columns):
         if verdicts is not None:
             raise UsageError(
@@ -121,11 +120,32 @@ def read_scores(
                 remedy=Remedy.GIVE_SCORES_PER_ITEM,
             )  # fmt: skip
         return _totals(given, name, columns, more or {})
-    return _logged(given, name, columns, verdicts, policy, metric)
+    paths = [given] if _path(given) else list(given)
+    # Whoever gave a table is not told of logs alone where it is missing.
+    logs = open_logs(list(expanded(paths, f"table or log of the {name} set", LogError)), columns)
+    if verdicts is None:
+        series, notes = series_in(logs, item_numbers(logs), name, metric)
+        return replace(_scores(series, name), sources=sources_of(name, logs), notes=notes)
+    _, judging = judged_logs(logs, verdicts, policy)
+    (flags,) = judging.flags
+    numbers = [judging.joined[id(log)].index for log in logs]
+    series, notes = series_in(logs, numbers, name, metric)
+    masks = [Split.of(labels_at(flags, own.item)).clean for own in series]
+    clean = [
+        replace(own, score=own.score[mask], item=own.item[mask])
+        for own, mask in zip(series, masks, strict=True)
+    ]
+    return replace(
+        _scores(series, name),
+        clean=_scores(clean, name) if all(mask.any() for mask in masks) else None,
+        sources=sources_of(name, logs, verdicts=judging.source, policy=flags.policy),
+        notes=(*judging.notes, *notes),
+        coverage=judging.coverage,
+    )
 
 
 def _is_totals(given: Source, columns: Mapping[str, str] | None) -> bool:
-    """Whether it is one table with a column of counts of items."""
+    """Whether it is one table of models and scores, none of whose columns tells items."""
     if is_table(given) or (isinstance(given, list | tuple) and given and not _path(given[0])):
         return True
     paths = [given] if _path(given) else list(given)
@@ -135,12 +155,18 @@ def _is_totals(given: Source, columns: Mapping[str, str] | None) -> bool:
     if file.form not in ("table", "parquet", "lines", "list"):
         return False
     names = {plain(column) for column in load(file).columns}
-    known = {plain(column) for column in USUAL["n"]}
-    models = {plain(column) for column in USUAL["model"]}
-    if names & {plain(column) for column in ROLES["id"]}:
+    if names & _usual(*ROLES["id"]):
         # A row is an item, whatever else is counted beside it.
         return False
-    return "n" in (columns or {}) or bool(names & known and names & models)
+    if "n" in (columns or {}):
+        return True
+    # Scores of models, whose numbers of items were forgotten, are told so as totals.
+    scored = names & _usual(*USUAL["correct"], *USUAL["score"]) and not names & _usual(*QUESTION)
+    return bool(names & _usual(*USUAL["model"]) and (names & _usual(*USUAL["n"]) or scored))
+
+
+def _usual(*columns: str) -> set[str]:
+    return {plain(column) for column in columns}
 
 
 def _path(given: object) -> bool:
@@ -158,20 +184,12 @@ def _totals(
     models = rows.texts("model")
     refuse_doubles(rows, models, "model")
     n = rows.numbers("n")
-    for row, size in enumerate(n):
-        if size < 1 or size != round(size):
-            raise LogError(
-                "{}: {} is no number of items", rows.at(row), float(size),
-                remedy=Remedy.SCORES_ARE_NUMBERS,
-            )  # fmt: skip
+    wrong, remedy = (n < 1) | (n != n.round()), Remedy.REPAIR_ROW_OR_LEAVE_OUT
+    rows.refuse(wrong, "{}: {} is no number of items", n, remedy=remedy)
     if rows.has("correct"):
         correct = rows.numbers("correct")
-        for row, right in enumerate(correct):
-            if not 0 <= right <= n[row]:
-                raise LogError(
-                    "{}: {} of {} items cannot be right", rows.at(row), float(right),
-                    int(n[row]), remedy=Remedy.GIVE_SHARES,
-                )  # fmt: skip
+        wrong = (correct < 0) | (correct > n)
+        rows.refuse(wrong, "{}: {} is no number of right ones", correct, remedy=Remedy.GIVE_SHARES)
         score = correct / n
     else:
         score = rows.shares("score")
@@ -185,52 +203,54 @@ def _totals(
     )
 
 
-def _logged(
-    given: Source,
-    name: str,
-    columns: Mapping[str, str] | None,
-    verdicts: Verdicts | None,
-    policy: str,
-    metric: str,
-) -> Scores:
-    paths = [given] if _path(given) else list(given)
+def open_logs(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> Sequence[Log]:
+    """The logs at some paths, one a model. Raises LogError."""
     logs = directed(whole_logs(paths, columns or None, skip_damaged=False)[0])
     refuse_two_logs([(log, log.model) for log in logs])
-    flags, coverage, extra = None, {}, {}
-    if verdicts is None:
-        index = dict(zip(map(id, logs), item_numbers(logs), strict=True))
-        notes: tuple[str, ...] = ()
-    else:
-        _, judging = judged_logs(logs, verdicts, policy)
-        (flags,) = judging.flags
-        index = {key: joined.index for key, joined in judging.joined.items()}
-        notes, coverage = judging.notes, judging.coverage
-        extra = {"verdicts": judging.source, "policy": flags.policy}
-    found = turned([own for log in logs for own in series_of(log, log.model, index[id(log)])])
-    kept = main_series(found.series, name, metric)
-    whole = _scores(kept, name)
-    clean = None
-    if flags is not None:
-        masks = [Split.of(labels_at(flags, series.item)).clean for series in kept]
-        if all(mask.any() for mask in masks):
-            clean = _scores(
-                [
-                    replace(series, score=series.score[mask], item=series.item[mask])
-                    for series, mask in zip(kept, masks, strict=True)
-                ],
-                name,
-            )
-    sources = tuple(
-        {"set": name, "path": log.path, "sha256": log.digest, "model": log.model, **extra}
+    return logs
+
+
+def series_in(
+    logs: Sequence[Log], numbers: Sequence[Ints], name: str, metric: str
+) -> tuple[list[Series], tuple[str, ...]]:
+    """The main metric of every log, a higher score being better, and a note where it was turned.
+
+    numbers  of each log's items
+
+    Raises LogError for logs of two benchmarks, and for scores that are no shares; UsageError where
+    the metric is to be chosen.
+    """
+    pairs = zip(logs, numbers, strict=True)
+    found = turned([own for log, index in pairs for own in series_of(log, log.model, index)])
+    main = main_metrics(found.series, [metric] if metric else ())
+    if len(main) != 1:
+        raise LogError(
+            "{} has logs of {} benchmarks", Public(name), len(main),
+            remedy=Remedy.CHOOSE_KNOWN(known=Names(sorted(main))),
+        )  # fmt: skip
+    ((benchmark, chosen),) = main.items()
+    if chosen.metric is None:
+        known = sorted({own.metric for own in found.series})
+        raise UsageError(
+            "{}: {} has several metrics", Public(name), benchmark,
+            remedy=Remedy.CHOOSE_METRIC(known=", ".join(known)),
+        )  # fmt: skip
+    kept = [own for own in found.series if own.metric == chosen.metric]
+    for own in kept:
+        if not own.is_share:
+            raise LogError(
+                "{}: {} of {} is no mean of shares between 0 and 1", Public(name), own.metric,
+                own.model, remedy=Remedy.GIVE_SHARES,
+            )  # fmt: skip
+    note = f"{name}: less is better, so scores are 1 - {kept[0].metric}"
+    return kept, (note,) if found.offsets else ()
+
+
+def sources_of(name: str, logs: Sequence[Log], **more: object) -> tuple[Mapping[str, Any], ...]:
+    """What run.json says of logs."""
+    return tuple(
+        {"set": name, "path": log.path, "sha256": log.digest, "model": log.model, **more}
         for log in logs
-    )
-    turned_note = f"{name}: less is better, so scores are 1 - {kept[0].metric}"
-    return replace(
-        whole,
-        clean=clean,
-        sources=sources,
-        notes=(*notes, *([turned_note] if found.offsets else [])),
-        coverage=coverage,
     )
 
 
@@ -252,31 +272,6 @@ def judged_logs(
     for log in logs:
         refuse_partial(log, judging.joined[id(log)].index, judging.judged)
     return opened, judging
-
-
-def main_series(series: Sequence[Series], name: str, metric: str) -> list[Series]:
-    """The main metric of one benchmark. Raises LogError for two benchmarks, or no such metric."""
-    main = main_metrics(series, [metric] if metric else ())
-    if len(main) != 1:
-        raise LogError(
-            "{} has logs of {} benchmarks", Public(name), len(main),
-            remedy=Remedy.CHOOSE_KNOWN(known=Names(sorted(main))),
-        )  # fmt: skip
-    ((benchmark, chosen),) = main.items()
-    if chosen.metric is None:
-        known = sorted({own.metric for own in series})
-        raise UsageError(
-            "{}: {} has several metrics", Public(name), benchmark,
-            remedy=Remedy.CHOOSE_METRIC(known=", ".join(known)),
-        )  # fmt: skip
-    kept = [own for own in series if own.metric == chosen.metric]
-    for own in kept:
-        if not own.is_share:
-            raise LogError(
-                "{}: {} of {} is no mean of shares between 0 and 1", Public(name), own.metric,
-                own.model, remedy=Remedy.GIVE_SHARES,
-            )  # fmt: skip
-    return kept
 
 
 def _scores(series: Sequence[Series], name: str) -> Scores:

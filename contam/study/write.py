@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,7 +47,7 @@ def write_study(study: Study, out: str | Path, *, overwrite: bool = False) -> Pa
         (folder / SUMMARY).write_text(markdown(study), encoding="utf-8")
         save(study.pictures, folder)
         run = {
-            **study.run,
+            **study.made(),
             "outputs": {name: fingerprint(folder / name) for name in names[:-1]},
             # The only section that differs between equal runs stands last.
             "timings": {"written": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())},
@@ -68,14 +69,10 @@ def tree(study: Study) -> dict[str, Any]:
     """The study as JSON can say it: finding, refusals, tables as rows, how it was made."""
     return {
         "study": study.name,
-        "finding": {
-            "found": study.finding.found,
-            "sure": study.finding.sure,
-            "change": study.finding.change,
-        },
-        "refused": [{"what": one.what, "reason": one.reason} for one in study.refusals],
+        "finding": asdict(study.finding),
+        "refused": [asdict(one) for one in study.refusals],
         "tables": {name: [_plain(row) for row in study.rows(name)] for name in study.tables},
-        "run": dict(study.run),
+        "run": study.made(),
     }
 
 
@@ -90,13 +87,14 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
 def markdown(study: Study) -> str:
     """The summary: finding, refusals, pictures, the first rows of every table."""
     found = study.finding
-    lines = [f"# Study: {study.name}", "", *(cell(text) for text in (found.found,)), ""]
-    lines += [f"**How sure:** {cell(found.sure)}", ""]
-    lines += [f"**What would change it:** {cell(found.change)}", ""]
+    lines = [
+        *(f"# Study: {study.name}", "", cell(found.found), ""),
+        *(f"**How sure:** {cell(found.sure)}", ""),
+        *(f"**What would change it:** {cell(found.change)}", ""),
+    ]
     if study.refusals:
-        lines += ["## Not estimated", ""]
-        lines += [f"- {cell(one.what)}: {cell(one.reason)}" for one in study.refusals]
-        lines.append("")
+        reasons = (f"- {cell(one.what)}: {cell(one.reason)}" for one in study.refusals)
+        lines += ["## Not estimated", "", *reasons, ""]
     for picture in study.pictures:
         lines += [f"![{cell(picture.caption)}]({picture.name}.svg)", ""]
     for name in study.tables:

@@ -17,7 +17,7 @@ from contam.tables.dictionaries import recoded, used, with_dictionaries
 from contam.tables.fields import as_text_block, pick
 from contam.tables.json_text import clean, json_or_none
 from contam.tables.literals import Change, Literal, applied, located, located_at
-from contam.tables.some_rows import kept
+from contam.tables.some_rows import kept, taken
 from contam.tables.text_leaves import Joined, Leaf, marked, unrepaired
 
 if TYPE_CHECKING:
@@ -48,9 +48,14 @@ def edited_batch(
     """
     changes: _Changes = {}
     stays = np.ones(batch.num_rows, np.bool_)
-    for row, drop, spans in edits:
-        stays[row] = not drop
-        if spans and not drop:
+    stays[[edit.row for edit in edits if edit.drop]] = False
+    edits = [edit for edit in edits if edit.spans and not edit.drop]
+    plain = _plain_texts(batch, sources.first, [edit.row for edit in edits])
+    for row, _, spans in edits:
+        if row in plain:
+            found = [Change(*span, replacement or "") for span in unrepaired(plain[row], spans)]
+            changes[sources.first.column, row, ()] = plain[row], found
+        else:
             one_row = batch.slice(row, 1)
             _note(one_row, row, _column_read(one_row, sources), spans, replacement, changes)
     new: dict[str, list[NewText]] = {}
@@ -61,9 +66,26 @@ def edited_batch(
     for name, texts in new.items():
         index = batch.schema.get_field_index(name)
         columns[index] = put(columns[index], texts)
-    found = pa.RecordBatch.from_arrays(columns, schema=batch.schema)
-    found = kept(found, stays)
-    return with_dictionaries(found, sources, lambda _, array: recoded(array, used(array)))
+    left = kept(pa.RecordBatch.from_arrays(columns, schema=batch.schema), stays)
+    return with_dictionaries(left, sources, lambda _, array: recoded(array, used(array)))
+
+
+def _plain_texts(batch: pa.RecordBatch, ref: ColumnRef, rows: Sequence[int]) -> dict[int, str]:
+    """Texts that are read just as they stand in a column, by row.
+
+    Most are: nothing has to be found out about what they are joined from.
+    """
+    if ref.kind != "text" or not rows:
+        return {}
+    some = taken(batch.select([ref.path[0]]), np.array(rows))
+    block = as_text_block(some, ref)
+    blank = set(blank_rows(block).tolist())
+    texts = zip(rows, texts_of(block), values_of(pick(some, ref.column)), strict=True)
+    return {
+        row: read
+        for place, (row, read, raw) in enumerate(texts)
+        if read == raw and place not in blank
+    }
 
 
 def _column_read(one_row: pa.RecordBatch, sources: TextColumns) -> ColumnRef:

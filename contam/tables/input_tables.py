@@ -74,7 +74,7 @@ def _stream_rows(
         at = source.tell()
         yield from batch.select(columns).to_pylist()
     if problem := stream_problem(source, at):
-        raise BenchmarkError("{}: {}", path, problem, remedy=Remedy.FETCH_AGAIN)
+        raise BenchmarkError("{}: {}", path, problem, remedy=Remedy.COPY_AGAIN)
 
 
 def _chosen(
@@ -105,7 +105,7 @@ def _doubled(fields: Sequence[pa.Field]) -> str | None:
 def _damaged(path: Path, kind: str, error: Exception) -> BenchmarkError:
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     return BenchmarkError(
-        "{}: cannot read as {} ({})", path, Public(kind), Plain(reason), remedy=Remedy.FETCH_AGAIN
+        "{}: cannot read as {} ({})", path, Public(kind), Plain(reason), remedy=Remedy.COPY_AGAIN
     )
 
 

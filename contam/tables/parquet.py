@@ -154,7 +154,7 @@ def text_blocks(
     if seen != expected:
         raise ShardError(
             "{shard}: {} rows read where its footer promises {}", seen, expected, shard=path,
-            remedy=Remedy.COPY_DAMAGED,
+            remedy=Remedy.COPY_MAYBE_CORRUPT,
         )  # fmt: skip
 
 

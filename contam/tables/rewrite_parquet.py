@@ -21,17 +21,17 @@ import pyarrow.parquet as pq
 from contam.files.listed import opened
 from contam.files.single import created
 from contam.tables import parquet_splice as splice
-from contam.tables import same_rows
 from contam.tables.edit_columns import edited_batch
 from contam.tables.edits import Edit, Rewritten
 from contam.tables.parquet import footer
 from contam.tables.parquet_footer import MAGIC
+from contam.tables.parquet_levels import LEVELLED, level_of
 from contam.tables.parquet_splice import Output, ParquetBytes, Splicer, chunks_of, number
 from contam.tables.shard_errors import arrow_file, shard_errors
 from contam.tables.thrift import STRUCT, Value, write_struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from contam.tables.columns import TextColumns
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 _CODECS: Final = ("none", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4")
 _OLD_LZ4: Final = 5
-_LEVELLED: Final = frozenset(("gzip", "brotli", "zstd"))
 _OLD_DICTIONARY: Final = 2
 _DICTIONARIES: Final = frozenset((_OLD_DICTIONARY, 8))
 _ENCODINGS: Final = {
@@ -59,7 +58,7 @@ _KNOWS_BLOOM: Final = (
 _DISTINCT_A_BYTE: Final = 1.1
 _FALSE_HITS: Final = 0.05
 
-LEVEL: Final = "the compression level of what was compressed anew"
+LEVEL: Final = "the exact compression level of what was compressed anew"
 BLOOM: Final = "the Bloom filters of what was written anew"
 LZ4: Final = "the old LZ4 framing, which is written as LZ4_RAW"
 SORTING: Final = "the note that rows are sorted by a column whose text changed"
@@ -84,7 +83,7 @@ def rewrite(
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
+class Column:
     """A top-level column.
 
     leaves   its leaf columns, by number
@@ -94,74 +93,6 @@ class _Column:
     name: str
     leaves: range
     special: str = ""
-
-
-def count_same(source: str, new: str, edits: Sequence[Edit], sources: TextColumns) -> int:
-    """How many rows are the same in a shard that was written again; see `CorpusFormat.count_same`.
-
-    Row groups without an edit are compared as bytes, others row by row.
-    """
-    with shard_errors(source), opened(source) as old_file, shard_errors(new), opened(new) as file:
-        return _Comparison(
-            source, new, ParquetBytes.of(old_file), ParquetBytes.of(file), sources
-        ).count(edits)
-
-
-class _Comparison:
-    def __init__(
-        self, path: str, new_path: str, old: ParquetBytes, new: ParquetBytes, sources: TextColumns
-    ) -> None:
-        self._paths = path, new_path
-        self._files = old, new
-        self._metas = plain_metadata(old.footer), plain_metadata(new.footer)
-        self._texts = {part.path[0] for ref in sources.every for part in ref.single}
-
-    def count(self, edits: Sequence[Edit]) -> int:
-        old, new = self._files
-        for key in old.footer.keys() | new.footer.keys():
-            if key not in (splice.FILE_ROWS, splice.FILE_GROUPS) and (
-                old.footer.get(key) != new.footer.get(key)
-            ):
-                raise ValueError("its footer says something else of the whole file")
-        rows = [edit.row for edit in edits]
-        n_same = begin = at = 0
-        for index, group in enumerate(old.groups):
-            end = begin + number(group, splice.GROUP_ROWS)
-            inside = edits[bisect_left(rows, begin) : bisect_left(rows, end)]
-            if begin < end and sum(edit.drop for edit in inside) < end - begin:
-                if at == len(new.groups):
-                    raise ValueError("a row group is missing")
-                n_same += self._same(
-                    (index, at), group, [edit._replace(row=edit.row - begin) for edit in inside]
-                )
-                at += 1
-            begin = end
-        if at < len(new.groups):
-            raise ValueError("it has a row group too many")
-        return n_same
-
-    def _same(self, places: tuple[int, int], group: Struct, edits: Sequence[Edit]) -> int:
-        """Compare a row group with its copy; the rows of the edits count from its first."""
-        old, new = self._files
-        if edits:
-            before, after = (
-                _batches(path, meta, place)
-                for path, meta, place in zip(self._paths, self._metas, places, strict=True)
-            )
-            return same_rows.count_same(before, after, edits, self._texts)
-        for mine, theirs in zip(chunks_of(group), chunks_of(new.groups[places[1]]), strict=True):
-            pieces = zip(old.chunk(mine), new.chunk(theirs), strict=True)
-            if any(one != other for one, other in pieces):
-                raise ValueError("a column that was to be copied is another")
-        return number(group, splice.GROUP_ROWS)
-
-
-def _batches(path: str, meta: pq.FileMetaData, group: int) -> Iterator[pa.RecordBatch]:
-    with (
-        arrow_file(path) as source,
-        pq.ParquetFile(source, metadata=meta, page_checksum_verification=True) as file,
-    ):
-        yield from file.iter_batches(batch_size=_BATCH_ROWS, row_groups=[group], use_threads=False)
 
 
 class _Rewriter:
@@ -174,8 +105,9 @@ class _Rewriter:
         self._replacement = replacement
         self._meta = plain_metadata(source.footer)
         self._schema = self._meta.schema
-        self._columns = _columns_of(source.footer, self._schema)
+        self._columns = columns_of(source.footer, self._schema)
         self._not_kept: set[str] = set()
+        self._levels: dict[str, int] = {}
 
     def write(self, splicer: Splicer, edits: Sequence[Edit]) -> Rewritten:
         splicer.begin()
@@ -229,7 +161,7 @@ class _Rewriter:
     def _replace(
         self,
         chunks: list[tuple[ParquetBytes, Struct]],
-        columns: Sequence[_Column],
+        columns: Sequence[Column],
         table: pa.Table,
         group: Struct,
     ) -> None:
@@ -247,15 +179,15 @@ class _Rewriter:
                 chunk[splice.CHUNK_META] = Value(STRUCT, meta)
                 chunks[leaf] = (made, chunk)
 
-    def _text_columns(self) -> list[_Column]:
+    def _text_columns(self) -> list[Column]:
         """The columns that may hold text."""
         names = {part.path[0] for ref in self._sources.every for part in ref.single}
         return [column for column in self._columns if column.name in names]
 
-    def _together(self, index: int, columns: Sequence[_Column]) -> list[list[_Column]]:
+    def _together(self, index: int, columns: Sequence[Column]) -> list[list[Column]]:
         """The columns, few enough at a time that their values fit in memory."""
         sizes = footer(self._path).layout.groups[index].sizes
-        found: list[list[_Column]] = []
+        found: list[list[Column]] = []
         held = 0
         for column in columns:
             size = sum(sizes[leaf] for leaf in column.leaves)
@@ -266,7 +198,7 @@ class _Rewriter:
             held += size
         return found
 
-    def _read(self, index: int, columns: Sequence[_Column]) -> pa.Table:
+    def _read(self, index: int, columns: Sequence[Column]) -> pa.Table:
         """Some columns of a row group."""
         numbers = [leaf for column in columns for leaf in column.leaves]
         names = [self._schema.column(leaf).path for leaf in numbers]
@@ -314,7 +246,9 @@ class _Rewriter:
         """A file of one row group with these leaf columns, encoded as those of a row group were."""
         every = chunks_of(group)
         version, names = self._version(table, numbers, every)
-        options = self._options(dict(zip(names, (every[leaf] for leaf in numbers), strict=True)))
+        options = self._options(
+            dict(zip(names, (every[leaf] for leaf in numbers), strict=True)), every
+        )
         made = io.BytesIO()
         with pq.ParquetWriter(
             made, table.schema, version=version, **options, **self._special_options(numbers)
@@ -355,13 +289,19 @@ class _Rewriter:
                 raise ValueError(f"its column {old.path} cannot be encoded as it was")
         return [schema.column(place).path for place in range(len(numbers))]
 
-    def _options(self, chunks: dict[str, Struct]) -> dict[str, object]:
-        """How columns were encoded, as options of the library; by dotted path."""
+    def _options(self, chunks: dict[str, Struct], every: Sequence[Struct]) -> dict[str, object]:
+        """How columns were encoded, as options of the library.
+
+        chunks  by dotted path;  every  those of the whole row group
+        """
         metas = {name: chunk[splice.CHUNK_META].value for name, chunk in chunks.items()}
         codecs = {name: number(meta, splice.META_CODEC) for name, meta in metas.items()}
         compression = {name: _CODECS[codec] for name, codec in codecs.items()}
-        if _LEVELLED & set(compression.values()):
-            self._not_kept.add(LEVEL)
+        levels = {
+            name: self._level(codec, every)
+            for name, codec in compression.items()
+            if codec in LEVELLED
+        }
         if _OLD_LZ4 in codecs.values():
             self._not_kept.add(LZ4)
         encodings = {
@@ -376,6 +316,7 @@ class _Rewriter:
         return {
             "store_schema": False,
             "compression": compression,
+            "compression_level": levels or None,
             "use_dictionary": [name for name, used in encodings.items() if used & _DICTIONARIES],
             "column_encoding": other or None,
             "write_statistics": [
@@ -386,6 +327,19 @@ class _Rewriter:
             "write_page_index": any(splice.OFFSETS_AT in chunk for chunk in chunks.values()),
             **self._bloom(metas),
         }
+
+    def _level(self, codec: str, chunks: Sequence[Struct]) -> int:
+        """The level of a codec, as the first row group that is written anew shows it."""
+        if codec not in self._levels:
+            alike = [
+                chunk
+                for chunk in chunks
+                if _CODECS[number(chunk[splice.CHUNK_META].value, splice.META_CODEC)] == codec
+            ]
+            self._levels[codec], is_sure = level_of(codec, self._source, alike)
+            if not is_sure:
+                self._not_kept.add(LEVEL)
+        return self._levels[codec]
 
     def _bloom(self, metas: dict[str, Struct]) -> dict[str, object]:
         """Bloom filters as large as they were."""
@@ -417,7 +371,7 @@ def plain_metadata(whole: Struct) -> pq.FileMetaData:
     return pq.read_metadata(pa.BufferReader(MAGIC + raw + len(raw).to_bytes(4, "little") + MAGIC))
 
 
-def _is_sorted_by(group: Struct, columns: Sequence[_Column]) -> bool:
+def _is_sorted_by(group: Struct, columns: Sequence[Column]) -> bool:
     """Whether rows are said to be sorted by one of these columns."""
     if splice.GROUP_SORTING not in group:
         return False
@@ -425,7 +379,7 @@ def _is_sorted_by(group: Struct, columns: Sequence[_Column]) -> bool:
     return any(number(by, 1) in leaves for by in group[splice.GROUP_SORTING].value.entries)
 
 
-def _columns_of(whole: Struct, schema: pq.ParquetSchema) -> list[_Column]:
+def columns_of(whole: Struct, schema: pq.ParquetSchema) -> list[Column]:
     """The top-level columns, in order."""
     elements = whole[splice.FILE_SCHEMA].value.entries
     found = []
@@ -440,7 +394,7 @@ def _columns_of(whole: Struct, schema: pq.ParquetSchema) -> list[_Column]:
             at += 1
         leaves = range(first, leaf)
         special = "".join(sorted({_special(schema.column(one)) for one in leaves}))
-        found.append(_Column(name, leaves, special))
+        found.append(Column(name, leaves, special))
     return found
 
 

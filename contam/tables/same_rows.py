@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from contam.tables.some_rows import kept
+from contam.errors import Remedy, ShardError
+from contam.tables.blocks import texts_of
+from contam.tables.columns import TextColumns
+from contam.tables.edits import edited
+from contam.tables.fallback import filled_block
+from contam.tables.some_rows import kept, taken
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from contam.tables.edits import Edit
 
@@ -20,34 +29,48 @@ def count_same(
     old: Iterable[pa.RecordBatch],
     new: Iterable[pa.RecordBatch],
     edits: Sequence[Edit],
-    texts: Collection[str],
+    sources: TextColumns,
+    replacement: str | None,
+    path: str,
+    first_row: int = 0,
 ) -> int:
     """How many rows are the same in all columns.
 
-    old, new  batches of equal columns, cut in any way
-    edits     rows ascending: of rows that were dropped nothing is there, of others all but the
-              columns `texts` is the same
+    old, new   batches of equal columns, cut in any way
+    edits      rows ascending, counted from the first batch: nothing is there of rows that were
+               dropped; of others the text that a scan reads is the old one with its spans replaced,
+               and all columns but those of `sources` are the same
+    path       of the file that was written
+    first_row  number of the first row, for errors
 
-    Raises ValueError where a row is missing, too many or another.
+    Raises ValueError where a row is missing, too many or another, ShardError where its text is.
     """
     stream = _Rows(new)
+    compare = _Compare(sources, replacement, path)
     n_same = begin = 0
+    rows = [edit.row for edit in edits]
     for batch in old:
-        # Edits of this batch; they are few.
-        here = [edit for edit in edits if begin <= edit.row < begin + batch.num_rows]
-        keep, edited = np.ones(batch.num_rows, np.bool_), np.zeros(batch.num_rows, np.bool_)
+        end = begin + batch.num_rows
+        here = edits[bisect_left(rows, begin) : bisect_left(rows, end)]
+        keep = np.ones(batch.num_rows, np.bool_)
         keep[[edit.row - begin for edit in here if edit.drop]] = False
-        edited[[edit.row - begin for edit in here if not edit.drop]] = True
-        left, edited = kept(batch, keep), edited[keep]
+        left = kept(batch, keep)
+        # Where the rows that stay are among those that are left.
+        places = np.cumsum(keep) - 1
+        edited = {int(places[edit.row - begin]): edit for edit in here if not edit.drop}
         done = 0
         for piece in stream.take(left.num_rows):
-            same = slice(done, done + piece.num_rows)
-            _compare(left.slice(done, piece.num_rows), piece, edited[same], texts, begin)
+            inside = {
+                place - done: edit
+                for place, edit in edited.items()
+                if done <= place < done + piece.num_rows
+            }
+            compare(left.slice(done, piece.num_rows), piece, inside, first_row)
             done += piece.num_rows
         if done < left.num_rows:
-            raise ValueError(f"rows behind row {begin} are missing in what was written")
-        n_same += int((~edited).sum())
-        begin += batch.num_rows
+            raise ValueError(f"rows behind row {first_row + begin} are missing")
+        n_same += left.num_rows - len(edited)
+        begin = end
     if stream.rest():
         raise ValueError("what was written has more rows")
     return n_same
@@ -79,22 +102,57 @@ class _Rows:
         return int(held + sum(batch.num_rows for batch in self._batches))
 
 
-def _compare(
-    old: pa.RecordBatch,
-    new: pa.RecordBatch,
-    edited: np.ndarray[tuple[int], np.dtype[np.bool_]],
-    texts: Collection[str],
-    row: int,
+class _Compare:
+    """Compares rows with what was written of them."""
+
+    def __init__(self, sources: TextColumns, replacement: str | None, path: str) -> None:
+        self._sources = TextColumns(sources.every[0], sources.every[1:])
+        self._replacement, self._path = replacement, path
+        self._texts = {part.path[0] for ref in sources.every for part in ref.single}
+
+    def __call__(
+        self, old: pa.RecordBatch, new: pa.RecordBatch, edits: Mapping[int, Edit], first_row: int
+    ) -> None:
+        """Raise an error unless all columns are the same.
+
+        edits  of rows of these batches: of them the columns of the text are not
+        """
+        if old.schema.names != new.schema.names:
+            raise ValueError("what was written has other columns")
+        same = np.ones(old.num_rows, np.bool_)
+        same[list(edits)] = False
+        for at, name in enumerate(old.schema.names):
+            mine, theirs = old.column(at), new.column(at)
+            if name in self._texts and edits:
+                mine, theirs = kept(mine, same), kept(theirs, same)
+            if not _are_same(mine, theirs):
+                raise ValueError(f"a row from row {first_row} on is another in column {name}")
+        if not edits:
+            return
+        places = np.array(sorted(edits))
+        texts = zip(
+            places.tolist(), *(self._read(batch, places) for batch in (old, new)), strict=True
+        )
+        for place, before, after in texts:
+            edit = edits[place]
+            check_text(before, after, edit, first_row + edit.row, self._replacement, self._path)
+
+    def _read(self, batch: pa.RecordBatch, places: NDArray[np.int64]) -> list[str]:
+        """The texts of some rows as a scan reads them."""
+        rows = taken(batch, places)
+        return texts_of(filled_block(rows, self._sources, partial(taken, rows)))
+
+
+def check_text(
+    before: str, after: str, edit: Edit, row: int, replacement: str | None, path: str
 ) -> None:
-    if old.schema.names != new.schema.names:
-        raise ValueError("what was written has other columns")
-    some = ~edited
-    for at, name in enumerate(old.schema.names):
-        mine, theirs = old.column(at), new.column(at)
-        if name in texts and edited.any():
-            mine, theirs = kept(mine, some), kept(theirs, some)
-        if not _are_same(mine, theirs):
-            raise ValueError(f"a row from row {row} on is another in column {name}")
+    """Raise ShardError unless a text is the one before with the spans of its edit replaced."""
+    # Bytes that are no UTF-8 may become other characters when what parts them is cut.
+    if edited(before, edit.spans, replacement) != after and "\ufffd" not in before:
+        raise ShardError(
+            "{shard}: the text of row {} was not written as it should be", row, shard=path,
+            remedy=Remedy.DROP_DOCUMENT,
+        )  # fmt: skip
 
 
 def _are_same(mine: pa.Array, theirs: pa.Array) -> bool:

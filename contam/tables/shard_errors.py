@@ -35,7 +35,7 @@ def shard_errors(path: str) -> Iterator[None]:
     except PermissionError as error:
         raise ShardError(
             "{shard}: no permission to read it", shard=path,
-            remedy=Remedy.CHECK_OWNER_AND_MODE_OF_FILE,
+            remedy=Remedy.CHECK_OWNER_AND_MODE,
         ) from error  # fmt: skip
     except (pa.ArrowException, OSError, ValueError, EOFError, OverflowError, KeyError) as error:
         if isinstance(error, OSError) and is_address(path):

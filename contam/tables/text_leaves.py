@@ -118,7 +118,11 @@ def unrepaired(raw: str, spans: Sequence[Span]) -> list[Span]:
     """
     starts: Sequence[int] = range(len(raw) + 1)
     # With others among them, all surrogates are replaced one by one.
-    if _ANY_SURROGATE.search(raw) and not _ANY_SURROGATE.search(_ESCAPED_RUN.sub("", raw)):
+    if (
+        not raw.isascii()
+        and _ANY_SURROGATE.search(raw)
+        and not _ANY_SURROGATE.search(_ESCAPED_RUN.sub("", raw))
+    ):
         starts = _read_starts(raw)
     at = 0
     for begin, end in spans:

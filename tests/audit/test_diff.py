@@ -30,7 +30,16 @@ def test_an_audit_differs_in_nothing_from_itself(audited, capsys):
     found = compare_packs(audited.folder, audited.folder)
     assert found.before == found.after
     assert not found.incomparable
-    for name in ("items", "scores", "ranks", "coverage", "corpora", "policies", "waivers"):
+    for name in (
+        "items",
+        "scores",
+        "ranks",
+        "coverage",
+        "corpora",
+        "policies",
+        "waivers",
+        "studies",
+    ):
         assert getattr(found, name) == ()
     assert main(["audit", "diff", str(audited.folder), str(audited.folder)]) == 0
     assert capsys.readouterr().out == "the two packs are the same\n"

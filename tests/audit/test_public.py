@@ -136,6 +136,7 @@ def test_no_file_of_a_pack_names_the_folder_it_was_made_in(packs):
             assert place.name not in said, name
 
 
+@pytest.mark.slow
 def test_a_file_that_names_everything_by_whole_paths_publishes_last_names(packs, tmp_path):
     _, _, first, _ = packs
     done = audit(first, tmp_path)

@@ -5,10 +5,13 @@ import shutil
 
 import pytest
 
+from contam.audit.diff import compare_packs
 from contam.audit.pack import run_audit
 from contam.audit.spec import load_spec
 from contam.audit.verify import verify_pack
+from contam.cli.main import main
 from contam.errors import ConfigError, LogError
+from tests.audit.conftest import reseal
 
 AUDIT = """\
 [audit]
@@ -71,6 +74,30 @@ def test_studies_stand_in_the_pack_and_in_every_report(pack):
     run = (pack.folder / "studies/fresh/run.json").read_text()
     assert str(pack.folder.parent) not in run
     assert "timings" not in run
+
+
+def test_another_finding_or_refusal_of_a_study_is_a_difference(pack, tmp_path, capsys):
+    copy = tmp_path / "copy"
+    shutil.copytree(pack.folder, copy)
+    path = copy / "report.json"
+    tree = json.loads(path.read_bytes())
+    first = tree["studies"][0]
+    before = first["finding"]["found"]
+    first["finding"]["found"] = "Nothing fell."
+    gone = first["refused"].pop(0)
+    path.write_text(json.dumps(tree))
+    reseal(copy)
+    found = compare_packs(pack.folder, copy).studies
+    assert {(change.of, change.what) for change in found} == {
+        (first["name"], "found"), (first["name"], f"not estimated, {gone['what']}"),
+    }  # fmt: skip
+    assert [(one.before, one.after) for one in found if one.what == "found"] == [
+        (before, "Nothing fell.")
+    ]
+    assert main(["audit", "diff", str(pack.folder), str(copy)]) == 0
+    shown = capsys.readouterr().out
+    assert "studies    2 changed" in shown
+    assert "-> Nothing fell." in shown
 
 
 def test_an_altered_study_is_found(pack, tmp_path):

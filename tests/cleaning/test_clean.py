@@ -232,6 +232,11 @@ def test_places_where_a_result_would_be_read_as_corpus_or_replace_it(corpus, ite
     with pytest.raises(UsageError):
         contam.clean(f"{folder}/**/*.jsonl", items, folder / "out")
     assert tree(folder) == tree(corpus)
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    (linked / "more").symlink_to(folder)
+    with pytest.raises(UsageError, match="would lie in the corpus"):
+        contam.clean(linked, items, folder / "out")
 
 
 def test_a_shard_that_cannot_be_read_is_an_error(items, tmp_path):
@@ -278,6 +283,7 @@ def test_a_shard_of_which_every_row_goes_stays_without_rows(items, tmp_path):
         {"weights": {"orchard": -1}},
         {"most": "many"},
         {"most": "200%"},
+        {"most": "0.05"},
         {"around": 5},
     ],
 )

@@ -1,5 +1,6 @@
 """A run killed at any moment goes on, and ends as if nobody had touched it."""
 
+import json
 import random
 import subprocess
 import sys
@@ -7,6 +8,13 @@ import sys
 import pytest
 
 import contam
+from contam.cleaning.choice import CleanOptions
+from contam.cleaning.clean import How
+from contam.cleaning.parts import clean_parts
+from contam.detect.leases.plan_folder import open_plan, write_plan
+from contam.detect.leases.work import work_on
+from contam.detect.plan import ScanParameters
+from contam.detect.scan import open_scan
 from tests.cleaning.inputs import tree
 from tests.integration.inputs import compiled_only
 from tests.integration.processes import environment
@@ -14,12 +22,15 @@ from tests.integration.processes import environment
 pytestmark = [compiled_only, pytest.mark.slow]
 
 KILLS = 20
-#: Forks a process for each run, so that none has to load the compiler. It kills itself at the given
-#: step, before it opens, renames or removes something of the result or of its hidden folder. A run
-#: that is not killed ends with the number of its steps.
+#: Forks a process for each call, so that none has to load the compiler. It kills itself at the given
+#: step, before it opens, renames or removes something of the result or of its hidden folder. One
+#: that is not killed ends with the number of its steps. Calls of one line run at the same time.
 CLEANER = """
-import os, signal, sys, threading, traceback
-import contam, contam.cleaning.clean
+import json, os, signal, sys, threading, traceback
+import contam
+from contam.cleaning.choice import CleanOptions
+from contam.cleaning.clean import How
+from contam.cleaning.parts import clean_parts, clean_share
 STEPS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"}
 where, last, steps, one_by_one = "", 0, 0, threading.Lock()
 def noticed(event, arguments):
@@ -32,33 +43,45 @@ def noticed(event, arguments):
                 if steps == last:
                     os.kill(os.getpid(), signal.SIGKILL)
 sys.addaudithook(noticed)
+def clean(corpus, items, home, action, workers):
+    contam.clean(
+        corpus, items, home + "/out", action=action, keep_removed=True, workers=workers,
+        resume=True,
+    )
+def write(parts, home, action, index, count):
+    options = CleanOptions(action=action, keep_removed=True)
+    if count:
+        clean_share([parts], home + "/out", options, How(workers=2), (index, count))
+    else:
+        clean_parts([parts], home + "/out", options, How(workers=2))
 for line in sys.stdin:
-    corpus, items, home, action, workers, last = line.split()
-    last = int(last)
-    back, told = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            where = home
-            contam.clean(
-                corpus, items.split(","), home + "/out", action=action, keep_removed=True,
-                workers=int(workers), resume=True,
-            )
-            os.write(told, str(steps).encode())
-            os._exit(0)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-    os.close(told)
-    done, status = os.waitpid(child, 0)
-    print(os.waitstatus_to_exitcode(status), os.read(back, 20).decode() or 0, flush=True)
-    os.close(back)
+    calls = []
+    for name, home, arguments, last in json.loads(line):
+        back, told = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                where = home
+                globals()[name](**arguments, home=home)
+                os.write(told, str(steps).encode())
+                os._exit(0)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+        os.close(told)
+        calls.append((child, back))
+    answers = []
+    for child, back in calls:
+        done, status = os.waitpid(child, 0)
+        answers.append((os.waitstatus_to_exitcode(status), int(os.read(back, 20).decode() or 0)))
+        os.close(back)
+    print(json.dumps(answers), flush=True)
 """
 
 
 @pytest.fixture(scope="module")
-def cleaner(corpus, items):
-    """`run(home, action, workers, last)`: clean, killed at its step `last`; exit code and steps."""
+def at_once():
+    """Runs calls `[name, home, arguments, last]` at once; gives exit codes and steps."""
     with subprocess.Popen(
         [sys.executable, "-c", CLEANER],
         stdin=subprocess.PIPE,
@@ -67,14 +90,36 @@ def cleaner(corpus, items):
         env=environment(),
     ) as process:
 
-        def run(home, action, workers, last=0):
-            files = ",".join(map(str, items))
-            process.stdin.write(f"{corpus} {files} {home} {action} {workers} {last}\n")
+        def run(calls):
+            process.stdin.write(json.dumps(calls) + "\n")
             process.stdin.flush()
-            code, steps = map(int, process.stdout.readline().split())
-            return code, steps
+            return json.loads(process.stdout.readline())
 
         yield run
+
+
+@pytest.fixture(scope="module")
+def cleaner(at_once, corpus, items):
+    """`run(home, action, workers, last)`: clean, killed at its step `last`; exit code and steps."""
+    asked = {"corpus": str(corpus), "items": [str(path) for path in items]}
+
+    def run(home, action, workers, last=0):
+        call = ("clean", str(home), {**asked, "action": action, "workers": workers}, last)
+        (answer,) = at_once([call])
+        return answer
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def parts(corpus, items, tmp_path_factory):
+    """The parts of a plan of several leases."""
+    home = tmp_path_factory.mktemp("searched")
+    opened, plan = open_scan([corpus], items, ScanParameters(every_hit=True, max_evidence=1))
+    write_plan(plan, opened, home / "plan", lease_bytes=20_000)
+    planned = open_plan(home / "plan")
+    work_on(planned, planned.leases, home / "parts", workers=1)
+    return home / "parts"
 
 
 @pytest.mark.parametrize(("action", "workers"), [("drop", 1), ("cut", 3)])
@@ -102,3 +147,45 @@ def test_a_run_killed_twenty_times_gives_the_same_bytes(
         assert tree(home / "out") == expected
         assert [path.name for path in home.iterdir()] == ["out"]
     assert n_kills >= KILLS
+
+
+@pytest.mark.parametrize("action", ["drop", "mask"])
+def test_workers_killed_twenty_times_give_the_bytes_of_one_machine(
+    at_once, parts, tmp_path, action
+):
+    options = CleanOptions(action=action, keep_removed=True)
+    clean_parts([parts], tmp_path / "whole", options, How(workers=2))
+    expected = tree(tmp_path / "whole")
+    draw = random.Random(action)
+
+    def call(home, index, count, last=0):
+        asked = {"parts": str(parts), "action": action, "index": index, "count": count}
+        return ("write", str(home), asked, last)
+
+    (tmp_path / "counted").mkdir()
+    ((code, n_steps),) = at_once([call(tmp_path / "counted", 0, 1)])
+    assert (code, n_steps > KILLS) == (0, True)
+    n_kills = n_runs = 0
+    while n_kills < KILLS:
+        home = tmp_path / f"killed-{n_runs}"
+        home.mkdir()
+        n_runs += 1
+        for _ in range(3):
+            count = draw.randrange(1, 5)
+            # Some shares are worked on twice at once, and some by nobody.
+            calls = [
+                call(home, draw.randrange(count), count, draw.randrange(1, n_steps // count + 2))
+                for _ in range(draw.randrange(1, 4))
+            ]
+            codes = [code for code, _ in at_once(calls)]
+            assert set(codes) <= {0, -9}
+            n_kills += codes.count(-9)
+            assert not (home / "out").exists()
+        code = -9
+        while code:
+            ((code, _),) = at_once([call(home, 0, 0, draw.randrange(1, 2 * n_steps))])
+            assert code in (0, -9)
+            n_kills += code == -9
+            assert not (home / "out").exists() or tree(home / "out") == expected
+        assert tree(home / "out") == expected
+        assert [path.name for path in home.iterdir()] == ["out"]

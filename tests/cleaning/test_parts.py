@@ -54,7 +54,7 @@ def test_a_plan_that_moved_is_named(home, tmp_path):
 
 def test_what_is_missing_or_of_another_kind_is_refused(home):
     code, said = run("clean", "--parts", "parts-1", "--out", "new", cwd=home)
-    assert (code, "has no part" in said) == (4, True)
+    assert (code, "leases have no part" in said) == (4, True)
     assert run("scan", "--plan", "other", "--out", "others", cwd=home)[0] == 0
     code, said = run("clean", "--parts", "others", "--out", "new", cwd=home)
     assert (code, "--to-clean" in said) == (2, True)

@@ -128,6 +128,10 @@ def test_a_group_without_a_command_prints_its_help(group):
         (["scan", "--corpus", "a", "--benchmark", "b"], ["--out"]),
         (["scan", "--corpus", "--benchmark", "b"], ["--corpus needs a value"]),
         (["scan", "--corpus", "a", "--nonsense"], ["--nonsense"]),
+        (
+            ["clean", "--corpus", "a", "--out", "o", "--benchmark-weight", "b=1,b=0"],
+            ["names b twice"],
+        ),
         (["scan", "--corpus", "a", "--benchmark", "b", "--out", "o", "stray"], ["stray"]),
         (
             ["scan", "--corpus", "a", "--benchmark", "b", "--out", "o", "--workers", "0"],

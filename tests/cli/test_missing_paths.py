@@ -72,6 +72,8 @@ CALLS = [
     "show out gone",
     "sql gone 'select 1'",
     "review gone --labels new --reader me",
+    "judge gone --out new --model m --command true",
+    "judge out --out new --model m --command true --prompt gone",
     "dupes --benchmark gone",
     "policies gone",
     "logs gone",

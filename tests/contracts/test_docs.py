@@ -60,7 +60,14 @@ def names(text):
 # ------------------------------------------------------------------------------- snippets
 
 
-@pytest.mark.parametrize("name", pages.RUN)
+#: Every command of a guide is run, which takes as long as it takes a reader.
+_RUN = [
+    pytest.param(name, marks=[pytest.mark.slow] if name.startswith("docs/guides/") else [])
+    for name in pages.RUN
+]
+
+
+@pytest.mark.parametrize("name", _RUN)
 def test_what_a_page_shows_is_what_a_reader_gets(repository, name):
     page = (repository / name).read_text(encoding="utf-8")
     shown = pages.things_run(page)

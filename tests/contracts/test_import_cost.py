@@ -60,6 +60,7 @@ def run_by(arguments, repository):
     return loaded_by(f"pass\n{RUN.format(arguments=[*map(str, arguments)])}pass", repository)
 
 
+@pytest.mark.slow
 def test_a_scan_loads_no_pandas_and_a_rescoring_gets_it_where_it_is_needed(repository, tmp_path):
     pytest.importorskip("pandas")
     fixtures, out = repository / "bench_fixtures", tmp_path / "out"

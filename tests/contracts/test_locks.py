@@ -91,6 +91,7 @@ def test_the_image_is_built_on_one_image_known_by_its_digest_and_from_locks():
         assert line.startswith(("--require-hashes -r requirements/", "--no-deps /wheels/")), line
 
 
+@pytest.mark.slow
 def test_a_release_lists_all_that_the_image_installs(tmp_path):
     pytest.importorskip("cyclonedx_py", reason="pip install 'contam[release]'")
     (recipe,) = re.findall(

@@ -64,6 +64,7 @@ def test_the_workflow_tries_every_python_that_we_name(repository, workflow):
     assert {*matrix["python"], *(more["python"] for more in matrix["include"])} == named
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schema", "name"),
     [

@@ -44,6 +44,7 @@ def test_a_sound_file_of_every_writer_is_read_and_encrypted_ones_are_not(tmp_pat
         assert outcome(tmp_path) == ("refused" if "encrypted" in name else "same"), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plain_footer", [True, False])
 def test_an_encrypted_shard_is_named_and_nothing_is_called_clean(tmp_path, plain_footer):
     corpus, items, out = tmp_path / "corpus", tmp_path / "items.jsonl", tmp_path / "out"

@@ -71,6 +71,7 @@ def written(home: Path, world) -> tuple[str, str]:
     return str(home / "corpus"), str(write_items(home / "bench.jsonl", rows))
 
 
+@pytest.mark.slow
 @given(worlds, st.data())
 @few
 def test_any_split_in_any_order_gives_the_bytes_of_one_scan(world, more):

@@ -87,6 +87,7 @@ def edited_questions(draw) -> tuple[list[str], list[str]]:
     return question, copy
 
 
+@pytest.mark.slow
 @given(edited_questions(), st.integers(0, 1), places)
 @few
 def test_siblings_never_make_a_question_with_few_edits_clean(world, front, place):

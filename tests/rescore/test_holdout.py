@@ -55,6 +55,7 @@ def answers(rows, column, rng):
     )
 
 
+@pytest.mark.slow
 def test_constat_expects_what_its_authors_tables_expect(shared):
     with (shared / "published/constat_tables.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -185,6 +186,7 @@ def test_questions_about_one_passage_are_no_independent_evidence():
     assert wrong["questions"] > 2 * wrong["passages"]
 
 
+@pytest.mark.slow
 def test_passages_make_equality_and_expectation_less_sure():
     rng = np.random.default_rng(6)
     answers, passage = on_passages(rng, 5)
@@ -290,6 +292,7 @@ def brook(bench_fixtures, tmp_path_factory):
     ]
 
 
+@pytest.mark.slow
 def test_a_reference_benchmark_is_given_on_the_command_line(brook, tmp_path):
     """The logs of the reference benchmark belong to no verdicts, and need not."""
     done = contam_here(

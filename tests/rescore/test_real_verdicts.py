@@ -67,6 +67,7 @@ def rows_of(verdicts, log):
     return [row for row in result.rows("scores") if row["subset_by"] == "all"]
 
 
+@pytest.mark.slow
 def test_every_score_of_the_table_comes_out_of_the_whole_pipeline(verdicts, logs, expected):
     checked = 0
     for case in expected:

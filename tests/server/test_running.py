@@ -62,6 +62,7 @@ def run(*arguments):
     )
 
 
+@pytest.mark.slow
 def test_it_tells_why_it_cannot_start(tmp_path, small_index):
     nowhere = run("--index", str(tmp_path / "nothing"), "--data", str(tmp_path / "data"))
     assert nowhere.returncode == 2

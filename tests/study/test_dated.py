@@ -33,7 +33,7 @@ def within(expected, n):
 def test_the_drop_is_welchs():
     rng = np.random.default_rng(0)
     a, b = rng.random(40), rng.random(25) * 2
-    found = dated.drop(a, b).estimate
+    found = dated.drop(a, b)
     theirs = stats.ttest_ind(a, b, equal_var=False)
     assert found.p == pytest.approx(theirs.pvalue, rel=1e-9)
     assert found.limits() == pytest.approx(tuple(theirs.confidence_interval()), rel=1e-9)
@@ -47,11 +47,11 @@ def test_deepseek_falls_after_its_cutoff_and_gpt_4_does_not_fall_more(problems):
     leetcode = [row for row in problems if row["platform"] == "leetcode"]
     before = days(leetcode) <= cutoff
     fallen, steady = column(leetcode, "DSCoder-33b-Ins"), column(leetcode, "GPT-4-Turbo-1106")
-    own = dated.drop(fallen[before], fallen[~before]).estimate
+    own = dated.drop(fallen[before], fallen[~before])
     assert own.value == pytest.approx(fallen[before].mean() - fallen[~before].mean())
     assert own.p < 0.001
     less = fallen - steady
-    both = dated.drop(less[before], less[~before]).estimate
+    both = dated.drop(less[before], less[~before])
     assert both.value == pytest.approx(
         own.value - (steady[before].mean() - steady[~before].mean()), abs=1e-12
     )
@@ -68,15 +68,16 @@ def test_strata_take_off_a_change_in_the_mix_of_problems():
                 ((rng.random(80) < np.where(easy, 0.8, 0.3)).astype(float), easy.astype(int))
             )
         (a, first), (b, second) = sides
-        found = dated.drop(a, b, (first, second))
-        low, high = found.stratified.limits()
+        found, share = dated.stratified_drop(a, b, (first, second))
+        low, high = found.limits()
         hit += low <= 0 <= high
-        plain += found.estimate.p <= 0.05
-        assert found.share == 1.0
+        plain += dated.drop(a, b).p <= 0.05
+        assert share == 1.0
     assert hit / n == within(0.95, n)
     assert plain / n > 0.5
-    nowhere = dated.drop(a, b, (np.zeros(80, int), np.ones(80, int)))
-    assert (nowhere.stratified, nowhere.share) == (None, 0.0)
+    nowhere, share = dated.stratified_drop(a, b, (np.zeros(80, int), np.ones(80, int)))
+    assert np.isnan(nowhere.value)
+    assert share == 0.0
 
 
 def test_the_scan_pays_for_its_search():

@@ -156,7 +156,7 @@ def test_without_memory_models_fall_as_seldom_as_holm_allows():
         x = np.array([row["correct"] / row["n"] for row in original])
         y = np.array([row["correct"] / row["n"] for row in other])
         found = residuals(x, y)
-        wrong += bool(np.nanmin(found.p) * 20 < 0.05)
+        wrong += bool(np.nanmin(found.residual_p) * 20 < 0.05)
     # 5 % of 200, and 3 standard errors of that.
     assert wrong <= 10 + 3 * np.sqrt(200 * 0.05 * 0.95)
 
@@ -270,6 +270,8 @@ def test_the_log_likelihood_link_is_that_of_scipy():
     tau = stats.kendalltau(likelihood, gap)
     assert rows["kendall_tau_b"]["value"] == pytest.approx(tau.statistic)
     assert rows["kendall_tau_b"]["p"] == pytest.approx(tau.pvalue, abs=0.03)
+    above = stats.kendalltau(likelihood, gap, alternative="greater")
+    assert rows["kendall_tau_b"]["p_one_sided"] == pytest.approx(above.pvalue, abs=0.03)
     assert rows["pearson_r2"]["value"] == pytest.approx(rows["pearson_r"]["value"] ** 2)
     assert rows["slope"]["value"] == pytest.approx(np.polyfit(likelihood, gap, 1)[0])
 
@@ -321,6 +323,12 @@ def test_what_is_no_score_is_an_error(other, settings):
         fresh(totals(a=80), other, settings=FreshSettings(**settings))
 
 
+def test_scores_without_a_number_of_items_are_said_to_lack_it(tmp_path):
+    (tmp_path / "old.csv").write_text("model,score\na,0.5\n")
+    with pytest.raises(ContamError, match="no column is called n or the like"):
+        fresh(tmp_path / "old.csv", totals(a=60))
+
+
 def test_models_of_one_side_are_noted_and_verdicts_of_totals_refused(tmp_path):
     study = fresh(totals(a=80, b=70), totals(a=60, c=5))
     assert [row["model"] for row in study.rows()] == ["a"]
@@ -330,6 +338,11 @@ def test_models_of_one_side_are_noted_and_verdicts_of_totals_refused(tmp_path):
         fresh(totals(a=80), totals(a=60), verdicts=tmp_path)
     with pytest.raises(UsageError):
         fresh(totals(a=80), totals(a=60), columns={"gone.n": "n"})
+
+
+def test_a_table_that_is_missing_is_named_as_a_table_of_its_set(tmp_path):
+    with pytest.raises(ContamError, match="no such table or log of the fresh set"):
+        fresh(totals(a=80), tmp_path / "gone.csv")
 
 
 def test_the_command_says_what_the_function_says(tmp_path, monkeypatch, capsys):

@@ -169,10 +169,12 @@ SHARD = {"shard": 0, "kind": "shuffled", "perm": 0, "logprob": -1.0, "n_tokens":
         ({"mu": [-1.0, -1.0], "sigma": [1.0, 0.0]}, "sigma"),
         ({"mu": [-1.0], "sigma": [1.0]}, "mu has 1"),
         ({"ref_logprob": 3}, "above 0"),
+        ({"ref_logprob": "3"}, "no number"),
         ({"member": "maybe"}, "neither"),
+        ({"member": [1]}, "neither"),
         ({"date": "then"}, "is no date"),
-        ({"item": "first"}, "here again"),
-        ({"item": None}, "no item"),
+        ({"item": "first"}, "has a row in"),
+        ({"item": None}, "item is empty"),
     ],
 )
 def test_texts_that_are_no_such_thing_are_refused_with_their_line(tmp_path, change, says):
@@ -189,8 +191,9 @@ def test_texts_that_are_no_such_thing_are_refused_with_their_line(tmp_path, chan
         ({"logprob": 0.1}, "above 0"),
         ({"n_tokens": 0}, "no number of tokens"),
         ({"n_tokens": 60}, "in another order"),
-        ({}, "here again"),
-        ({"kind": "canonical"}, "second canonical"),
+        ({}, "has a row in"),
+        ({"kind": "canonical"}, "has a row in"),
+        ({"logprob": "low"}, "no number"),
         ({"perm": 99}, "lacks an order"),
         ({"shard": 99}, "lacks an order"),
     ],
@@ -202,9 +205,11 @@ def test_shards_that_do_not_add_up_are_refused(change, says):
 
 
 def test_one_shard_no_records_and_no_input_are_refused(tmp_path):
+    with pytest.raises(LogError, match="no shuffled order"):
+        likelihood(shards=list(shard_records(orders=0)), exchangeable=True)
     with pytest.raises(LogError, match="two shards"):
         likelihood(shards=list(shard_records(shards=1)), exchangeable=True)
-    with pytest.raises(LogError, match="no record"):
+    with pytest.raises(UsageError, match="one table with rows"):
         likelihood(texts=[])
     with pytest.raises(UsageError):
         likelihood()

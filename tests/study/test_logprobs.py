@@ -81,7 +81,7 @@ def test_the_limits_of_the_area_cover_it():
     hit = 0
     for scores in rng.normal(size=(n, 160)) + shift * member:
         found = logprobs.separation(scores, member)
-        hit += found.low <= area <= found.high
+        hit += found.auroc_low <= area <= found.auroc_high
     assert hit / n == pytest.approx(0.95, abs=3 * np.sqrt(0.05 * 0.95 / n))
 
 

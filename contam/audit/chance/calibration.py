@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.chance.decoys import MAKER, make_decoys
 from contam.audit.chance.estimate import VERSION, estimate
-from contam.audit.checks import checking, digest_of, make_key
+from contam.audit.checks import digest_of, make_key
 from contam.audit.combine import combine
 from contam.detect.report import load_report
 from contam.files.publish import output_errors
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.audit.chance.decoys import Decoys
-    from contam.audit.checks import Items
-    from contam.audit.public_names import PublicNames
+    from contam.audit.checks import Checker, Items
     from contam.audit.spec import AuditSpec
     from contam.audit.stage_cache import AuditProgress, StageCache
     from contam.detect.report import Report
@@ -43,14 +42,7 @@ class Searched:
     stages: dict[str, str]
 
 
-def search_decoys(
-    spec: AuditSpec,
-    items: Items,
-    names: PublicNames,
-    stage_cache: StageCache,
-    workers: int | None,
-    talk: AuditProgress,
-) -> Searched | None:
+def search_decoys(spec: AuditSpec, items: Items, checker: Checker) -> Searched | None:
     """Look for the audit's decoys in every corpus; None when it has none.
 
     Decoys are searched for by themselves, so that no verdict depends on them.
@@ -67,13 +59,10 @@ def search_decoys(
     for corpus in spec.corpora:
         # Nobody reads the texts of decoys, and they must not be taken for the benchmark's.
         hidden = replace(spec, no_text=True)
-        key = make_key(hidden, corpus, searched, names)
+        key = make_key(hidden, corpus, searched, checker.names)
         name = stages[corpus.name] = f"{DECOYS}/{corpus.name}"
-        stage_cache.stage(
-            name,
-            digest_of([key, MAKER, [decoy.digest() for decoy in decoys]]),
-            checking(name, hidden, corpus, searched, names, workers, talk),
-        )
+        made_so = digest_of([key, MAKER, [decoy.digest() for decoy in decoys]])
+        checker.check(name, made_so, hidden, corpus, searched)
     return Searched(tuple(decoys), stages)
 
 

@@ -33,7 +33,7 @@ def markdown(facts: Facts) -> str:
     if facts.calibration:
         lines += ["## Chance", "", *_chance(facts.calibration)]
     if facts.review:
-        lines += ["## Review", "", *_review(facts.review)]
+        lines += ["## Review", "", *_judges(facts.review), *_review(facts.review)]
     if facts.models:
         lines += ["## What models can have seen", "", *_seen(facts)]
     lines += ["## Corpora", "", *_corpora(facts)]
@@ -131,6 +131,23 @@ def _check(check: Mapping[str, Any] | None) -> str:
     if check is None or check["holds"] is None:
         return "none"
     return f"{check['kind']}: {'holds' if check['holds'] else 'fails'}"
+
+
+def _judges(review: Mapping[str, Any]) -> list[str]:
+    """What judges were asked; the saving says how much labels can gain by them at the most."""
+    if not review.get("judges"):
+        return []
+    lines = [
+        f"- {judge['model']} (prompt {judge['prompt'][:12]}) was asked, too:"
+        f" {judge['n_yes']:,} yes, {judge['n_no']:,} no, {judge['n_no_answer']:,} no answer"
+        for judge in review["judges"]
+    ]
+    for row in review["policies"]:
+        if row["n_judged"] and row["estimable"]:
+            most = row["saving_most"]
+            saved = "no limit is seen" if most is None else f"at most {most:.2f} times fewer"
+            lines.append(f"- {row['benchmark']}, {row['policy']}: labels saved by it: {saved}")
+    return [*lines, ""]
 
 
 def _review(review: Mapping[str, Any]) -> list[str]:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from scipy.special import ndtri
 
+from contam.audit.review.judged import mean_answers, tally
 from contam.audit.review.labels import LEAST, kappa, labels_needed, powered
 from contam.rescore.stats.intervals import LEVEL, clopper_pearson, wilson
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from contam.audit.review.sample import Case, Judged, Label
 
@@ -24,10 +25,12 @@ HALF_WIDTH: Final = 0.05
 NO_LABELS: Final = "no labels"
 
 
-def reviewed(cases: Sequence[Case], labels: Sequence[Label]) -> Row:
+def reviewed(cases: Sequence[Case], labels: Sequence[Label], judged: Sequence[Row] = ()) -> Row:
     """What the labels give for each benchmark and policy, and how far two readers agree.
 
-    cases  every checkable item under every policy
+    cases   every checkable item under every policy
+    judged  what a judge said of flagged items (`contam.audit.review.judged`), a better proxy than
+            the score where it was asked; without labels it gives nothing
 
     A label whose item is gone, or whose evidence is not what was seen, is counted and not used.
     Where one reader answered twice the later answer counts; readers who disagree count half each.
@@ -51,6 +54,9 @@ def reviewed(cases: Sequence[Case], labels: Sequence[Label]) -> Row:
     groups: defaultdict[tuple[str, str], list[Case]] = defaultdict(list)
     for case in cases:
         groups[case.judged[0], case.judged[3]].append(case)
+    pairs = {case.pair for case in cases if case.pair}
+    current = [row for row in judged if row["pair"] in pairs]
+    said = mean_answers(current)
     return {
         "n_labels": len(labels),
         "n_read": len(gold),
@@ -58,9 +64,19 @@ def reviewed(cases: Sequence[Case], labels: Sequence[Label]) -> Row:
         "readers": sorted({label.reader for label in labels}),
         **_agreement([by_reader for by_reader in answers.values() if len(by_reader) > 1]),
         "policies": [
-            {"benchmark": benchmark, "policy": policy, **_Sample(members, gold).row()}
+            {
+                "benchmark": benchmark,
+                "policy": policy,
+                **_Sample(members, gold, said).row(),
+                **({"n_judged": sum(case.pair in said for case in members)} if judged else {}),
+            }
             for (benchmark, policy), members in groups.items()
         ],
+        **(
+            {"judges": tally(current), "n_stale_judged": len(judged) - len(current)}
+            if judged
+            else {}
+        ),
     }
 
 
@@ -77,11 +93,15 @@ def _agreement(twice: Sequence[dict[str, bool]]) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class _Stratum:
-    """A stratum of N items, n of them read: their mean, and the variance of that mean."""
+    """A stratum of N items, n of them read: their mean, and the variance of that mean.
+
+    told  what the judge, or else the flag, says of those that were read
+    """
 
     flagged: bool
     n_items: int
     gold: list[float]
+    told: list[float]
     mean: float
     variance: float
 
@@ -89,9 +109,12 @@ class _Stratum:
 class _Sample:
     """The items of one benchmark under one policy, some of them read."""
 
-    def __init__(self, cases: Sequence[Case], gold: dict[Judged, float]) -> None:
+    def __init__(
+        self, cases: Sequence[Case], gold: dict[Judged, float], said: Mapping[str, float]
+    ) -> None:
         self._cases = cases
         self._gold = gold
+        self._said = said
         self._strata: defaultdict[tuple[str, str, str], list[Case]] = defaultdict(list)
         for case in cases:
             self._strata[case.stratum].append(case)
@@ -127,19 +150,39 @@ class _Sample:
         return {**found, "estimable": True}
 
     def _stratum(self, members: Sequence[Case]) -> _Stratum:
+        flagged = members[0].flagged
+        judged = self._judged(members)
+        proxies = judged or {case.judged: case.score for case in members}
         read = [case for case in members if case.judged in self._gold]
-        rest = [case.score for case in members if case.judged not in self._gold]
+        rest = [proxies[case.judged] for case in members if case.judged not in self._gold]
         gold = [self._gold[case.judged] for case in read]
+        own = [proxies[case.judged] for case in read]
+        told = own if judged else [float(flagged)] * len(read)
         n = len(read)
         if not rest:
-            return _Stratum(read[0].flagged, n, gold, float(np.mean(gold)), 0.0)
-        scores = np.array([case.score for case in read], np.float64)
-        found = powered(np.array(gold), scores, np.array(rest, np.float64))
+            return _Stratum(flagged, n, gold, told, float(np.mean(gold)), 0.0)
+        found = powered(np.array(gold), np.array(own, np.float64), np.array(rest, np.float64))
         # Readers who all say one thing leave no spread, and yet the next one may say another.
         half = (sum(gold) + 0.5) / (n + 1)
         variance = found.error**2 or half * (1 - half) / n
+        if judged:
+            # Nor do a judge and readers who never differed: the next one may be where they do.
+            differing = (float(np.abs(np.subtract(gold, own)).sum()) + 0.5) / (n + 1)
+            variance = max(variance, found.weight**2 * differing * (1 - differing) / n)
         mean = min(1.0, max(0.0, found.interval.estimate))
-        return _Stratum(read[0].flagged, len(members), gold, mean, variance)
+        return _Stratum(flagged, len(members), gold, told, mean, variance)
+
+    def _judged(self, members: Sequence[Case]) -> dict[Judged, float]:
+        """What the judge says of the items of a stratum; nothing where it said nothing of any.
+
+        Where it was not asked, or gave no answer, its mean of the others says nothing either way.
+        It need not be right: labels correct it.
+        """
+        answers = [self._said[case.pair] for case in members if case.pair in self._said]
+        if not answers:
+            return {}
+        unknown = sum(answers) / len(answers)
+        return {case.judged: self._said.get(case.pair, unknown) for case in members}
 
     def _recall(self, found: Row, n_flagged: int) -> Row:
         clean = [case for case in self._cases if not case.flagged]
@@ -161,14 +204,13 @@ class _Sample:
         weight = np.concatenate(
             [[stratum.n_items / len(stratum.gold)] * len(stratum.gold) for stratum in strata]
         )
-        flags = np.concatenate([[float(stratum.flagged)] * len(stratum.gold) for stratum in strata])
-        rho2 = _rho2(gold, flags, weight)
+        rho2 = _rho2(gold, np.concatenate([stratum.told for stratum in strata]), weight)
         spread = rate * (1 - rate)
         return {
             "rate": rate,
             "rate_lo": max(0.0, rate - half),
             "rate_hi": min(1.0, rate + half),
-            # Without end where flags and readers never differ.
+            # Without end where flags, or the judge, and readers never differ.
             "saving_most": 1 / (1 - rho2) if rho2 < 1 else None,
             "labels_needed": min(
                 total, max(2, ceil(labels_needed(spread, rho2, HALF_WIDTH, total)))
@@ -187,8 +229,8 @@ def _precision(flagged: Sequence[_Stratum], n_flagged: int) -> Row:
     return {"precision": share, "precision_lo": low, "precision_hi": high}
 
 
-def _rho2(gold: np.ndarray, flags: np.ndarray, weight: np.ndarray) -> float:
-    if np.ptp(gold) == 0 or np.ptp(flags) == 0:
+def _rho2(gold: np.ndarray, told: np.ndarray, weight: np.ndarray) -> float:
+    if np.ptp(gold) == 0 or np.ptp(told) == 0:
         return 0.0
-    cov = np.cov(gold, flags, aweights=weight)
+    cov = np.cov(gold, told, aweights=weight)
     return float(cov[0, 1] ** 2 / (cov[0, 0] * cov[1, 1]))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from contam.detect.report import Report
+    from contam.detect.show.reread import Place
 
     Row = dict[str, Any]
 
@@ -72,12 +73,16 @@ class Case:
     """An item under one policy, as a population to draw from knows it.
 
     stratum  benchmark, label and exposure;  digest  of the item and all its evidence
+    place    shard and row of the document that its flag rests on, None without a flag
+    pair     digest of the item, its evidence and that document, whichever policy asks; else ""
     """
 
     judged: Judged
     stratum: tuple[str, str, str]
     score: float
     digest: str
+    place: Place | None = None
+    pair: str = ""
 
     @property
     def key(self) -> ItemName:
@@ -119,10 +124,19 @@ def population(report: Report, policy: str | None = None) -> list[Case]:
             (row["benchmark"], row["label"], row["exposure"]),
             row["score"],
             _digest([seen[_key(row)], row["policy"], row["label"] in FLAGGED]),
+            *_flagged_pair(row, seen[_key(row)]),
         )
         for row in schemas.iter_rows(report.verdicts)
         if row["label"] in CHECKED and policy in {None, row["policy"]}
     ]
+
+
+def _flagged_pair(verdict: Mapping[str, Any], seen: str) -> tuple[Place | None, str]:
+    """`place` and `pair` of a case."""
+    if verdict["label"] not in FLAGGED or verdict["best_shard"] is None:
+        return None, ""
+    place = (verdict["best_shard"], verdict["best_row"])
+    return place, _digest([seen, *place])
 
 
 def draw(cases: Sequence[Case], *, flagged: int, clean: int, seed: int) -> list[Case]:

@@ -29,7 +29,7 @@ app.callback(invoke_without_command=True)(options.help_without_command)
 
 COMMANDS = ("run", "init", "verify", "waive", "gate", "diff", "export")
 SPREAD_OPTIONS = (
-    *("--corpus", "--index", "--benchmark", "--logs", "--policy", "--ours", "--labels"),
+    *("--corpus", "--index", "--benchmark", "--logs", "--policy", "--ours", "--labels", "--judged"),
     *("--stage", "--released", "--references"),
 )
 
@@ -118,6 +118,10 @@ def run(
         list[str] | None,
         typer.Option(metavar="FILE...", help="Labels of readers, from `contam review`."),
     ] = None,
+    judged: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE...", help="Answers of a judge, from `contam judge`."),
+    ] = None,
     waivers: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Reviewed flags, from `contam audit waive`."),
@@ -145,6 +149,7 @@ def run(
         "no_text": no_text or None,
         "decoys": decoys,
         "labels": tuple(str(Path(label).absolute()) for label in labels or ()) or None,
+        "judged": tuple(str(Path(path).absolute()) for path in judged or ()) or None,
         "waivers": str(Path(waivers).absolute()) if waivers else None,
     }
     given = {name: value for name, value in changes.items() if value is not None}

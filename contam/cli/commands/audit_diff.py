@@ -24,7 +24,7 @@ _WORDS = {
     "added": "new, not flagged",
     "removed": "gone",
 }
-_FIGURES = ("coverage", "corpora", "policies", "waivers", "scores", "ranks")
+_FIGURES = ("coverage", "corpora", "policies", "waivers", "scores", "ranks", "studies")
 
 
 def diff(
@@ -34,7 +34,7 @@ def diff(
     as_json: options.Json = False,
     debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
-    """Show what changed: items, scores, ranks, coverage, corpora, policies, waivers.
+    """Show what changed: items, scores, ranks, studies, coverage, corpora, policies, waivers.
 
     Both packs must be unchanged since they were published. A warning comes first if their verdicts
     cannot be compared.

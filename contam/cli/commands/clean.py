@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -15,10 +16,11 @@ from contam.cli.commands.scan import (
     refuse_beside_plan,
     refuse_long_seed,
 )
-from contam.cli.commands.worker import Engine, refuse_engine
+from contam.cli.commands.worker import Engine, parse_shard, refuse_engine
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
+    from contam.cleaning.parts import Share
     from contam.cleaning.run import Cleaned
 
 SPREAD_OPTIONS = (
@@ -26,12 +28,16 @@ SPREAD_OPTIONS = (
     "--benchmark-weight", "--parts",
 )  # fmt: skip
 INTERRUPTED: Final = "no result was written; the same call with --resume goes on from what was done"
+SHARE_INTERRUPTED: Final = "the shards that were done are there; the same call does the others"
 _NOTES_SHOWN: Final = 20
 #: What may be chosen once the search is done.
 _BESIDE_PARTS: Final = frozenset(
     ("parts", "plan", "out", "action", "labels", "exposure", "benchmark_weight", "most", "around",
-     "keep_removed", "dry_run", "overwrite", "resume", "workers", "as_json", "quiet", "debug")
+     "keep_removed", "dry_run", "overwrite", "shard", "engine", "address", "resume", "workers",
+     "as_json", "quiet", "debug")
 )  # fmt: skip
+#: What is none of the business of one of several workers.
+_NOT_OF_WORKERS: Final = frozenset(("dry_run", "engine", "address", "resume"))
 
 
 class Action(StrEnum):
@@ -82,8 +88,8 @@ def clean(
     most: Annotated[
         str | None,
         typer.Option(
-            metavar="SHARE",
-            help="Stop with 3 and write nothing if more documents would go: 0.1%, or a number.",
+            metavar="0.1%|N",
+            help="Stop with 3 and write nothing if more documents would go.",
         ),
     ] = None,
     around: Annotated[
@@ -120,7 +126,7 @@ def clean(
     min_run: options.MinRun = MIN_RUN,
     engine: Annotated[
         Engine | None,
-        typer.Option(help="Who searches: ray, a cluster. [default: this machine]"),
+        typer.Option(help="Who searches and writes: ray, a cluster. [default: this machine]"),
     ] = None,
     address: Annotated[
         str | None,
@@ -143,6 +149,14 @@ def clean(
             help="With --parts: the plan, if it is not where the workers found it any more.",
         ),
     ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N",
+            help="With --parts: only write the shards of worker I of N, or auto (Slurm, "
+            "Kubernetes); the same call without it publishes.",
+        ),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from what an interrupted run had done.")
     ] = False,
@@ -158,22 +172,26 @@ def clean(
         raise UsageError("--out is empty", hint="check the variable it came from")
     if around and action is not Action.CUT:
         raise UsageError("--around goes with --action cut", hint="leave it out, or cut")
-    refuse_engine(engine, address)
     refuse_long_seed(seed, min_run)
     weights = _weights(benchmark_weight or ())
     if parts:
-        refuse_beside_plan(context, _BESIDE_PARTS, "--parts")
-    elif plan is not None:
-        raise UsageError("--plan needs --parts", hint="`contam scan --plan` writes them")
+        allowed = _BESIDE_PARTS - (_NOT_OF_WORKERS if shard is not None else frozenset())
+        refuse_beside_plan(context, allowed, "--parts" if shard is None else "--shard")
+    elif plan is not None or shard is not None:
+        flag = "--plan" if shard is None else "--shard"
+        raise UsageError(f"{flag} needs --parts", hint="`contam scan --plan` writes them")
     elif not corpus or not benchmark:
         missing = "--benchmark" if corpus else "--corpus"
         raise UsageError(f"Missing option '{missing}'", hint="see `contam clean --help`")
+    refuse_engine(engine, address)
+    share = parse_shard(shard, os.environ) if shard is not None else None
     names = options.policy_names(policy)
     from contam.benchmark.mapping import parse_mapping
     from contam.cleaning.choice import CleanOptions
     from contam.cleaning.clean import How
     from contam.cleaning.clean import clean as run_clean
-    from contam.cleaning.parts import clean_parts
+    from contam.cleaning.parts import clean_parts, clean_share
+    from contam.cleaning.run import Cleaned
     from contam.cli.progress import reporter
     from contam.detect.leases.workshop import RayCluster
     from contam.detect.scan import worker_count
@@ -187,6 +205,7 @@ def clean(
         around=around,
         keep_removed=keep_removed,
     )
+    cluster = RayCluster(address or "auto", workers) if engine else None
     with reporter(quiet=quiet) as progress:
         if parts:
             how = How(
@@ -194,11 +213,16 @@ def clean(
                 dry_run=dry_run,
                 overwrite=overwrite,
                 resume=resume,
+                cluster=cluster,
                 progress=progress,
             )
-            return _tell(
-                clean_parts(parts, out, chosen, how, plan), out, as_json=as_json, quiet=quiet
-            )
+            if share is None:
+                found = clean_parts(parts, out, chosen, how, plan)
+                return _tell(found, out, as_json=as_json, quiet=quiet)
+            done = clean_share(parts, out, chosen, how, share, plan)
+            if isinstance(done, Cleaned):
+                return _tell(done, out, as_json=as_json, quiet=quiet)
+            return _tell_share(done, out, as_json=as_json)
         result = run_clean(
             corpus or (),
             benchmark or (),
@@ -224,7 +248,7 @@ def clean(
             split=split,
             overwrite=overwrite,
             resume=resume,
-            cluster=RayCluster(address or "auto", workers) if engine else None,
+            cluster=cluster,
             progress=progress,
         )
     return _tell(result, out, as_json=as_json, quiet=quiet)
@@ -236,15 +260,42 @@ def _weights(given: list[str] | tuple[str, ...]) -> dict[str, float]:
     for pair in options.split_names(given):
         name, equals, weight = pair.rpartition("=")
         try:
-            found[name] = float(weight)
+            number = float(weight)
         except ValueError:
-            equals = ""
+            equals, number = "", 0.0
         if not (name and equals):
             raise UsageError(
                 f"--benchmark-weight {pair} is not understood",
                 hint="give NAME=W, for example mmlu=0.1",
             )
+        if name in found:
+            raise UsageError(f"--benchmark-weight names {name} twice", hint="leave one out")
+        found[name] = number
     return found
+
+
+def _tell_share(share: Share, out: str, *, as_json: bool) -> int:
+    """Say what one of several workers wrote; returns the exit code."""
+    from contam.cli import render
+    from contam.cli.terminal import emit
+
+    if as_json:
+        render.emit_json(
+            {
+                "out": out,
+                "exit_code": 0,
+                "shards": share.n_shards,
+                "done": list(share.done),
+                "kept": list(share.kept),
+            }
+        )
+        return 0
+    before = f", {len(share.kept):,} there before" if share.kept else ""
+    emit(
+        f"{render.counted(len(share.done), 'shard')} of {share.n_shards:,} written{before}\n"
+        "then      the same call without --shard publishes what all workers wrote\n"
+    )
+    return 0
 
 
 def _tell(result: Cleaned, out: str, *, as_json: bool, quiet: bool) -> int:
@@ -289,7 +340,7 @@ def _tell(result: Cleaned, out: str, *, as_json: bool, quiet: bool) -> int:
     if proof := record["proof"]:
         lines.append(
             f"searched again {render.counted(proof['shards_searched_again'], 'shard')}: nothing "
-            f"left; {render.counted(proof['shards_equal_by_digest'], 'shard')} copied as they are"
+            f"left; {render.counted(proof['shards_equal_by_digest'], 'shard')} copied unchanged"
         )
     lines += [f"not kept: {said}" for said in result.not_kept]
     if result.folder is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import typer
 
 from contam.cli import options
@@ -19,25 +21,15 @@ app = typer.Typer(
 )
 app.callback(invoke_without_command=True)(options.help_without_command)
 
-app.command("fresh", short_help="Compare an original test set with a fresh one.")(study_fresh.fresh)
-app.command("preparation", short_help="Ask what of a lead is preparation for the test.")(
-    study_preparation.preparation
-)
-app.command("board", short_help="Rank models on many tasks, and see how easily it moves.")(
-    study_board.board
-)
-app.command("time", short_help="See whether scores fall where a model's data end.")(study_time.time)
-app.command("likelihood", short_help="Ask log-probabilities what a model has seen.")(
-    study_likelihood.likelihood
-)
+_COMMANDS: dict[Callable[..., int], str] = {
+    study_fresh.fresh: "Compare an original test set with a fresh one.",
+    study_preparation.preparation: "Ask what of a lead is preparation for the test.",
+    study_board.board: "Rank models on many tasks, and see how easily it moves.",
+    study_time.time: "See whether scores fall where a model's data end.",
+    study_likelihood.likelihood: "Ask log-probabilities what a model has seen.",
+}
+for command, said in _COMMANDS.items():
+    app.command(command.__name__, short_help=said)(command)
 
-SPREAD_OPTIONS = tuple(
-    dict.fromkeys(
-        (
-            *study_fresh.SPREAD_OPTIONS,
-            *study_preparation.SPREAD_OPTIONS,
-            *study_board.SPREAD_OPTIONS,
-            *study_time.SPREAD_OPTIONS,
-        )
-    )
-)
+_SPREAD = (study_fresh, study_preparation, study_board, study_time)
+SPREAD_OPTIONS = tuple(dict.fromkeys(flag for module in _SPREAD for flag in module.SPREAD_OPTIONS))

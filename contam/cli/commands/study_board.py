@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from contam.cli import options, studies
+from contam.cli import studies
 
 SPREAD_OPTIONS = ("--columns", "--task", "--lower-is-better")
 
 
+@studies.command("board")
 def board(
     *,
-    out: options.OutFolder,
     scores: Annotated[
         Path | None,
         typer.Option(
@@ -35,9 +35,11 @@ def board(
         ),
     ] = None,
     policy: studies.Policy = None,
-    task: Annotated[
+    tasks: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME...", help="Tasks to use. [default: all columns but the model]"),
+        typer.Option(
+            "--task", metavar="NAME...", help="Tasks to use. [default: all columns but the model]"
+        ),
     ] = None,
     lower_is_better: Annotated[
         list[str] | None,
@@ -45,26 +47,8 @@ def board(
     ] = None,
     columns: studies.Columns = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the searches.")] = 0,
-    overwrite: options.Overwrite = False,
-    as_json: studies.Json = False,
-    quiet: studies.Quiet = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
-) -> int:
+) -> None:
     """Ask how a board ranks its models, and how easily that order moves.
 
     Aggregates, diversity, sensitivity to weights and to weak models, and what flags change.
     """
-    from contam.benchmark.mapping import parse_mapping
-    from contam.study.boards import board as study_board
-
-    study = study_board(
-        scores,
-        clean=clean,
-        rescored=rescored,
-        policy=policy or "",
-        tasks=task or (),
-        lower_is_better=lower_is_better or (),
-        columns=parse_mapping(columns) if columns else None,
-        seed=seed,
-    )
-    return studies.finish(study, out, overwrite=overwrite, as_json=as_json, quiet=quiet)

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from contam.cli import options, studies
+from contam.cli import studies
 
 
+@studies.command("likelihood")
 def likelihood(
     *,
-    out: options.OutFolder,
     shards: Annotated[
         Path | None,
         typer.Option(
@@ -41,19 +41,9 @@ def likelihood(
     k: Annotated[
         float, typer.Option("--k", metavar="SHARE", help="Share of the tokens for Min-K %.")
     ] = 0.2,
-    overwrite: options.Overwrite = False,
-    as_json: studies.Json = False,
-    quiet: studies.Quiet = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
-) -> int:
+) -> None:
     """Ask a model's log-probabilities whether it knows a file's order, or texts word by word.
 
     Sharded exchangeability test; loss, zlib, Min-K %, Min-K %++, reference and lowercase scores.
     They change no verdict.
     """
-    from contam.study.logprobs import likelihood as study_likelihood
-
-    study = study_likelihood(
-        shards=shards, texts=texts, items=items, exchangeable=exchangeable, k=k
-    )
-    return studies.finish(study, out, overwrite=overwrite, as_json=as_json, quiet=quiet)

@@ -7,12 +7,22 @@ from typing import Annotated
 
 import typer
 
-from contam.cli import options, studies
+from contam.cli import studies
 from contam.cli.options import split_names
 
 SPREAD_OPTIONS = ("--logs", "--columns", "--cutoff", "--reference", "--strata")
 
 
+_last_days = studies.by_name("--cutoff", "heron-8b=2023-09-30", at_last=True)
+
+
+@studies.command(
+    "time",
+    instead={"cutoff": "cutoffs"},
+    cutoff=lambda given: _last_days(split_names(given)),
+    references=split_names,
+    strata=split_names,
+)
 def time(
     *,
     logs: Annotated[
@@ -22,7 +32,6 @@ def time(
             help="Scores of each item: what `contam rescore` takes as logs, of one benchmark.",
         ),
     ],
-    out: options.OutFolder,
     dates: Annotated[
         Path | None,
         typer.Option(
@@ -39,10 +48,12 @@ def time(
         Path | None,
         typer.Option(metavar="FILE", help="Table with columns model and cutoff, instead."),
     ] = None,
-    reference: Annotated[
+    references: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="MODEL,...", help="Models that cannot have seen the items: theirs is taken off."
+            "--reference",
+            metavar="MODEL,...",
+            help="Models that cannot have seen the items: theirs is taken off.",
         ),
     ] = None,
     strata: Annotated[
@@ -67,52 +78,10 @@ def time(
     permutations: Annotated[
         int, typer.Option(min=99, metavar="N", help="Draws of the search for a cutoff.")
     ] = 2_000,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all draws.")] = 0,
-    overwrite: options.Overwrite = False,
-    as_json: studies.Json = False,
-    quiet: studies.Quiet = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
-) -> int:
+    seed: studies.Seed = 0,
+) -> None:
     """Ask whether scores fall where a model's training data end.
 
     Drops at known cutoffs, a search for unknown ones, monthly control charts, and with the
     verdicts of a scan the gain by the date of documents.
     """
-    from contam.benchmark.mapping import parse_mapping
-    from contam.errors import UsageError
-    from contam.study.dates import time as study_time
-
-    if cutoff and cutoffs is not None:
-        raise UsageError("--cutoff and --cutoffs exclude each other")
-    study = study_time(
-        logs,
-        dates,
-        cutoffs=_cutoffs(split_names(cutoff)) if cutoff else cutoffs,
-        references=split_names(reference or []),
-        strata=None if strata is None else split_names(strata),
-        window=window,
-        verdicts=verdicts,
-        policy=policy or "",
-        metric=metric or "",
-        columns=parse_mapping(columns) if columns else None,
-        least=least,
-        permutations=permutations,
-        seed=seed,
-    )
-    return studies.finish(study, out, overwrite=overwrite, as_json=as_json, quiet=quiet)
-
-
-def _cutoffs(given: list[str]) -> dict[str, str]:
-    """`a=2023-09`, each model once. Raises UsageError for another form."""
-    from contam.errors import UsageError
-
-    found: dict[str, str] = {}
-    for one in given:
-        model, sign, day = one.rpartition("=")
-        if not (sign and model and day) or model in found:
-            raise UsageError(
-                f"--cutoff {one} names no model and the last day of its data",
-                hint="--cutoff heron-8b=2023-09-30",
-            )
-        found[model] = day
-    return found

@@ -41,7 +41,7 @@ def watch(
     from contam.audit.watch import watch as run_watch
     from contam.cli import render
     from contam.cli.commands.audit import AuditReporter
-    from contam.cli.terminal import emit, visible
+    from contam.cli.terminal import emit, talk, visible
     from contam.study.write import tree
 
     given = {"out": str(Path(out).absolute())} if out else {}
@@ -53,9 +53,12 @@ def watch(
         today=audit_waive.day(today),
     )
     home = made.pack.folder.parent
+    if not quiet:
+        talk(f"shards: {made.searched:,} searched, {made.kept:,} kept from earlier runs")
     if as_json:
         render.emit_json(
-            {"out": str(home), "run": made.run, "changed": made.changed, **{
+            {"out": str(home), "run": made.run, "changed": made.changed,
+             "searched": made.searched, "kept": made.kept, **{
                 key: value for key, value in tree(made.study).items() if key != "run"
             }}
         )  # fmt: skip

@@ -126,7 +126,10 @@ def tell_work(
     if len(failures) > _NAMED:
         talk(f"NOT READ: {len(failures) - _NAMED:,} more")
     if failures:
-        talk(f"hint: repair these shards and run the same call again: it repeats their {thing}s")
+        talk(
+            f"hint: repair these shards and run the same call again: it repeats their {thing}s. "
+            "One put back needs its old time of writing (cp -p); a changed one needs a new plan"
+        )
     if as_json:
         not_read = [{"shard": name, "reason": reason} for name, reason in failures]
         render.emit_json(

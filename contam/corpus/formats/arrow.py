@@ -74,8 +74,16 @@ class Arrow(TabularFormat):
     ) -> Rewritten:
         return rewrite_ipc.rewrite(path, target, edits, sources, replacement=replacement)
 
-    def count_same(self, path: str, new: str, edits: Sequence[Edit], sources: TextColumns) -> int:
-        texts = {part.path[0] for ref in sources.every for part in ref.single}
+    def count_same(
+        self,
+        path: str,
+        new: str,
+        edits: Sequence[Edit],
+        sources: TextColumns,
+        *,
+        replacement: str | None,
+    ) -> int:
         names = [ref.dotted for ref in self.columns(path) if len(ref.path) == 1]
+        files = ipc.batches(path, names), ipc.batches(new, names)
         with shard_errors(new):
-            return count_same(ipc.batches(path, names), ipc.batches(new, names), edits, texts)
+            return count_same(*files, edits, sources, replacement, new)

@@ -153,11 +153,20 @@ class CorpusFormat(ABC):
         """Write a file again with edits, see `contam.tables.edits.Rewriter`."""
 
     @abstractmethod
-    def count_same(self, path: str, new: str, edits: Sequence[Edit], sources: TextColumns) -> int:
+    def count_same(
+        self,
+        path: str,
+        new: str,
+        edits: Sequence[Edit],
+        sources: TextColumns,
+        *,
+        replacement: str | None,
+    ) -> int:
         """How many rows of a file are the same in what `rewrite` wrote of it.
 
-        Of rows whose text was edited everything but the columns of `sources` is compared. Raises
-        ShardError, naming the new file, where a row is missing, too many or another.
+        Of rows whose text was edited the text is the old one with its spans replaced, and all but
+        the columns of `sources` is the same. Raises ShardError, naming the new file, where a row
+        is missing, too many or another.
         """
 
 

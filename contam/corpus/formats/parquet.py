@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from contam.corpus.formats.base import FileChunk
 from contam.corpus.formats.tabular import TabularFormat
-from contam.tables import parquet, rewrite_parquet
+from contam.tables import compare_parquet, parquet, rewrite_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -81,5 +81,13 @@ class Parquet(TabularFormat):
     ) -> Rewritten:
         return rewrite_parquet.rewrite(path, target, edits, sources, replacement=replacement)
 
-    def count_same(self, path: str, new: str, edits: Sequence[Edit], sources: TextColumns) -> int:
-        return rewrite_parquet.count_same(path, new, edits, sources)
+    def count_same(
+        self,
+        path: str,
+        new: str,
+        edits: Sequence[Edit],
+        sources: TextColumns,
+        *,
+        replacement: str | None,
+    ) -> int:
+        return compare_parquet.count_same(path, new, edits, sources, replacement=replacement)

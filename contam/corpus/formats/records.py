@@ -15,6 +15,7 @@ from contam.tables.blocks import TextBlock, block_of
 from contam.tables.chat import Turn
 from contam.tables.edits import Rewritten
 from contam.tables.json_text import at_path, clean
+from contam.tables.same_rows import check_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -119,24 +120,38 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
         n_dropped = sum(edit.drop for edit in edits)
         return Rewritten(places.n_rows, places.n_rows - n_dropped, tuple(sorted(not_kept)))
 
-    def count_same(self, path: str, new: str, edits: Sequence[Edit], sources: TextColumns) -> int:
+    def count_same(
+        self,
+        path: str,
+        new: str,
+        edits: Sequence[Edit],
+        sources: TextColumns,
+        *,
+        replacement: str | None,
+    ) -> int:
         texts = {part.path[0] for ref in sources.every for part in ref.single}
-        edited = {edit.row: edit.drop for edit in edits}
+        edited = {edit.row: edit for edit in edits}
         written = self.numbered(new, None)
         n_same = 0
         for row, raw in self.numbered(path, None):
-            if edited.get(row):
+            edit = edited.get(row)
+            if edit is not None and edit.drop:
                 continue
             number, found = next(written, (0, None))
             if found is None:
                 raise _other(new, "row {} is missing", row)
-            if row not in edited:
+            if edit is None:
                 same = raw == found
                 n_same += same
             else:
                 records = self.record(path, row, raw), self.record(new, number, found)
                 old, now = ({**(record or {}), **dict.fromkeys(texts)} for record in records)
                 same = old == now
+                before, after = (
+                    (self._found(file, row, record, sources).text or b"").decode()
+                    for file, record in zip((path, new), records, strict=True)
+                )
+                check_text(before, after, edit, row, replacement, new)
             if not same:
                 raise _other(new, "row {} is another", row)
         if next(written, None) is not None:

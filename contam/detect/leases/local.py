@@ -99,8 +99,7 @@ def do_leases(
         is_own=True,
     )
     if workshop.cluster is not None:
-        _work_in_cluster(opened, workshop, workshop.cluster, progress)
-        return opened
+        return _work_in_cluster(opened, workshop, workshop.cluster, progress)
     n_processes = min(-(-workers // THREADS), len(leases))
     if n_processes < 2:  # noqa: PLR2004 - one process needs no others
         work_on(opened, leases, parts, workers=workers, progress=progress)
@@ -119,13 +118,16 @@ def _empty(folder: Path, progress: ScanProgress | None) -> None:
 
 def _work_in_cluster(
     opened: OpenPlan, workshop: Workshop, cluster: RayCluster, progress: ScanProgress | None
-) -> None:
+) -> OpenPlan:
+    """Do all leases; returns the plan as others can open it."""
     from contam.detect.leases.on_ray import work_on_ray  # which not everybody has
 
+    opened = replace(opened, folder=_written(opened, workshop))
     work_on_ray(
-        replace(opened, folder=_written(opened, workshop)), opened.leases, workshop.parts,
-        address=cluster.address, workers=cluster.workers, progress=progress,
+        opened, opened.leases, workshop.parts, address=cluster.address, workers=cluster.workers,
+        progress=progress,
     )  # fmt: skip
+    return opened
 
 
 def _written(opened: OpenPlan, workshop: Workshop) -> Path:

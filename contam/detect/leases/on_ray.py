@@ -162,7 +162,7 @@ def work_on_ray(
     kept, waiting, replaced = claim_leases(opened, leases, folder)
     job = ScanJob(opened, folder, replaced)
     tasks = [Task(lease.number, lease.n_bytes) for lease in waiting]
-    done = _do(job, tasks, address, workers, progress)
+    done = do_tasks(job, tasks, address, workers, progress)
     return Work(
         done=done,
         kept=tuple(lease.number for lease in kept),
@@ -192,7 +192,7 @@ def build_on_ray(
     refuse_address(parts, "a folder of a Ray cluster's parts")
     kept, waiting = claim_groups(plan, groups, parts)
     job = IndexJob(plan, Path(parts))
-    done = _do(
+    done = do_tasks(
         job, [Task(one.number, plan.n_bytes(one)) for one in waiting], address, workers, progress
     )
     return Built(
@@ -203,14 +203,14 @@ def build_on_ray(
     )
 
 
-def _do(
+def do_tasks(
     job: Job,
     tasks: Sequence[Task],
     address: str,
     workers: int | None,
     progress: ScanProgress | None,
 ) -> tuple[int, ...]:
-    """Do all tasks of a job; returns their numbers."""
+    """Do all tasks of a job; returns their numbers. The rest is as for `work_on_ray`."""
     run = _Run(job, tasks, progress)
     if progress is not None:
         progress.start(sum(task.n_bytes for task in tasks))

@@ -5,6 +5,7 @@ Only items that something was found for are in it. Equal answers are equal bytes
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import zipfile
@@ -25,7 +26,7 @@ from contam.detect.partial import PartialAnswer
 from contam.errors import OutputError, Remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "contam-part-1"
 _META: Final = "part.json"
+#: Stands in the names of the columns of hits, and of no other array.
+_HITS: Final = ".hits."
 #: A part is mostly zeros and small numbers: more effort saves little.
 _EFFORT: Final = 1
 _MADE: Final = (1980, 1, 1, 0, 0, 0)
@@ -93,24 +96,8 @@ def part_of(data: bytes, path: Path, plan: Plan, question: str) -> Part:
 
     Raises OutputError, naming the file, for what is not whole or belongs to another plan.
     """
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            meta = json.loads(archive.read(_META))
-            if meta["format"] != FORMAT:
-                raise OutputError(
-                    "{}: made by another version of contam", path, remedy=Remedy.DO_LEASE_AGAIN
-                )
-            if meta["question"] != question:
-                raise OutputError(
-                    "{}: belongs to another plan", path, remedy=Remedy.GIVE_PARTS_OF_PLAN
-                )
-            arrays = {
-                name.removesuffix(".npy"): np.lib.format.read_array(
-                    io.BytesIO(archive.read(name)), allow_pickle=False
-                )
-                for name in archive.namelist()
-                if name != _META
-            }
+    with _errors(path):
+        meta, arrays = _unpacked(data, path, question, "")
         collected = tuple(
             _get(arrays, f"{number}", view, n_policies, n_tokens)
             for number, (view, n_policies, n_tokens) in enumerate(
@@ -133,6 +120,50 @@ def part_of(data: bytes, path: Path, plan: Plan, question: str) -> Part:
         return Part(
             lease=meta["lease"], machine=meta["machine"], answer=answer, documents=documents
         )
+
+
+def hits_of(data: bytes, path: Path, plan: Plan, question: str) -> tuple[int, tuple[Hits, ...]]:
+    """Of the part that is the content of a file only its lease and the hits, of each view.
+
+    Raises OutputError as `part_of`, and for a part of a search that kept no hits.
+    """
+    with _errors(path):
+        meta, arrays = _unpacked(data, path, question, _HITS)
+        hits = tuple(
+            _hits(arrays, f"{number}", view, n_policies)
+            for number, (view, n_policies) in enumerate(
+                zip(plan.views, _policies_by_view(plan), strict=True)
+            )
+        )
+        return int(meta["lease"]), hits
+
+
+def _unpacked(
+    data: bytes, path: Path, question: str, wanted: str
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """What a part says of itself, and those of its arrays in whose names something stands."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        meta = json.loads(archive.read(_META))
+        if meta["format"] != FORMAT:
+            raise OutputError(
+                "{}: made by another version of contam", path, remedy=Remedy.DO_LEASE_AGAIN
+            )
+        if meta["question"] != question:
+            raise OutputError("{}: belongs to another plan", path, remedy=Remedy.GIVE_PARTS_OF_PLAN)
+        return meta, {
+            name.removesuffix(".npy"): np.lib.format.read_array(
+                io.BytesIO(archive.read(name)), allow_pickle=False
+            )
+            for name in archive.namelist()
+            if name != _META and wanted in name
+        }
+
+
+@contextlib.contextmanager
+def _errors(path: Path) -> Iterator[None]:
+    """Turn what a file that is no part gives when it is read into an OutputError."""
+    try:
+        yield
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise OutputError("{}: is not whole", path, remedy=Remedy.DO_LEASE_AGAIN) from error
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
@@ -176,7 +207,7 @@ def _put(arrays: dict[str, NDArray[Any]], key: str, collected: Collected) -> Non
     _put_columns(arrays, f"{key}.pieces", collected.pieces)
     arrays[f"{key}.rank"] = collected.rank
     if collected.hits is not None:
-        _put_columns(arrays, f"{key}.hits", collected.hits)
+        _put_columns(arrays, f"{key}{_HITS[:-1]}", collected.hits)
 
 
 def _get(
@@ -195,11 +226,8 @@ def _get(
     matches = Matches(**_columns(arrays, f"{key}.matches", Matches))
     pieces = Pieces(**_columns(arrays, f"{key}.pieces", Pieces))
     _check_items(matches, items.n_items)
-    hits = Hits(**_columns(arrays, f"{key}.hits", Hits)) if f"{key}.hits.item" in arrays else None
-    if hits is not None:
-        _check_items(hits, items.n_items)
-        if hits.counted.shape != (len(hits), n_policies) or hits.n_spans.sum() != len(hits.start):
-            raise ValueError("hits of other policies, or without their stretches")
+    kept = f"{key}{_HITS}item" in arrays
+    hits = _hits(arrays, key, view, n_policies) if kept else None
     if len(pieces.match) and not 0 <= pieces.match.min() <= pieces.match.max() < len(matches):
         raise ValueError("a piece of no match")
     return Collected(
@@ -224,6 +252,14 @@ def _check_runs(at: NDArray[Any], runs: NDArray[Any], view: TokenView) -> None:
         raise ValueError("runs at tokens that the plan does not have, or out of order")
     if not 0 < runs.min() <= runs.max() <= view.longest:
         raise ValueError("runs of no length, or longer than any part")
+
+
+def _hits(arrays: Mapping[str, NDArray[Any]], key: str, view: TokenView, n_policies: int) -> Hits:
+    hits = Hits(**_columns(arrays, f"{key}{_HITS[:-1]}", Hits))
+    _check_items(hits, view.items.n_items)
+    if hits.counted.shape != (len(hits), n_policies) or hits.n_spans.sum() != len(hits.start):
+        raise ValueError("hits of other policies, or without their stretches")
+    return hits
 
 
 def _check_items(matches: Matches | Hits, n_items: int) -> None:

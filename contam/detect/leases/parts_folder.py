@@ -12,7 +12,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from contam.detect.leases.part_file import part_of
+from contam.detect.leases.part_file import hits_of, part_of
 from contam.detect.leases.plan_folder import machine
 from contam.errors import OutputError, Place, Public, Remedy
 from contam.files.addresses import Address
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from contam.detect.leases.cut import Lease
     from contam.detect.leases.part_file import Part
     from contam.detect.leases.plan_folder import OpenPlan
+    from contam.detect.match.hits import Hits
 
 #: Says of which plan the parts in a folder are.
 PARTS_FILE: Final = "parts.json"
@@ -147,6 +148,18 @@ def one_part(opened: OpenPlan, paths: Sequence[Path], lease: Lease) -> tuple[Par
         )  # fmt: skip
     best = min(parts, key=lambda data: (len(parts[data][1].answer.failures), data))
     return parts[best][1], [path for data, (path, _) in parts.items() if data != best]
+
+
+def hits_in(opened: OpenPlan, path: Path, lease: Lease) -> tuple[Hits, ...]:
+    """The hits of each view in the part of a lease that `one_part` has taken.
+
+    Raises OutputError for a part that is not that any more.
+    """
+    with output_errors(path):
+        number, hits = hits_of(_read(path), path, opened.plan, opened.question)
+    if number != lease.number:
+        raise OutputError("{}: is the part of another lease", path, remedy=Remedy.DO_LEASE_AGAIN)
+    return hits
 
 
 def _fitting(opened: OpenPlan, path: Path, data: bytes, lease: Lease) -> Part:

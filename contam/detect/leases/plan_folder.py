@@ -89,7 +89,7 @@ def _kernels_digest() -> str:
     return digest.hexdigest()[:32]
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     """What must be the same wherever a plan is worked on."""
     return {
         "contam": contam.__version__,
@@ -147,7 +147,7 @@ def write_plan(
         record = {
             "tool": "contam",
             "format": FORMAT,
-            "versions": _versions(),
+            "versions": versions(),
             "machine": machine(),
             "question": question_of_leases(plan, corpus, leases),
             "policies": [policy.spec.id for policy in plan.policies],
@@ -300,7 +300,7 @@ def _read_record(folder: Path) -> tuple[bytes, dict[str, Any]]:
             "{}: a plan in another format ({})", folder, record["format"],
             remedy=Remedy.PLAN_AGAIN_HERE,
         )  # fmt: skip
-    here = {**_versions(), "machine": machine()}
+    here = {**versions(), "machine": machine()}
     made = {**record["versions"], "machine": record["machine"]}
     other = [name for name in here if here[name] != made.get(name)]
     if other:

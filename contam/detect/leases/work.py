@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.documents import DocumentMeta
@@ -25,6 +25,7 @@ from contam.files.stores import StoreError
 from contam.files.uploads import place
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
@@ -99,14 +100,24 @@ def failed_part(opened: OpenPlan, lease: Lease, reason: str) -> Part:
 
 
 def scan_lease(
-    opened: OpenPlan, lease: Lease, *, workers: int, progress: ScanProgress | None = None
+    opened: OpenPlan,
+    lease: Lease,
+    *,
+    workers: int,
+    progress: ScanProgress | None = None,
+    stop: threading.Event | None = None,
 ) -> Part:
-    """Search the chunks of a lease, and describe the documents that were found."""
+    """Search the chunks of a lease, and describe the documents that were found.
+
+    stop  as for `contam.detect.scan.scan_chunks`
+    """
     chunks = opened.corpus.chunks[lease.first : lease.end]
     numbers = sorted({chunk.shard for chunk in chunks})
-    corpus, gone = (opened.corpus, {}) if opened.is_own else _present(opened.corpus, numbers)
+    corpus, gone = (opened.corpus, {}) if opened.is_own else present(opened.corpus, numbers)
     readable = [chunk for chunk in chunks if chunk.shard not in gone]
-    partial = scan_chunks(opened.plan, corpus, workers=workers, chunks=readable, progress=progress)
+    partial = scan_chunks(
+        opened.plan, corpus, workers=workers, chunks=readable, progress=progress, stop=stop
+    )
     for failure in gone.values():
         partial.read.add_failure(failure)
     partial.chunks.update(range(lease.first, lease.end))
@@ -122,7 +133,7 @@ def scan_lease(
     )
 
 
-def _present(corpus: Corpus, numbers: Iterable[int]) -> tuple[Corpus, dict[int, ShardFailure]]:
+def present(corpus: Corpus, numbers: Iterable[int]) -> tuple[Corpus, dict[int, ShardFailure]]:
     """The corpus with these shards as they are on this machine, and those that are not as listed.
 
     On another machine a file has another device and inode, and the same size and time of writing.
@@ -131,7 +142,7 @@ def _present(corpus: Corpus, numbers: Iterable[int]) -> tuple[Corpus, dict[int, 
     gone = {}
     for number in numbers:
         try:
-            shards[number] = _as_listed(shards[number])
+            shards[number] = as_listed(shards[number])
         except ShardError as error:
             gone[number] = ShardFailure.of(number, shards[number].name, error)
     return replace(corpus, shards=tuple(shards)), gone
@@ -142,11 +153,12 @@ def here(corpus: Corpus) -> Corpus:
 
     A shard that is not as it was when the plan was made is a failure in the coverage.
     """
-    found, gone = _present(corpus, range(len(corpus.shards)))
+    found, gone = present(corpus, range(len(corpus.shards)))
     return replace(found, coverage=corpus.coverage.with_failures(*gone.values()))
 
 
-def _as_listed(shard: Shard) -> Shard:
+def as_listed(shard: Shard) -> Shard:
+    """A shard of a plan as it is on this machine. Raises ShardError if it is not as it was."""
     listed = shard.state
     if listed is None:
         return shard
@@ -204,28 +216,31 @@ def merge_parts(
     CorpusError when nothing that was read has a text.
     """
     started = time.time() if started is None else started
-    plan, corpus, whole = gathered_parts(opened, folders, progress=progress)
-    return judge_partial(plan, corpus, whole, workers=workers, started=started)
+    found = gathered_parts(opened, folders, progress=progress)
+    return judge_partial(found.plan, found.corpus, found.whole, workers=workers, started=started)
+
+
+class Gathered(NamedTuple):
+    """The parts of a plan as one, with the plan and the corpus to judge them by.
+
+    whole  without the hits of parts that kept every one: nobody could hold them
+    paths  the part that counts, by the number of its lease
+    """
+
+    plan: Plan
+    corpus: Corpus
+    whole: Partial
+    paths: Mapping[int, Path]
 
 
 def gathered_parts(
-    opened: OpenPlan,
-    folders: Sequence[Path],
-    *,
-    hits: Path | None = None,
-    progress: ScanProgress | None = None,
-) -> tuple[Plan, Corpus, Partial]:
-    """The parts of a plan as one, with the plan and the corpus to judge them by: `merge_parts`.
-
-    hits  a folder for the hits of parts that kept every one, in it a folder a view; None holds them
-          in memory
-    """
+    opened: OpenPlan, folders: Sequence[Path], *, progress: ScanProgress | None = None
+) -> Gathered:
+    """The parts of a plan as one; see `merge_parts`."""
     parts = parts_by_lease(opened, [place(folder) for folder in folders])
     plan = opened.plan
     whole = Partial.start(plan, opened.corpus)
-    for number, collection in enumerate(whole.collections):
-        if hits is not None and collection.shared.hits is not None:
-            collection.shared.hits.folder = hits / f"view-{number}"
+    paths: dict[int, Path] = {}
     documents: dict[tuple[int, int], DocumentMeta] = {}
     most = _LEAST_KEPT
     if progress is not None:
@@ -237,10 +252,12 @@ def gathered_parts(
             plan = replace(plan, parameters=replace(plan.parameters, allow_missing=False))
         else:
             part, passed_over = one_part(opened, parts[lease.number], lease)
+            paths[lease.number] = next(p for p in parts[lease.number] if p not in passed_over)
             if passed_over and progress is not None:
                 progress.note(f"{passed_over[0]} was passed over: of lease {lease.number} another "
                               "part was read further")  # fmt: skip
-            whole.take(part.answer, opened.question)
+            collected = tuple(replace(one, hits=None) for one in part.answer.collected)
+            whole.take(replace(part.answer, collected=collected), opened.question)
             documents.update(part.documents)
             if len(documents) > most:
                 documents = _still_named(documents, whole)
@@ -254,7 +271,8 @@ def gathered_parts(
         for failure in changed_shards(opened.corpus, range(len(opened.corpus.shards)), failed):
             whole.read.add_failure(failure)
     # All of them were described by those who read them.
-    return plan, replace(opened.corpus, documents=documents), whole
+    corpus = replace(opened.corpus, documents=documents)
+    return Gathered(plan, corpus, whole, paths)
 
 
 def _still_named(

@@ -1,28 +1,24 @@
 """Keep every match that a policy counts, with its stretches, for those who take documents out.
 
-Evidence keeps the best documents of an item; these are all of them, so they go to disk when they
-are many.
+Evidence keeps the best documents of an item; these are all of them, and lie in the parts of a
+search, a lease each.
 """
 
 from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from contam.detect.policies.exposure import exposures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from contam.detect.match.pieces import Pieces
     from contam.detect.model import Bools, Int8s, Int32s, Int64s, Matches
-
-#: Bytes that are held in memory before they go to disk.
-_MOST_BYTES: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -47,11 +43,6 @@ class Hits:
 
     def __len__(self) -> int:
         return len(self.item)
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of all columns."""
-        return sum(int(getattr(self, column.name).nbytes) for column in fields(self))
 
     @classmethod
     def none(cls, n_policies: int) -> Self:
@@ -110,90 +101,24 @@ class Hits:
         """By shard, row and item: the same whoever found what first."""
         return self.take(np.lexsort((self.item, self.row, self.shard)))
 
-    def save(self, path: Path) -> None:
-        """Add the columns to the end of a file."""
-        with path.open("ab") as file:
-            for column in fields(self):
-                np.save(file, getattr(self, column.name), allow_pickle=False)
-
-    @classmethod
-    def load(cls, path: Path) -> list[Self]:
-        """All tables that were saved to a file."""
-        found, size = [], path.stat().st_size
-        with path.open("rb") as file:
-            while file.tell() < size:
-                found.append(
-                    cls(
-                        **{column.name: np.load(file, allow_pickle=False) for column in fields(cls)}
-                    )
-                )
-        return found
-
 
 @dataclass(eq=False)
 class HitStore:
-    """The hits of one view, of all workers; memory stays bounded where there is a folder.
-
-    folder  where hits go that are too many to hold, a file a shard; None holds them all
-    """
+    """The hits of one view, of all workers."""
 
     n_policies: int
-    folder: Path | None = None
     _tables: list[Hits] = field(default_factory=list)
-    _held: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, hits: Hits) -> None:
         """Take hits of matches not added before."""
-        if not len(hits):
-            return
-        with self._lock:
-            self._tables.append(hits)
-            self._held += hits.n_bytes
-            if self._held > _MOST_BYTES and self.folder is not None:
-                self._spill(self.folder)
+        if len(hits):
+            with self._lock:
+                self._tables.append(hits)
 
     def held(self) -> Hits:
-        """All that is in memory, in order."""
+        """All of them, in order."""
         return Hits.concat([Hits.none(self.n_policies), *self._tables]).in_order()
-
-    def settle(self) -> None:
-        """Write what is held in memory to the folder, where there is one; nothing is added then."""
-        with self._lock:
-            if self.folder is not None:
-                self._spill(self.folder)
-
-    def shards(self) -> list[int]:
-        """The shards that have hits, ascending."""
-        held = set(
-            np.concatenate([np.empty(0, np.int32), *(t.shard for t in self._tables)]).tolist()
-        )
-        spilled = self.folder.glob("*.hits") if self.folder is not None else ()
-        return sorted(held | {int(path.stem) for path in spilled})
-
-    def of_shard(self, shard: int) -> Hits:
-        """The hits of one shard, by row and item."""
-        tables = [table.take(np.flatnonzero(table.shard == shard)) for table in self._tables]
-        if self.folder is not None and (path := self._path(self.folder, shard)).exists():
-            tables += Hits.load(path)
-        return Hits.concat([Hits.none(self.n_policies), *tables]).in_order()
-
-    def _spill(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        for shard, hits in _by_shard(self.held()):
-            hits.save(self._path(folder, shard))
-        self._tables.clear()
-        self._held = 0
-
-    @staticmethod
-    def _path(folder: Path, shard: int) -> Path:
-        return folder / f"{shard:08d}.hits"
-
-
-def _by_shard(hits: Hits) -> Iterator[tuple[int, Hits]]:
-    edges = np.flatnonzero(np.diff(hits.shard, prepend=-1, append=-1))
-    for lo, hi in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        yield int(hits.shard[lo]), hits.take(np.arange(lo, hi))
 
 
 def _ranges(begin: Int64s, count: Int32s) -> Int64s:

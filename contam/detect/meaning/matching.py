@@ -45,11 +45,7 @@ class RephraseMatcher:
         self._view, self._known = view, view.rephrasings
         spec = self._known.spec
         self._threshold, self._least_words = spec.threshold("suspect"), spec.number("least_words")
-        self._vectors = TextVectors(
-            load_embedder(str(spec.parameter("weights")), str(spec.parameter("tokenizer")))
-            if embedder is None
-            else embedder
-        )
+        self._vectors = TextVectors(load_embedder(spec) if embedder is None else embedder)
         self._set_capacity(_FIRST_CAPACITY)
 
     def match(self, batch: DocBatch, into: Collection) -> Int64s:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from contam.detect.meaning.reach import reach
 from contam.detect.meaning.vectors import TextVectors
 from contam.kernels.rare_words import RareTable, enter_words
 from contam.text.common_words import common_words
@@ -54,6 +55,8 @@ class RareWords:
     hashes     uint64[words], the hash of each word, in the order of their numbers
     total      int32[n], what the rare words of each question weigh together
     n_words    int32[n], different rare words;  n_tokens  int32[n], words of any kind
+    length     int32[n], what a window's length is compared with: `n_tokens`, or what a few words
+               with all rare ones in them reach over
     numbers    the different numbers of each question
     is_code    bool[n], whether it defines a function: its numbers are examples then
     vector     float32[n, dimensions], of length 1;  checkable  bool[n]
@@ -65,6 +68,7 @@ class RareWords:
     total: Int32s
     n_words: Int32s
     n_tokens: Int32s
+    length: Int32s
     numbers: tuple[frozenset[str], ...]
     is_code: Bools
     vector: Float32s
@@ -87,6 +91,13 @@ class RareWords:
         checkable = n_words >= least_words
         least = np.ceil(spec.number("share") * total).astype(np.int32)
         least = np.maximum(least, least_words * int(spec.number("rare_from")))
+        length = n_tokens.copy()
+        for at in np.flatnonzero(checkable).tolist():
+            tokens = tokenize_bytes(items[at].question.encode()).hashes
+            # In a copy of the question, too, the window would not reach over more.
+            stretch = reach(tokens, hashes[own[starts[at] : starts[at + 1]]])
+            if stretch < spec.number("least_length") * n_tokens[at]:
+                length[at] = stretch
         vectors = TextVectors(embedder)
         return cls(
             spec=spec,
@@ -103,6 +114,7 @@ class RareWords:
             total=total,
             n_words=n_words,
             n_tokens=n_tokens,
+            length=length,
             numbers=tuple(frozenset(numbers_of(item.question, spelt=False)) for item in items),
             is_code=np.array([bool(_DEFINES.search(item.question)) for item in items], np.bool_),
             vector=np.stack([vectors.of(item.question) for item in items])

@@ -1,36 +1,35 @@
 """Vectors of words and texts, from the static embedding model that a policy names by its digests.
 
-The model lies in the package `wordllama`: a table with a vector for each token, and a tokenizer. It
-is read from the package's files as they are; nothing of the package runs, and nothing is fetched.
+Such a model is a table with a vector for each token, and a tokenizer.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 import numpy as np
-import orjson
-from tokenizers import Tokenizer
 
-from contam.errors import ConfigError, Place, Public, Remedy
-from contam.extras import require
-from contam.files.single import read_file
+from contam.detect.meaning.models import (
+    TABLES,
+    TEXT_MODELS,
+    TOKENIZERS,
+    model_homes,
+    read_model_file,
+    table_of,
+    tokenizer_of,
+)
+from contam.errors import ConfigError, Place, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from contam.detect.model import Float32s
+    from tokenizers import Tokenizer
 
-_PACKAGE: Final = "wordllama"
-_WEIGHTS: Final = "weights/l2_supercat_256.safetensors"
-_TOKENIZER: Final = "tokenizers/l2_supercat_tokenizer_config.json"
-_TYPES: Final = {"F16": "<f2", "F32": "<f4"}
-_LENGTH_BYTES: Final = 8
+    from contam.detect.model import Float32s
+    from contam.detect.policies.policy_spec import PolicySpec
+
 #: Words whose vectors one worker remembers.
 _MOST_REMEMBERED: Final = 1 << 15
 _WORD: Final = re.compile(r"[^\W\d_]+")
@@ -45,6 +44,14 @@ class Embedder(Protocol):
 
     def word_vectors(self, words: Sequence[str]) -> Float32s:
         """A vector for each word, float32[n, dimensions]; of a text they are added up."""
+
+
+@runtime_checkable
+class TextEmbedder(Embedder, Protocol):
+    """What gives texts a vector of their own; those of words say what is rare, and no more."""
+
+    def text_vector(self, text: str) -> Float32s:
+        """The vector of a text, float32[dimensions], of length 1."""
 
 
 class StaticEmbedder:
@@ -81,7 +88,11 @@ class TextVectors:
         """The sum of the vectors of a text's words, whatever their case, of length 1.
 
         Numbers and marks have no part in it. A text without words has zeros.
+
+        An embedder of whole texts is given the text as it is.
         """
+        if isinstance(self._embedder, TextEmbedder):
+            return self._embedder.text_vector(text)
         words = _WORD.findall(text.lower())
         if len(words) > _MOST_REMEMBERED:
             return _of_length_1(self._embedder.word_vectors(words))
@@ -102,52 +113,45 @@ def _of_length_1(vectors: Float32s) -> Float32s:
     return total / length if length > 0 else total
 
 
-def load_embedder(weights_sha256: str, tokenizer_sha256: str) -> StaticEmbedder:
-    """The model with these digests.
+def load_embedder(spec: PolicySpec) -> Embedder:
+    """The models that a policy names by their digests, from the folders that have them.
 
-    Raises MissingExtraError where it is not installed, ConfigError where another one is.
+    Raises MissingExtraError where there is no model, ConfigError where there is another one.
     """
-    return _load(str(_folder()), weights_sha256, tokenizer_sha256)
+    names = ("weights", "tokenizer", "text_model", "text_tokenizer", "text_pooling")
+    weights, tokenizer, *of_texts = (str(spec.parameter(name)) for name in names)
+    static = static_embedder(weights, tokenizer)
+    return _load_texts(model_homes(), static, *of_texts) if of_texts[0] else static
 
 
-def _folder() -> Path:
-    require("meaning", _PACKAGE)
-    found = find_spec(_PACKAGE)
-    folders = (found and found.submodule_search_locations) or [_PACKAGE]
-    return Path(folders[0])
+def static_embedder(weights_sha256: str, tokenizer_sha256: str) -> StaticEmbedder:
+    """The static model with these digests. Raises as `load_embedder` does."""
+    return _load(model_homes(), weights_sha256, tokenizer_sha256)
 
 
 @cache
-def _load(folder: str, weights_sha256: str, tokenizer_sha256: str) -> StaticEmbedder:
-    weights = _checked(Path(folder, _WEIGHTS), weights_sha256)
-    tokenizer = Tokenizer.from_str(_checked(Path(folder, _TOKENIZER), tokenizer_sha256).decode())
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    return StaticEmbedder(_table_of(weights), tokenizer)
+def _load_texts(
+    homes: tuple[str, ...],
+    static: StaticEmbedder,
+    model_sha256: str,
+    tokenizer_sha256: str,
+    pooling: str,
+) -> Embedder:
+    from contam.detect.meaning.text_models import OnnxEmbedder
+
+    model = read_model_file(homes, TEXT_MODELS, model_sha256)
+    tokenizer = read_model_file(homes, TOKENIZERS, tokenizer_sha256)
+    return OnnxEmbedder(static, model, tokenizer, pooling)
 
 
-def _checked(path: Path, sha256: str) -> bytes:
-    """The bytes of a file with this digest."""
-    try:
-        content = read_file(path)
-    except OSError as error:
+@cache
+def _load(homes: tuple[str, ...], weights_sha256: str, tokenizer_sha256: str) -> StaticEmbedder:
+    table = table_of(*read_model_file(homes, TABLES, weights_sha256))
+    path, content = read_model_file(homes, TOKENIZERS, tokenizer_sha256)
+    tokenizer = tokenizer_of(path, content)
+    if tokenizer.get_vocab_size() > len(table):
         raise ConfigError(
-            "{}: cannot be read: {}", Place(path), Public(error.strerror),
-            remedy=Remedy.INSTALL_EXTRA(extra="meaning"),
-        ) from error  # fmt: skip
-    if (found := hashlib.sha256(content).hexdigest()) != sha256:
-        raise ConfigError(
-            "{}: another model than the policy names: SHA-256 {}, not {}", Place(path),
-            Public(found[:16]), Public(sha256[:16]), remedy=Remedy.INSTALL_NAMED_MODEL,
+            "{}: has {} tokens, and the model {} vectors", Place(path),
+            tokenizer.get_vocab_size(), len(table), remedy=Remedy.IS_IT_THE_RIGHT_FILE,
         )  # fmt: skip
-    return content
-
-
-def _table_of(content: bytes) -> Float32s:
-    """The one matrix of a file in the format safetensors: a head in JSON, then the numbers."""
-    n_head = int.from_bytes(content[:_LENGTH_BYTES], "little")
-    head = orjson.loads(content[_LENGTH_BYTES : _LENGTH_BYTES + n_head])
-    (about,) = (about for name, about in head.items() if name != "__metadata__")
-    first, end = (_LENGTH_BYTES + n_head + at for at in about["data_offsets"])
-    numbers = np.frombuffer(content[first:end], _TYPES[about["dtype"]])
-    return numbers.reshape(about["shape"]).astype(np.float32)
+    return StaticEmbedder(table, tokenizer)

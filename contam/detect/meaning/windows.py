@@ -75,7 +75,7 @@ class DocumentWindows:
     def rephrasings(self) -> list[Rephrasing]:
         """The items that the document has in other words, by item, each in its best place."""
         likely = self._rows[:, ROW_TOKENS] >= (
-            self._number("least_length") * self._known.n_tokens[self._item]
+            self._number("least_length") * self._known.length[self._item]
         )
         passing = [row for row in np.flatnonzero(likely).tolist() if self._passes(row)]
         found: dict[int, list[tuple[int, int]]] = {}

@@ -11,6 +11,7 @@ other files nothing is judged.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -22,7 +23,7 @@ from contam.detect.meaning.vectors import load_embedder
 from contam.detect.model import ItemsRead
 from contam.detect.policies.common import counted, judgements
 from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits
-from contam.errors import PolicyError
+from contam.errors import PolicyError, Public, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +75,8 @@ CONTAM_MEANING: Final = PolicySpec(
     # numbers are examples, they may all differ, and code_similarity is enough.
     # better_by: by so much another item must fit a place better to take it; most_alike: no more
     # items than these may fit a place as well, but for `alike`.
-    # weights, tokenizer: SHA-256 of the model's files.
+    # weights, tokenizer: SHA-256 of the model's files. text_model, text_tokenizer: of a model that
+    # compares whole texts in its place, which pools its tokens as text_pooling says; "" for none.
     parameters=(
         ("rare_from", 10),
         ("least_words", 4),
@@ -91,8 +93,14 @@ CONTAM_MEANING: Final = PolicySpec(
         ("most_alike", 2),
         ("weights", "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5"),
         ("tokenizer", "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68"),
+        ("text_model", ""),
+        ("text_tokenizer", ""),
+        ("text_pooling", "mean"),
     ),
 )
+#: Which model it is, and what holds for one model only.
+_MODEL: Final = ("weights", "tokenizer", "text_model", "text_tokenizer", "text_pooling")
+_OF_MODEL: Final = ("rare_from", "code_similarity")
 SPECS: Final[tuple[PolicySpec, ...]] = ()
 OPTIONAL: Final = (CONTAM_MEANING,)
 
@@ -114,8 +122,7 @@ class Meaning:
 
     def rare_words(self, items: Sequence[BenchItem]) -> RareWords:
         """What a search needs of the items. Raises ContamError without the model."""
-        weights, tokenizer = (str(self.spec.parameter(name)) for name in ("weights", "tokenizer"))
-        return RareWords.of(items, self.spec, load_embedder(weights, tokenizer))
+        return RareWords.of(items, self.spec, load_embedder(self.spec))
 
     def known(self, rare: RareWords) -> ItemsRead:
         """What judging and reasons need of the items."""
@@ -169,7 +176,7 @@ class Meaning:
         found = best.read[i, 0]
         text = (
             f"a document has it in other words: similarity {judgement.score[i]:.2f};"
-            f" {int(found[WORDS])} of its {counted(words, 'rare word')}"
+            f" {int(found[WORDS]):,} of its {counted(words, 'rare word')}"
         )
         if numbers:
             text += f" and {int(found[NUMBERS])} of its {counted(numbers, 'number')}"
@@ -178,6 +185,24 @@ class Meaning:
         if other >= 0:
             text += f"; next best item {items.item_ids[other]}, similarity {found[NEXT_BEST]:.2f}"
         return text
+
+
+def check_changes(start: PolicySpec, changes: Mapping[str, object]) -> None:
+    """Refuse another model without thresholds of its own. Raises PolicyError.
+
+    changes  the fields that a policy file gives, whatever their values
+    """
+    given = changes.get("parameters")
+    own: Mapping[str, object] = given if isinstance(given, Mapping) else {}
+    if all(own.get(name, start.parameter(name)) == start.parameter(name) for name in _MODEL):
+        return
+    lacking = [name for name in _OF_MODEL if name not in own]
+    if lacking or "thresholds" not in changes:
+        raise PolicyError(
+            "thresholds belong to a model, and the file names another one without {}",
+            Public(", ".join([*(() if "thresholds" in changes else ("thresholds",)), *lacking])),
+            remedy=Remedy.MEASURE_THRESHOLDS,
+        )
 
 
 def build(spec: PolicySpec) -> Policy:

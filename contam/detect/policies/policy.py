@@ -150,6 +150,8 @@ class _PolicyModule(Protocol):
 _PRESETS: Final = "PRESETS"
 #: By this name a module has policies that need an optional extra.
 _OPTIONAL: Final = "OPTIONAL"
+#: By this name a module has what refuses changes that do not go without others.
+_CHECK_CHANGES: Final = "check_changes"
 _FILE_SUFFIXES: Final = (".toml", ".json")
 
 
@@ -192,6 +194,8 @@ def policy_from_dict(tree: Mapping[str, object], *, default_id: str = "") -> Pol
         )
     start = _known_spec(base)
     changes = {name: value for name, value in tree.items() if name != "base"}
+    if check := getattr(_find(base.partition(":")[0])[0], _CHECK_CHANGES, None):
+        check(start, changes)
     changes.setdefault("id", default_id or start.id)
     spec = start.with_changes(changes)
     if spec.fingerprint() != start.fingerprint() and "description" not in changes:

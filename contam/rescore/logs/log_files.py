@@ -121,7 +121,7 @@ class LogFile:
             if not isinstance(value, dict):
                 raise LogError(
                     "{}:{}: expected a JSON object", self.path, number,
-                    remedy=Remedy.COPY_CUT_OR_DAMAGED,
+                    remedy=Remedy.COPY_CUT_OR_CHANGED,
                 )  # fmt: skip
             yield number, value
 
@@ -158,7 +158,7 @@ def parsed(text: bytes, where: str) -> Any:  # noqa: ANN401 - whatever JSON can 
         reason = str(error).splitlines()[0]
         raise LogError(
             "{}: not valid JSON ({})", Place(where), Public(reason),
-            remedy=Remedy.COPY_CUT_OR_DAMAGED,
+            remedy=Remedy.COPY_CUT_OR_CHANGED,
         ) from error  # fmt: skip
     if doubled is not None:
         # Parsers give the last of the two: a score could count that nobody sees.

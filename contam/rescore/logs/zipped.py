@@ -31,7 +31,7 @@ class ZipMembers:
         except (zipfile.BadZipFile, ValueError, EOFError) as error:
             raise LogError(
                 "{}: no whole ZIP file ({})", file.path, error,
-                remedy=Remedy.COPY_CUT_OR_DAMAGED,
+                remedy=Remedy.COPY_CUT_OR_CHANGED,
             ) from error  # fmt: skip
 
     @property
@@ -58,12 +58,12 @@ class ZipMembers:
         ) as error:
             raise LogError(
                 "{}: cannot unpack {} ({})", self._file.path, name, error,
-                remedy=Remedy.COPY_CUT_OR_DAMAGED,
+                remedy=Remedy.COPY_CUT_OR_CHANGED,
             ) from error  # fmt: skip
         if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
             raise LogError(
                 "{}: {} is not what its checksum says", self._file.path, name,
-                remedy=Remedy.COPY_CUT_OR_DAMAGED,
+                remedy=Remedy.COPY_CUT_OR_CHANGED,
             )  # fmt: skip
         return content
 

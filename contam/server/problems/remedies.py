@@ -147,7 +147,6 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     Remedy.ALLOW_UNMATCHED_TO_SCORE: (
         "is it the same version of the benchmark? options.allow_unmatched scores the rest"
     ),
-    Remedy.NAME_LABEL_COLUMNS: "send the verdicts as contam wrote them",
     Remedy.NAME_LABEL_AND_QUESTION_COLUMNS: "send the verdicts as contam wrote them",
     Remedy.NAME_LABEL_COLUMNS_OR_UNLISTED: "send the verdicts as contam wrote them",
     Remedy.GIVE_THRESHOLD: "send the verdicts as contam wrote them",

@@ -15,11 +15,7 @@ from scipy.special import ndtr, stdtrit
 from contam.rescore.stats.clusters import Estimate, difference_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
+    from contam.study.model import Bools, Floats, Ints
 
 SIGMAS: Final = 3.0
 _NAN: Final = float("nan")
@@ -28,55 +24,46 @@ _HAIR: Final = 1e-9
 _BLOCK_CELLS: Final = 1 << 21
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drop:
-    """Mean before a cutoff less mean after it.
+def drop(before: Floats, after: Floats) -> Estimate:
+    """Mean before a cutoff less mean after it, with Welch's standard error.
 
-    estimate  with Welch's standard error;  stratified  the same within strata, each weighed by its
-              items, None where no stratum has two items on either side
-    share     of the items that are in such strata
-    """
-
-    estimate: Estimate
-    stratified: Estimate | None
-    share: float
-
-
-def drop(before: Floats, after: Floats, strata: tuple[Ints, Ints] | None = None) -> Drop:
-    """Raises ValueError for fewer than two items on a side.
-
-    strata  of the items before and after, numbered alike
+    Raises ValueError for fewer than two items on a side.
     """
     if min(len(before), len(after)) < _TWO:
         raise ValueError("a drop needs two items before and two after the cutoff")
-    plain = difference_of(before, after)
-    if strata is None:
-        return Drop(estimate=plain, stratified=None, share=_NAN)
-    parts = []
-    for kind in np.intersect1d(*strata).tolist():
-        sides = before[strata[0] == kind], after[strata[1] == kind]
-        if min(map(len, sides)) >= _TWO:
-            parts.append((len(sides[0]) + len(sides[1]), difference_of(*sides)))
-    used = sum(n for n, _ in parts)
-    share = used / (len(before) + len(after))
-    if not parts:
-        return Drop(estimate=plain, stratified=None, share=share)
-    weights = [n / used for n, _ in parts]
-    value = sum(w * part.value for w, (_, part) in zip(weights, parts, strict=True))
+    return difference_of(before, after)
+
+
+def stratified_drop(
+    before: Floats, after: Floats, strata: tuple[Ints, Ints]
+) -> tuple[Estimate, float]:
+    """The drop within strata, each weighed by its items, and the share of the items in these.
+
+    strata  of the items before and after, numbered alike; those with two items on either side count
+
+    nan where no stratum has.
+    """
+    sides = [
+        (before[strata[0] == kind], after[strata[1] == kind]) for kind in np.intersect1d(*strata)
+    ]
+    sides = [pair for pair in sides if min(map(len, pair)) >= _TWO]
+    n = np.array([len(first) + len(second) for first, second in sides], np.float64)
+    if not sides:
+        return Estimate(_NAN, _NAN, 0.0), 0.0
+    parts = [drop(*pair) for pair in sides]
+    weights = n / n.sum()
+    squares = (weights * np.array([part.error for part in parts])) ** 2
     # A stratum whose scores are all equal has no error to add.
-    errors = [w * part.error for w, (_, part) in zip(weights, parts, strict=True)]
-    squares = [(e**2, part.df) for e, (_, part) in zip(errors, parts, strict=True) if e > 0]
-    total = sum(square for square, _ in squares)
-    return Drop(
-        estimate=plain,
-        stratified=Estimate(
-            value=value,
-            error=float(np.sqrt(total)) if total > 0 else _NAN,
-            # Welch and Satterthwaite's, over all strata.
-            df=total**2 / sum(square**2 / df for square, df in squares) if total > 0 else 0.0,
-        ),
-        share=share,
+    varies = squares > 0
+    total = float(squares[varies].sum())
+    df = np.array([part.df for part in parts])[varies]
+    estimate = Estimate(
+        value=float(weights @ np.array([part.value for part in parts])),
+        error=float(np.sqrt(total)) if total else _NAN,
+        # Welch and Satterthwaite's, over all strata.
+        df=total**2 / float((squares[varies] ** 2 / df).sum()) if total else 0.0,
     )
+    return estimate, float(n.sum()) / (len(before) + len(after))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,14 +71,14 @@ class Scan:
     """The cutoff at which scores fall or rise most.
 
     day     the last day before it, as a proleptic ordinal
-    z       standardised drop there, below 0 for a rise;  n_cuts  how many cutoffs were tried
+    z       standardised drop there, below 0 for a rise;  n_cutoffs  how many cutoffs were tried
     p       (1 + permutations with a cutoff as sharp) / (1 + permutations): the search is paid for
     """
 
     day: int
     z: float
     p: float
-    n_cuts: int
+    n_cutoffs: int
 
 
 def scan(
@@ -139,27 +126,24 @@ def scan(
         day=int(days[cuts[best] - 1]),
         z=float(z[best]),
         p=(1 + hits) / (1 + permutations),
-        n_cuts=len(cuts),
+        n_cutoffs=len(cuts),
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Chart:
-    """A control chart of cohort means; float64[cohorts] each.
+    """A control chart of cohort means; arrays of a value a cohort.
 
     centre     mean of the items of the other baseline cohorts, so that none is its own yardstick
     low, high  control limits: 3 sigma, by the t of the spread within cohorts; nan for one item
+    out        bool, outside of the limits
     """
 
-    mean: Floats
+    value: Floats
     centre: Floats
     low: Floats
     high: Floats
-
-    @property
-    def out(self) -> Bools:
-        """Cohorts outside of their limits."""
-        return np.asarray((self.mean < self.low) | (self.mean > self.high))
+    out: Bools
 
 
 def control_chart(scores: Floats, cohort: Ints, baseline: Bools | None = None) -> Chart:
@@ -180,4 +164,6 @@ def control_chart(scores: Floats, cohort: Ints, baseline: Bools | None = None) -
     error = np.full(len(sizes), _NAN)
     error[known] = deviation * np.sqrt(1 / sizes[known] + 1 / others[known])
     half = (float(stdtrit(freedom, ndtr(SIGMAS))) if freedom else _NAN) * error
-    return Chart(mean=mean, centre=centre, low=centre - half, high=centre + half)
+    low, high = centre - half, centre + half
+    out = np.asarray((mean < low) | (mean > high))
+    return Chart(value=mean, centre=centre, low=low, high=high, out=out)

@@ -6,6 +6,7 @@ et al. 2024), reference and lowercase scores of single texts, and how well they 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -15,10 +16,7 @@ from scipy.special import expit, logit, ndtri, stdtr
 from contam.rescore.stats.average_ranks import average_ranks
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Bools = NDArray[np.bool_]
+    from contam.study.model import Bools, Floats
 
 _NAN: Final = float("nan")
 _TWO: Final = 2
@@ -57,22 +55,20 @@ def exchangeability(canonical: Floats, shuffled: Floats) -> Exchangeability:
     if r < _TWO or shuffled.ndim != _TWO or shuffled.shape[1] == 0:
         raise ValueError("the test needs two shards and one shuffled order of each")
     difference = canonical - shuffled.mean(axis=1)
-    figures = []
-    for ddof in (1, 0):
-        deviation = float(difference.std(ddof=ddof))
-        sure = deviation > _HAIR * float(np.abs(canonical).max())
-        t = float(difference.mean()) / deviation * float(np.sqrt(r)) if sure else _NAN
-        figures += [t, float(stdtr(r - 1, -t))]
+    deviation = difference.std(ddof=1)
+    sure = deviation > _HAIR * np.abs(canonical).max()
+    t = float(difference.mean() / deviation * np.sqrt(r)) if sure else _NAN
+    t_ddof0 = t * math.sqrt(r / (r - 1))
     sums = shuffled.sum(axis=0)
     # Sums in another order round differently: a shuffled order that is the canonical one must tie.
     reached = float(canonical.sum()) - _HAIR * float(np.abs(canonical).sum())
     hits = int(np.count_nonzero(sums >= reached))
     return Exchangeability(
         difference=difference,
-        t=figures[0],
-        p=figures[1],
-        t_ddof0=figures[2],
-        p_ddof0=figures[3],
+        t=t,
+        p=float(stdtr(r - 1, -t)),
+        t_ddof0=t_ddof0,
+        p_ddof0=float(stdtr(r - 1, -t_ddof0)),
         permutation_p=(1 + hits) / (1 + len(sums)),
     )
 
@@ -98,17 +94,17 @@ def min_k_plus(values: Floats, mu: Floats, sigma: Floats, share: float) -> float
 class Separation:
     """How well a score tells members from others; all 0..1.
 
-    auroc            area under the curve; low, high  95 % limits (DeLong et al. 1988) on the
-                     scale of log odds, nan where the score parts all members from all others
+    auroc            area under the curve; auroc_low, auroc_high  95 % limits (DeLong et al. 1988)
+                     on the scale of log odds, nan where the score parts all members from all others
     tpr_at_fpr_05    members found where at most 5 % of the others are
     fpr_at_tpr_95    others found where at least 95 % of the members are
     """
 
-    auroc: float
-    low: float
-    high: float
-    tpr_at_fpr_05: float
-    fpr_at_tpr_95: float
+    auroc: float = _NAN
+    auroc_low: float = _NAN
+    auroc_high: float = _NAN
+    tpr_at_fpr_05: float = _NAN
+    fpr_at_tpr_95: float = _NAN
 
 
 def separation(scores: Floats, member: Bools, level: float = 0.95) -> Separation:
@@ -118,7 +114,7 @@ def separation(scores: Floats, member: Bools, level: float = 0.95) -> Separation
     """
     inside, outside = scores[member], scores[~member]
     if len(inside) < _TWO or len(outside) < _TWO:
-        return Separation(auroc=_NAN, low=_NAN, high=_NAN, tpr_at_fpr_05=_NAN, fpr_at_tpr_95=_NAN)
+        return Separation()
     n, m = len(inside), len(outside)
     place = average_ranks(scores)
     # What each member and each other adds to the area: placements among the other side.
@@ -137,8 +133,8 @@ def separation(scores: Floats, member: Bools, level: float = 0.95) -> Separation
     low_enough = fpr <= 1 - level + _HAIR
     return Separation(
         auroc=area,
-        low=low,
-        high=high,
+        auroc_low=low,
+        auroc_high=high,
         tpr_at_fpr_05=float(tpr[low_enough].max(initial=0.0)),
         fpr_at_tpr_95=float(fpr[tpr >= level - _HAIR].min()),
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,6 +65,7 @@ def assert_all_read(folder, expected, nulls, batch_bytes, n_plain=0):
         assert read_texts(shard, selection, range(len(expected))) == expected
 
 
+@pytest.mark.slow
 @given(st.lists(TEXT, min_size=1, max_size=12), st.integers(1, 5), st.integers(1, 60))
 def test_texts(records, rows, batch_bytes):
     with tempfile.TemporaryDirectory() as folder:
@@ -73,6 +75,7 @@ def test_texts(records, rows, batch_bytes):
         assert_all_read(folder, expected, records.count(None), batch_bytes, n_plain=6)
 
 
+@pytest.mark.slow
 @given(st.lists(st.none() | st.lists(TURN, max_size=4), min_size=1, max_size=8), st.integers(1, 60))
 def test_chats(records, batch_bytes):
     kind = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))

@@ -237,6 +237,7 @@ def test_a_wrong_key_lists_the_keys_seen(tmp_path):
         select_columns(shard, "text")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "pack", ["gzip.compress", "zstandard.compress", "bz2.compress", "lzma.compress"]
 )

@@ -158,6 +158,7 @@ def test_one_giant_row_group_is_streamed_in_small_batches(tmp_path):
     assert peak < 40 << 20
 
 
+@pytest.mark.slow
 def test_long_repeated_documents_do_not_unpack_at_once(tmp_path):
     # A dictionary page holds such a document once: sizes in the footer say nothing.
     write(tmp_path / "a.parquet", {"text": ["word " * 200_000] * 300}, row_group_size=1000)

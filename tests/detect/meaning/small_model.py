@@ -66,7 +66,9 @@ def install(folder: Path, seed: int = 7) -> Path:
     policy = folder / "small.toml"
     policy.write_text(
         'base = "contam-meaning"\nid = "small-meaning"\n'
-        f'[parameters]\nweights = "{weights}"\ntokenizer = "{tokens}"\n',
+        "thresholds = {suspect = 0.7}\n"
+        "[parameters]\nrare_from = 10\ncode_similarity = 0.68\n"
+        f'weights = "{weights}"\ntokenizer = "{tokens}"\n',
         encoding="utf-8",
     )
     return policy

@@ -6,12 +6,14 @@ import json
 import shutil
 import sys
 
+import numpy as np
 import pytest
 
 import contam
 from contam.cleaning.clean import clean
 from contam.cli.main import run
 from contam.detect.meaning import vectors
+from contam.detect.meaning.reach import reach
 from contam.detect.policies.policy import get_policy, list_policies
 from contam.errors import ConfigError, IndexMismatchError, MissingExtraError, PolicyError
 from contam.index.build import build
@@ -118,6 +120,34 @@ def test_an_item_matches_itself(world, item):
         assert labels[item["id"]] == "suspect", number
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many " * 9 + "velvet saddle, barrel, anchor, kettle at the marble?",
+        "Velvet saddle to velvet barrel, anchor to kettle. " * 9,
+    ],
+    ids=["together at the end", "again and again"],
+)
+def test_a_question_whose_rare_words_stand_close_together_is_found(world, question):
+    write_items(world / "bench.jsonl", [{"id": "close", "question": question}])
+    write_shard(world / "corpus/part-1.parquet", [f"{TEXTS['other']} {question} to the harbour"])
+    assert [one.label for one in scan(world)] == ["suspect"]
+
+
+def test_the_reach_of_words_is_the_shortest_stretch_with_all_of_them():
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        tokens = rng.integers(0, 6, rng.integers(0, 14)).astype(np.uint64)
+        rare = rng.permutation(6)[: rng.integers(1, 5)].astype(np.uint64)
+        lengths = [
+            end - first
+            for first in range(len(tokens))
+            for end in range(first + 1, len(tokens) + 1)
+            if set(rare.tolist()) <= set(tokens[first:end].tolist())
+        ]
+        assert reach(tokens, rare) == min(lengths, default=0)
+
+
 def test_workers_leases_and_one_scan_give_the_same_bytes(world):
     policies = (str(world / "small.toml"), "contam")
     whole = in_one(world / "corpus", world / "bench.jsonl", world / "one", policies)
@@ -152,7 +182,7 @@ def test_with_another_model_nothing_is_judged_either(world):
     with pytest.raises(ConfigError, match="another model"):
         scan(world, ["contam-meaning"])
     (world / "site/wordllama/weights/l2_supercat_256.safetensors").unlink()
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="has none of"):
         contam.scan(world / "corpus", world / "bench.jsonl", policies=["contam-meaning"])
 
 
@@ -184,7 +214,7 @@ def test_it_is_optional_and_says_suspect_at_most(world):
     assert "wordllama" not in sys.modules
     text = (world / "small.toml").read_text(encoding="utf-8")
     (world / "sure.toml").write_text(
-        text.replace("[parameters]", "[thresholds]\ncontaminated = 0.9\n[parameters]"), "utf-8"
+        text.replace("{suspect = 0.7}", "{contaminated = 0.9}"), "utf-8"
     )
     with pytest.raises(PolicyError, match="no more than suspect"):
         get_policy(world / "sure.toml")

@@ -104,6 +104,7 @@ def test_a_far_tail_keeps_its_digits():
     assert found.p == pytest.approx(2.2e-59, rel=0.01)
 
 
+@pytest.mark.slow
 def test_draws_go_on_until_a_small_p_is_resolved():
     """Real scores, a leak of moderate size: more draws than the first ones, and the same p."""
     rng = np.random.default_rng(3)

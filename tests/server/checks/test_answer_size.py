@@ -29,6 +29,7 @@ def small_answers(small_index, tmp_path_factory):
         yield client
 
 
+@pytest.mark.slow
 def test_an_answer_beyond_the_limit_is_refused_and_lines_give_all_of_it(
     small_answers, client, fixture_items
 ):
@@ -44,6 +45,7 @@ def test_an_answer_beyond_the_limit_is_refused_and_lines_give_all_of_it(
     assert {"verdicts": verdicts, **rest} == json.loads(whole)
 
 
+@pytest.mark.slow
 def test_a_line_beyond_the_limit_is_refused_before_the_first_is_sent(
     small_answers, client, fixture_items
 ):

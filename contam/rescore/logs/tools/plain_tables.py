@@ -176,7 +176,7 @@ def number_of(value: object) -> float | None:
     """A cell as a number, nan for an empty one, None for anything that is no score."""
     if value is None:
         return float("nan")
-    if isinstance(value, bool | int | float | np.number):
+    if isinstance(value, bool | int | float | np.number | np.bool_):
         return float(value)
     if not isinstance(value, str):
         return None

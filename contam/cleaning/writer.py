@@ -1,0 +1,226 @@
+"""Write the shards of a corpus one by one into the folder of a run, once it is known what goes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from contam.cleaning.shard import copy, digest, removals, written
+from contam.cleaning.work_folder import CORPUS, REMOVED
+from contam.detect.match.workers import on_threads
+from contam.errors import InternalError, Remedy, ShardError
+from contam.files.publish import output_errors
+from contam.tables.removed import RemovedRow, write_removed
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from contam.benchmark.items import ItemName
+    from contam.cleaning.choice import CleanOptions, Found
+    from contam.cleaning.shard import Cleaning, Removal
+    from contam.cleaning.work_folder import WorkFolder
+    from contam.corpus.shards import Shard
+    from contam.detect.match.hits import Hits
+    from contam.detect.scan import Corpus, ScanProgress
+
+#: How often a shard that another process writes is looked at, in seconds.
+_PAUSE_S: Final = 0.2
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Writer:
+    """Writes shards, each whole or not at all, beside other processes that do.
+
+    question  digest of what decides every byte that is written
+    names     gives the name of an item by its number
+    rows      of each shard that was read
+    touched   the shards in which something was found
+    hits      gives the hits of a shard, by view
+    """
+
+    work: WorkFolder
+    question: str
+    cleaning: Cleaning
+    corpus: Corpus
+    names: Callable[[int], ItemName]
+    rows: Mapping[int, int]
+    touched: frozenset[int]
+    hits: Callable[[int], dict[int, Hits]]
+
+    @property
+    def options(self) -> CleanOptions:
+        """What is done with what was found."""
+        return self.cleaning.options
+
+    def known(self, number: int) -> dict[str, Any] | None:
+        """What is to be said of a shard that is done."""
+        return self.work.done(number, self.question, self.files(number))
+
+    def files(self, number: int) -> dict[str, Path]:
+        """The files of the result that a shard may have, by kind."""
+        name = self.corpus.shards[number].name
+        return {
+            CORPUS: self.work.target(CORPUS, name),
+            REMOVED: self.work.target(REMOVED, f"{name}.parquet"),
+        }
+
+    def write_all(
+        self, numbers: Sequence[int], workers: int, progress: ScanProgress | None
+    ) -> dict[int, dict[str, Any]]:
+        """Write shards unless they are done; returns what is to be said of each.
+
+        One that another process writes is waited for.
+        """
+        shards, touched = self.corpus.shards, self.touched
+        # What takes longest comes first.
+        order = sorted(numbers, key=lambda n: (n not in touched, -shards[n].size_bytes))
+        within = max(1, workers // max(1, len(touched.intersection(numbers))))
+        if progress is not None:
+            progress.start(sum(shards[number].size_bytes for number in numbers))
+
+        def work(numbers: Iterator[int], stop: threading.Event) -> dict[int, dict[str, Any]]:
+            done: dict[int, dict[str, Any]] = {}
+
+            def is_busy(number: int) -> bool:
+                noted = None if stop.is_set() else self.write(number, within)
+                if noted is not None:
+                    done[number] = noted
+                    if progress is not None:
+                        progress.advance(shards[number].size_bytes)
+                return noted is None
+
+            busy = [number for number in numbers if is_busy(number)]
+            while busy and not stop.wait(_PAUSE_S):
+                busy = [number for number in busy if is_busy(number)]
+            return done
+
+        noted: dict[int, dict[str, Any]] = {}
+        with closing(on_threads(work, order, workers)) as found:
+            for some in found:
+                noted.update(some)
+        if progress is not None:
+            progress.finish()
+        return noted
+
+    def write(self, number: int, workers: int) -> dict[str, Any] | None:
+        """Write one shard, unless that is done; returns what is to be said of it.
+
+        None where another process is writing it.
+        """
+        with self.work.taken(number) as is_ours:
+            if not is_ours:
+                return None
+            known = self.known(number)
+            if known is not None:
+                return known
+            shard = self.corpus.shards[number]
+            if number in self.touched:
+                noted = self._touched(number, shard, workers)
+            else:
+                noted = self._copied(number, shard)
+            self.work.note_done(number, self.question, noted, self.files(number))
+            return noted
+
+    def _copied(self, number: int, shard: Shard) -> dict[str, Any]:
+        before = _digest(shard)
+        copied = None
+        if self.options.action != "list":
+            draft = self.work.draft(number, shard.name)
+            with output_errors(draft):
+                copy(shard, draft)
+            copied = self.work.put(draft, CORPUS, shard.name)
+            if copied != before:
+                raise ShardError(
+                    "{shard}: its copy is not the same", shard=shard.name,
+                    remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
+                )  # fmt: skip
+        rows = self.rows.get(number, 0)
+        return {
+            "name": shard.name, "format": shard.format, "rows_before": rows, "rows_after": rows,
+            "found": 0, "in": before, CORPUS: copied, REMOVED: None,
+        }  # fmt: skip
+
+    def _touched(self, number: int, shard: Shard, workers: int) -> dict[str, Any]:
+        selection = self.corpus.selections[number]
+        if selection is None:
+            raise InternalError(f"{shard.name}: rows were found without a text column")
+        before = _digest(shard)
+        found = self.cleaning.choice.documents(self.hits(number))
+        removed, n_passes = removals(self.cleaning, shard, selection, found)
+        rows_before = rows_after = self.rows[number]
+        facts: dict[str, Any] = {}
+        copied = None
+        if self.options.action != "list":
+            draft = self.work.draft(number, shard.name)
+            again = written(self.cleaning, shard, selection, removed, draft, workers=workers)
+            done = again.done
+            if done.rows_before != rows_before:
+                raise ShardError(
+                    "{shard}: {} rows were searched, and {} written from", rows_before,
+                    done.rows_before, shard=shard.name, remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
+                )  # fmt: skip
+            rows_after = done.rows_after
+            dropped = len(removed) if self.options.action == "drop" else 0
+            if rows_after != rows_before - dropped:
+                raise InternalError(f"{shard.name}: {rows_after} rows were written")
+            facts = {
+                "rows_same": again.n_same,
+                "passes": n_passes,
+                "not_kept": list(done.not_kept),
+            }
+            copied = self.work.put(draft, CORPUS, shard.name)
+        table = self.work.draft(number, f"{shard.name}.parquet")
+        with output_errors(table):
+            write_removed(
+                table, shard.name, self.options.action,
+                [self._row(shard, one) for one in removed],
+                with_text=self.options.keep_removed,
+            )  # fmt: skip
+        return {
+            "name": shard.name,
+            "format": shard.format,
+            "rows_before": rows_before,
+            "rows_after": rows_after,
+            "found": len(removed),
+            **facts,
+            "in": before,
+            CORPUS: copied,
+            REMOVED: self.work.put(table, REMOVED, f"{shard.name}.parquet"),
+            **counts_of(self.names, [one.found for one in removed]),
+            "sources": dict(sorted(Counter(one.meta.source or "" for one in removed).items())),
+        }
+
+    def _row(self, shard: Shard, one: Removal) -> RemovedRow:
+        names = [self.names(item) for item in one.found.items]
+        kept = self.options.keep_removed and one.texts is not None
+        return RemovedRow(
+            row=one.found.row,
+            document_id=one.meta.document_id or f"{shard.name}:{one.found.row}",
+            spans=one.found.spans,
+            items=tuple((name.benchmark, name.split, name.item_id) for name in names),
+            policies=tuple(self.cleaning.plan.policies[n].spec.id for n in one.found.policies),
+            text="\n".join(one.texts) if kept and one.texts is not None else None,
+        )
+
+
+def counts_of(names: Callable[[int], ItemName], found: Sequence[Found]) -> dict[str, Any]:
+    """Documents by benchmark, and the items in them."""
+    benchmarks = Counter(
+        name for one in found for name in {names(item).benchmark for item in one.items}
+    )
+    items = {item for one in found for item in one.items}
+    return {"benchmarks": dict(sorted(benchmarks.items())), "items": sorted(items)}
+
+
+def _digest(shard: Shard) -> dict[str, Any]:
+    try:
+        return digest(shard.path)
+    except OSError as error:
+        raise ShardError(
+            "{shard}: cannot be read: {}", error.strerror or str(error), shard=shard.name,
+            remedy=Remedy.CHECK_FILE_READABLE,
+        ) from error  # fmt: skip

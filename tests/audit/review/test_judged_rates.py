@@ -1,0 +1,199 @@
+"""What science.md asks of a judge: labels correct it, and without them it gives no rate."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from contam.audit.pack import run_audit
+from contam.audit.review import rates
+from contam.audit.review.judged import read_judged
+from contam.audit.review.labels import powered
+from contam.audit.review.rates import reviewed
+from contam.audit.review.sample import Case, Label, population, write_labels
+from contam.audit.spec import load_spec
+from contam.cli.main import main
+from contam.detect.report import load_report
+from tests.audit.conftest import write_spec
+
+
+@pytest.fixture(scope="module")
+def expected(shared):
+    return json.loads((shared / "published" / "expected.json").read_text())
+
+
+def test_judge_factor_two(expected):
+    case = expected["judge_factor_two"]
+    for example in case["examples"]:
+        b, p, q = (example[name] for name in "bpq")
+        n = 10_000
+        right, wrong = round(n * b * p), round(n * b) - round(n * b * p)
+        denied = round(n * (1 - b) * q)
+        truth = np.repeat([1.0, 1.0, 0.0, 0.0], [right, wrong, denied, n - right - wrong - denied])
+        said = np.repeat([1.0, 0.0, 0.0, 1.0], [right, wrong, denied, n - right - wrong - denied])
+        found = powered(truth, said, said)
+        assert found.saving == pytest.approx(example["tau_max"], rel=1e-6)
+        assert np.mean(truth == said) == pytest.approx(example["agreement"])
+        assert np.mean(said) - np.mean(truth) == pytest.approx(example["judge_bias"], abs=1e-9)
+    largest = 0.0
+    grid = [*np.linspace(0.05, 0.95, 13), 0.99, 0.9999]
+    for b in grid:
+        for p in grid:
+            for q in grid:
+                if 0.5 <= b * p + (1 - b) * q <= b:
+                    largest = max(largest, squared_correlation(b, p, q))
+    assert squared_correlation(*case["at_b_p_q"]) == pytest.approx(case["sup_rho2_on_grid"])
+    assert largest == pytest.approx(case["sup_rho2_on_grid"])
+    assert 1 / (1 - largest) < case["bound_tau"]
+
+
+def squared_correlation(b, p, q):
+    """As a review computes it of items with weights."""
+    weights = np.array([b * p, b * (1 - p), (1 - b) * q, (1 - b) * (1 - q)])
+    return rates._rho2(np.array([1.0, 1, 0, 0]), np.array([1.0, 0, 0, 1]), weights)
+
+
+def test_ppi_forest_badmodel(shared, expected):
+    case = expected["ppi_forest_badmodel"]
+    with (shared / "published" / "ppi_forest_badmodel.csv").open(newline="") as file:
+        table = np.array([[float(x) for x in row] for row in list(csv.reader(file))[1:]])
+    read = table[:, 3] == 1
+    found = powered(table[read, 1], table[read, 2], table[~read, 2], level=1 - case["alpha"])
+    assert (found.weight, found.interval.estimate) == (0, pytest.approx(0.16))
+    assert [found.interval.low, found.interval.high] == pytest.approx([0.1252, 0.1948], abs=5e-5)
+
+
+def case_of(at, *, flagged=True):
+    stratum = ("b", "suspect" if flagged else "clean", "question")
+    pair = f"pair{at}" if flagged else ""
+    return Case(("b", "", f"i{at}", "contam"), stratum, 0.5, f"d{at}", ("s", at), pair)
+
+
+def answer(at, said, model="m", pair=None):
+    return {"pair": pair or f"pair{at}", "model": model, "prompt": "p", "answer": said}
+
+
+def label(case, said):
+    benchmark, split, item, policy = case.judged
+    return Label(
+        benchmark=benchmark, split=split, item=item, policy=policy, evidence=case.digest,
+        reader="anna", label=bool(said),
+    )  # fmt: skip
+
+
+def world(rng, n=400, *, right=0.9, share=0.3):
+    """Flagged items, the truth about them, and what a judge says that is mostly right."""
+    cases = [case_of(at) for at in range(n)]
+    truth = rng.random(n) < share
+    said = np.where(rng.random(n) < right, truth, ~truth)
+    return cases, truth, [answer(at, "yes" if yes else "no") for at, yes in enumerate(said)]
+
+
+def test_no_human_labels_no_judged_rate():
+    cases, _, judged = world(np.random.default_rng(0))
+    found = reviewed(cases, [], judged)
+    (row,) = found["policies"]
+    assert (row["rate"], row["precision"], row["estimable"]) == (None, None, False)
+    assert row["reason"] == "no labels"
+    assert row["n_judged"] == 400
+    assert found["judges"][0]["n_yes"] > 0
+
+
+def test_a_fair_judge_narrows_the_interval_and_its_limit_is_told():
+    cases, truth, judged = world(np.random.default_rng(1))
+    labels = [label(case, truth[at]) for at, case in enumerate(cases[:80])]
+    (alone,), (both,) = (
+        reviewed(cases, labels, some)["policies"] for some in ([], judged)
+    )  # fmt: skip
+    widths = [row["rate_hi"] - row["rate_lo"] for row in (alone, both)]
+    assert widths[1] < 0.8 * widths[0]
+    assert both["rate_lo"] < truth.mean() < both["rate_hi"]
+    assert both["saving_most"] > 1.5
+    # Precision stays that of labels alone.
+    assert both["precision"] == alone["precision"]
+
+
+@pytest.mark.parametrize("right", [0.95, 0.5, 0.05], ids=["good", "random", "contrary"])
+def test_the_interval_holds_the_truth_however_good_the_judge_is(right):
+    rng = np.random.default_rng(2)
+    hit = 0
+    for _ in range(300):
+        cases, truth, judged = world(rng, 150, right=right)
+        labels = [label(cases[at], truth[at]) for at in rng.permutation(150)[:25]]
+        (row,) = reviewed(cases, labels, judged)["policies"]
+        hit += row["rate_lo"] <= truth.mean() <= row["rate_hi"]
+    assert hit / 300 > 0.92
+
+
+def test_two_labels_and_a_judge_that_agrees_are_not_certain():
+    cases, _, judged = world(np.random.default_rng(3), 100)
+    answers = {row["pair"]: row["answer"] == "yes" for row in judged}
+    two = [next(case for case in cases if answers[case.pair] is value) for value in (True, False)]
+    labels = [label(case, answers[case.pair]) for case in two]
+    (row,) = reviewed(cases, labels, judged)["policies"]
+    assert row["rate_hi"] - row["rate_lo"] > 0.5
+
+
+def test_no_answer_is_neither_yes_nor_no():
+    cases, truth, judged = world(np.random.default_rng(4))
+    labels = [label(case, truth[at]) for at, case in enumerate(cases[:60])]
+    unclear = [
+        row | {"answer": "no answer"} if at % 3 == 0 else row for at, row in enumerate(judged)
+    ]
+    left_out = [row for row in unclear if row["answer"] != "no answer"]
+    found, without = (reviewed(cases, labels, some) for some in (unclear, left_out))
+    assert found["policies"] == without["policies"]
+    assert found["judges"][0]["n_no_answer"] == 134
+    silent = [row | {"answer": "no answer"} for row in judged]
+    (nothing,), (alone,) = (
+        reviewed(cases, labels, some)["policies"] for some in (silent, [])
+    )  # fmt: skip
+    assert nothing["n_judged"] == 0
+    assert {name: nothing[name] for name in alone} == alone
+
+
+def test_answers_about_other_evidence_are_counted_and_not_used():
+    cases, truth, judged = world(np.random.default_rng(5))
+    labels = [label(case, truth[at]) for at, case in enumerate(cases[:60])]
+    old = [answer(0, "yes", pair=f"gone{at}") for at in range(7)]
+    found = reviewed(cases, labels, [*old, *judged])
+    assert found["n_stale_judged"] == 7
+    assert found["policies"] == reviewed(cases, labels, judged)["policies"]
+
+
+def test_two_judges_are_listed_apart_and_their_mean_counts():
+    cases, truth, judged = world(np.random.default_rng(6))
+    labels = [label(case, truth[at]) for at, case in enumerate(cases[:60])]
+    twice = [*judged, *(row | {"model": "other"} for row in judged)]
+    found = reviewed(cases, labels, twice)
+    assert [judge["model"] for judge in found["judges"]] == ["m", "other"]
+    assert found["policies"] == reviewed(cases, labels, judged)["policies"]
+
+
+@pytest.mark.slow
+def test_an_audit_takes_what_a_judge_said_and_publishes_no_text_of_it(tmp_path, capsys):
+    spec = load_spec(write_spec(tmp_path, audit="decoys = 0"))
+    first = run_audit(spec).folder
+    path = tmp_path / "judged.parquet"
+    call = ["judge", str(first), "--out", str(path), "--model", "grep", "--quiet"]
+    assert main([*call, "--command", "echo yes"]) == 0
+    cases = population(load_report(first / "checks" / "together"), "contam")
+    strata = {}
+    for case in cases:
+        strata.setdefault(case.stratum, []).append(case)
+    labels = [label(one, one.flagged) for some in strata.values() for one in some[:3]]
+    write_labels(tmp_path / "labels.jsonl", labels)
+    more = 'decoys = 0\njudged = "judged.parquet"\nlabels = ["labels.jsonl"]'
+    pack = run_audit(load_spec(write_spec(tmp_path, out="second", audit=more)))
+    review = pack.facts.review
+    assert review["judges"][0]["n_yes"] > 20
+    assert review["n_stale_judged"] == 0
+    contam = [row for row in review["policies"] if row["policy"] == "contam"]
+    assert all(row["n_judged"] == row["n_flagged"] and row["estimable"] for row in contam)
+    assert "grep was asked, too" in (pack.folder / "report.html").read_text()
+    assert "grep" in (pack.folder / "report.md").read_text()
+    published = read_judged([pack.folder / "judged.parquet"])
+    assert {row["question"] for row in published} == {row["reply"] for row in published} == {None}
+    assert main(["audit", "verify", str(pack.folder), "--sample", "0"]) == 0
+    capsys.readouterr()

@@ -1,0 +1,210 @@
+"""Several workers write the shards, in any order and more than once, to the bytes of one."""
+
+import json
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contam.cleaning.choice import CleanOptions
+from contam.cleaning.clean import How
+from contam.cleaning.findings import PartHits
+from contam.cleaning.parts import Share, clean_parts, clean_share
+from contam.cleaning.run import Cleaned
+from contam.cleaning.shares import share_of
+from contam.cleaning.work_folder import WorkFolder
+from contam.detect.leases.plan_folder import open_plan, write_plan
+from contam.detect.leases.work import work_on
+from contam.detect.plan import ScanParameters
+from contam.detect.scan import open_scan
+from contam.errors import IncompleteError, OutputError, UsageError
+from tests.cleaning.inputs import N_PLANTED, PLANTED, rows_of, tree, write_corpus
+from tests.cli.processes import contam_here
+
+HOW = How(workers=1)
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**9), st.booleans()), max_size=40), st.integers(1, 9))
+def test_every_shard_is_in_one_share_and_shares_take_about_as_long(shards, count):
+    sizes = [size for size, _ in shards]
+    touched = {number for number, (_, found) in enumerate(shards) if found}
+    shares = [share_of(sizes, touched, index, count) for index in range(count)]
+    assert sorted(n for share in shares for n in share) == list(range(len(sizes)))
+    costs = [(1 << 20) + size * (20 if n in touched else 1) for n, size in enumerate(sizes)]
+    loads = [sum(costs[n] for n in share) for share in shares]
+    assert max(loads) - min(loads) <= max(costs, default=0)
+
+
+def test_shards_with_finds_are_spread():
+    touched = set(range(0, 40, 4))
+    shares = [share_of([10**8] * 40, touched, index, 5) for index in range(5)]
+    assert [len(touched.intersection(share)) for share in shares] == [2] * 5
+    assert {len(share) for share in shares} == {8}
+
+
+@pytest.fixture(scope="module")
+def home(items, tmp_path_factory):
+    """A folder with a corpus, a plan of several leases, and their parts."""
+    home = tmp_path_factory.mktemp("shares")
+    corpus, plan = open_scan(
+        [write_corpus(home / "corpus")], items, ScanParameters(every_hit=True, max_evidence=1)
+    )
+    write_plan(plan, corpus, home / "plan", lease_bytes=20_000)
+    opened = open_plan(home / "plan")
+    assert len(opened.leases) > 3
+    work_on(opened, opened.leases, home / "parts", workers=1)
+    return home
+
+
+def options(action, **others):
+    return CleanOptions(action=action, keep_removed=True, **others)
+
+
+def share(home, out, action, index, count, **others):
+    return clean_share([home / "parts"], out, options(action, **others), HOW, (index, count))
+
+
+def publish(home, out, action, **others):
+    return clean_parts([home / "parts"], out, options(action), How(workers=2, **others))
+
+
+@pytest.fixture(scope="module")
+def expected(home):
+    """action -> what one machine writes."""
+    found = {}
+    for action in ("cut", "drop", "list"):
+        publish(home, home / f"one-{action}", action)
+        found[action] = tree(home / f"one-{action}")
+    return found
+
+
+def harm(work, draw):
+    """Do to the folder of a run what a process does that is killed at a bad moment."""
+    done = sorted((work.folder / "done").glob("*.json"))
+    files = sorted(path for path in work.result.rglob("*") if path.is_file())
+    number = draw.randrange(len(PLANTED))
+    left = work.folder / "draft" / f"{number:08d}-dead"
+    left.mkdir(exist_ok=True)
+    (left / "shard").write_bytes(b"half")
+    if done:
+        draw.choice(done).unlink()
+    if files:
+        path = draw.choice(files)
+        path.write_bytes(path.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_number_of_workers_in_any_order_gives_the_bytes_of_one(home, expected, tmp_path, seed):
+    draw = random.Random(seed)
+    action = ("cut", "drop", "list")[seed % 3]
+    out, work = tmp_path / "out", WorkFolder.beside(tmp_path / "out")
+    for _ in range(draw.randrange(1, 4)):
+        count = draw.randrange(1, 5)
+        at_once = [draw.randrange(count) for _ in range(draw.randrange(1, count + 1))]
+        with ThreadPoolExecutor(len(at_once)) as pool:
+            shares = [pool.submit(share, home, out, action, index, count) for index in at_once]
+            for done in shares:
+                done.result()
+        if draw.random() < 0.5:
+            harm(work, draw)
+    assert not out.exists()
+    publish(home, out, action)
+    assert tree(out) == expected[action]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    # A worker that comes late finds nothing to do.
+    assert share(home, out, action, 0, 1).done == ()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_what_workers_wrote_is_not_written_again(home, expected, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    first = share(home, out, "cut", 0, 2)
+    again = share(home, out, "cut", 0, 2)
+    assert (again.done, again.kept) == ((), first.done)
+    assert share(home, out, "cut", 1, 2).n_shards == len(PLANTED)
+    with monkeypatch.context() as patch:
+        patch.setattr("contam.cleaning.writer.written", None)
+        patch.setattr("contam.cleaning.writer.copy", None)
+        publish(home, out, "cut")
+    assert tree(out) == expected["cut"]
+
+
+def test_a_worker_reads_the_hits_of_its_own_shards(home, tmp_path, monkeypatch):
+    asked = []
+    hits = PartHits.of_shard
+    monkeypatch.setattr(PartHits, "of_shard", lambda self, n: asked.append(n) or hits(self, n))
+    done = share(home, tmp_path / "out", "drop", 0, 2)
+    names = [path.name for path in sorted((home / "corpus").rglob("*.*"))]
+    touched = [name for name in done.done if PLANTED[name]]
+    assert 0 < len(asked) == len(touched) < len(names)
+
+
+def test_other_options_are_refused_and_nobody_publishes_while_others_write(home, tmp_path):
+    out = tmp_path / "out"
+    share(home, out, "cut", 0, 2)
+    for call in (lambda: share(home, out, "drop", 1, 2), lambda: publish(home, out, "drop")):
+        with pytest.raises(OutputError, match="another run"):
+            call()
+    work = WorkFolder.beside(out)
+    with work.shared(), pytest.raises(OutputError, match="another run works"):
+        publish(home, out, "cut")
+    with work.alone():
+        for call in (lambda: share(home, out, "cut", 1, 2), lambda: publish(home, out, "cut")):
+            with pytest.raises(OutputError, match="another run works"):
+                call()
+    assert not out.exists()
+    publish(home, out, "cut")
+    with pytest.raises(OutputError, match="finished"):
+        share(home, out, "drop", 0, 2)
+
+
+def test_a_limit_stops_every_worker_before_it_writes(home, expected, tmp_path):
+    for index in range(2):
+        stopped = share(home, tmp_path / "out", "drop", index, 2, most=str(N_PLANTED - 1))
+        assert isinstance(stopped, Cleaned)
+        assert (stopped.too_many, stopped.folder) == (True, None)
+        assert stopped.record["documents"]["found"] == N_PLANTED
+    assert not list(tmp_path.iterdir())
+    assert isinstance(share(home, tmp_path / "out", "drop", 0, 2, most=str(N_PLANTED)), Share)
+    publish(home, tmp_path / "out", "drop")
+    assert tree(tmp_path / "out") == expected["drop"]
+
+
+def test_without_all_parts_nobody_begins(home, tmp_path):
+    opened = open_plan(home / "plan")
+    work_on(opened, opened.leases[1:], tmp_path / "parts", workers=1)
+    for call in (clean_parts, lambda *asked: clean_share(*asked, (0, 2))):
+        with pytest.raises(IncompleteError, match=r"1 of \d+ leases have no part .* lease 1"):
+            call([tmp_path / "parts"], tmp_path / "out", options("drop"), HOW)
+    assert [path.name for path in tmp_path.iterdir()] == ["parts"]
+
+
+def test_the_command_writes_a_share_and_says_what_comes_then(home, tmp_path):
+    call = ("clean", "--parts", home / "parts", "--out", tmp_path / "out")
+    done = contam_here(*call, "--shard", "auto", SLURM_ARRAY_TASK_ID="4", SLURM_ARRAY_TASK_MIN="3",
+                       SLURM_ARRAY_TASK_COUNT="2")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert f"shards of {len(PLANTED)} written" in done.stdout
+    assert "then      the same call without --shard" in done.stdout
+    told = contam_here(*call, "--shard", "2/2", "--json")
+    assert json.loads(told.stdout)["done"] == []
+    assert contam_here(*call, "--shard", "1/2", "--most", "1").returncode == 3
+    for extra in (["--dry-run"], ["--resume"], ["--engine", "ray"]):
+        assert contam_here(*call, "--shard", "1/2", *extra).returncode == 2
+    assert contam_here(*call, "--shard", "3/2").returncode == 2
+    published = contam_here(*call)
+    assert published.returncode == 0, published.stderr
+    for name in PLANTED:
+        assert len(rows_of(tmp_path / "out" / "corpus" / name)) == 120 - len(PLANTED[name])
+
+
+def test_a_share_needs_parts(home, items, tmp_path):
+    done = contam_here(
+        "clean", "--corpus", home / "corpus", "--benchmark", *items, "--shard", "1/2", "--out",
+        tmp_path / "out",
+    )  # fmt: skip
+    assert (done.returncode, "--shard needs --parts" in done.stderr) == (2, True)
+    with pytest.raises(UsageError):
+        share(home, home / "corpus" / "out", "drop", 0, 1)
