@@ -39,7 +39,7 @@ def find_in_batch(  # noqa: PLR0913, PLR0917 - a kernel is handed every array it
     plan: GramTable,
     tables: CharTables,
     buffers: DocBuffers,
-    memory: tuple[NDArray[np.int32], NDArray[np.int32]],
+    memory: tuple[NDArray[np.int32], NDArray[np.uint16]],
     capacity: TextScratch,
     last: int,
 ) -> int:

@@ -16,6 +16,7 @@ from bench_task import Clock
 
 from contam.corpus.batches import read_chunk
 from contam.detect.match import matching
+from contam.detect.match.collect import as_halves
 from contam.detect.partial import Partial
 from contam.detect.plan import ScanParameters, make_plan
 from contam.detect.scan import Corpus
@@ -47,7 +48,8 @@ class Stages:
         view = collection.view
         self.spent = dict.fromkeys(STAGES, 0.0)
         self._collection = collection
-        memory = (np.zeros(len(view.gram_table.part_start) - 1, np.int32), collection.longest_at)
+        last_run = np.zeros(len(view.gram_table.part_start) - 1, np.int32)
+        memory = (last_run, as_halves(collection.longest_at))
         tables, buffers = char_tables(), new_buffers(longest, WORDS)
         self._matcher = matching.Matcher(view)
         scratch = self._matcher._scratch  # noqa: SLF001 - what a scan uses

@@ -70,15 +70,11 @@ class Remedy(Enum):
     PLAN_AGAIN_HERE = "install the same on every machine, or make the plan again with what is here"
     DO_LEASE_AGAIN = "remove the file, and do its lease again"
     GIVE_PARTS_OF_PLAN = "give the folders that workers on this plan wrote"
-    INSTALL_ON_NODES = (
-        "every node needs contam and the same packages, and to clean also the folder of the result"
-    )
+    INSTALL_ON_NODES = "every node needs contam, the same packages, and a folder to clean into"
     START_CLUSTER = "start one with `ray start`, or check its address"
     RUN_ON_NODE = "run it on a node, for example with `ray job submit`"
     BEGIN_WITHOUT_RESUME = Own("resume=False begins anew")
-    RESUME_WITH_FEWER_WORKERS = Own(
-        "often memory runs out: go on with fewer workers and resume=True"
-    )
+    RESUME_WITH_FEWER_WORKERS = Own("often memory runs out: go on with fewer workers, resume=True")
     GIVE_INDEX_PLAN = Own("give the folder that `plan_index` wrote")
     BUILD_MISSING_GROUP = Own("build it with `build_groups`, then merge again")
     REMOVE_ONE_GROUP = "remove the folder of the group, and build the group again"

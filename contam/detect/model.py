@@ -30,6 +30,8 @@ Bools = NDArray[np.bool_]
 Int8s = NDArray[np.int8]
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
+#: Of two types, as long as the longest fits.
+Lengths = NDArray[np.uint16] | NDArray[np.uint32]
 Uint64s = NDArray[np.uint64]
 Float32s = NDArray[np.float32]
 Float64s = NDArray[np.float64]
@@ -202,7 +204,7 @@ def gathered(tables: list[Any], index: Int64s | Bools) -> dict[str, NDArray[Any]
 class Totals:
     """What all documents together say about each item, under one policy.
 
-    longest_at     int32[total]  longest run, in any document, that starts at this item token and
+    longest_at     uint[total]   longest run, in any document, that starts at this item token and
                    ends inside the token's part
     n_documents    int64[n]      documents that count (`Policy.hits`)
     n_occurrences  int64[n]
@@ -210,7 +212,7 @@ class Totals:
     best_match     Matches of n rows: the match with that document; item is -1 without one
     """
 
-    longest_at: Int32s
+    longest_at: Lengths
     n_documents: Int64s
     n_occurrences: Int64s
     best_score: Float64s

@@ -8,7 +8,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from contam.kernels._jit import INTERPRETED, lean_kernel
+from contam.kernels._jit import INTERPRETED, int64, lean_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,6 +19,8 @@ MUL_END = np.uint64(0xFF51AFD7ED558CCD)
 #: Makes eight ASCII letters small ones, and leaves digits as they are.
 LOWER = np.uint64(0x2020202020202020)
 _ONE = np.uint64(1)
+#: The place of a bit within its byte, of its number in all.
+_IN_BYTE = 7
 
 if INTERPRETED:
 
@@ -133,3 +135,9 @@ def next_bytes(text: NDArray[np.uint8], p: int, n: int) -> np.uint64:
 def lower_bytes(text: NDArray[np.uint8], p: int, n: int) -> np.uint64:
     """The next bytes of an ASCII word in lower case, eight or the n that are left of it, n > 0."""
     return next_bytes(text, p, n) | (LOWER if n >= 8 else LOWER >> np.uint64(64 - 8 * n))
+
+
+@lean_kernel
+def bit_of(bits: NDArray[np.uint8], at: int) -> int:
+    """One of the bits that lie eight to a byte, the lowest first."""
+    return (int64(bits[at >> 3]) >> (at & _IN_BYTE)) & 1

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.kernels._jit import int64, kernel, lean_kernel
+from contam.kernels._jit import int64, kernel
+from contam.kernels.bits import bit_of
 from contam.kernels.constants import LEAST_NUMBERS
 from contam.kernels.match_rows import (
     MATCH_ITEM,
@@ -19,15 +20,6 @@ from contam.kernels.match_rows import (
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-#: The place of a bit within its byte, of its number in all.
-_IN_BYTE = 7
-
-
-@lean_kernel
-def bit_of(bits: NDArray[np.uint8], at: int) -> int:
-    """One of the bits that lie eight to a byte, the lowest first."""
-    return (int64(bits[at >> 3]) >> (at & _IN_BYTE)) & 1
 
 
 @kernel

@@ -182,14 +182,14 @@ def scan_document(
     facts: ItemFacts,
     buffers: DocBuffers,
     scratch: AlignScratch,
-    memory: tuple[NDArray[np.int32], NDArray[np.int32]],
+    memory: tuple[NDArray[np.int32], NDArray[np.uint16]],
     text_scratch: TextScratch,
     rows: MatchRows,
 ) -> None:
     """Match one document whose tokens lie in `buffers`; its rows mean nothing if there were few.
 
     number  of the document in its batch
-    memory  (last run by part: scratch; longest_at: int32[item tokens], updated)
+    memory  (last run by part: scratch; longest_at: see `note_longest`, updated)
     """
     runs, order = text_scratch.runs, text_scratch.order
     found = look_up(n_tokens, spec.seed - spec.stride + 1, gram_table, buffers)
@@ -298,7 +298,7 @@ def add_document(
     facts: ItemFacts,
     buffers: DocBuffers,
     scratch: AlignScratch,
-    memory: tuple[NDArray[np.int32], NDArray[np.int32]],
+    memory: tuple[NDArray[np.int32], NDArray[np.uint16]],
     found: BatchOutput,
 ) -> BatchOutput:
     """Match one document whose token hashes lie in `buffers`.
@@ -344,7 +344,7 @@ def scan_batch(
     tables: CharTables,
     buffers: DocBuffers,
     scratch: AlignScratch,
-    memory: tuple[NDArray[np.int32], NDArray[np.int32]],
+    memory: tuple[NDArray[np.int32], NDArray[np.uint16]],
 ) -> tuple[MatchRows, NDArray[np.int32], int]:
     """Match every document of a batch.
 

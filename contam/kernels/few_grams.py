@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from contam.kernels._jit import int64, lean_kernel
+from contam.kernels.bits import bit_of
 from contam.kernels.gram_table import part_of, place_of
 from contam.kernels.runs import RUN_STEPS, add_run, known_length
 
@@ -74,7 +75,7 @@ def find_runs_by_few(
             if total < min_run <= end - first:
                 common = True
                 for start in range(where - back, where - back + total - seed + 1):
-                    common = common and common_at[start]
+                    common = common and bit_of(common_at, start) != 0
                 if common:
                     continue
             if n == runs.shape[0]:

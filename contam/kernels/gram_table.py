@@ -44,8 +44,8 @@ class GramTable(NamedTuple):
 
     token         uint64[t], hashes of all item tokens, part by part
     weight        float32[t], how much each token says (0..1)
-    common_at     bool[t], whether the seed that starts at each token is shared by so many items
-                  that a short run of it proves nothing
+    common_at     uint8[t / 8], whether the seed that starts at each token is shared by so many
+                  items that a short run of it proves nothing: one bit each, the lowest first
     part_start    int64[4 * items + 1], where a part's tokens begin in `token`
     part_weight   float64[4 * items], sum of the weights of a part
     slot_tag      uint8[slots], open-addressing table of the grams: eight bits of the hash of each,
@@ -63,7 +63,7 @@ class GramTable(NamedTuple):
 
     token: NDArray[np.uint64]
     weight: NDArray[np.float32]
-    common_at: NDArray[np.bool_]
+    common_at: NDArray[np.uint8]
     part_start: NDArray[np.int64]
     part_weight: NDArray[np.float64]
     slot_tag: NDArray[np.uint8]

@@ -31,7 +31,7 @@ def scan_tokens(
     facts: ItemFacts,
     buffers: DocBuffers,
     scratch: AlignScratch,
-    memory: tuple[NDArray[np.int32], NDArray[np.int32]],
+    memory: tuple[NDArray[np.int32], NDArray[np.uint16]],
 ) -> tuple[MatchRows, NDArray[np.int32], int]:
     """Match every document of a batch; `scan_batch` for documents with given tokens.
 

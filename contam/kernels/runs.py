@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from contam.kernels._jit import int64, lean_kernel
+from contam.kernels.bits import bit_of
 from contam.kernels.gram_table import part_of, place_of
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ RUN_COLUMNS = 4
 
 #: What it takes to write a run, and to order and read it later, in steps of `find_runs`.
 RUN_STEPS = 8
+
+#: Bits of each half of the length of a long run, see `note_longest`.
+_HALF_BITS = 16
+_LOW_HALF = (1 << _HALF_BITS) - 1
 
 #: Runs that are put in order one by one, before such stretches are merged.
 _SORTED_AT_ONCE = 16
@@ -67,7 +72,7 @@ def find_runs(
                 streak_end += 1
             streak = streak_end - h
         begin = int64(hit_gram[h])
-        common = common_at[place_of(int64(places[begin]))]
+        common = bit_of(common_at, place_of(int64(places[begin]))) != 0
         only_short = common and streak + seed - 1 < min_run
         following = begin
         # Up to the gram's last place.
@@ -92,7 +97,7 @@ def find_runs(
                 # It started earlier, and was added there unless only common grams lie between;
                 # of short parts even those are followed.
                 known = short or common
-                if known or back >= min_run or not common_at[where - back - 1]:
+                if known or back >= min_run or bit_of(common_at, where - back - 1) == 0:
                     earlier = True
                     break
                 back += 1
@@ -171,16 +176,32 @@ def equal_tokens(
 
 @lean_kernel
 def note_longest(
-    runs: NDArray[np.int32], n: int, part_start: NDArray[np.int64], longest_at: NDArray[np.int32]
+    runs: NDArray[np.int32], n: int, part_start: NDArray[np.int64], longest_at: NDArray[np.uint16]
 ) -> None:
-    """longest_at[t] = longest run, in any document so far, that starts at item token t."""
+    """Raise longest_at[t] to the longest run of this document that starts at item token t.
+
+    longest_at  uint16[t, 1], or uint16[t, 2] where a part has more than 65,535 tokens: the lower
+                half, then the higher
+    """
     for r in range(n):
         first = part_start[runs[r, RUN_PART]] + runs[r, RUN_ITEM]
-        length = runs[r, RUN_LENGTH]
-        if longest_at[first] >= length:
+        length = int64(runs[r, RUN_LENGTH])
+        if noted_run(longest_at, first) >= length:
             continue
         for t in range(length):
-            longest_at[first + t] = max(longest_at[first + t], length - t)
+            if noted_run(longest_at, first + t) < length - t:
+                longest_at[first + t, 0] = (length - t) & _LOW_HALF
+                if longest_at.shape[1] > 1:
+                    longest_at[first + t, 1] = (length - t) >> _HALF_BITS
+
+
+@lean_kernel
+def noted_run(longest_at: NDArray[np.uint16], at: int) -> int:
+    """The longest run noted at an item token: see `note_longest`."""
+    length = int64(longest_at[at, 0])
+    if longest_at.shape[1] > 1:
+        length |= int64(longest_at[at, 1]) << _HALF_BITS
+    return length
 
 
 @lean_kernel

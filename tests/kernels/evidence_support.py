@@ -50,7 +50,7 @@ def twin_item(view: TokenView, number: int) -> twin.Item:
                 gram_table.token[own].tolist(),
                 gram_table.weight[own].tolist(),
                 float(gram_table.part_weight[part]),
-                gram_table.common_at[own].tolist(),
+                np.unpackbits(gram_table.common_at, bitorder="little")[own].tolist(),
             )
         )
     words = frozenset(facts.answer_words.tolist())
@@ -91,7 +91,7 @@ def told_by_kernels(view: TokenView, documents: list[str]) -> dict[tuple[int, in
         new_scratch(view.longest),
         (
             np.zeros(len(gram_table.part_start) - 1, np.int32),
-            np.zeros(len(gram_table.token), np.int32),
+            np.zeros((len(gram_table.token), 1), np.uint16),
         ),
     )
     n_matches, n_pieces, lacking, _ = rows.used.tolist()

@@ -37,6 +37,7 @@ COVERED_BY = {
     "grown": "open_by_reach",
     "equal_tokens": "find_runs",
     "known_length": "find_runs",
+    "noted_run": "note_longest",
     "add_run": "find_runs",
     "keep_of_gram": "cap_grams",
     "move_posting": "cap_grams",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from contam.detect.match import grams as gram_tables
 from contam.detect.match import token_view as views
+from contam.detect.match.collect import as_halves, no_runs
 from contam.kernels.few_grams import find_runs_by_few
 from contam.kernels.gram_table import find_hits, hash_grams
 from contam.kernels.runs import find_runs, note_longest, order_runs
@@ -134,15 +135,25 @@ def test_a_few_grams_of_each_part_find_the_same_runs_as_all(seed, min_run, strid
 def test_longest_at_is_exact_from_min_run_on_and_never_too_much(world):
     items, documents = world
     view = common_lane(items, 1, seed=3, min_run=6)
-    longest_at = np.zeros(len(view.gram_table.token), np.int32)
+    longest_at = no_runs(view)
     for document in documents:
         runs = runs_of(view, document)
-        note_longest(runs, len(runs), view.gram_table.part_start, longest_at)
+        note_longest(runs, len(runs), view.gram_table.part_start, as_halves(longest_at))
     for told, real in zip(
         longest_at.tolist(), brute_longest_at(view, items, documents), strict=True
     ):
         assert told <= real
         assert told == real or real < 6
+
+
+@pytest.mark.parametrize("longest", [65_535, 65_536, 70_000])
+def test_runs_of_any_length_are_noted_whole(longest):
+    view = replace(view_of([make_item(0, question="a b c d e f")]), longest=longest)
+    view.gram_table = view.gram_table._replace(token=np.zeros(longest + 2, np.uint64))
+    longest_at = no_runs(view)
+    runs = np.array([(0, 1, 0, 40_000), (0, 2, 0, longest), (0, 0, 9, 3)], np.int32)
+    note_longest(runs, len(runs), np.array([0, longest + 2]), as_halves(longest_at))
+    assert longest_at.tolist() == [3, 40_000, *range(longest, 0, -1)]
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 3)] * 4), max_size=80))

@@ -125,7 +125,7 @@ def test_kernels_take_what_was_merged_without_compiling_anew(world):
     first, rest = shards.chunks[0], shards.chunks[1:]
     answer = scan_chunks(plan, shards, workers=1, chunks=rest).answer(question_of(plan, shards))
     for one in answer.collected:
-        object.__setattr__(one, "longest_at", spoilt(one.longest_at))
+        object.__setattr__(one, "runs", spoilt(one.runs))
         for table in (one.matches, one.pieces, *(count.best for count in one.counts)):
             for name in table.__dataclass_fields__:
                 object.__setattr__(table, name, spoilt(getattr(table, name)))

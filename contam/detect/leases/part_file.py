@@ -195,8 +195,8 @@ def _policies_by_view(plan: Plan) -> list[int]:
 
 def _put(arrays: dict[str, NDArray[Any]], key: str, collected: Collected) -> None:
     """The arrays of a view, under names that begin with its key."""
-    at = np.flatnonzero(collected.longest_at)
-    arrays[f"{key}.longest.at"], arrays[f"{key}.longest"] = at, collected.longest_at[at]
+    arrays[f"{key}.longest.at"] = collected.runs_at
+    arrays[f"{key}.longest"] = collected.runs.astype(np.int32)
     for number, count in enumerate(collected.counts):
         columns, best = count.by_item()
         under = f"{key}.count{number}"
@@ -214,8 +214,8 @@ def _get(
     arrays: Mapping[str, NDArray[Any]], key: str, view: TokenView, n_policies: int, n_tokens: int
 ) -> Collected:
     items = view.items
-    longest = np.zeros(view.gram_table.token.shape, np.int32)
-    longest[arrays[f"{key}.longest.at"]] = arrays[f"{key}.longest"]
+    runs_at, runs = arrays[f"{key}.longest.at"], arrays[f"{key}.longest"]
+    _check_runs(runs_at, runs, view)
     counts = []
     for number in range(n_policies):
         at = f"{key}.count{number}"
@@ -232,13 +232,26 @@ def _get(
         raise ValueError("a piece of no match")
     return Collected(
         n_tokens=int(n_tokens),
-        longest_at=longest,
+        runs_at=runs_at,
+        runs=runs.astype(np.uint32),
         counts=tuple(counts),
         matches=matches,
         pieces=pieces,
         rank=arrays[f"{key}.rank"],
         hits=hits,
     )
+
+
+def _check_runs(at: NDArray[Any], runs: NDArray[Any], view: TokenView) -> None:
+    """Raise ValueError for runs at tokens that a plan does not have, or longer than any part."""
+    if at.dtype.kind != "i" or runs.dtype.kind != "i" or at.shape != runs.shape or at.ndim != 1:
+        raise ValueError("runs that are no numbers, or without their places")
+    if not len(at):
+        return
+    if at[0] < 0 or at[-1] >= len(view.gram_table.token) or (np.diff(at) <= 0).any():
+        raise ValueError("runs at tokens that the plan does not have, or out of order")
+    if not 0 < runs.min() <= runs.max() <= view.longest:
+        raise ValueError("runs of no length, or longer than any part")
 
 
 def _hits(arrays: Mapping[str, NDArray[Any]], key: str, view: TokenView, n_policies: int) -> Hits:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.match.token_view import TokenView
-    from contam.detect.model import Bools, Float64s, Int32s, Int64s
+    from contam.detect.model import Bools, Float64s, Int32s, Int64s, Lengths
     from contam.detect.policies.policy import Policy
 
 #: Matches that wait to be scored together: a policy's work over all items is done once for them.
@@ -145,13 +145,15 @@ class Shared:
 class Collected:
     """What a collection holds, without the view it was made for: plain arrays.
 
-    longest_at, n_tokens  as of `Collection`;  counts  one a policy
+    n_tokens  as of `Collection`;  counts  one a policy
+    runs_at, runs           item tokens at which a run begins, ascending, and the longest of each
     matches, pieces, rank   the documents kept
     hits    every match that a policy counts, where they were asked for
     """
 
     n_tokens: int
-    longest_at: Int32s
+    runs_at: Int64s
+    runs: Lengths
     counts: tuple[PolicyCount, ...]
     matches: Matches
     pieces: Pieces
@@ -163,7 +165,7 @@ class Collected:
 class Collection:
     """All that one worker remembers of one view.
 
-    longest_at  int32[item tokens], longest run in any document from that token on
+    longest_at  longest run in any document from each item token on, see `no_runs`
     shared      what it counts and keeps together with other workers, see `empty_sibling`
     fresh       matches, those of variants too, and their pieces: what no policy has been asked
                 about yet
@@ -172,7 +174,7 @@ class Collection:
     view: TokenView
     policies: tuple[Policy, ...]
     ranking: Policy
-    longest_at: NDArray[np.int32]
+    longest_at: Lengths
     shared: Shared
     n_tokens: int = 0
     _fresh: list[tuple[Matches, Pieces]] = field(default_factory=list)
@@ -194,14 +196,11 @@ class Collection:
         n_read = len(view.items.read)
         store = HitStore(len(policies)) if every_hit else None
         shared = Shared([PolicyCount.empty(n, n_read) for _ in policies], top_documents, store)
-        longest_at = np.zeros(len(view.gram_table.token), np.int32)
-        return cls(view, tuple(policies), ranking, longest_at, shared)
+        return cls(view, tuple(policies), ranking, no_runs(view), shared)
 
     def empty_sibling(self) -> Collection:
         """An empty collection for another worker, which counts and keeps together with this one."""
-        # Not `zeros_like`, which writes: tokens of which no run is found cost no memory so.
-        longest_at = np.zeros(self.longest_at.shape, np.int32)
-        return Collection(self.view, self.policies, self.ranking, longest_at, self.shared)
+        return Collection(self.view, self.policies, self.ranking, no_runs(self.view), self.shared)
 
     def add(self, matches: Matches, pieces: Pieces) -> None:
         """Take all matches of documents that no collection has seen before."""
@@ -278,7 +277,8 @@ class Collection:
         matches, pieces, rank = self.shared.top_documents.ranked()
         return Collected(
             n_tokens=self.n_tokens,
-            longest_at=self.longest_at,
+            runs_at=(runs_at := np.flatnonzero(self.longest_at)),
+            runs=self.longest_at[runs_at],
             counts=counts,
             matches=matches,
             pieces=pieces,
@@ -293,7 +293,8 @@ class Collection:
         compiled for stay, whatever the way they came changed.
         """
         self.flush()
-        np.maximum(self.longest_at, other.longest_at, out=self.longest_at)
+        known = self.longest_at[other.runs_at]
+        self.longest_at[other.runs_at] = np.maximum(known, other.runs)
         self.n_tokens += other.n_tokens
         self._take_shared(other)
 
@@ -326,11 +327,28 @@ class Collection:
 
     def release_runs(self) -> None:
         """Give back the longest runs, which only verdicts are made of."""
-        self.longest_at = np.empty(0, np.int32)
+        self.longest_at = self.longest_at[:0].copy()
 
     def totals(self, policy: int) -> Totals:
         """What all documents together say, for the policy with this number."""
         return self.counts[policy].totals(self.longest_at[: len(self.view.items.token_hash)])
+
+
+def no_runs(view: TokenView) -> Lengths:
+    """Room for the longest run at every token of a view: uint16[tokens], uint32 of long parts.
+
+    Tokens at which no run is found take no memory.
+    """
+    n_tokens = len(view.gram_table.token)
+    if view.longest <= np.iinfo(np.uint16).max:
+        return np.zeros(n_tokens, np.uint16)
+    return np.zeros(n_tokens, np.uint32)
+
+
+def as_halves(longest_at: Lengths) -> NDArray[np.uint16]:
+    """The same memory as the kernels take it, whichever of the two types it has."""
+    halves: NDArray[np.uint16] = longest_at.view(np.uint16)
+    return halves.reshape(len(longest_at), longest_at.itemsize // halves.itemsize)
 
 
 def _shifts(tables: Sequence[Matches]) -> list[int]:

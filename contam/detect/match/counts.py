@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.detect.model import Bools, Float64s, Int32s, Int64s
+    from contam.detect.model import Bools, Float64s, Int32s, Int64s, Lengths
 
 #: Columns of a `PolicyCount` besides the best match.
 COUNTED: Final = ("n_documents", "n_occurrences", "best_score", "best_full")
@@ -182,7 +182,7 @@ class PolicyCount:
         order = np.argsort(self.best.item[: self.n_rows], kind="stable")
         return {name: getattr(self, name)[order] for name in COUNTED}, self.best.take(order)
 
-    def totals(self, longest_at: Int32s) -> Totals:
+    def totals(self, longest_at: Lengths) -> Totals:
         """All items, also those of which nothing was found; longest_at as of `Totals`."""
         n, used = len(self.row), self.n_rows
         items = self.best.item[:used]

@@ -113,9 +113,22 @@ class GramPlaces:
         values  one a gram;  out  one a token
         """
         for some in self.pieces():
-            n_places = np.diff(self.start[some.start : some.stop + 1])
-            places = self.place[self.start[some.start] : self.start[some.stop]]
-            out[places] = np.repeat(values[some], n_places)
+            out[self._places(some)] = np.repeat(values[some], self._n_places(some))
+
+    def mark(self, chosen: NDArray[np.bool_], bits: NDArray[np.uint8]) -> None:
+        """Set the bit of every token where one of the chosen grams begins.
+
+        chosen  one a gram;  bits  one bit a token, see `bit_of`
+        """
+        for some in self.pieces():
+            marked = self._places(some)[np.repeat(chosen[some], self._n_places(some))]
+            np.bitwise_or.at(bits, marked >> 3, (1 << (marked & 7)).astype(np.uint8))
+
+    def _n_places(self, some: slice) -> NDArray[np.int32]:
+        return np.diff(self.start[some.start : some.stop + 1])
+
+    def _places(self, some: slice) -> NDArray[np.int32]:
+        return self.place[self.start[some.start] : self.start[some.stop]]
 
     def pieces(self) -> Iterator[slice]:
         """The grams, some hundred thousand at a time."""
@@ -147,7 +160,7 @@ def make_table(
     if len(hashes) > _MOST_TOKENS:
         raise MemoryError
     shared = np.zeros(len(hashes), np.uint8)
-    common_at = np.zeros(len(hashes), np.bool_)
+    common_at = np.zeros(len(hashes) // 8 + 1, np.uint8)
     every = spec.stride == 1
     # Each share is another pass over the tokens.
     shares = min(1 + len(hashes) // _AT_ONCE, _MOST_SHARES if every else _MOST_PASSES)
@@ -160,7 +173,7 @@ def make_table(
         owners = grams.owners(benchmark)
         common = grams.common(owners, n_items)
         note_shared(grams.place, owners, spec.seed, shared)
-        grams.spread(common, common_at)
+        grams.mark(common, common_at)
         del owners
         if every:
             here = slice(n_places, n_places + len(grams.place))
@@ -185,7 +198,6 @@ def make_table(
     per_word = _FILTERED if n_grams < _MANY_GRAMS else 4 * _FILTERED
     filter_words = np.zeros(_power_of_two(n_grams // per_word + 1), np.uint64)
     fill_table(hashes, size, place, slot_tag, slot_place, filter_words)
-    noted = np.arange(0, len(hashes), 1 << PART_SHIFT)
     gram_table = GramTable(
         token=hashes,
         weight=weight,
@@ -196,7 +208,7 @@ def make_table(
         slot_place=slot_place,
         place=place,
         place_skip=skip,
-        part_at=(np.searchsorted(starts, noted, side="right") - 1).astype(np.int32),
+        part_at=_noted_parts(starts),
         filter_words=filter_words,
         front_words=_folded(filter_words),
     )
@@ -209,6 +221,15 @@ def without_table(gram_table: GramTable) -> GramTable:
     """The gram table without what only matching needs."""
     names = (name for name in GramTable._fields if name not in _LASTING)
     return gram_table._replace(**{name: getattr(gram_table, name)[:0].copy() for name in names})
+
+
+def _noted_parts(starts: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The part of every 2**PART_SHIFT-th token: `GramTable.part_at`."""
+    parts = np.empty(-(-int(starts[-1]) // (1 << PART_SHIFT)), np.int32)
+    for begin in range(0, len(parts), _PIECE):
+        some = np.arange(begin, min(begin + _PIECE, len(parts))) << PART_SHIFT
+        parts[begin : begin + _PIECE] = np.searchsorted(starts, some, side="right") - 1
+    return parts
 
 
 def _power_of_two(least: int) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from contam.detect.match.collect import as_halves
 from contam.detect.match.deadline import DeadlinePassed
 from contam.detect.match.pieces import Pieces, matches_from_rows
 from contam.detect.model import FIGURES_READ
@@ -84,7 +85,7 @@ class Matcher:
             char_tables(),
             self._buffers,
             self._scratch,
-            (self._last_run, into.longest_at),
+            (self._last_run, as_halves(into.longest_at)),
         )
         rows = self._add(batch, found, into)
         self._let_go()
@@ -116,7 +117,7 @@ class Matcher:
             view.facts,
             self._buffers,
             self._scratch,
-            (self._last_run, into.longest_at),
+            (self._last_run, as_halves(into.longest_at)),
         )
         numbers = self._add(batch, found, into)
         self._let_go()

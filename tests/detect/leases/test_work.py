@@ -8,6 +8,7 @@ import os
 import shutil
 import zipfile
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -177,6 +178,31 @@ def test_a_damaged_part_is_named_and_made_again(world, spoil):
         merge_parts(open_plan(world / "plan", with_items=True), [world / "parts"])
     assert all_done(world).done == (1,)
     assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize("spoil", ["beyond", "twice", "too long", "none", "lacking"])
+def test_a_part_with_runs_that_its_plan_cannot_have_is_refused(world, spoil):
+    all_done(world)
+    opened = open_plan(world / "plan")
+    path = part_path(world / "parts", 1)
+    part = part_of(path.read_bytes(), path, opened.plan, opened.question)
+    (view, *_), (collected, *others) = opened.plan.views, part.answer.collected
+    at, runs = np.array([0, 1]), np.array([1, 1], np.uint32)
+    if spoil == "beyond":
+        at[1] = len(view.gram_table.token)
+    elif spoil == "twice":
+        at[1] = 0
+    elif spoil == "too long":
+        runs[1] = view.longest + 1
+    elif spoil == "none":
+        runs[1] = 0
+    else:
+        runs = runs[:1]
+    spoilt = dataclasses.replace(collected, runs_at=at, runs=runs)
+    answer = dataclasses.replace(part.answer, collected=(spoilt, *others))
+    path.write_bytes(part_bytes(dataclasses.replace(part, answer=answer)))
+    with pytest.raises(OutputError, match=r"lease-00001\.part: is no part of a scan"):
+        merge_parts(open_plan(world / "plan", with_items=True), [world / "parts"])
 
 
 def rewritten(path, **changes):
