@@ -28,6 +28,7 @@ from contam.kernels.gram_table import (
 )
 from contam.kernels.part_facts import gather_places, group_grams
 from contam.kernels.tokenize_items import note_shared, template_weights
+from contam.memory import trim
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -193,6 +194,8 @@ def make_table(
         grams = GramPlaces.of(hashes, starts, size, stride=spec.stride)
         n_grams, place = len(grams.key), grams.entries()
         del grams
+    if shares > 1:
+        trim()  # what the shares left behind
     slots = n_grams * _SLOTS_FOR_FOUR // 4 + _LEAST_SLOTS
     slot_tag, slot_place = np.zeros(slots, np.uint8), np.zeros(slots, np.int32)
     per_word = _FILTERED if n_grams < _MANY_GRAMS else 4 * _FILTERED

@@ -174,7 +174,7 @@ class Segments:
 
 
 #: Parts that are summed at once: NumPy makes a copy of their values in the type of the sums.
-_AT_ONCE = 1 << 16
+_AT_ONCE = 1 << 18
 
 
 def part_sums(
