@@ -152,6 +152,7 @@ class _Rewriter:
                 if _is_sorted_by(group, fresh):
                     group = {key: group[key] for key in group if key != splice.GROUP_SORTING}
                     self._not_kept.add(SORTING)
+            del old  # what is encoded next takes its memory
             if fresh:
                 new = new.select([column.name for column in fresh])
                 new = new if keep.all() else new.filter(pa.array(keep))
