@@ -50,6 +50,7 @@ _LEAST_FILTER_BITS = 10
 #: At most four of five are taken: most look-ups end in the filter, others among a few tags.
 _SLOTS_FOR_FOUR = 5
 _LEAST_SLOTS = 16
+_BITS_A_BYTE = 8
 #: Grams for which the filter has a word, at most twice as many words; of many grams a quarter.
 _FILTERED = 3
 _MANY_GRAMS = 1 << 24
@@ -123,7 +124,7 @@ class GramPlaces:
         """
         for some in self.pieces():
             marked = self._places(some)[np.repeat(chosen[some], self._n_places(some))]
-            np.bitwise_or.at(bits, marked >> 3, (1 << (marked & 7)).astype(np.uint8))
+            np.bitwise_or.at(bits, marked >> 3, (1 << marked % _BITS_A_BYTE).astype(np.uint8))
 
     def _n_places(self, some: slice) -> NDArray[np.int32]:
         return np.diff(self.start[some.start : some.stop + 1])
@@ -161,7 +162,7 @@ def make_table(
     if len(hashes) > _MOST_TOKENS:
         raise MemoryError
     shared = np.zeros(len(hashes), np.uint8)
-    common_at = np.zeros(len(hashes) // 8 + 1, np.uint8)
+    common_at = np.zeros(len(hashes) // _BITS_A_BYTE + 1, np.uint8)
     every = spec.stride == 1
     # Each share is another pass over the tokens.
     shares = min(1 + len(hashes) // _AT_ONCE, _MOST_SHARES if every else _MOST_PASSES)
