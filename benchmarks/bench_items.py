@@ -137,6 +137,7 @@ def measure(corpus: list[str], items: str, policies: list[str]) -> dict[str, Any
     opened = Corpus.open(corpus, None)
     plan = plan_and_empty(benchmarks, ScanParameters(policies=tuple(policies)))
     lap("plan")
+    n_tokens = sum(len(view.items.token_hash) for view in plan.views)
     partial = scan_chunks(plan, opened, workers=1)
     lap("scan")
     with tempfile.TemporaryDirectory() as folder:
@@ -145,7 +146,7 @@ def measure(corpus: list[str], items: str, policies: list[str]) -> dict[str, Any
     lap("finish")
     return {
         "items": len(plan.items),
-        "tokens": sum(len(view.items.token_hash) for view in plan.views),
+        "tokens": n_tokens,
         "stages": spent,
     }
 
