@@ -1,11 +1,13 @@
 """Write what a lease gave to a file, and read it back: a zip archive of JSON and NumPy arrays.
 
-Only items that something was found for are in it. Equal answers are equal bytes.
+Behind the archive is its SHA-256: an archive alone would not show bytes that were added to it. Only
+items that something was found for are in it. Equal answers are equal bytes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import json
 import zipfile
@@ -41,6 +43,7 @@ _HITS: Final = ".hits."
 #: A part is mostly zeros and small numbers: more effort saves little.
 _EFFORT: Final = 1
 _MADE: Final = (1980, 1, 1, 0, 0, 0)
+_DIGEST_BYTES: Final = hashlib.sha256().digest_size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +91,7 @@ def part_bytes(part: Part) -> bytes:
             raw = io.BytesIO()
             np.lib.format.write_array(raw, np.ascontiguousarray(array), allow_pickle=False)
             _add(archive, f"{name}.npy", raw.getvalue())
+    packed.write(hashlib.sha256(packed.getbuffer()).digest())
     return packed.getvalue()
 
 
@@ -142,7 +146,10 @@ def _unpacked(
     data: bytes, path: Path, question: str, wanted: str
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """What a part says of itself, and those of its arrays in whose names something stands."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+    packed, digest = memoryview(data)[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
+    if hashlib.sha256(packed).digest() != digest:
+        raise OutputError("{}: is not whole", path, remedy=Remedy.DO_LEASE_AGAIN)
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         meta = json.loads(archive.read(_META))
         if meta["format"] != FORMAT:
             raise OutputError(
@@ -164,9 +171,10 @@ def _errors(path: Path) -> Iterator[None]:
     """Turn what a file that is no part gives when it is read into an OutputError."""
     try:
         yield
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise OutputError("{}: is not whole", path, remedy=Remedy.DO_LEASE_AGAIN) from error
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+    except (
+        zipfile.BadZipFile, zlib.error, EOFError,
+        ValueError, KeyError, TypeError, IndexError, AttributeError,
+    ) as error:  # fmt: skip
         raise OutputError(
             "{}: is no part of a scan, or is damaged", path, remedy=Remedy.DO_LEASE_AGAIN
         ) from error

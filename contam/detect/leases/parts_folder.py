@@ -136,8 +136,7 @@ def one_part(opened: OpenPlan, paths: Sequence[Path], lease: Lease) -> tuple[Par
     """
     parts: dict[bytes, tuple[Path, Part]] = {}
     for path in paths:
-        with output_errors(path):
-            data = _read(path)
+        data = _read(path)
         if data not in parts:
             parts[data] = path, _fitting(opened, path, data, lease)
     whole = [one for one in parts.values() if not one[1].answer.failures]
@@ -155,8 +154,7 @@ def hits_in(opened: OpenPlan, path: Path, lease: Lease) -> tuple[Hits, ...]:
 
     Raises OutputError for a part that is not that any more.
     """
-    with output_errors(path):
-        number, hits = hits_of(_read(path), path, opened.plan, opened.question)
+    number, hits = hits_of(_read(path), path, opened.plan, opened.question)
     if number != lease.number:
         raise OutputError("{}: is the part of another lease", path, remedy=Remedy.DO_LEASE_AGAIN)
     return hits
@@ -248,7 +246,13 @@ def _read(path: Path) -> bytes:
     if isinstance(path, Address):
         with store_errors(path):
             return read_file(path)
-    return read_file(path)
+    try:
+        return read_file(path)
+    except OSError as error:
+        raise OutputError(
+            "{}: cannot be read: {}", path, Public(error.strerror),
+            remedy=Remedy.CHECK_FILE_READABLE,
+        ) from error  # fmt: skip
 
 
 def _remove(path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import io
 import json
 import os
 import shutil
@@ -160,7 +162,10 @@ def test_allowing_unread_shards_does_not_allow_leases_that_nobody_did(world):
     assert (result.exit_code(), result.run["parameters"]["allow_missing"]) == (0, True)
 
 
-@pytest.mark.parametrize("spoil", ["cut", "flip", "empty", "text", "no zip"])
+@pytest.mark.parametrize(
+    "spoil",
+    ["cut", "flip", "flip of its list", "longer", "begun before", "empty", "text", "no zip"],
+)
 def test_a_damaged_part_is_named_and_made_again(world, spoil):
     all_done(world)
     path = part_path(world / "parts", 1)
@@ -169,6 +174,9 @@ def test_a_damaged_part_is_named_and_made_again(world, spoil):
         {
             "cut": data[: len(data) // 2],
             "flip": data[:60] + bytes([data[60] ^ 255]) + data[61:],
+            "flip of its list": data[:-66] + bytes([data[-66] ^ 1]) + data[-65:],
+            "longer": data + b"\n",
+            "begun before": b"\n" + data,
             "empty": b"",
             "text": b"{}",
             "no zip": bytes(len(data)),
@@ -178,6 +186,20 @@ def test_a_damaged_part_is_named_and_made_again(world, spoil):
         merge_parts(open_plan(world / "plan", with_items=True), [world / "parts"])
     assert all_done(world).done == (1,)
     assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize("instead", ["a folder", "a pipe", "a broken link"])
+def test_what_is_in_the_place_of_a_part_cannot_be_read(world, instead):
+    all_done(world)
+    path = part_path(world / "parts", 1)
+    path.unlink()
+    {
+        "a folder": path.mkdir,
+        "a pipe": lambda: os.mkfifo(path),
+        "a broken link": lambda: path.symlink_to("nowhere"),
+    }[instead]()
+    with pytest.raises(OutputError, match=r"lease-00001\.part: cannot be read"):
+        merge_parts(open_plan(world / "plan", with_items=True), [world / "parts"])
 
 
 @pytest.mark.parametrize("spoil", ["beyond", "twice", "too long", "none", "lacking"])
@@ -210,9 +232,11 @@ def rewritten(path, **changes):
     with zipfile.ZipFile(path) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     files["part.json"] = json.dumps({**json.loads(files["part.json"]), **changes}).encode()
-    with zipfile.ZipFile(path, "w") as archive:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
         for name, data in files.items():
             archive.writestr(name, data)
+    path.write_bytes(packed.getvalue() + hashlib.sha256(packed.getvalue()).digest())
 
 
 @pytest.mark.parametrize(
