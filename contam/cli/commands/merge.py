@@ -8,6 +8,7 @@ import typer
 
 from contam.cli import options
 from contam.cli.commands.scan import print_result, refuse_out_in, write_result
+from contam.cli.terminal import plain
 from contam.errors import UsageError
 from contam.files.uploads import place
 
@@ -55,6 +56,15 @@ def merge(
         return merge_parts(opened, folders, progress=progress)
 
     result = write_result(gather, target, overwrite=overwrite, quiet=quiet)
+    more = folders[0] if len(folders) == 1 else "PARTS"
     return print_result(
-        result, target, fail_on_flagged=fail_on_flagged, as_json=as_json, quiet=quiet
+        result,
+        target,
+        fail_on_flagged=fail_on_flagged,
+        as_json=as_json,
+        quiet=quiet,
+        way_out=plain(
+            f"`contam scan --plan {found} --out {more}` does what is left; then merge again. "
+            "A plan that is made again with --allow-missing judges without shards that are lost"
+        ),
     )

@@ -238,9 +238,18 @@ def exit_code(result: ScanResult | Answer, *, fail_on_flagged: bool) -> int:
 
 
 def print_result(
-    result: ScanResult, out: Path, *, fail_on_flagged: bool, as_json: bool, quiet: bool
+    result: ScanResult,
+    out: Path,
+    *,
+    fail_on_flagged: bool,
+    as_json: bool,
+    quiet: bool,
+    way_out: str = "repair the shards named NOT READ, or judge without them with --allow-missing",
 ) -> int:
-    """Say what a finished run found, and what it did not read; returns the exit code."""
+    """Say what a finished run found, and what it did not read; returns the exit code.
+
+    way_out  what to do where a part of the corpus was not read
+    """
     code = exit_code(result, fail_on_flagged=fail_on_flagged)
     from contam.cli import render
     from contam.cli.terminal import emit, plain, visible
@@ -261,9 +270,7 @@ def print_result(
             talk(f"note: {len(notes) - _NOTES_SHOWN:,} more notes in run.json")
         if code == result.exit_code() != 0:
             talk("part of the corpus was not read: items that were not found are not_checkable")
-            talk(
-                "hint: repair the shards named NOT READ, or judge without them with --allow-missing"
-            )
+            talk(f"hint: {way_out}")
         elif not result.complete:
             talk("part of the corpus was not read: clean means not found in what was read")
     if as_json:

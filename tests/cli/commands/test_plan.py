@@ -111,6 +111,8 @@ def test_a_lease_alone_is_done_and_the_rest_is_not_read(home):
     merged = contam_here("merge", "parts", "--out", "all", "--fail-on-flagged", cwd=home)
     assert merged.returncode == 4
     assert "has no part" in merged.stdout
+    (hint,) = (line for line in merged.stderr.splitlines() if line.startswith("hint: "))
+    assert "`contam scan --plan plan --out parts` does what is left" in hint.replace(f"{home}/", "")
     again = contam_here("scan", "--plan", "plan", "--out", "parts", "--json", cwd=home)
     assert json.loads(again.stdout)["kept"] == [2]
 
