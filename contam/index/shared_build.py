@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from contam.errors import OutputError, Public, Remedy
+from contam.errors import OutputError, Place, Public, Remedy
 from contam.files.addresses import Address
 from contam.files.publish import output_errors
 from contam.files.single import read_file, whole_file, write_file
@@ -223,11 +223,13 @@ def claim_groups(
 ) -> tuple[list[Group], list[Group]]:
     """The groups that are in a folder, whole, and those that are to be indexed.
 
-    Raises OutputError for one of another plan, and where nothing can be written.
+    Raises OutputError for one of another plan, and where nothing can be written; UsageError for a
+    folder inside the corpus.
     """
     home = place(parts)
     if isinstance(home, Address):
         writable(home)
+    refuse_inside(home, plan.manifest.paths)
     kept, waiting = list[Group](), list[Group]()
     for group in groups:
         there = finished_group(plan, home, group)
@@ -245,7 +247,7 @@ def read_group(plan: IndexPlan, parts: Path, group: Group) -> GroupRecord:
     """What the indexing of a group gave. Raises OutputError where it was not indexed."""
     record = finished_group(plan, parts, group)
     if record is None:
-        raise missing_group(plan, group)
+        raise missing_group(plan, group, [parts])
     return record
 
 
@@ -360,11 +362,11 @@ def _upload_group(folder: Path, home: Address) -> None:
     upload(target / GROUP_FILE, folder / GROUP_FILE)
 
 
-def missing_group(plan: IndexPlan, group: Group) -> OutputError:
-    """The error of a group that nobody has built."""
+def missing_group(plan: IndexPlan, group: Group, folders: Sequence[Path]) -> OutputError:
+    """The error of a group that is in none of the folders."""
     return OutputError(
-        "group {} of {} was not built", group.number, len(plan.groups),
-        remedy=Remedy.BUILD_MISSING_GROUP,
+        "group {} of {} was not built, or not in {}", group.number, len(plan.groups),
+        Place(", ".join(map(str, folders))), remedy=Remedy.BUILD_MISSING_GROUP,
     )  # fmt: skip
 
 

@@ -8,14 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contam.errors import OutputError, Public, Remedy
+from contam.errors import IndexDamageError, OutputError, Public, Remedy
 from contam.files.addresses import Address, refuse_address
 from contam.files.listed import FileState
 from contam.files.publish import output_errors
 from contam.files.uploads import fetch, place, store_errors
 from contam.index.array_files import sync
-from contam.index.build import check_free
+from contam.index.build import check_free, refuse_inside
 from contam.index.manifest import MANIFEST, SEGMENTS, publish_manifest, writer_lock
+from contam.index.segment import Segment
 from contam.index.shared_build import finished_group, group_folder, missing_group
 from contam.index.states import note_states
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from contam.index.cut import Group
-    from contam.index.model import Manifest, SegmentRecord
+    from contam.index.model import Manifest, Recipe, SegmentRecord
     from contam.index.shared_build import GroupRecord, IndexPlan
 
     PathLike = str | Path
@@ -37,15 +38,16 @@ def merge_groups(
     Segments are linked, or copied where that cannot be, and from a store.
 
     Raises OutputError for a group that is missing, damaged or of another plan, and when the index
-    cannot be written or is there already.
+    cannot be written or is there already; UsageError for an index inside the corpus.
     """
     refuse_address(index, "an index")
     target = Path(index)
+    refuse_inside(target, plan.manifest.paths)
     check_free(target, overwrite=overwrite)
     found = [(_one_group(plan, [place(folder) for folder in folders], one)) for one in plan.groups]
     records = [record for _, record in found]
     segments = {
-        segment.id: _check_segment(folder / SEGMENTS / segment.id, segment)
+        segment.id: _check_segment(folder, segment, plan.manifest.recipe)
         for folder, record in found
         for segment in record.segments
     }
@@ -64,6 +66,10 @@ def merge_groups(
             for name, files in segments.items():
                 _take_segment(files, target / SEGMENTS / name)
             sync(target / SEGMENTS)
+        for folder, record in found:
+            if isinstance(folder, Address):
+                for segment in record.segments:
+                    _open_segment(target, folder, segment, plan.manifest.recipe)
         note_states(
             target,
             {
@@ -90,7 +96,7 @@ def _one_group(plan: IndexPlan, folders: Sequence[Path], group: Group) -> tuple[
         if (record := finished_group(plan, home, group)) is not None
     ]
     if not found:
-        raise missing_group(plan, group)
+        raise missing_group(plan, group, folders)
     first, record = found[0]
     for other, its_record in found[1:]:
         # States differ from machine to machine.
@@ -102,11 +108,15 @@ def _one_group(plan: IndexPlan, folders: Sequence[Path], group: Group) -> tuple[
     return first, record
 
 
-def _check_segment(source: Path, segment: SegmentRecord) -> tuple[Path, ...]:
-    """The files of a segment. Raises OutputError for one that is gone or has another size."""
+def _check_segment(folder: Path, segment: SegmentRecord, recipe: Recipe) -> tuple[Path, ...]:
+    """The files of a segment in the folder of a group; one in a store is opened when it is here.
+
+    Raises OutputError for one that is gone or not as it was written. Of large arrays what an index
+    compares when it is opened: each block is compared when it is read.
+    """
     found = []
     for file in segment.files:
-        path = source / file.name
+        path = folder / SEGMENTS / segment.id / file.name
         found += [path] if file.checks is None else [path, path.with_suffix(".crc")]
         try:
             sizes = [FileState.at(str(one)).size for one in found]
@@ -117,10 +127,27 @@ def _check_segment(source: Path, segment: SegmentRecord) -> tuple[Path, ...]:
                 "{}: {}", path, Public(error.strerror), remedy=Remedy.CHECK_FILE_READABLE
             ) from error
         if not sizes or dict(zip(found, sizes, strict=True))[path] != file.n_bytes:
-            raise OutputError(
-                "{}: is gone, or not as it was written", path, remedy=Remedy.REMOVE_ONE_GROUP
-            )
+            raise _altered(path)
+    if not isinstance(folder, Address):
+        _open_segment(folder, folder, segment, recipe)
     return tuple(found)
+
+
+def _open_segment(copy: Path, folder: Path, segment: SegmentRecord, recipe: Recipe) -> None:
+    """Open a segment, which is below `copy` and came from `folder`, to see that it can be.
+
+    Raises OutputError.
+    """
+    try:
+        Segment.open(copy, segment, recipe).document_table()
+    except IndexDamageError as error:
+        raise _altered(folder / SEGMENTS / segment.id / Path(error.file).name) from error
+
+
+def _altered(path: Path) -> OutputError:
+    return OutputError(
+        "{}: is gone, or not as it was written", path, remedy=Remedy.REMOVE_ONE_GROUP
+    )
 
 
 def _take_segment(files: Sequence[Path], folder: Path) -> None:

@@ -150,6 +150,37 @@ def test_a_damaged_segment_is_refused(home, spoil):
         verify(home / "all")
 
 
+@pytest.mark.parametrize("name", ["documents.parquet", "postings.crc"])
+def test_an_altered_segment_is_refused_before_an_index_is_replaced(home, name):
+    plan = planned(home)
+    all_built(home, plan)
+    merge_groups(plan, [home / "parts"], home / "all")
+    before = content(home / "all")
+    shutil.copytree(home / "parts", home / "copied")
+    path = next(group_folder(home / "copied", 3).rglob(name))
+    data = path.read_bytes()
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    with pytest.raises(OutputError, match=f"group-00003.*{name}"):
+        merge_groups(plan, [home / "copied"], home / "all", overwrite=True)
+    assert content(home / "all") == before
+
+
+def test_neither_groups_nor_an_index_go_into_the_corpus(home):
+    plan = planned(home)
+    with pytest.raises(UsageError, match="inside the corpus"):
+        all_built(home, plan, "corpus/parts")
+    all_built(home, plan)
+    with pytest.raises(UsageError, match="inside the corpus"):
+        merge_groups(plan, [home / "parts"], home / "corpus" / "all")
+    assert {path.suffix for path in (home / "corpus").iterdir()} == {".parquet"}
+
+
+def test_a_folder_without_a_group_is_named(home):
+    plan = planned(home)
+    with pytest.raises(OutputError, match=f"group 1 of 5 .* not in {home / 'wrong'}"):
+        merge_groups(plan, [home / "wrong"], home / "all")
+
+
 def test_groups_of_another_plan_are_refused(home):
     all_built(home, planned(home))
     plan_index([home / "corpus"], home / "plan", "compact", overwrite=True)
