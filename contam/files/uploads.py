@@ -118,6 +118,8 @@ def store_errors(address: Address) -> Iterator[None]:
         remedy = Remedy.ASK_STORE_LATER
         if isinstance(error, RefusedError):
             remedy = Remedy.GIVE_CREDENTIALS
+        elif isinstance(error, FileNotFoundError):
+            remedy = Remedy.CHECK_FILE_READABLE
         elif error.errno in {errno.ENOSPC, errno.EDQUOT}:
             remedy = Remedy.FREE_SPACE
         raise OutputError(

@@ -119,8 +119,9 @@ def test_a_plan_that_is_not_as_written_is_refused(store, plan, spoil, tmp_path, 
         store.put(f"/{BUCKET}/x", data)
     else:
         store.put(path, data[:-1] if spoil == "cut" else data[:-1] + bytes([data[-1] ^ 1]))
-    with pytest.raises(OutputError):
+    with pytest.raises(OutputError, match=f"^{HOME}/plan/") as refused:
         open_plan(f"{HOME}/plan")
+    assert "store" not in refused.value.hint
     assert not list((tmp_path / "in").iterdir())
     assert sorted(one.name for one in tmp_path.iterdir()) == ["in"]
 
@@ -347,12 +348,14 @@ def test_an_index_is_planned_and_built_in_a_bucket(bucket, folder, tmp_path):
     assert "already exists" in done(refused, 1).stderr
     inside = contam_here("index", "plan", "--corpus", f"{HOME}/data", "--out", f"{HOME}/data/plan")
     assert "inside the corpus" in done(inside, 2).stderr
-    segment = next(path for path in bucket.contents
-                   if "/segments/" in path and not path.endswith(("/", ".crc")))  # fmt: skip
-    bucket.put(segment, bucket.contents[segment].data[:-1])
-    damaged = contam_here("index", "merge", f"{home}/groups", "--plan", f"{home}/plan",
-                          "--index", tmp_path / "damaged")  # fmt: skip
-    assert "not as it was written" in done(damaged, 1).stderr
+    segment = next(path for path in bucket.contents if path.endswith("/documents.parquet"))
+    data = bucket.contents[segment].data
+    for altered in (data[:-1], data[:-1] + bytes([data[-1] ^ 1])):
+        bucket.put(segment, altered)
+        damaged = contam_here("index", "merge", f"{home}/groups", "--plan", f"{home}/plan",
+                              "--index", tmp_path / "damaged")  # fmt: skip
+        assert f"s3:/{segment}: is gone, or not as it was written" in done(damaged, 1).stderr
+        assert not (tmp_path / "damaged" / "MANIFEST.json").exists()
 
 
 @pytest.mark.slow

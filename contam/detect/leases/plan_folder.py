@@ -185,7 +185,7 @@ def open_plan(folder: str | Path, *, with_items: bool = False) -> OpenPlan:
     raw, record = _read_record(home)
     files = {name: known for name, known in record["files"].items() if with_items or name != _ITEMS}
     if not isinstance(home, Address):
-        return _opened(home, record, files, with_items=with_items)
+        return _opened(home, home, record, files, with_items=with_items)
     # One name for all processes of a machine that open this plan at the same time. What they have
     # mapped stays when the last of them leaves the block.
     digest = hashlib.sha256(json.dumps(sorted(files)).encode() + raw).hexdigest()[:32]
@@ -194,7 +194,7 @@ def open_plan(folder: str | Path, *, with_items: bool = False) -> OpenPlan:
         output_errors(Path(tempfile.gettempdir())),
         node_folder(name, lambda local: _fetch(home, files, local)) as local,
     ):
-        return replace(_opened(local, record, files, with_items=with_items), folder=home)
+        return _opened(local, home, record, files, with_items=with_items)
 
 
 def _fetch(home: Address, files: Iterable[str], local: Path) -> None:
@@ -206,30 +206,31 @@ def _fetch(home: Address, files: Iterable[str], local: Path) -> None:
 
 def _opened(
     folder: Path,
+    home: Path,
     record: Mapping[str, Any],
     files: Mapping[str, Mapping[str, Any]],
     *,
     with_items: bool,
 ) -> OpenPlan:
-    """The plan whose files are in a folder of this machine."""
+    """The plan of the folder or address `home`, whose files are in a folder of this machine."""
     for name, known in files.items():
         try:
             found = fingerprint(folder / name)
         except OSError as error:
             raise OutputError(
-                "{}: cannot be read: {}", folder / name, Public(error.strerror),
+                "{}: cannot be read: {}", home / name, Public(error.strerror),
                 remedy=Remedy.COPY_PLAN_OR_PLAN_AGAIN,
             ) from error  # fmt: skip
         if found != known:
             raise OutputError(
-                "{} is not the file that was written with the plan", folder / name,
+                "{} is not the file that was written with the plan", home / name,
                 remedy=Remedy.COPY_PLAN_OR_PLAN_AGAIN,
             )  # fmt: skip
     known_tokenizers = {
         name: load_tokenizer(str(folder / name)) for name in files if name.endswith(".json")
     }
     corpus: Corpus = _tree(folder / _CORPUS, {})
-    leases = _leases(folder / PLAN_FILE, record["leases"], len(corpus.chunks))
+    leases = _leases(home / PLAN_FILE, record["leases"], len(corpus.chunks))
     parameters, policies, view_of, views = _tree(folder / _VIEWS, known_tokenizers)
     benchmarks: tuple[Benchmark, ...] = ()
     points: tuple[Any, ...] = (None,) * len(views)
@@ -245,7 +246,7 @@ def _opened(
     for view, known in zip(plan.views, points, strict=True):
         _give_spans(view, plan, known)
     return OpenPlan(
-        folder=folder,
+        folder=home,
         question=record["question"],
         leases=leases,
         plan=plan,
