@@ -190,7 +190,7 @@ def parse_shard(text: str, environment: Mapping[str, str]) -> tuple[int, int]:
     """`7/256` as (6, 256): the number of a worker, from 0, and how many there are.
 
     `auto` takes both from a Slurm array; `auto/256` the number from a Kubernetes Indexed Job, whose
-    pods are not told how many they are. Raises UsageError.
+    pods are not told how many they are. Raises UsageError, also for an array with gaps.
     """
     if found := _SHARD.fullmatch(text):
         number, count = int(found[1]), int(found[2])
@@ -225,7 +225,10 @@ def _from_scheduler(
         # Of `--array=1-64` the first task is number 1, of `--array=0-63` number 0.
         first = number("SLURM_ARRAY_TASK_MIN", "0")
         index = (number("SLURM_ARRAY_TASK_ID") - first) // step
-        total = count or number("SLURM_ARRAY_TASK_COUNT")
+        total = number("SLURM_ARRAY_TASK_COUNT")
+        hint = "submit the whole array again, what is done is kept; or give I/N"
+        if count not in (None, total):
+            raise UsageError(f"--shard {text}: the array has {total} tasks", hint="give auto alone")
     elif "JOB_COMPLETION_INDEX" in environment:
         index = number("JOB_COMPLETION_INDEX")
         if count is None:
@@ -234,13 +237,12 @@ def _from_scheduler(
                 hint="give its `completions`, for example --shard auto/64",
             )
         total = count
+        hint = "give the `completions` of the Job"
     else:
         raise UsageError(
             f"--shard {text}: neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX is set",
             hint="give I/N, for example 7/256",
         )
     if not 0 <= index < total:
-        raise UsageError(
-            f"--shard {text}: task {index + 1} of {total} cannot be", hint="give I/N, like 7/256"
-        )
+        raise UsageError(f"--shard {text}: task {index + 1} of {total} cannot be", hint=hint)
     return index, total

@@ -26,7 +26,7 @@ SLURM = {"SLURM_ARRAY_TASK_ID": "7", "SLURM_ARRAY_TASK_MIN": "1", "SLURM_ARRAY_T
         ("auto", SLURM | {"SLURM_ARRAY_TASK_MIN": "0"}, (7, 9)),
         ("auto", {"SLURM_ARRAY_TASK_ID": "0", "SLURM_ARRAY_TASK_COUNT": "2"}, (0, 2)),
         ("auto", SLURM | {"SLURM_ARRAY_TASK_STEP": "2"}, (3, 9)),
-        ("auto/100", SLURM, (6, 100)),
+        ("auto/9", SLURM, (6, 9)),
         ("auto/64", {"JOB_COMPLETION_INDEX": "0"}, (0, 64)),
         ("auto/64", {"JOB_COMPLETION_INDEX": "63"}, (63, 64)),
     ],
@@ -48,6 +48,17 @@ def test_a_worker_knows_its_number(text, environment, expected):
         ("a/b", {}),
         ("auto", {}),
         ("auto/x", SLURM),
+        ("auto/100", SLURM),
+        # Of tasks 7, 8 and 12, submitted again.
+        (
+            "auto",
+            SLURM
+            | {
+                "SLURM_ARRAY_TASK_ID": "12",
+                "SLURM_ARRAY_TASK_MIN": "7",
+                "SLURM_ARRAY_TASK_COUNT": "3",
+            },
+        ),
         ("auto", SLURM | {"SLURM_ARRAY_TASK_ID": "x"}),
         ("auto", {"SLURM_ARRAY_TASK_ID": "1"}),
         ("auto", SLURM | {"SLURM_ARRAY_TASK_ID": "10"}),
@@ -228,6 +239,27 @@ def test_a_plan_takes_settings_of_its_own(home):
     assert done.returncode == 0, done.stderr
     mine, other = (json.loads((home / n / "plan.json").read_text()) for n in ("own", "plan"))
     assert mine["question"] == other["question"]
+
+
+def test_a_plan_may_allow_shards_that_cannot_be_read(home):
+    (home / "data").unlink()
+    write_shard(home / "data" / "a.parquet", ["nothing of it"])
+    (home / "data" / "b.parquet").write_bytes(b"no Parquet")
+    write_items(home / "bench.jsonl", [{"id": "q", "question": "who lit the old green lantern"}])
+    what = (
+        "plan",
+        "--corpus",
+        "data",
+        "--benchmark",
+        "bench.jsonl",
+        "--overwrite",
+        "--out",
+        "plan",
+    )
+    refused = contam_here(*what, cwd=home)
+    allowed = contam_here(*what, "--allow-missing", cwd=home)
+    assert (refused.returncode, allowed.returncode) == (4, 0)
+    assert "NOT READ: b.parquet" in allowed.stderr
 
 
 def test_the_way_out_of_resuming_a_worker_is_its_own(home):
