@@ -15,6 +15,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TextIO
 
 import typer
@@ -54,6 +55,8 @@ from contam.cli.remedies import hint
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
 from contam.extras import claim_process
+from contam.files.addresses import is_address
+from contam.files.publication import LAST
 from contam.memory import tune_command
 
 if TYPE_CHECKING:
@@ -185,10 +188,11 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
 def main(arguments: Sequence[str]) -> int:
     """Run the command line; returns the exit code. Results on stdout, talk on stderr."""
     debug = "--debug" in arguments
+    LAST.begin(None)
     try:
         return _dispatch(list(arguments))
     except (KeyboardInterrupt, typer.Abort):
-        talk(f"interrupted: {_left(arguments)}")
+        talk(f"interrupted: {_published(arguments) or _left(arguments)}")
         return EXIT_INTERRUPTED
     except ContamError as error:
         if debug:
@@ -207,6 +211,19 @@ def main(arguments: Sequence[str]) -> int:
             f"{type(error).__name__}: {error}", "this is a defect of contam: see it with --debug"
         )
         return ContamError.exit_code
+
+
+def _published(arguments: Sequence[str]) -> str:
+    """What is there of results in a folder that the call names; "" for nothing."""
+    shown = str(LAST.shown)
+    named = [word.removeprefix("--out=") for word in arguments]
+    if not any(shown in (word.rstrip("/"), str(Path(word))) for word in named):
+        return ""  # of our own, on the way to results
+    if LAST.is_there():
+        return f"{plain(shown)} is written"
+    if is_address(shown):
+        return f"{plain(shown)} is not finished: repeat the call with --overwrite"
+    return ""
 
 
 def _left(arguments: Sequence[str]) -> str:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from contam.errors import OutputError, Place, Plain, Public, Remedy
 from contam.files.addresses import Address, refuse_address
+from contam.files.publication import LAST
 from contam.files.uploads import publishing_objects
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ def publishing(
                 _sync(draft, names)
                 # Asked again: another run may have finished here since.
                 _check_free(target, overwrite=overwrite)
+                LAST.begin(shown, target.folder / last, draft / last)
                 _replace_files(target, draft) if target.in_place else _replace_folder(target, draft)
         finally:
             shutil.rmtree(draft, ignore_errors=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from contam.errors import OutputError, Place, Plain, Public, Remedy, UsageError
 from contam.files.addresses import Address, checked, is_address
+from contam.files.publication import LAST
 from contam.files.stores import RefusedError, Store, StoreError, store_of
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ def publishing_objects(
         before = _check_free(folder, known, last, overwrite=overwrite)
         files = sorted(path for path in draft.rglob("*") if path.is_file())
         made = {"/".join(path.relative_to(draft).parts): path for path in files}
+        LAST.begin(cast("Path", folder))
         if last in before:
             remove(folder / last)
         stamps = {}
@@ -161,6 +163,7 @@ def publishing_objects(
                     "{}: another run wrote there at the same time", Place(folder / name),
                     remedy=Remedy.CHOOSE_ANOTHER_FOLDER,
                 )  # fmt: skip
+        LAST.is_whole = True
 
 
 def _check_free(folder: Address, names: Sequence[str], last: str, *, overwrite: bool) -> list[str]:

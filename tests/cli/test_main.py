@@ -4,8 +4,9 @@ import sys
 
 import pytest
 
-from contam.cli.main import app
+from contam.cli.main import app, main
 from contam.detect.report import write_report
+from contam.files import publish
 from tests.cli.processes import (
     ROOT,
     assert_one_line_error,
@@ -230,3 +231,49 @@ def test_a_shell_completes_commands_and_options(words, found):
         "COMP_CWORD": str(words.count(" ")),
     }
     assert contam(**asked).stdout.split() == [found]
+
+
+@pytest.mark.parametrize(
+    ("moment", "said"), [("before", "nothing was written"), ("after", "{} is written")]
+)
+@pytest.mark.parametrize("where", ["a folder", "the current folder"])
+def test_ctrl_c_while_results_are_published_says_what_is_there(
+    tmp_path, monkeypatch, capsys, moment, said, where
+):
+    out = tmp_path / "out"
+    out.mkdir()
+    if where == "the current folder":
+        monkeypatch.chdir(out)
+    home = out if where == "the current folder" else tmp_path
+    sync = publish.sync_path
+
+    def interrupt(path):
+        if (path == home) == (moment == "after"):
+            raise KeyboardInterrupt
+        sync(path)
+
+    monkeypatch.setattr("contam.detect.scan.scan", lambda *_, **__: make_result())
+    monkeypatch.setattr(publish, "sync_path", interrupt)
+    call = ["scan", "--corpus", "c", "--benchmark", "b", "--out", str(out), "--quiet"]
+    assert main(call) == 130
+    assert capsys.readouterr().err == f"interrupted: {said.format(out)}\n"
+    assert (out / "run.json").exists() == (moment == "after")
+
+
+def test_ctrl_c_keeps_what_is_done_when_only_a_plan_of_ours_was_published(
+    tmp_path, monkeypatch, capsys
+):
+    def stopped(*_, workshop, **__):
+        with publish.publishing(workshop.folder / "plan", names=["p"], last="p") as draft:
+            (draft / "p").touch()
+        workshop.parts.mkdir()
+        (workshop.parts / "lease-00001.part").touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("contam.detect.scan.scan", stopped)
+    out = tmp_path / "out"
+    assert main(["scan", "--corpus", "c", "--benchmark", "b", "--out", str(out), "--quiet"]) == 130
+    done, interrupted = capsys.readouterr().err.splitlines()
+    assert "--resume" in done
+    assert interrupted == "interrupted: nothing was written"
+    assert [path.name for path in tmp_path.rglob("*.part")] == ["lease-00001.part"]

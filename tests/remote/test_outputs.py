@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from contam.cli.main import main
 from contam.detect.leases.part_file import part_bytes
 from contam.detect.leases.parts_folder import PARTS_FILE
 from contam.detect.leases.plan_folder import PLAN_FILE, open_plan, write_plan
@@ -280,6 +281,25 @@ def test_an_earlier_result_is_never_mixed_with_a_new_one(store, name, local):
         write_report(local[0], f"{HOME}/out")
     write_report(local[0], f"{HOME}/out", overwrite=True)
     assert tables(below(store, "out")) == local[1]
+
+
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize("after", [False, True])
+def test_ctrl_c_while_results_are_sent_says_what_is_there(monkeypatch, capsys, local, after):
+    def interrupt(address, source):
+        if address.name == "run.json" and not after:
+            raise KeyboardInterrupt
+        upload(address, source)
+
+    def interrupt_later(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("contam.detect.scan.scan", lambda *_, **__: local[0])
+    monkeypatch.setattr("contam.files.uploads.upload", interrupt)
+    monkeypatch.setattr("contam.cli.commands.scan.print_result", interrupt_later)
+    assert main(["scan", "--corpus", "c", "--benchmark", "b", "--out", f"{HOME}/r", "-q"]) == 130
+    state = "is written" if after else "is not finished: repeat the call with --overwrite"
+    assert capsys.readouterr().err == f"interrupted: {HOME}/r {state}\n"
 
 
 def test_two_that_publish_at_once_are_noticed(store, local):

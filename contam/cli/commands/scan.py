@@ -13,6 +13,7 @@ from contam.cli.defaults import noted
 from contam.cli.terminal import talk
 from contam.errors import UsageError
 from contam.files.addresses import is_address
+from contam.files.publication import LAST
 from contam.files.uploads import lies_in, place, writable
 
 if TYPE_CHECKING:
@@ -150,8 +151,10 @@ def scan(
     try:
         result = write_result(search, folder, overwrite=overwrite, quiet=quiet)
     except KeyboardInterrupt:
-        if n_done := workshop.n_done():
-            talk(f"{n_done} leases are done: the same call with --resume goes on from there")
+        if folder == LAST.shown and LAST.is_there():
+            workshop.discard()
+        elif n_done := workshop.n_done():
+            talk(f"leases done: {n_done}; the same call with --resume goes on from there")
         raise
     workshop.discard()
     return print_result(
