@@ -23,7 +23,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from contam.detect.leases.cut import cut_leases
-from contam.detect.leases.parts_folder import claim_leases, question_of_parts
+from contam.detect.leases.parts_folder import PARTS_FILE, claim_leases, question_of_parts
 from contam.detect.leases.plan_folder import OpenPlan, open_plan, question_of_leases, write_plan
 from contam.detect.leases.work import merge_parts, work_on
 from contam.errors import ContamError, OutputError, Public, Remedy
@@ -83,7 +83,8 @@ def do_leases(
     question = question_of_leases(plan, corpus, leases)
     parts = workshop.parts
     if workshop.resume and parts.exists():
-        if question_of_parts(parts)[0] != question:
+        # Killed before it wrote that file, a run has left nothing to go on from.
+        if (parts / PARTS_FILE).exists() and question_of_parts(parts)[0] != question:
             raise OutputError(
                 "{} holds parts of another scan, or of another state of the corpus", parts,
                 remedy=Remedy.BEGIN_WITHOUT_RESUME,

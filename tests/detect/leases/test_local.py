@@ -12,6 +12,7 @@ import pytest
 
 import contam
 from contam.detect.leases import cut, local
+from contam.detect.leases.parts_folder import PARTS_FILE
 from contam.detect.leases.workshop import Workshop
 from contam.errors import ContamError, OutputError
 from tests.cli.processes import ROOT, environment
@@ -160,6 +161,19 @@ def test_resuming_repeats_nothing_that_was_done(world, monkeypatch):
     after = {path: path.stat().st_mtime_ns for path in parts.glob("*.part")}
     assert {path: after[path] for path in before} == before
     assert len(after) == N_SHARDS
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("n_parts", [0, 2])
+def test_a_run_killed_before_it_said_what_its_parts_are_of_is_resumed(world, monkeypatch, n_parts):
+    whole = search(world, world / "a", workers=1)
+    workshop = Workshop.beside(world / "b", resume=True)
+    if n_parts:
+        interrupted(world, world / "b", monkeypatch)
+        (workshop.parts / PARTS_FILE).unlink()
+    else:
+        workshop.parts.mkdir(parents=True)
+    assert search(world, world / "b", workers=1, workshop=workshop) == whole
 
 
 @pytest.mark.usefixtures("small")
