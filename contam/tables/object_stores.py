@@ -41,7 +41,7 @@ _CODE: Final = re.compile(r"Unable to parse ExceptionName: (\w+)")
 _REFUSED: Final = re.compile(
     r"ACCESS_DENIED|EXPIRED|INVALID_ACCESS_KEY|UNRECOGNIZED_CLIENT|SIGNATURE|TOKEN|CREDENTIAL"
     r"|HTTP status 40[013]|HttpStatus\(40[13]\)|UNAUTHENTICATED|PERMISSION_DENIED"
-    r"|Authentication",
+    r"|Authentication|Base64",
     re.IGNORECASE,
 )
 _LONGEST: Final = 200
@@ -232,7 +232,7 @@ def told(error: OSError | pa.ArrowException) -> OSError | pa.ArrowException:
         # Nothing that the store sent: what it refuses it may repeat.
         code = _CODE.search(text)
         fact = f"the store answered {code[1] if code else found[1]} to {found[2]}"
-    elif re.search(r"google::cloud|GCS|Azure|HttpStatus|from (Blob|DataLake)", text):
+    elif re.search(r"google::cloud|GCS|Azure|HttpStatus|Base64|from (Blob|DataLake)", text):
         fact = f"the store answered: {text.partition('?')[0][:_LONGEST]}"
     else:
         return error
@@ -289,13 +289,20 @@ def _azure() -> fs.AzureFileSystem:
             remedy=Remedy.CHECK_VARIABLE,
         )
     endpoint = urlsplit(environ.get("AZURE_STORAGE_SERVICE_ENDPOINT") or "")
+    if endpoint.geturl() and endpoint.scheme not in {"http", "https"}:
+        raise ConfigError(
+            "AZURE_STORAGE_SERVICE_ENDPOINT does not begin with https:// or http://",
+            remedy=Remedy.CHECK_VARIABLE,
+        )
+    token = environ.get("AZURE_STORAGE_SAS_TOKEN")
     # Of `account.blob.core.example` Arrow wants what is behind the account.
     home = endpoint.netloc.removeprefix(account) if endpoint.netloc else None
     lake = home.replace(".blob.", ".dfs.", 1) if home else None
     return fs.AzureFileSystem(
         account,
         account_key=environ.get("AZURE_STORAGE_KEY"),
-        sas_token=environ.get("AZURE_STORAGE_SAS_TOKEN"),
+        # Arrow puts it behind an address as it is; without the mark it would be part of the path.
+        sas_token=f"?{token.removeprefix('?')}" if token else None,
         blob_storage_authority=home,
         dfs_storage_authority=lake,
         blob_storage_scheme=endpoint.scheme or None,

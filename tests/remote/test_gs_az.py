@@ -15,9 +15,10 @@ from contam.detect.leases.plan_folder import write_plan
 from contam.detect.plan import ScanParameters
 from contam.detect.report import load_report, write_report
 from contam.detect.scan import open_scan
-from contam.errors import CorpusError, OutputError
+from contam.errors import ConfigError, CorpusError, OutputError
 from contam.files.addresses import Address
 from contam.files.uploads import names_below, remove, upload
+from contam.tables import object_stores
 from tests.cli.processes import contam_here, environment
 from tests.integration.inputs import labels
 from tests.remote.azure import ACCOUNT, AzureHandler
@@ -128,6 +129,40 @@ def test_an_azure_that_fails_for_a_while_changes_nothing(azure, do, files, items
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("begin", ["", "?"])
+def test_a_token_of_azure_is_sent_and_never_told(azure, begin, files, items, tmp_path, monkeypatch):
+    for name, data in files.items():
+        azure.put(f"/{BUCKET}/data/{name}", data)
+    monkeypatch.delenv("AZURE_STORAGE_KEY")
+    monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", f"{begin}sv=2022-11-02&sig=SECRETOFATOKEN%3D")
+    monkeypatch.setattr(object_stores, "_stores", {})
+    result, _ = report([f"az://{BUCKET}/data"], items, tmp_path / "out")
+    assert result.complete
+    assert all(request.query["sig"] == "SECRETOFATOKEN=" for request in azure.requests)
+    azure.fail("403", method="", times=None)
+    with pytest.raises(CorpusError) as refused:
+        report([f"az://{BUCKET}/data"], items, tmp_path / "none")
+    assert "SECRETOFATOKEN" not in f"{refused.value} {refused.value.hint}"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("AZURE_STORAGE_KEY", "no base64"),
+        ("AZURE_STORAGE_SERVICE_ENDPOINT", "localhost:10000"),
+        ("AZURE_STORAGE_SERVICE_ENDPOINT", "127.0.0.1:10000"),
+    ],
+)
+@pytest.mark.usefixtures("azure")
+def test_what_cannot_be_a_setting_of_azure_is_refused(variable, value, monkeypatch):
+    monkeypatch.setenv(variable, value)
+    monkeypatch.setattr(object_stores, "_stores", {})
+    with pytest.raises((OutputError, ConfigError)) as refused:
+        names_below(Address(f"az://{BUCKET}/data"))
+    assert refused.value.hint
+    assert value not in str(refused.value)
+
+
 def test_an_object_of_azure_that_is_replaced_was_not_read(azure, files, items, tmp_path):
     for name, data in files.items():
         azure.put(f"/{BUCKET}/data/{name}", data)
