@@ -93,7 +93,7 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     ),
     Remedy.GIVE_INDEX_PLAN: "give the folder that `contam index plan` wrote",
     Remedy.BUILD_MISSING_GROUP: ("build it with `contam index build --plan`, then merge again"),
-    Remedy.GIVE_PLAN_FOLDER: "give the folder that `contam plan` wrote",
+    Remedy.GIVE_PLAN_FOLDER: "give with --plan the folder that `contam plan` wrote",
     Remedy.GIVE_PARTS_FOLDER: "give the folder that `contam scan --plan` wrote",
     Remedy.GIVE_RESULT_OR_LABELS: (
         "give the folder that `contam scan --out` or `contam query --out` wrote, or a file of "

@@ -291,7 +291,12 @@ def _read_record(folder: Path) -> tuple[bytes, dict[str, Any]]:
         ).of_call() from error  # fmt: skip
     except ValueError:
         record = None
-    if not isinstance(record, dict) or not record.keys() >= _FACTS:
+    if not (
+        isinstance(record, dict)
+        and record.keys() >= _FACTS
+        and isinstance(record["versions"], dict)
+        and isinstance(record["files"], dict)
+    ):
         raise OutputError("{} is no plan", path, remedy=Remedy.GIVE_PLAN_FOLDER)
     # Names become paths when a plan is fetched.
     if not {*record["files"]} <= {*_TOKENIZERS, _CORPUS, _VIEWS, _ITEMS}:

@@ -367,6 +367,9 @@ def test_a_plan_that_is_not_as_written_is_refused(world, name, spoil):
         ("machine", "vax-little"),
         ("versions", {"contam": "0.0.1"}),
         ("versions", {}),
+        ("versions", None),
+        ("files", []),
+        ("files", None),
     ],
 )
 def test_a_plan_of_another_version_is_refused(world, fact, value):
