@@ -49,11 +49,12 @@ _REFUSED: Final = frozenset({401, 403})
 _MOST_PAGES: Final = 50
 _MISSING: Final = 404
 _BUSY: Final = frozenset({408, 500, 502, 503, 504})
-#: What else passes, and how it is told.
-_PASSING: Final = {
+#: What else may pass, and how it is told.
+_PASSING: Final[dict[int | str, str]] = {
     409: "others write to the data set at the same time",
     412: "others write to the data set at the same time",
-    429: "it limits requests, and commits per hour",
+    429: "the Hub limits requests, and commits per hour",
+    "ValueError": "the Hub refused a file, or its answer cannot be read",
 }
 #: Paths that are asked for at once; the Hub takes twice as many.
 _PATHS: Final = 500
@@ -169,12 +170,18 @@ class HubStore:
         from huggingface_hub import CommitOperationAdd
 
         self._head(address)
-        # Says who may write. Of a few letters the Hub is sent nothing else before a commit.
-        path = _path(address / "contam.txt")
+        try:
+            probe = CommitOperationAdd(_path(address / "contam.txt"), b"contam\n")
+        except ValueError:
+            raise UsageError(
+                "{}: the Hub keeps folders of that name for itself", Place(address),
+                remedy=Remedy.CHOOSE_ANOTHER_FOLDER,
+            ) from None  # fmt: skip
+        # Says who may write. Of a small text the Hub is sent nothing more before a commit.
         self._asked(
             lambda api: api.preupload_lfs_files(
                 self._name,
-                [CommitOperationAdd(path, b"contam\n")],
+                [probe],
                 repo_type=_KIND,
                 revision=self._revision,
                 gitignore_content=_NOTHING_IGNORED,
@@ -187,7 +194,7 @@ class HubStore:
         made: Mapping[str, Path | bytes],
         replaced: Callable[[Address], Collection[str]],
     ) -> None:
-        files = {_path(folder.joinpath(*name.split("/"))): made[name] for name in made}
+        files = {_path(folder / name): source for name, source in made.items()}
         limit_s = (3 + 2 * len(files)) * patience().timeout_s
         limit_s += sum(map(_size, files.values())) / _SLOWEST
         was_sent = False
@@ -339,10 +346,9 @@ def _told(error: BaseException) -> OSError:
         return FileNotFoundError(errno.ENOENT, "the Hub has no such file or revision")
     if status is None and error.__cause__ is not None:
         return _told(error.__cause__)
-    if status is None and kind == "ValueError":
-        return StoreError("the Hub does not take files of that name or size there")
+    cause = status or kind
     if status is None or status in _BUSY or status in _PASSING:
-        return BusyError(_PASSING.get(status or 0) or f"the Hub did not answer: {status or kind}")
+        return BusyError(_PASSING.get(cause) or f"the Hub did not answer: {cause}")
     return StoreError(f"the Hub answered with status {status}")
 
 

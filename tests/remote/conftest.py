@@ -130,8 +130,9 @@ def bucket(s3, files):
 def endpoint(credentials, monkeypatch, files):
     """An endpoint of the Hub with the corpus below `data/` of a data set."""
     del credentials
-    # Else `hf_xet`, where it is installed, sends files by itself; the library reads this once.
+    # Else `hf_xet`, where it is installed, sends files by itself.
     monkeypatch.setenv("HF_HUB_DISABLE_XET", "1")
+    # The library reads its environment once.
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
     monkeypatch.setattr(hub, "_stores", {})
     with running(HubHandler) as store:

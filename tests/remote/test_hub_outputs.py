@@ -16,6 +16,8 @@ from contam.detect.leases.work import failed_part, merge_parts, work_on
 from contam.detect.report import FILES, load_report, write_report
 from contam.errors import OutputError, UsageError
 from contam.files.addresses import Address
+from contam.files.single import read_file
+from contam.files.stores import store_of
 from contam.files.uploads import names_below, upload, writable
 from tests.cli.processes import command, contam_here, environment
 from tests.remote.conftest import RESULTS
@@ -88,6 +90,17 @@ def test_a_result_is_replaced_by_one_commit_and_read_anew(endpoint, local):
         load_report(f"{HERE}/out")
 
 
+@pytest.mark.usefixtures("endpoint")
+def test_what_was_written_is_read_anew():
+    file = Address(f"{HERE}/out/file.json")
+    stamps = set()
+    for data in (b"{}", b"[]", b"[1, 2]"):
+        upload(file, data)
+        assert read_file(file) == data
+        stamps.add(store_of(file).state(file).stamp)
+    assert len(stamps) == 3
+
+
 def test_what_is_written_goes_to_its_branch(endpoint, local):
     endpoint.names[f"{NAME}@kept/here"] = COMMITS["main"]
     write_report(local[0], f"{HERE}@kept%2Fhere/out")
@@ -109,7 +122,7 @@ def test_what_a_data_set_ignores_is_written_all_the_same(endpoint, local):
         ("@refs%2Fpr%2F1/out", UsageError, "on no branch"),
         ("@none/out", UsageError, "on no branch"),
         ("-none/out", OutputError, "no such data set, or not for these credentials"),
-        ("/.git/out", OutputError, "does not take files of that name"),
+        ("/.git/out", UsageError, "keeps folders of that name for itself"),
     ],
 )
 def test_only_branches_of_data_sets_that_are_there_are_written_to(
@@ -283,6 +296,15 @@ def test_a_commit_elsewhere_in_between_is_no_hindrance(endpoint, local):
     with pytest.raises(OutputError, match="others write to the data set at the same time"):
         write_report(local[0], f"{HERE}/again")
     assert below(endpoint, "again") == {}
+
+
+def test_a_commit_that_lacks_a_file_is_an_error(endpoint, local):
+    def lose():
+        del endpoint.contents[f"/{NAME}/{heads(endpoint, NAME)['main']}/out/items.parquet"]
+
+    endpoint.fail(lose, method="POST", key="/paths-info/", after=1)
+    with pytest.raises(OutputError, match="does not hold what it was sent"):
+        write_report(local[0], f"{HERE}/out")
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
