@@ -56,10 +56,10 @@ _PASSING: Final[dict[int | str, str]] = {
     429: "the Hub limits requests, and commits per hour",
     "ValueError": "the Hub refused a file, or its answer cannot be read",
 }
-#: Paths that are asked for at once; the Hub takes twice as many.
+#: Paths that are asked for at once: half of what the Hub takes.
 _PATHS: Final = 500
-#: Bytes a second of an upload that goes on.
-_SLOWEST: Final = 1 << 20
+#: Bytes a second of the slowest upload that is waited for.
+_SLOWEST: Final = 128 << 10
 #: A `.gitignore` that leaves nothing out, instead of the one of the data set.
 _NOTHING_IGNORED: Final = "#"
 _SIGNED: Final = re.compile(r"\?[^\s'\"]+")
@@ -177,7 +177,7 @@ class HubStore:
                 "{}: the Hub keeps folders of that name for itself", Place(address),
                 remedy=Remedy.CHOOSE_ANOTHER_FOLDER,
             ) from None  # fmt: skip
-        # Says who may write. Of a small text the Hub is sent nothing more before a commit.
+        # The Hub is asked how it would take a file, which it tells nobody who may not write.
         self._asked(
             lambda api: api.preupload_lfs_files(
                 self._name,

@@ -29,8 +29,8 @@ _NAMED = 3
 _PIECE = 8 << 20
 
 
-class ObjectStore(Store, Protocol):
-    """A store that takes objects, too."""
+class WritableStore(Store, Protocol):
+    """A store that takes objects, too, one by one."""
 
     def write(self, address: Address, source: Path | bytes) -> None:
         """Write an object, in place of an earlier one: whole or not at all. Raises OSError."""
@@ -129,7 +129,7 @@ def upload(address: Address, source: Path | bytes) -> None:
 
 def _upload(address: Address, source: Path | bytes) -> str:
     """Write an object, and return its stamp."""
-    store = cast("ObjectStore", store_of(address))
+    store = cast("WritableStore", store_of(address))
     size = len(source) if isinstance(source, bytes) else source.stat().st_size
     with store_errors(address):
         try:
@@ -157,7 +157,7 @@ def fetch(address: PurePath, target: Path) -> None:
 
 def _remove(address: Address) -> None:
     with store_errors(address):
-        cast("ObjectStore", store_of(address)).remove(address)
+        cast("WritableStore", store_of(address)).remove(address)
 
 
 def names_below(folder: Address) -> list[str]:
