@@ -256,11 +256,11 @@ class HubStore:
                 free_memory=False,
                 gitignore_content=_NOTHING_IGNORED,
             )
-            first, n_more = next(iter(files)).rsplit("/", 1)[-1], len(files) - 1
+            named, n_more = [*files][-1].rsplit("/", 1)[-1], len(files) - 1
             return api.create_commit(
                 self._name,
                 [*added, *map(CommitOperationDelete, sorted(old))],
-                commit_message=f"contam: {first}{f' and {n_more} more' if n_more else ''}",
+                commit_message=f"contam: {named}{f' and {n_more} more' if n_more else ''}",
                 repo_type=_KIND,
                 revision=self._revision,
                 parent_commit=head,

@@ -207,6 +207,7 @@ def publishing_objects(
         yield draft
         files = sorted(path for path in draft.rglob("*") if path.is_file())
         made = {"/".join(path.relative_to(draft).parts): path for path in files}
+        made[last] = made.pop(last)  # A commit is called after it.
         # Asked again: another run may have finished here since.
         stamps = write_files(folder, made, before, last=last)
         for name, stamp in stamps.items():
