@@ -147,7 +147,7 @@ def test_who_may_not_write_is_told_so_before_anything_is_read(
     done(refused, 1)
     assert "not for these credentials" in refused.stderr
     assert "HF_TOKEN" in refused.stderr
-    assert "hf repos create OWNER/NAME --type dataset" in refused.stderr
+    assert "hf repos create datasets/OWNER/NAME" in refused.stderr
     assert token not in refused.stderr or not token
     assert endpoint.messages == []
 
