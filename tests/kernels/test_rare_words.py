@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.kernels import rare_words
-from contam.kernels.rare_words import (
+from contam.kernels import rare_windows, rare_words
+from contam.kernels.rare_windows import (
     ROW_DOC,
     ROW_END,
     ROW_FIRST,
@@ -22,8 +22,8 @@ from contam.kernels.rare_words import (
     ROW_WIDE_END,
     ROW_WIDE_FIRST,
     ROW_WORDS,
-    RareTable,
 )
+from contam.kernels.rare_words import RareTable
 from contam.text.tokenizer import char_tables, tokenize_bytes
 from tests.twins import rare_words as twin
 
@@ -88,7 +88,7 @@ def found_in(texts, table, scratch=None):
     data = np.frombuffer(b"".join(raw) or b" ", np.uint8)
     offsets = np.cumsum([0, *map(len, raw)]).astype(np.int64)
     room = 2 * max(map(len, raw), default=0) + 16
-    rows, n, n_tokens = rare_words.find_windows(
+    rows, n, n_tokens = rare_windows.find_windows(
         data,
         offsets,
         table,
@@ -160,7 +160,7 @@ def test_text_around_a_window_reaches_as_far_as_said(asked, docs):
         n_all = len(text.split())
         first = len(text[: row[ROW_FIRST]].split())
         end, window = first + row[ROW_TOKENS], asked[row[ROW_ITEM]][1]
-        near = (max(0, first - rare_words.NEAR), min(n_all, end + rare_words.NEAR))
+        near = (max(0, first - rare_windows.NEAR), min(n_all, end + rare_windows.NEAR))
         wide = (max(0, end - window), min(n_all, first + window))
         for (a, b), (c, d) in (
             (near, (row[ROW_NEAR_FIRST], row[ROW_NEAR_END])),
