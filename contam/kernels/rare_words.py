@@ -17,12 +17,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: Columns of the counters of an item: where its stretch begins, what stands in it and in the one
-#: before it, and whether it was noted.
-BEGIN, _NOW, _BEFORE, _NOTED = range(4)
+#: before it, and whether it was noted. Beside them stands what is read with them: its window, and
+#: the weight that may be enough. Eight numbers make half a line of the cache.
+_BEGIN, _NOW, _BEFORE, _NOTED, _WINDOW, _ENOUGH = range(6)
+_COUNTERS = 8
+#: Columns of the rare words of a document: which token, and the number of the word.
+TOKEN, WORD = range(2)
+#: Columns of a stretch: its item, its first token, and which rare word of the document is in it.
+STRETCH_ITEM, STRETCH_BEGIN, STRETCH_AT, _STRETCH = range(4)
 #: Before all tokens; places are counted through all documents up to the second number.
-LONG_AGO = -(1 << 30)
-MOST_PLACES = 1 << 30
-FIRST_ROOM = 1024
+_LONG_AGO = -(1 << 30)
+_MOST_PLACES = 1 << 30
+_LEAST_ROOM = 1024
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
@@ -70,36 +76,50 @@ class RareTable(NamedTuple):
 class RareScratch(NamedTuple):
     """What one worker counts with.
 
-    last     int32[posts], the last place of each word, for each of its items
-    counter  int32[n, 4]
-    words    int32[tokens of the longest document], written
-    tally    int32[most words of an item];  chain  int32[most tokens in order + 1]
-    queue    int32[twice the longest window, 2]
-    place    int64[1], the place of the next document's first token
+    place    int64[1], the place of the document's first token
+    gap      places between documents: no stretch reaches from one to the next
+    counter  int32[n, 8]
+    last     int32[words], the last place of each word
+    rare     int32[tokens of the longest document, 2], its rare words
+    noted    int32[stretches, 3]
+    number   int32[words], the number of each word of one item among them, -1 for all others
+    own      int32[tokens of two windows, 2], where the words of this item stand, and their numbers
+    tally    int32[most words of an item];  chain  uint64[most tokens of an item / 64 + 1]
     """
 
-    last: NDArray[np.int32]
-    counter: NDArray[np.int32]
-    words: NDArray[np.int32]
-    tally: NDArray[np.int32]
-    chain: NDArray[np.int32]
-    queue: NDArray[np.int32]
     place: NDArray[np.int64]
+    gap: int
+    counter: NDArray[np.int32]
+    last: NDArray[np.int32]
+    rare: NDArray[np.int32]
+    noted: NDArray[np.int32]
+    number: NDArray[np.int32]
+    own: NDArray[np.int32]
+    tally: NDArray[np.int32]
+    chain: NDArray[np.uint64]
 
 
 def new_rare_scratch(table: RareTable, n_tokens: int) -> RareScratch:
     """Scratch for documents of up to so many tokens."""
-    n = len(table.window)
-    counter = np.zeros((n, 4), np.int32)
-    counter[:, BEGIN] = LONG_AGO
+    n, n_words = len(table.window), len(table.weight)
+    widest = int(table.window.max(initial=0))
+    # One word notes at most one stretch of each of its items.
+    room = max(_LEAST_ROOM, int(np.diff(table.post_start).max(initial=0)))
+    counter = np.zeros((n, _COUNTERS), np.int32)
+    counter[:, _BEGIN] = _LONG_AGO
+    counter[:, _WINDOW] = table.window
+    counter[:, _ENOUGH] = np.minimum(table.least, table.less)
     return RareScratch(
-        last=np.full(len(table.post_item), LONG_AGO, np.int32),
-        counter=counter,
-        words=np.empty(n_tokens, np.int32),
-        tally=np.zeros(int(np.diff(table.item_start).max(initial=1)), np.int32),
-        chain=np.zeros(int(table.n_tokens.max(initial=0)) + 1, np.int32),
-        queue=np.empty((2 * int(table.window.max(initial=1)) + 2, 2), np.int32),
         place=np.zeros(1, np.int64),
+        gap=2 * widest,
+        counter=counter,
+        last=np.full(n_words, _LONG_AGO, np.int32),
+        rare=np.empty((n_tokens, 2), np.int32),
+        noted=np.empty((room, _STRETCH), np.int32),
+        number=np.full(n_words, -1, np.int32),
+        own=np.empty((2 * widest, 2), np.int32),
+        tally=np.zeros(int(np.diff(table.item_start).max(initial=1)), np.int32),
+        chain=np.empty((int(table.n_tokens.max(initial=0)) >> 6) + 1, np.uint64),
     )
 
 
@@ -135,14 +155,15 @@ def filter_shift(bits: NDArray[np.uint8]) -> np.uint64:
 
 
 @lean_kernel
-def number_words(
-    hashes: NDArray[np.uint64], n: int, table: RareTable, words: NDArray[np.int32]
-) -> None:
-    """Write the number of each of n words, -1 for those that no item has."""
+def find_rare_words(
+    hashes: NDArray[np.uint64], n: int, table: RareTable, scratch: RareScratch
+) -> int:
+    """Write the rare words among the n of a document: how many of `scratch.rare`."""
+    rare = scratch.rare
     mask = np.uint64(table.key.shape[0] - 1)
     shift = filter_shift(table.bits)
+    count = 0
     for t in range(n):
-        words[t] = -1
         bit = hashes[t] >> shift
         if (np.uint64(table.bits[bit >> _THREE]) >> (bit & _BYTE)) & _ONE == _ZERO:
             continue
@@ -150,31 +171,46 @@ def number_words(
         while table.key[at] != _ZERO and table.key[at] != hashes[t]:
             at = (at + _ONE) & mask
         if table.key[at] == hashes[t]:
-            words[t] = table.word[at]
+            rare[count, TOKEN] = np.int32(t)
+            rare[count, WORD] = table.word[at]
+            count += 1
+    return count
 
 
-@kernel
+@lean_kernel
+def make_places(n: int, scratch: RareScratch) -> None:
+    """See that there are places for the n tokens of a document, and count from 0 on if not."""
+    if scratch.place[0] + n >= _MOST_PLACES:
+        scratch.last[:] = _LONG_AGO
+        scratch.counter[:, _BEGIN] = _LONG_AGO
+        scratch.place[0] = 0
+
+
+@lean_kernel
 def note_stretches(
-    n: int, table: RareTable, scratch: RareScratch, noted: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], int]:
-    """The item and the first token of each stretch that may end a window with enough weight.
+    start: int, n_rare: int, table: RareTable, scratch: RareScratch
+) -> tuple[int, int]:
+    """Note each stretch that may end a window with enough weight, as long as there is room.
 
-    n      tokens of the document, whose numbers lie in `scratch.words`
-    noted  int32[room, 2], written, or replaced by a larger one
+    start   the first of a document's rare words, of which there are n_rare, that was not counted
+    return  the first that was not counted now, and how many of `scratch.noted`
     """
-    first = scratch.place[0]
-    counter, last = scratch.counter, scratch.last
+    first = int64(scratch.place[0])
+    counter, last, rare, noted = scratch.counter, scratch.last, scratch.rare, scratch.noted
     count = 0
-    for t in range(n):
-        word = int64(scratch.words[t])
-        if word < 0:
-            continue
-        place = first + t
-        weight = table.weight[word]
-        for post in range(table.post_start[word], table.post_start[word + 1]):
+    for at in range(start, n_rare):
+        word = int64(rare[at, WORD])
+        posts, posts_end = table.post_start[word], table.post_start[word + 1]
+        if count + posts_end - posts > noted.shape[0]:
+            return at, count
+        place = first + rare[at, TOKEN]
+        before = int64(last[word])
+        last[word] = np.int32(place)
+        weight = int64(table.weight[word])
+        for post in range(posts, posts_end):
             item = int64(table.post_item[post])
-            window = int64(table.window[item])
-            begin = int64(counter[item, BEGIN])
+            window = int64(counter[item, _WINDOW])
+            begin = int64(counter[item, _BEGIN])
             if place >= begin + window:
                 if place >= begin + 2 * window:
                     begin = place
@@ -182,23 +218,20 @@ def note_stretches(
                 else:
                     begin += window
                     counter[item, _BEFORE] = counter[item, _NOW]
-                counter[item, BEGIN] = np.int32(begin)
+                counter[item, _BEGIN] = np.int32(begin)
                 counter[item, _NOW] = 0
                 counter[item, _NOTED] = 0
-            if last[post] < begin:
-                counter[item, _NOW] += weight
-                together = counter[item, _NOW] + counter[item, _BEFORE]
-                if (
-                    together >= min(table.least[item], table.less[item])
-                    and counter[item, _NOTED] == 0
-                ):
-                    counter[item, _NOTED] = 1
-                    if count == noted.shape[0]:
-                        more = np.empty((2 * count, 2), np.int32)
-                        more[:count] = noted
-                        noted = more
-                    noted[count, 0] = np.int32(item)
-                    noted[count, 1] = np.int32(begin - first)
-                    count += 1
-            last[post] = np.int32(place)
-    return noted, count
+            if before >= begin:
+                continue
+            now = counter[item, _NOW] + weight
+            counter[item, _NOW] = np.int32(now)
+            if (
+                now + counter[item, _BEFORE] >= counter[item, _ENOUGH]
+                and counter[item, _NOTED] == 0
+            ):
+                counter[item, _NOTED] = 1
+                noted[count, STRETCH_ITEM] = np.int32(item)
+                noted[count, STRETCH_BEGIN] = np.int32(begin - first)
+                noted[count, STRETCH_AT] = np.int32(at)
+                count += 1
+    return n_rare, count
