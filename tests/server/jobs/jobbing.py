@@ -70,6 +70,11 @@ def processes(parent):
     return found
 
 
+def runs_jobs(pid):
+    """Whether a new process is no longer a copy of its parent."""
+    return b"contam.server.jobs.work.run" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
 def alive(pid):
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

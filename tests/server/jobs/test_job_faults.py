@@ -29,6 +29,7 @@ from tests.server.jobs.jobbing import (
     fetched,
     parts,
     processes,
+    runs_jobs,
     shown,
     submit,
     submitted,
@@ -99,9 +100,11 @@ def test_jobs_outlive_a_kill_of_the_service_and_kills_of_their_processes(
         assert len(killed) == found["attempts"] == 3
         assert client.get("/readyz").status_code == 200
         last = submitted(client, CHECK, items=("x.jsonl", item_file))
-        # Held still from its first moment: it must not be done before the service is stopped.
+        # Held still as it begins: it must not be done before the service is stopped. Not any
+        # sooner: whoever starts a process waits until that runs a program of its own.
         wait_until(lambda: set(processes(service.process.pid)) - killed)
         (child,) = set(processes(service.process.pid)) - killed
+        wait_until(lambda: runs_jobs(child))
         os.kill(child, signal.SIGSTOP)
         with client.stream("GET", f"/v1/jobs/{last['id']}/events") as stream:
             told = stream.iter_text()
