@@ -46,6 +46,8 @@ _LONGEST_PAUSE_S: Final = 20
 class StoreError(OSError):
     """A store refused, did not answer, or broke off, and did so each time it was asked."""
 
+    strerror: str
+
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.strerror = reason
@@ -108,7 +110,10 @@ def patience() -> Patience:
 
 
 def persistently(ask: Callable[[], Result]) -> Result:
-    """Ask as often as `patience` says while a store is busy, with longer and longer pauses."""
+    """Ask as often as `patience` says while a store is busy, with longer and longer pauses.
+
+    Raises StoreError when it still is: whoever asks through this asks no more.
+    """
     attempts = patience().attempts
     for attempt in range(1, attempts):
         try:
@@ -116,7 +121,10 @@ def persistently(ask: Callable[[], Result]) -> Result:
         except BusyError:
             # Many readers that failed at once must not come back at once.
             time.sleep(min(_LONGEST_PAUSE_S, _PAUSE_S * 2**attempt) * random.uniform(0.5, 1))  # noqa: S311 - no secret
-    return ask()
+    try:
+        return ask()
+    except BusyError as error:
+        raise StoreError(error.strerror) from error
 
 
 def _number(variable: str, text: str | None, default: float) -> float:

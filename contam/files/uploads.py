@@ -1,8 +1,9 @@
-"""Write to object stores: an object is there whole or not at all, and a folder ends with its mark.
+"""Write to stores: an object is there whole or not at all, and a folder ends with its mark.
 
-A store cannot rename a folder. So the object named `last`, which lists the digests of the others,
-is removed before they are written and is written after them: where it is missing, or they are not
-what it lists, there is no finished result.
+The Hub takes the files of a folder in one commit. Other stores take them one by one, and cannot
+rename a folder. So the object named `last`, which lists the digests of the others, is removed
+before they are written and is written after them: where it is missing, or they are not what it
+lists, there is no finished result.
 """
 
 from __future__ import annotations
@@ -19,22 +20,38 @@ from contam.files.addresses import Address, checked, is_address
 from contam.files.stores import RefusedError, Store, StoreError, store_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-#: The stores that take objects; the others are only read.
-_WRITABLE = ("s3", "gs", "az")
+#: The stores that take objects one by one, and those that take commits; others are only read.
+_ONE_BY_ONE = ("s3", "gs", "az")
+_IN_COMMITS = ("hf",)
 _NAMED = 3
 _PIECE = 8 << 20
 
 
 class WritableStore(Store, Protocol):
-    """A store that takes objects, too."""
+    """A store that takes objects, too, one by one."""
 
     def write(self, address: Address, source: Path | bytes) -> None:
         """Write an object, in place of an earlier one: whole or not at all. Raises OSError."""
 
     def remove(self, address: Address) -> None:
         """Remove an object if it is there. Raises OSError."""
+
+
+class CommitStore(Store, Protocol):
+    """A store that takes commits, too."""
+
+    def claim(self, address: Address) -> None:
+        """Raise OSError or UsageError where no commit would be taken."""
+
+    def commit(
+        self,
+        folder: Address,
+        made: Mapping[str, Path | bytes],
+        replaced: Callable[[Address], Collection[str]],
+    ) -> None:
+        """Do what `write_files` says at once, or nothing of it. Raises OSError."""
 
 
 def place(given: str | Path) -> Path:
@@ -57,9 +74,15 @@ def lies_in(out: str | Path, home: str | Path) -> bool:
 
 
 def writable(given: object) -> Address:
-    """The address that is written to. Raises UsageError for a store that is only read."""
+    """The address that is written to.
+
+    Raises UsageError for a store that is only read; OutputError where the Hub takes no commit.
+    """
     address = checked(given)
-    if address.scheme not in _WRITABLE:
+    if address.scheme in _IN_COMMITS:
+        with store_errors(address):
+            _commits(address).claim(address)
+    elif address.scheme not in _ONE_BY_ONE:
         raise UsageError(
             "{}:// is only read, and cannot be written to", Public(address.scheme),
             remedy=Remedy.NAME_WRITABLE_PLACE,
@@ -67,9 +90,46 @@ def writable(given: object) -> Address:
     return address
 
 
+def write_files(
+    folder: Address,
+    made: Mapping[str, Path | bytes],
+    replaced: Callable[[Address], Collection[str]] = lambda _: (),
+    *,
+    last: str = "",
+) -> dict[str, str]:
+    """Write files into a folder, and remove those that they replace.
+
+    made      the content of each, or a file that has it, by the names below the folder
+    replaced  says which files go, of those in the folder as it is at the address it is given, or
+              raises an error when nothing may be written there
+    last      where they go one by one, this is removed before all others and written after them
+
+    Returns the stamps of objects that were written one by one. Raises OutputError.
+    """
+    if folder.scheme in _IN_COMMITS:
+        with store_errors(folder / next(iter(made)) if len(made) == 1 else folder):
+            _commits(folder).commit(folder, made, replaced)
+        return {}
+    old = [name for name in replaced(folder) if name not in made or name == last]
+    if last in old:
+        _remove(folder / last)
+        old.remove(last)
+    stamps = {name: _upload(folder / name, made[name]) for name in made if name != last}
+    for name in old:
+        _remove(folder / name)
+    if last:
+        stamps[last] = _upload(folder / last, made[last])
+    return stamps
+
+
 def upload(address: Address, source: Path | bytes) -> None:
     """Write the content of a file, or bytes, as an object. Raises OutputError."""
-    store = _store(address)
+    write_files(address.parent, {address.name: source})
+
+
+def _upload(address: Address, source: Path | bytes) -> str:
+    """Write an object, and return its stamp."""
+    store = cast("WritableStore", store_of(address))
     size = len(source) if isinstance(source, bytes) else source.stat().st_size
     with store_errors(address):
         try:
@@ -80,8 +140,10 @@ def upload(address: Address, source: Path | bytes) -> None:
                 if store.state(address).size != size:
                     store.remove(address)
             raise
-        if (found := store.state(address).size) != size:
-            raise StoreError(f"it has {found:,} of {size:,} bytes")
+        state = store.state(address)
+        if state.size != size:
+            raise StoreError(f"it has {state.size:,} of {size:,} bytes")
+        return state.stamp
 
 
 def fetch(address: PurePath, target: Path) -> None:
@@ -93,10 +155,9 @@ def fetch(address: PurePath, target: Path) -> None:
         raise StoreError("it was replaced while it was read")
 
 
-def remove(address: Address) -> None:
-    """Remove an object if it is there. Raises OutputError."""
+def _remove(address: Address) -> None:
     with store_errors(address):
-        _store(address).remove(address)
+        cast("WritableStore", store_of(address)).remove(address)
 
 
 def names_below(folder: Address) -> list[str]:
@@ -117,7 +178,8 @@ def store_errors(address: Address) -> Iterator[None]:
     except OSError as error:
         remedy = Remedy.ASK_STORE_LATER
         if isinstance(error, RefusedError):
-            remedy = Remedy.GIVE_CREDENTIALS
+            in_commits = address.scheme in _IN_COMMITS
+            remedy = Remedy.CHECK_HUB_ACCESS if in_commits else Remedy.GIVE_CREDENTIALS
         elif error.errno in {errno.ENOSPC, errno.EDQUOT}:
             remedy = Remedy.FREE_SPACE
         raise OutputError(
@@ -135,24 +197,19 @@ def publishing_objects(
     that is only read.
     """
     folder = writable(out)
-    known = (*names, *earlier)
-    _check_free(folder, known, last, overwrite=overwrite)
+
+    def before(at: Address) -> list[str]:
+        return _check_free(at, (*names, *earlier), last, overwrite=overwrite, shown=folder)
+
+    before(folder)
     with tempfile.TemporaryDirectory(prefix="contam-draft-") as home:
         draft = Path(home)
         yield draft
-        # Asked again: another run may have finished here since.
-        before = _check_free(folder, known, last, overwrite=overwrite)
         files = sorted(path for path in draft.rglob("*") if path.is_file())
         made = {"/".join(path.relative_to(draft).parts): path for path in files}
-        if last in before:
-            remove(folder / last)
-        stamps = {}
-        for name in [*(name for name in made if name != last), last]:
-            if name == last:
-                for old in [old for old in before if old not in made]:
-                    remove(folder / old)
-            upload(folder / name, made[name])
-            stamps[name] = _stamp(folder / name)
+        made[last] = made.pop(last)  # A commit is called after it.
+        # Asked again: another run may have finished here since.
+        stamps = write_files(folder, made, before, last=last)
         for name, stamp in stamps.items():
             if _stamp(folder / name) != stamp:
                 raise OutputError(
@@ -161,19 +218,21 @@ def publishing_objects(
                 )  # fmt: skip
 
 
-def _check_free(folder: Address, names: Sequence[str], last: str, *, overwrite: bool) -> list[str]:
+def _check_free(
+    at: Address, names: Sequence[str], last: str, *, overwrite: bool, shown: Address
+) -> list[str]:
     """The objects of an earlier result. Raises OutputError for others, or where it may not go."""
-    present = names_below(folder)
+    present = names_below(at)
     foreign = [name for name in present if name.partition("/")[0] not in names]
     if foreign:
         raise OutputError(
-            "{} holds files that are not a contam result: {}", Place(folder),
+            "{} holds files that are not a contam result: {}", Place(shown),
             Place(", ".join(foreign[:_NAMED]) + (" ..." if len(foreign) > _NAMED else "")),
             remedy=Remedy.CHOOSE_EMPTY_FOLDER,
         )  # fmt: skip
     if present and not overwrite:
         raise OutputError(
-            "{} already holds {} result", Place(folder),
+            "{} already holds {} result", Place(shown),
             Public("a finished" if last in present else "part of a"),
             remedy=Remedy.CHOOSE_FOLDER_OR_OVERWRITE,
         )  # fmt: skip
@@ -185,5 +244,5 @@ def _stamp(address: Address) -> str:
         return store_of(address).state(address).stamp
 
 
-def _store(address: Address) -> WritableStore:
-    return cast("WritableStore", store_of(address))
+def _commits(address: Address) -> CommitStore:
+    return cast("CommitStore", store_of(address))

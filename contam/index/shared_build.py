@@ -24,9 +24,9 @@ from contam.files.single import read_file, whole_file, write_file
 from contam.files.uploads import (
     names_below,
     place,
-    remove,
     upload,
     writable,
+    write_files,
 )
 from contam.index.build import (
     DEFAULT_MEMORY,
@@ -352,12 +352,9 @@ def _build_group(
 
 def _upload_group(folder: Path, home: Address) -> None:
     """Copy a group to a store, the file last that says what it holds. Raises OutputError."""
-    target = home / folder.name
-    remove(target / GROUP_FILE)
-    for path in sorted((folder / SEGMENTS).rglob("*")):
-        if path.is_file():
-            upload(target.joinpath(*path.relative_to(folder).parts), path)
-    upload(target / GROUP_FILE, folder / GROUP_FILE)
+    files = sorted(path for path in (folder / SEGMENTS).rglob("*") if path.is_file())
+    made = {str(path.relative_to(folder)): path for path in (*files, folder / GROUP_FILE)}
+    write_files(home / folder.name, made, names_below, last=GROUP_FILE)
 
 
 def missing_group(plan: IndexPlan, group: Group) -> OutputError:

@@ -7,11 +7,15 @@ import gzip
 import pytest
 import zstandard
 
+from contam.detect.leases.plan_folder import write_plan
+from contam.detect.plan import ScanParameters
 from contam.detect.report import write_report
-from contam.detect.scan import scan
+from contam.detect.scan import open_scan, scan
+from contam.files import hub
 from contam.tables import object_stores
 from tests.corpus_files import WRITERS
 from tests.integration.inputs import ABSENT, FILLER, QUESTION, write_items
+from tests.remote.hub import NAME, TOKEN, HubHandler, put_data_set
 from tests.remote.s3 import S3Handler, put_folder
 from tests.remote.server import running
 
@@ -81,6 +85,15 @@ def local(folder, items, tmp_path_factory):
     return report([folder], items, tmp_path_factory.mktemp("out") / "local")
 
 
+@pytest.fixture(scope="session")
+def plan(folder, items, tmp_path_factory):
+    """A plan of several leases on disk."""
+    out = tmp_path_factory.mktemp("planned") / "plan"
+    opened, made = open_scan([folder], [items], ScanParameters(policies=("contam",)))
+    write_plan(made, opened, out, lease_bytes=1)
+    return out
+
+
 @pytest.fixture
 def credentials(monkeypatch):
     """Keys of nobody, and little patience."""
@@ -111,3 +124,19 @@ def bucket(s3, files):
     """The server with the corpus below `data/`."""
     put_folder(s3, BUCKET, {f"data/{name}": data for name, data in files.items()})
     return s3
+
+
+@pytest.fixture
+def endpoint(credentials, monkeypatch, files):
+    """An endpoint of the Hub with the corpus below `data/` of a data set."""
+    del credentials
+    # Else `hf_xet`, where it is installed, sends files by itself.
+    monkeypatch.setenv("HF_HUB_DISABLE_XET", "1")
+    # The library reads its environment once.
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
+    monkeypatch.setattr(hub, "_stores", {})
+    with running(HubHandler) as store:
+        monkeypatch.setenv("HF_ENDPOINT", store.url)
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        put_data_set(store, NAME, {f"data/{name}": data for name, data in files.items()})
+        yield store

@@ -103,6 +103,8 @@ class Store(ThreadingHTTPServer):
         #: Unfinished uploads: the parts of each by their numbers.
         self.uploads: dict[str, dict[int, bytes]] = {}
         self.names: dict[str, str] = {}
+        #: What commits to it are called.
+        self.messages: list[str] = []
 
     @property
     def url(self) -> str:
@@ -190,7 +192,8 @@ class Handler(BaseHTTPRequestHandler):
         elif fault.do == "expired":
             self.refuse(400, "ExpiredToken")
         elif fault.do.isdigit():
-            names = {"500": "InternalError", "503": "SlowDown", "403": "AccessDenied"}
+            names = {"500": "InternalError", "503": "SlowDown", "403": "AccessDenied",
+                     "429": "TooManyRequests"}  # fmt: skip
             self.refuse(int(fault.do), names[fault.do])
         else:
             self.cut = fault.do

@@ -17,7 +17,8 @@ from contam.detect.report import load_report, write_report
 from contam.detect.scan import open_scan
 from contam.errors import CorpusError, OutputError
 from contam.files.addresses import Address
-from contam.files.uploads import names_below, remove, upload
+from contam.files.stores import store_of
+from contam.files.uploads import names_below, upload
 from tests.cli.processes import contam_here, environment
 from tests.integration.inputs import labels
 from tests.remote.azure import ACCOUNT, AzureHandler
@@ -97,7 +98,8 @@ def check_writing(scheme, folder, items, local):
     assert sorted(names_below(Address(f"{home}/out"))) == sorted((*RESULTS, "run.json"))
     large = bytes(range(256)) * (25 << 12)
     upload(Address(f"{home}/large/one"), large)
-    remove(Address(f"{home}/large/one"))
+    one = Address(f"{home}/large/one")
+    store_of(one).remove(one)
     assert names_below(Address(f"{home}/large")) == []
     assert names_below(Address(f"{home}/none")) == []
 

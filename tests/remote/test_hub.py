@@ -7,16 +7,11 @@ import pytest
 from contam.benchmark.read_files import read_benchmarks
 from contam.corpus.shards import shard_digest, survey
 from contam.errors import CorpusError, MissingExtraError, UsageError
-from contam.files import hub
 from tests.corpus_files import WRITERS
 from tests.integration.inputs import labels
 from tests.remote.conftest import report
-from tests.remote.hub import COMMITS, HubHandler, put_data_set
+from tests.remote.hub import COMMITS, HERE, NAME, TOKEN, HubHandler, put_data_set
 from tests.remote.server import Handler, running
-
-NAME = "owner/corpus"
-HERE = f"hf://datasets/{NAME}"
-TOKEN = "hf_ofNobodyAtAll"  # noqa: S105 - of nobody
 
 
 class Elsewhere(Handler):
@@ -24,18 +19,6 @@ class Elsewhere(Handler):
 
     def answer(self, request):
         self.send_content(self.server.contents[request.path], request)
-
-
-@pytest.fixture
-def endpoint(credentials, monkeypatch, files):
-    del credentials
-    monkeypatch.setenv("HF_HUB_DISABLE_XET", "1")
-    monkeypatch.setattr(hub, "_stores", {})
-    with running(HubHandler) as store:
-        monkeypatch.setenv("HF_ENDPOINT", store.url)
-        monkeypatch.setenv("HF_TOKEN", TOKEN)
-        put_data_set(store, NAME, {f"data/{name}": data for name, data in files.items()})
-        yield store
 
 
 def test_a_data_set_is_answered_as_a_folder(endpoint, local, items, tmp_path):

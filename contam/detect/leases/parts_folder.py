@@ -19,7 +19,14 @@ from contam.files.addresses import Address
 from contam.files.publish import output_errors
 from contam.files.single import read_file, write_file
 from contam.files.stores import StoreError
-from contam.files.uploads import names_below, place, remove, store_errors, upload, writable
+from contam.files.uploads import (
+    names_below,
+    place,
+    store_errors,
+    upload,
+    writable,
+    write_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,12 +79,18 @@ def write_part(folder: Path, number: int, data: bytes, replaced: Sequence[Path] 
     path = part_path(folder, number)
     if isinstance(path, Address):
         path = path.with_name(f"lease-{number:05d}.{_digest(data)}.part")
-        upload(path, data)
-    else:
-        write_file(path, data, overwrite=True)
-    for old in replaced:
-        if old != path:
-            _remove(old)
+        old = {each.name for each in replaced} - {path.name}
+        write_files(
+            path.parent,
+            {path.name: data},
+            lambda at: old.intersection(names_below(at) if old else ()),
+        )
+        return path
+    write_file(path, data, overwrite=True)
+    for each in replaced:
+        if each != path:
+            with output_errors(each):
+                each.unlink(missing_ok=True)
     return path
 
 
@@ -249,14 +262,6 @@ def _read(path: Path) -> bytes:
         with store_errors(path):
             return read_file(path)
     return read_file(path)
-
-
-def _remove(path: Path) -> None:
-    if isinstance(path, Address):
-        remove(path)
-    else:
-        with output_errors(path):
-            path.unlink(missing_ok=True)
 
 
 def _unreadable(path: Path, error: OSError) -> OutputError:
