@@ -62,11 +62,13 @@ COVERED_BY = {
     "with_more_scratch": "scan_batch",
     "new_text_scratch": "scan_batch",
     "filter_shift": "enter_words",
-    "number_words": "find_windows",
+    "find_rare_words": "find_windows",
+    "make_places": "find_windows",
     "note_stretches": "find_windows",
+    "find_own_words": "find_windows",
     "best_window": "find_windows",
     "enough_of": "find_windows",
-    "n_in_order": "find_windows",
+    "add_windows": "find_windows",
 }
 #: Where tests call kernels.
 CALLERS = [*TESTS.glob("test_*.py"), TESTS / "evidence_support.py"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contam.kernels import rare_words
-from contam.kernels.rare_words import (
+from contam.kernels import rare_windows, rare_words
+from contam.kernels.rare_windows import (
     ROW_DOC,
     ROW_END,
     ROW_FIRST,
@@ -22,8 +22,8 @@ from contam.kernels.rare_words import (
     ROW_WIDE_END,
     ROW_WIDE_FIRST,
     ROW_WORDS,
-    RareTable,
 )
+from contam.kernels.rare_words import RareTable
 from contam.text.tokenizer import char_tables, tokenize_bytes
 from tests.twins import rare_words as twin
 
@@ -88,7 +88,7 @@ def found_in(texts, table, scratch=None):
     data = np.frombuffer(b"".join(raw) or b" ", np.uint8)
     offsets = np.cumsum([0, *map(len, raw)]).astype(np.int64)
     room = 2 * max(map(len, raw), default=0) + 16
-    rows, n, n_tokens = rare_words.find_windows(
+    rows, n, n_tokens = rare_windows.find_windows(
         data,
         offsets,
         table,
@@ -100,29 +100,34 @@ def found_in(texts, table, scratch=None):
     return rows[:n], n_tokens
 
 
+@example([({"word1"}, 1, 1)], [["word1", "other", "word1"]], 1)
 @given(items, documents, st.integers(1, 3))
-def test_an_item_has_a_window_where_one_of_all_windows_holds_enough(asked, docs, least_words):
+def test_an_item_has_the_best_window_of_every_stretch_and_of_all(asked, docs, least_words):
     table = table_of(asked, least_words)
     texts = [" ".join(doc) for doc in docs]
     rows, n_tokens = found_in(texts, table)
     assert n_tokens == sum(map(len, docs))
-    best = {}
+    found = set()
     for row in rows.tolist():
-        at = (row[ROW_DOC], row[ROW_ITEM])
-        text = texts[at[0]].encode()[row[ROW_FIRST] : row[ROW_END]].decode().split()
-        words, window, _ = asked[at[1]]
-        assert len(text) == row[ROW_TOKENS] <= window
-        assert len(words & set(text)) == row[ROW_WORDS]
-        assert row[ROW_WEIGHT] == sum(weight_of(word) for word in words & set(text))
-        best[at] = max(best.get(at, (0, 0)), (row[ROW_WEIGHT], -row[ROW_TOKENS]))
-    wanted = {}
+        text = texts[row[ROW_DOC]]
+        first = len(text.encode()[: row[ROW_FIRST]].split())
+        inside = text.encode()[row[ROW_FIRST] : row[ROW_END]].decode().split()
+        words, window, _ = asked[row[ROW_ITEM]]
+        assert len(inside) == row[ROW_TOKENS] <= window
+        assert len(words & set(inside)) == row[ROW_WORDS]
+        assert row[ROW_WEIGHT] == sum(weight_of(word) for word in words & set(inside))
+        found.add((row[ROW_DOC], row[ROW_ITEM], first, first + row[ROW_TOKENS]))
+    wanted = set()
     for d, doc in enumerate(docs):
         read = [hash_of(word) for word in doc]
         for i, (words, window, least) in enumerate(asked):
             weight = {hash_of(word): weight_of(word) for word in words}
+            best = twin.best_windows(read, weight, window, least, least_words)
+            wanted |= {(d, i, *span) for span in best}
             if all_of := twin.windows(read, weight, window, least, least_words):
-                wanted[d, i] = max(all_of)[:2]
-    assert best == wanted
+                _, tokens, first = max(all_of)
+                assert (-first, -first - tokens) in best
+    assert found == wanted
 
 
 @given(items, documents, st.integers(1, 4))
@@ -152,6 +157,28 @@ def test_less_is_enough_where_tokens_stand_in_order(asked, docs, in_order):
                 assert ((d, i) in found) == (twin.n_in_order(sorted(weight), read) >= in_order)
 
 
+def n_in_order(ours, theirs):
+    table = table_of([({"word1"}, 4, 2)] * 2)._replace(
+        token=np.array([9, 9, 9, *ours], np.uint64),
+        token_start=np.array([0, 3], np.int64),
+        n_tokens=np.array([3, len(ours)], np.int32),
+    )
+    hashes = np.array([3, *theirs, 5], np.uint64)
+    chain = rare_words.new_rare_scratch(table, 1).chain
+    return rare_windows.n_in_order(1, (hashes, 1, 1 + len(theirs)), table, chain)
+
+
+@given(st.integers(0, 200), st.integers(0, 60), st.integers(2, 9), st.integers(0, 1 << 30))
+def test_tokens_in_order_are_counted_in_items_of_any_length(n_ours, n_theirs, n_different, seed):
+    tokens = np.random.default_rng(seed).integers(0, n_different, n_ours + n_theirs).tolist()
+    ours, theirs = tokens[:n_ours], tokens[n_ours:]
+    assert n_in_order(ours, theirs) == twin.n_in_order(ours, theirs)
+
+
+def test_a_token_that_an_item_has_far_apart_is_counted_once():
+    assert n_in_order([1] * 63 + [7] + [2] * 64 + [7], [7]) == 1
+
+
 @given(items, documents)
 def test_text_around_a_window_reaches_as_far_as_said(asked, docs):
     texts = [" ".join(doc) for doc in docs]
@@ -160,7 +187,7 @@ def test_text_around_a_window_reaches_as_far_as_said(asked, docs):
         n_all = len(text.split())
         first = len(text[: row[ROW_FIRST]].split())
         end, window = first + row[ROW_TOKENS], asked[row[ROW_ITEM]][1]
-        near = (max(0, first - rare_words.NEAR), min(n_all, end + rare_words.NEAR))
+        near = (max(0, first - rare_windows.NEAR), min(n_all, end + rare_windows.NEAR))
         wide = (max(0, end - window), min(n_all, first + window))
         for (a, b), (c, d) in (
             (near, (row[ROW_NEAR_FIRST], row[ROW_NEAR_END])),
@@ -185,3 +212,14 @@ def test_more_windows_than_there_was_room_for_are_all_kept():
     asked = [({"word1", "word2"}, 2, 2)]
     rows, _ = found_in(["word1 word2 " * 3000], table_of(asked, 2))
     assert len(rows) == 3000
+
+
+def test_stretches_that_find_no_room_are_noted_in_the_next_round():
+    asked = [({f"word{n}", "word9"}, 9, 2) for n in range(8)]
+    table = table_of(asked, 2)
+    texts = ["word9 " + " ".join(f"word{n}" for n in range(8)) + " word9"]
+    scratch = rare_words.new_rare_scratch(table, 100)
+    all_at_once, _ = found_in(texts, table, scratch)
+    by_few, _ = found_in(texts, table, scratch._replace(noted=np.empty((8, 3), np.int32)))
+    assert len(all_at_once) == 16
+    assert by_few.tolist() == all_at_once.tolist()

@@ -19,7 +19,8 @@ from contam.detect.meaning.windows import DocumentWindows
 from contam.detect.meaning.word_by_word import WordByWord
 from contam.detect.model import QUESTION, Matches
 from contam.errors import InternalError
-from contam.kernels.rare_words import ROW_DOC, find_windows, new_rare_scratch
+from contam.kernels.rare_windows import ROW_DOC, find_windows
+from contam.kernels.rare_words import new_rare_scratch
 from contam.text.tokenizer import char_tables, tokenize_bytes
 
 if TYPE_CHECKING:

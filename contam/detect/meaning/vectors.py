@@ -81,6 +81,8 @@ class TextVectors:
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
+        # Asked once: to look at what an object can do takes longer than to look up a word.
+        self._of_text = embedder.text_vector if isinstance(embedder, TextEmbedder) else None
         self._place: dict[str, int] = {}
         self._table = np.empty((0, 0), np.float32)
 
@@ -91,8 +93,8 @@ class TextVectors:
 
         An embedder of whole texts is given the text as it is.
         """
-        if isinstance(self._embedder, TextEmbedder):
-            return self._embedder.text_vector(text)
+        if self._of_text is not None:
+            return self._of_text(text)
         return _of_length_1(self.of_words(_WORD.findall(text.lower())))
 
     def of_words(self, words: Sequence[str]) -> Float32s:

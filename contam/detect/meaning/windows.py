@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from contam.detect.meaning.rare_words import numbers_of
-from contam.kernels.rare_words import (
+from contam.kernels.rare_windows import (
     ROW_END,
     ROW_FIRST,
     ROW_IN_ORDER,
