@@ -85,7 +85,7 @@ def part_bytes(part: Part) -> bytes:
         "documents": [_known(part.documents[place]) for place in places],
     }
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=_EFFORT) as archive:
+    with zipfile.ZipFile(packed, "w") as archive:
         _add(archive, _META, json.dumps(meta).encode())
         for name, array in arrays.items():
             raw = io.BytesIO()
@@ -183,7 +183,8 @@ def _errors(path: Path) -> Iterator[None]:
 def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     info = zipfile.ZipInfo(name, _MADE)
     info.compress_type = zipfile.ZIP_DEFLATED
-    archive.writestr(info, data)
+    # An archive's own level does not count for entries that are described.
+    archive.writestr(info, data, compresslevel=_EFFORT)
 
 
 def _known(meta: DocumentMeta) -> list[str | None]:
