@@ -43,7 +43,8 @@ def put(array: pa.Array, texts: Sequence[NewText]) -> pa.Array:
     if pt.is_dictionary(kind):
         return _put_encoded(array, texts)
     if is_text(kind):
-        return pieced(array, [text.row for text in texts], _texts([t.text for t in texts], kind))
+        rows, new = [text.row for text in texts], _texts([text.text for text in texts], kind)
+        return new if rows == list(range(len(array))) else pieced(array, rows, new)
     if pt.is_struct(kind):
         return _put_fields(array, texts)
     if is_list(kind):

@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from contam.tables.array_put import NewText, put
-from contam.tables.blocks import blank_rows, texts_of
+from contam.tables.blocks import blank_rows, repaired, texts_of
 from contam.tables.chat import joined, turns_of
 from contam.tables.chat_arrow import values_of
 from contam.tables.columns import ColumnRef
 from contam.tables.dictionaries import recoded, used, with_dictionaries
+from contam.tables.edits import edited
 from contam.tables.fields import as_text_block, pick
 from contam.tables.json_text import clean, json_or_none
 from contam.tables.literals import Change, Literal, applied, located, located_at
@@ -70,6 +71,40 @@ def edited_batch(
     return with_dictionaries(left, sources, lambda _, array: recoded(array, used(array)))
 
 
+def edited_texts(
+    texts: Sequence[bytes],
+    field: pa.Field,
+    sources: TextColumns,
+    edits: Sequence[Edit],
+    replacement: str | None,
+) -> list[bytes]:
+    """Texts of a column of strings or bytes that is read alone, with the spans of each replaced.
+
+    edits  one a text, none of which is dropped; see `edited_batch`
+    """
+    is_text = sources.first.kind == "text"
+    made = [
+        edited(text.decode(), edit.spans, replacement).encode()
+        if is_text and _is_plain(text)
+        else None
+        for text, edit in zip(texts, edits, strict=True)
+    ]
+    others = [place for place, text in enumerate(made) if text is None]
+    if others:
+        array = pa.array([texts[place] for place in others], pa.binary()).view(field.type)
+        batch = pa.RecordBatch.from_arrays([array], schema=pa.schema([field]))
+        left = [edits[place]._replace(row=row) for row, place in enumerate(others)]
+        new = edited_batch(batch, sources, left, replacement).column(0).cast(pa.binary())
+        for place, text in zip(others, new.to_pylist(), strict=True):
+            made[place] = text
+    return [text for text in made if text is not None]
+
+
+def _is_plain(text: bytes) -> bool:
+    """Whether a text is surely read just as it stands in its column."""
+    return b"\0" not in text and not text.isspace() and repaired(text)[0] is text
+
+
 def _plain_texts(batch: pa.RecordBatch, ref: ColumnRef, rows: Sequence[int]) -> dict[int, str]:
     """Texts that are read just as they stand in a column, by row.
 
@@ -77,7 +112,9 @@ def _plain_texts(batch: pa.RecordBatch, ref: ColumnRef, rows: Sequence[int]) -> 
     """
     if ref.kind != "text" or not rows:
         return {}
-    some = taken(batch.select([ref.path[0]]), np.array(rows))
+    some = batch.select([ref.path[0]])
+    if len(rows) < batch.num_rows:
+        some = taken(some, np.array(rows))
     block = as_text_block(some, ref)
     blank = set(blank_rows(block).tolist())
     texts = zip(rows, texts_of(block), values_of(pick(some, ref.column)), strict=True)

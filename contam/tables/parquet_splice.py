@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+#: Bytes, of a file or as a part of others.
+Raw = bytes | memoryview
+
 _PIECE: Final = 4 << 20
 #: Bytes in which the header of a page or a Bloom filter lies, unless its statistics are long.
 _HEADER_BYTES: Final = 1 << 16
@@ -44,9 +47,9 @@ CHUNK_PATH, CHUNK_OFFSET, CHUNK_META, OFFSETS_AT, OFFSETS_LENGTH, COLUMNS_AT, CO
 )
 META_TYPE, META_ENCODINGS, META_NAMES, META_CODEC, META_VALUES, META_SIZE, META_PACKED = range(1, 8)
 META_DATA_AT, META_INDEX_AT, META_DICTIONARY_AT, META_STATISTICS, META_PAGES = 9, 10, 11, 12, 13
-META_BLOOM_AT, META_BLOOM_LENGTH = 14, 15
+META_BLOOM_AT, META_BLOOM_LENGTH, META_SIZES = 14, 15, 16
 _PAGE_PLACES, _PLACE_OFFSET = 1, 1
-_PAGE_TYPE, _PAGE_CRC = 1, 4
+PAGE_TYPE, PAGE_CRC = 1, 4
 DATA_PAGE_V2: Final = 3
 
 
@@ -88,10 +91,15 @@ class ParquetBytes:
         for begin in range(at, at + length, _PIECE):
             yield self.read(begin, min(_PIECE, at + length - begin))
 
-    def chunk(self, chunk: Struct) -> Iterator[bytes]:
+    def chunk(self, chunk: Struct) -> Iterator[Raw]:
         """The pages of a column chunk, some megabytes at a time."""
         meta: Struct = chunk[CHUNK_META].value
         yield from self.pieces(_start(meta), number(meta, META_PACKED))
+
+    def whole(self, chunk: Struct) -> bytes:
+        """The same as one."""
+        meta: Struct = chunk[CHUNK_META].value
+        return self.read(_start(meta), number(meta, META_PACKED))
 
     def header(self, at: int) -> tuple[Struct, int]:
         """The struct that begins there, and its length."""
@@ -109,7 +117,7 @@ class ParquetBytes:
     def first_page(self, chunk: Struct) -> tuple[bool, bool]:
         """Of a chunk's first data page: whether it is of version 2, and has a checksum."""
         header, _ = self.header(chunk[CHUNK_META].value[META_DATA_AT].value)
-        return header[_PAGE_TYPE].value == DATA_PAGE_V2, _PAGE_CRC in header
+        return header[PAGE_TYPE].value == DATA_PAGE_V2, PAGE_CRC in header
 
 
 def chunks_of(group: Struct) -> list[Struct]:
@@ -138,7 +146,7 @@ class Output:
     path: Path
     _at: int = 0
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: Raw) -> None:
         """Write at the end."""
         with output_errors(self.path):
             self.file.write(data)

@@ -12,6 +12,7 @@ import inspect
 import io
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -21,18 +22,22 @@ import pyarrow.parquet as pq
 from contam.files.listed import opened
 from contam.files.single import created
 from contam.tables import parquet_splice as splice
-from contam.tables.edit_columns import edited_batch
+from contam.tables.edit_columns import edited_batch, edited_texts
 from contam.tables.edits import Edit, Rewritten
 from contam.tables.parquet import footer
 from contam.tables.parquet_footer import MAGIC
 from contam.tables.parquet_levels import LEVELLED, level_of
+from contam.tables.parquet_pages import Packing, UnfitError
 from contam.tables.parquet_splice import Output, ParquetBytes, Splicer, chunks_of, number
+from contam.tables.parquet_texts import Change, are_long, with_change
 from contam.tables.shard_errors import arrow_file, shard_errors
 from contam.tables.thrift import STRUCT, Value, write_struct
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from contam.tables.columns import TextColumns
     from contam.tables.thrift import Struct
@@ -47,6 +52,10 @@ _ENCODINGS: Final = {
     7: "DELTA_BYTE_ARRAY",
     9: "BYTE_STREAM_SPLIT",
 }
+#: Codecs, by number, of which pages are changed here, as `pyarrow.Codec` names them.
+_PACKINGS: Final = {0: "none", 1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
+#: Annotations of texts and bytes that order them by their bytes.
+_TEXTS: Final = ("NONE", "UTF8", "JSON")
 #: Columns of a row group are decoded together up to so many bytes.
 _TOGETHER: Final = 64 << 20
 
@@ -105,9 +114,11 @@ class _Rewriter:
         self._replacement = replacement
         self._meta = plain_metadata(source.footer)
         self._schema = self._meta.schema
+        self._arrow_schema = self._schema.to_arrow_schema()
         self._columns = columns_of(source.footer, self._schema)
         self._not_kept: set[str] = set()
         self._levels: dict[str, int] = {}
+        self._packings: dict[int, Packing] = {}
 
     def write(self, splicer: Splicer, edits: Sequence[Edit]) -> Rewritten:
         splicer.begin()
@@ -140,24 +151,84 @@ class _Rewriter:
             return
         changed = [edit for edit in edits if not edit.drop and edit.spans]
         texts = self._text_columns() if changed else []
-        sets = [texts] if changed else []
-        if not keep.all():
-            sets += self._together(index, [one for one in self._columns if one not in texts])
+        done = self._by_page(chunks, keep, changed, texts)
+        if any(chunks[column.leaves[0]][0] is not self._source for column in texts):
+            group = self._unsorted(group, texts)
+        others = self._columns if not keep.all() else []
+        sets = [texts] if set(texts) - done else []
+        sets += self._together(index, [one for one in others if one not in {*texts, *done}])
         for columns in sets:
             old = new = self._read(index, columns)
             fresh = columns
             if columns is texts:
                 new = self._edited(old, changed)
                 fresh = [one for one in texts if not keep.all() or new[one.name] != old[one.name]]
-                if _is_sorted_by(group, fresh):
-                    group = {key: group[key] for key in group if key != splice.GROUP_SORTING}
-                    self._not_kept.add(SORTING)
+                group = self._unsorted(group, fresh)
             del old  # what is encoded next takes its memory
             if fresh:
                 new = new.select([column.name for column in fresh])
                 new = new if keep.all() else new.filter(pa.array(keep))
                 self._replace(chunks, fresh, new, group)
         splicer.add(group, int(keep.sum()), chunks)
+
+    def _by_page(
+        self,
+        chunks: list[tuple[ParquetBytes, Struct]],
+        keep: NDArray[np.bool_],
+        changed: Sequence[Edit],
+        texts: Sequence[Column],
+    ) -> set[Column]:
+        """Change columns of long texts page by page; returns those that this was possible for."""
+        done = set()
+        every = [chunk for _, chunk in chunks]
+        for column in texts if keep.all() else self._columns:
+            leaf = column.leaves[0]
+            alone = column not in texts or len(texts) == 1
+            if not (alone and self._is_flat(column) and are_long(every[leaf])):
+                continue
+            codec = number(every[leaf][splice.CHUNK_META].value, splice.META_CODEC)
+            if codec not in _PACKINGS:
+                continue
+            level = self._level(_CODECS[codec], every) if _CODECS[codec] in LEVELLED else None
+            edits = {edit.row: edit for edit in changed} if column in texts else {}
+            packing = self._packings.setdefault(codec, Packing(_PACKINGS[codec], level))
+            change = Change(keep, list(edits), partial(self._edited_texts, column, edits))
+            is_nullable = self._schema.column(leaf).max_definition_level > 0
+            with contextlib.suppress(UnfitError):
+                chunks[leaf] = with_change(
+                    self._source, every[leaf], change, packing, is_nullable=is_nullable
+                )
+                done.add(column)
+        return done
+
+    def _is_flat(self, column: Column) -> bool:
+        """Whether a column has a text, or bytes, or nothing in each row."""
+        leaf = self._schema.column(column.leaves[0])
+        return bool(
+            leaf.path == column.name
+            and leaf.physical_type == "BYTE_ARRAY"
+            and leaf.converted_type in _TEXTS
+            and leaf.max_repetition_level == 0
+        )
+
+    def _edited_texts(
+        self, column: Column, edits: Mapping[int, Edit], rows: Sequence[int], texts: Sequence[bytes]
+    ) -> list[bytes]:
+        """Texts of some rows of a column, changed."""
+        return edited_texts(
+            texts,
+            self._arrow_schema.field(column.name),
+            self._sources,
+            [edits[row] for row in rows],
+            self._replacement,
+        )
+
+    def _unsorted(self, group: Struct, fresh: Sequence[Column]) -> Struct:
+        """A row group in which some columns changed, of which it then says no order."""
+        if not _is_sorted_by(group, fresh):
+            return group
+        self._not_kept.add(SORTING)
+        return {key: group[key] for key in group if key != splice.GROUP_SORTING}
 
     def _replace(
         self,
