@@ -56,6 +56,8 @@ _ENCODINGS: Final = {
 _PACKINGS: Final = {0: "none", 1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
 #: Annotations of texts and bytes that order them by their bytes.
 _TEXTS: Final = ("NONE", "UTF8", "JSON")
+#: What is said of integers of which nothing need be said.
+_PLAIN_INTEGERS: Final = {"None", *(f"Int(bitWidth={n}, isSigned=true)" for n in (32, 64))}
 #: Columns of a row group are decoded together up to so many bytes.
 _TOGETHER: Final = 64 << 20
 
@@ -491,6 +493,6 @@ def _alike(new: pq.ColumnSchema, old: pq.ColumnSchema) -> bool:
     if old.physical_type not in ("INT32", "INT64"):
         return same
     # The unit of a time is in its type alone.
-    return same and (
-        str(new.logical_type) == str(old.logical_type) or new.converted_type == old.converted_type
-    )
+    said = {str(one.logical_type) for one in (new, old)}
+    is_same = len(said) == 1 or said <= _PLAIN_INTEGERS
+    return same and (is_same or new.converted_type == old.converted_type)

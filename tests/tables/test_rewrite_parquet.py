@@ -7,6 +7,7 @@ import inspect
 import io
 from importlib.util import find_spec
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -296,6 +297,27 @@ def test_a_text_column_that_sorted_the_rows_no_longer_does(tmp_path):
     assert SORTING in done.not_kept
 
 
+def test_integers_that_say_so(tmp_path):
+    path = tmp_path / "in.parquet"
+    duckdb.sql(
+        """SELECT i::BIGINT AS id, i::INT AS short, [i::BIGINT, NULL] AS many,
+        {'a': i::INT} AS nested, 'text ' || i AS text, i::UTINYINT AS small,
+        i::DECIMAL(18, 2) AS price, INTERVAL (i) DAY AS lasts FROM range(100) AS numbers(i)"""
+    ).write_parquet(str(path))
+    assert str(pq.read_metadata(path).schema.column(0).logical_type) != "None"
+    table = pq.read_table(path)
+    target, _ = again(path, [Edit(3, drop=True), Edit(70, drop=False, spans=((0, 4),))], MASK)
+    rows = table.to_pylist()
+    rows[70]["text"] = f"{MASK} 70"
+    del rows[3]
+    assert pq.read_table(target).to_pylist() == rows
+    others = [
+        duckdb.read_parquet(str(one)).filter("id NOT IN (3, 70)").fetchall()
+        for one in (path, target)
+    ]
+    assert others[0] == others[1]
+
+
 def test_other_writers_names_of_lists(tmp_path):
     table = pa.table({"text": ["a b", "c d"], "l": [["x"], ["y", "z"]]})
     path = written(tmp_path, table, use_compliant_nested_type=False)
@@ -392,8 +414,6 @@ def test_other_libraries_open_it(tmp_path, library):
         frame = pl.read_parquet(target)
         assert (frame["id"].to_list(), frame["text"][70]) == (ids, text)
     elif library == "duckdb":
-        import duckdb
-
         rows = duckdb.read_parquet(str(target)).project("id, text").fetchall()
         assert ([row[0] for row in rows], rows[70][1]) == (ids, text)
     else:
