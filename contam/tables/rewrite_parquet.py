@@ -27,7 +27,7 @@ from contam.tables.edits import Edit, Rewritten
 from contam.tables.parquet import footer
 from contam.tables.parquet_footer import MAGIC
 from contam.tables.parquet_levels import LEVELLED, level_of
-from contam.tables.parquet_pages import Packing, UnfitError
+from contam.tables.parquet_pages import Packing
 from contam.tables.parquet_splice import Output, ParquetBytes, Splicer, chunks_of, number
 from contam.tables.parquet_texts import Change, are_long, with_change
 from contam.tables.shard_errors import arrow_file, shard_errors
@@ -196,7 +196,8 @@ class _Rewriter:
             packing = self._packings.setdefault(codec, Packing(_PACKINGS[codec], level))
             change = Change(keep, list(edits), partial(self._edited_texts, column, edits))
             is_nullable = self._schema.column(leaf).max_definition_level > 0
-            with contextlib.suppress(UnfitError):
+            # The library may read what looks damaged here: some writers pad their pages.
+            with contextlib.suppress(ValueError, LookupError):
                 chunks[leaf] = with_change(
                     self._source, every[leaf], change, packing, is_nullable=is_nullable
                 )

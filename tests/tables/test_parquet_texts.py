@@ -203,6 +203,26 @@ def test_pages_in_which_nothing_changes_keep_their_bytes(tmp_path, way):
     assert n_changed.count(False) == {"plain": 2, "dictionary": 1, "dictionary at first": 2}[way]
 
 
+def test_pages_that_are_padded_are_left_to_the_library(tmp_path):
+    path = written(
+        tmp_path / "in.parquet", long_texts(60), use_dictionary=False, compression="none"
+    )
+    made = pages.data_page
+
+    def padded(*given, **how):
+        page = made(*given, **how)
+        body = bytes(page.body) + bytes(8)
+        return page.remade(body, len(body), page.more)
+
+    with mock.patch.object(pages, "data_page", padded):
+        path = again(path, [Edit(5, drop=True)]).rename(tmp_path / "padded.parquet")
+    rows = rows_of(path)
+    target = again(path, [Edit(3, drop=False, spans=((2, 9),)), Edit(6, drop=True)], MASK)
+    text = rows[3][1]
+    changed = (rows[3][0], text[:2] + MASK + text[9:])
+    assert rows_of(target) == [*rows[:3], changed, *rows[4:6], *rows[7:]]
+
+
 def test_a_dictionary_keeps_no_text_that_no_row_has(tmp_path):
     secret = "nobody knows " * 60
     texts = ["a" * 700, secret, "b" * 700, None, "a" * 700, secret, "c" * 700] * 9
