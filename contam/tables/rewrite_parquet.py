@@ -487,7 +487,7 @@ def _alike(new: pq.ColumnSchema, old: pq.ColumnSchema) -> bool:
     """Whether values of two leaf columns are the same bytes."""
     same = bool(
         new.physical_type == old.physical_type
-        and new.length == old.length
+        and (new.length == old.length or old.physical_type != "FIXED_LEN_BYTE_ARRAY")
         and new.max_definition_level == old.max_definition_level
         and new.max_repetition_level == old.max_repetition_level
     )

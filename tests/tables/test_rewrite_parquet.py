@@ -21,6 +21,7 @@ from contam.tables.compare_parquet import count_same
 from contam.tables.edits import Edit, edited
 from contam.tables.parquet_splice import CHUNK_META, META_BLOOM_AT, ParquetBytes, chunks_of
 from contam.tables.rewrite_parquet import BLOOM, LEVEL, SORTING, rewrite
+from contam.tables.thrift import I32, Value, write_struct
 
 TEXT = TextColumns(ColumnRef(("text",), "text"))
 N_ROWS = 300
@@ -316,6 +317,23 @@ def test_integers_that_say_so(tmp_path):
         for one in (path, target)
     ]
     assert others[0] == others[1]
+
+
+def test_a_length_that_means_nothing(tmp_path):
+    # fastparquet says how many bits a number has.
+    path = written(tmp_path, shapes(60).drop_columns(["real"]))
+    with path.open("rb") as file:
+        footer = ParquetBytes.of(file).footer
+    column = footer[2].value.entries[1]
+    assert column[4].value == b"id"
+    column[2] = Value(I32, 64)
+    data, new = path.read_bytes(), write_struct(footer)
+    length = int.from_bytes(data[-8:-4], "little")
+    path.write_bytes(data[: -8 - length] + new + len(new).to_bytes(4, "little") + data[-4:])
+    assert pq.read_metadata(path).schema.column(0).length == 64
+    target, _ = again(path, [Edit(5, drop=True)])
+    rows = pq.read_table(path).to_pylist()
+    assert pq.read_table(target).to_pylist() == [*rows[:5], *rows[6:]]
 
 
 def test_other_writers_names_of_lists(tmp_path):
