@@ -59,7 +59,7 @@ class Remedy(Enum):
     GIVE_CREDENTIALS_OTHERWISE = "leave them out, and give them as the store's own tools take them"
     RENEW_CREDENTIALS = "renew the credentials and repeat the call: what is done is kept"
     GIVE_CREDENTIALS = "check the credentials, and what they allow"
-    CHECK_HUB_ACCESS = "check HF_TOKEN; `hf repos create datasets/OWNER/NAME` makes one"
+    CHECK_HUB_ACCESS = "check HF_TOKEN, or make the data set: `hf repos create datasets/OWNER/NAME`"
     NAME_BRANCH = "name one as OWNER/NAME@BRANCH, or none for `main`"
     ASK_STORE_LATER = "begin again when the store answers, with credentials that it takes"
     FILE_EXISTED_WHEN_LISTED = "it existed when the shards were listed"

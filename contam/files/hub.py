@@ -31,6 +31,7 @@ from contam.files.stores import (
     access_lost,
     patience,
     persistently,
+    size_of,
 )
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ class HubStore:
     ) -> None:
         files = {_path(folder / name): source for name, source in made.items()}
         limit_s = (3 + 2 * len(files)) * patience().timeout_s
-        limit_s += sum(map(_size, files.values())) / _SLOWEST
+        limit_s += sum(map(size_of, files.values())) / _SLOWEST
         was_sent = False
 
         def attempt() -> None:
@@ -352,13 +353,9 @@ def _told(error: BaseException) -> OSError:
     return StoreError(f"the Hub answered with status {status}")
 
 
-def _size(source: Path | bytes) -> int:
-    return len(source) if isinstance(source, bytes) else source.stat().st_size
-
-
 def _is_same(entry: Any, source: Path | bytes) -> bool:  # noqa: ANN401 - a file or folder of the library
     """Whether a file of the Hub, which names it as git does, has these bytes."""
-    size = _size(source)
+    size = size_of(source)
     if getattr(entry, "size", None) != size:
         return False
     digest = hashlib.sha256() if entry.lfs else hashlib.sha1(b"blob %d\0" % size)  # noqa: S324 - what git takes

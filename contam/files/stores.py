@@ -17,6 +17,7 @@ from contam.errors import AccessError, ConfigError, Place, Plain, Public, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from _typeshed import WriteableBuffer as Buffer
 
@@ -107,6 +108,11 @@ def patience() -> Patience:
     attempts = _number("CONTAM_STORE_ATTEMPTS", environ.get("CONTAM_STORE_ATTEMPTS"), 10)
     timeout_s = _number("CONTAM_STORE_TIMEOUT", environ.get("CONTAM_STORE_TIMEOUT"), 30)
     return Patience(int(attempts), timeout_s)
+
+
+def size_of(source: Path | bytes) -> int:
+    """Bytes of what is to be written, which is in memory or in a file. Raises OSError."""
+    return len(source) if isinstance(source, bytes) else source.stat().st_size
 
 
 def persistently(ask: Callable[[], Result]) -> Result:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from contam.errors import OutputError, Place, Plain, Public, Remedy, UsageError
 from contam.files.addresses import Address, checked, is_address
 from contam.files.publication import LAST
-from contam.files.stores import RefusedError, Store, StoreError, store_of
+from contam.files.stores import RefusedError, Store, StoreError, size_of, store_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -131,7 +131,7 @@ def upload(address: Address, source: Path | bytes) -> None:
 def _upload(address: Address, source: Path | bytes) -> str:
     """Write an object, and return its stamp."""
     store = cast("WritableStore", store_of(address))
-    size = len(source) if isinstance(source, bytes) else source.stat().st_size
+    size = size_of(source)
     with store_errors(address):
         try:
             store.write(address, source)

@@ -125,7 +125,7 @@ def refusals():
     def noted(*given, **named):
         try:
             return parquet_texts.with_change(*given, **named)
-        except pages.UnfitError as error:
+        except Exception as error:
             found.append(str(error))
             raise
 
