@@ -172,9 +172,10 @@ def command(corpus: list[str], items: list[str], policies: list[str], out: str) 
     tune_command()
     from contam.benchmark.read_files import read_benchmarks
     from contam.cli.commands.scan import print_result
+    from contam.detect.judge import finish_scan
     from contam.detect.plan import ScanParameters, plan_and_empty
     from contam.detect.report import write_report
-    from contam.detect.scan import Corpus, finish_scan, scan_chunks
+    from contam.detect.scan import Corpus, scan_chunks
     from contam.detect.warm import match_a_little
 
     match_a_little()

@@ -125,7 +125,8 @@ def start_collections(plan: Plan) -> list[Collection]:
             plan.parameters.max_evidence,
             every_hit=plan.parameters.every_hit,
         )
-        for number, view in enumerate(plan.views)
+        for block in plan.blocks()
+        for number, view in enumerate(block.views)
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from contam.benchmark.key_table import KeyTable
 from contam.benchmark.mapping import parse_mapping
 from contam.benchmark.packed import PackedItems, packed_together
 from contam.benchmark.read_files import read_benchmarks
+from contam.detect.blocks import views_in_blocks
 from contam.detect.match.token_view import TokenView, build_view
 from contam.detect.model import Matches
 from contam.detect.policies.policy import get_policy, reads_text, sees_rephrasings
@@ -21,11 +22,12 @@ from contam.memory import trim
 from contam.text.bpe import BUILT_IN_UNITS, load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from contam.benchmark.items import BenchItem, Benchmark
     from contam.benchmark.sources import BenchmarkFile
+    from contam.detect.blocks import Blocks
     from contam.detect.indexed.blind import BlindItem
     from contam.detect.policies.policy import Policy
 
@@ -94,7 +96,8 @@ class ScanParameters:
 class Plan:
     """The items in canonical order, the policies, and the views they are judged on.
 
-    view_of  for each policy, the index of its view
+    views    a view a unit; of items in several blocks, those of the first block, then of the next
+    view_of  for each policy, the index of its view, within those of a block
     keys     content keys of the items; None when they are still to be made
     """
 
@@ -105,6 +108,28 @@ class Plan:
     views: tuple[TokenView, ...]
     view_of: tuple[int, ...]
     keys: KeyTable | None = None
+
+    @property
+    def n_units(self) -> int:
+        """Views of a block."""
+        return max(self.view_of) + 1
+
+    def blocks(self) -> Iterator[Plan]:
+        """The plan of each block of the items, with its views alone."""
+        if len(self.views) == self.n_units:
+            yield self
+            return
+        begin = 0
+        for first in range(0, len(self.views), self.n_units):
+            views = self.views[first : first + self.n_units]
+            end = begin + views[0].items.n_items
+            yield replace(
+                self,
+                items=self.items[begin:end],
+                views=views,
+                keys=None if self.keys is None else self.keys.take(np.arange(begin, end)),
+            )
+            begin = end
 
     @classmethod
     def of_parts(
@@ -147,10 +172,13 @@ def named_fields(mapping: str | Mapping[str, str] | None) -> dict[str, str] | No
 def make_plan(
     benchmark: Sequence[str | Path | BenchmarkFile],
     parameters: ScanParameters,
+    blocks: Blocks | None = None,
 ) -> Plan:
     """Read the benchmarks and policies and build the views.
 
-    Raises BenchmarkError, PolicyError, UsageError, ConfigError or PlanMemoryError.
+    blocks  how many items are divided into blocks; None makes one
+
+    Raises BenchmarkError, PolicyError, UsageError, ConfigError PlanMemoryError or OutputError.
     """
     policies = _policies(parameters)
     try:
@@ -168,7 +196,7 @@ def make_plan(
             "out of memory while reading the benchmark",
             remedy=Remedy.SPLIT_BENCHMARK_OR_GIVE_MEMORY,
         ) from error
-    return plan_and_empty(benchmarks, parameters, policies)
+    return plan_and_empty(benchmarks, parameters, policies, blocks)
 
 
 def plan_for(
@@ -187,14 +215,17 @@ def plan_and_empty(
     benchmarks: list[Benchmark],
     parameters: ScanParameters,
     policies: Sequence[Policy] | None = None,
+    blocks: Blocks | None = None,
 ) -> Plan:
     """What `plan_for` gives; the list is emptied.
+
+    blocks  as of `make_plan`
 
     Where nobody else has its items, many of them are let go for packed ones, half as large.
     """
     n_items = sum(len(benchmark.items) for benchmark in benchmarks)
     try:
-        return _plan_for(benchmarks, parameters, policies)
+        return _plan_for(benchmarks, parameters, policies, blocks)
     except MemoryError as error:
         raise PlanMemoryError(
             "out of memory while planning the search for {:,} items",
@@ -207,6 +238,7 @@ def _plan_for(
     benchmarks: list[Benchmark],
     parameters: ScanParameters,
     policies: Sequence[Policy] | None,
+    blocks: Blocks | None,
 ) -> Plan:
     policies = _policies(parameters) if policies is None else tuple(policies)
     known, items, keys = _in_order(benchmarks)
@@ -233,10 +265,7 @@ def _plan_for(
     asked: list[list[Policy]] = [[] for _ in units]
     for policy, at in zip(policies, view_of, strict=True):
         asked[at].append(policy)
-    views = tuple(
-        view_for_unit(items, unit, parameters, mine)
-        for unit, mine in zip(units, asked, strict=True)
-    )
+    views = _views(items, parameters, dict(zip(units, asked, strict=True)), blocks)
     for policy, at in zip(policies, view_of, strict=True):
         seen = views[at].items
         nothing = Matches.zeros(0, len(seen.read))
@@ -253,6 +282,67 @@ def _plan_for(
         view_of=tuple(view_of),
         keys=keys,
     )
+
+
+def _views(
+    items: Sequence[BenchItem],
+    parameters: ScanParameters,
+    asked: Mapping[str, Sequence[Policy]],
+    blocks: Blocks | None,
+) -> tuple[TokenView, ...]:
+    """The views of a plan; asked  the policies that judge by each unit."""
+    parts = (
+        [items]
+        if blocks is None or not _may_divide(blocks, parameters, asked)
+        else blocks.cut(items)
+    )
+    if blocks is None or len(parts) == 1:
+        return tuple(view_for_unit(items, unit, parameters, mine) for unit, mine in asked.items())
+    by_unit = [
+        views_in_blocks(parts, blocks, unit=unit, **_how_matched(unit, parameters, mine))
+        for unit, mine in asked.items()
+    ]
+    return tuple(view for block in zip(*by_unit, strict=True) for view in block)
+
+
+def _may_divide(
+    blocks: Blocks, parameters: ScanParameters, asked: Mapping[str, Sequence[Policy]]
+) -> bool:
+    """Whether nothing was asked for that looks at all items at once.
+
+    Raises UsageError where it was, and so were blocks of a certain size.
+    """
+    whole = [
+        policy.spec.id
+        for policies in asked.values()
+        for policy in policies
+        if reads_text(policy) or sees_rephrasings(policy)
+    ]
+    if whole and blocks.most is not None:
+        raise UsageError(
+            "{} looks at all items at once: they cannot be searched in blocks",
+            whole[0],
+            remedy=Remedy.LEAVE_POLICIES_OUT(policies=", ".join(whole)),
+        )
+    return not whole and not parameters.every_hit
+
+
+class _HowMatched(TypedDict):
+    """How items are matched in a unit; see `build_view`."""
+
+    seed: int
+    min_run: int
+    stride: int
+    with_variants: bool
+
+
+def _how_matched(unit: str, parameters: ScanParameters, policies: Sequence[Policy]) -> _HowMatched:
+    if unit == "char":
+        seed, min_run, stride = CHAR_SEED, CHAR_MIN_RUN, CHAR_STRIDE
+    else:
+        seed, min_run, stride = parameters.seed, parameters.min_run, 1
+    variants = unit == "word" and any(policy.traits.sees_variants for policy in policies)
+    return _HowMatched(seed=seed, min_run=min_run, stride=stride, with_variants=variants)
 
 
 def _unit_of(policy: Policy, parameters: ScanParameters) -> str:
@@ -346,18 +436,7 @@ def view_for_unit(
             rare = policy.rare_words(items)
             read = replace(view.items, read=(policy.known(rare),))
             return replace(view, rephrasings=rare, items=read)
-    if unit == "char":
-        seed, min_run, stride = CHAR_SEED, CHAR_MIN_RUN, CHAR_STRIDE
-    else:
-        seed, min_run, stride = parameters.seed, parameters.min_run, 1
-    view = build_view(
-        items,
-        unit=unit,
-        seed=seed,
-        min_run=min_run,
-        stride=stride,
-        with_variants=unit == "word" and any(policy.traits.sees_variants for policy in policies),
-    )
+    view = build_view(items, unit=unit, **_how_matched(unit, parameters, policies))
     reading = [policy for policy in policies if reads_text(policy)]
     if not reading:
         return view

@@ -18,16 +18,12 @@ from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.documents import read_metadata
 from contam.corpus.opening import open_shards
 from contam.corpus.shards import leave_out, survey
-from contam.detect.corpus_checks import (
-    benchmark_shards,
-    changed_shards,
-    refuse_without_text,
-    undecoded_shards,
-)
-from contam.detect.finish import finish
+from contam.detect.blocks import Blocks, folder_near
+from contam.detect.corpus_checks import benchmark_shards
 from contam.detect.given import IN_MEMORY, given_benchmark, given_corpus
+from contam.detect.judge import finish_scan
 from contam.detect.leases.cut import cut_leases
-from contam.detect.match.matching import matcher_of
+from contam.detect.match.matching import UnitMatcher
 from contam.detect.match.workers import on_threads
 from contam.detect.partial import Partial
 from contam.detect.plan import Plan, ScanParameters, make_plan, named_fields, named_policies
@@ -51,7 +47,6 @@ if TYPE_CHECKING:
     from contam.detect.given import Source
     from contam.detect.leases.kept_parts import KeptParts
     from contam.detect.leases.workshop import Workshop
-    from contam.detect.match.matching import DocumentMatcher
     from contam.detect.model import Bools, Matches
     from contam.detect.result import ScanResult
 
@@ -265,6 +260,7 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     max_evidence: int = 20,
     keep_text: bool = True,
     workshop: Workshop | None = None,
+    block_items: int | None = None,
     progress: ScanProgress | None = None,
 ) -> ScanResult:
     """Search every document of a corpus for every item of the benchmarks.
@@ -282,6 +278,8 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     keep_text          whether the result holds the items' texts
     workshop           where to keep what is done of a large corpus, to resume from, and to let
                        processes share the work; None keeps all in memory
+    block_items        items that are looked up together: fewer take less memory and more time;
+                       None takes all up to a million. The result does not depend on it.
 
     Raises ContamError subclasses; a shard that cannot be read does not raise, it is in
     `result.coverage`, and no item is then called clean.
@@ -306,7 +304,8 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     with given_corpus(corpus) as (paths, tables):
         opened = _opened(paths, parameters, tables)
         compile_once("scan", scan_a_little, progress)
-        plan = make_plan(given_benchmark(benchmark, name), parameters)
+        blocks = Blocks(block_items, folder_near(workshop.folder) if workshop else None)
+        plan = make_plan(given_benchmark(benchmark, name), parameters, blocks)
         if workshop is not None and not tables and workshop.serves(cut_leases(opened.chunks)):
             from contam.detect.leases.local import scan_in_leases  # which is made of scans
 
@@ -318,15 +317,20 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
 
 
 def open_scan(
-    corpus: Sequence[PathLike], benchmark: Sequence[PathLike], parameters: ScanParameters
+    corpus: Sequence[PathLike],
+    benchmark: Sequence[PathLike],
+    parameters: ScanParameters,
+    blocks: Blocks | None = None,
 ) -> tuple[Corpus, Plan]:
     """What a scan begins with: the corpus as it is now, and the plan for the items.
+
+    blocks  as of `contam.detect.plan.make_plan`
 
     Raises ContamError subclasses.
     """
     opened = _opened(corpus, parameters)
     compile_once("scan", scan_a_little, None)
-    plan = make_plan(benchmark, parameters)
+    plan = make_plan(benchmark, parameters, blocks)
     return _with_own_files_noted(opened, plan), plan
 
 
@@ -365,54 +369,23 @@ def scan_opened(
     release_unused()
     if progress is not None:
         progress.start(sum(chunk.n_bytes for chunk in opened.chunks))
-    search = scan_chunks if parts is None else parts.search
-    partial = search(plan, opened, workers=workers, progress=progress)
+    if parts is None:
+        from contam.detect.leases.work import scan_leases  # which is made of scans
+
+        partial = scan_leases(plan, opened, workers=workers, progress=progress)
+    else:
+        partial = parts.search(plan, opened, workers=workers, progress=progress)
     result = finish_scan(plan, opened, partial, workers=workers, started=started)
     if progress is not None:
         progress.finish()
     return result
 
 
-def finish_scan(
-    plan: Plan, corpus: Corpus, partial: Partial, *, workers: int, started: float
-) -> ScanResult:
-    """The result when all chunks are in one partial answer; the plan is used up by it.
-
-    Shards that are not as they were listed, or of which a chunk is missing, were not read.
-
-    Raises CorpusError when nothing that was read has a text.
-    """
-    failed = {failure.shard for failure in partial.coverage.failures}
-    for failure in changed_shards(corpus, range(len(corpus.shards)), failed):
-        partial.read.add_failure(failure)
-    return judge_partial(plan, corpus, partial, workers=workers, started=started)
-
-
-def judge_partial(
-    plan: Plan, corpus: Corpus, partial: Partial, *, workers: int, started: float
-) -> ScanResult:
-    """The same without a look at the shards, which those who read them have had.
-
-    Raises CorpusError when nothing that was read has a text.
-    """
-    coverage = partial.coverage
-    coverage = coverage.with_failures(*undecoded_shards(corpus, coverage))
-    refuse_without_text(coverage, allow_missing=plan.parameters.allow_missing)
-    for view in plan.views:
-        view.release_table()
-    release_unused()
-    documents = {**partial.found.known, **corpus.documents}
-    sources = replace(corpus, coverage=coverage, documents=documents)
-    return finish(
-        plan, sources, partial.collections, started=started, workers=workers, used_up=True
-    )
-
-
 def scan_chunk(
     plan: Plan,
     corpus: Corpus,
     chunk: Chunk,
-    matchers: Sequence[DocumentMatcher],
+    matchers: Sequence[UnitMatcher],
     partial: Partial,
     progress: ScanProgress | None = None,
     stop: threading.Event | None = None,
@@ -427,8 +400,9 @@ def scan_chunk(
             if stop is not None and stop.is_set():
                 return
             rows = [
-                matcher.match(batch, collection)
-                for matcher, collection in zip(matchers, partial.collections, strict=True)
+                found
+                for unit, matcher in enumerate(matchers)
+                for found in matcher.match(batch, partial.collections[unit :: len(matchers)])
             ]
             partial.found.note(batch, corpus.selections, rows)
             partial.found.shrink(partial.collections)
@@ -465,7 +439,7 @@ def scan_chunks(
 
     def work(chunks: Iterator[Chunk], unwanted: threading.Event) -> Partial:
         partial = whole.empty_sibling(corpus)
-        matchers = [matcher_of(view) for view in plan.views]
+        matchers = [UnitMatcher(plan.views[unit :: plan.n_units]) for unit in range(plan.n_units)]
         for chunk in chunks:
             if stop is not None and stop.is_set():
                 raise CancelledError

@@ -18,7 +18,7 @@ from contam.errors import ShardError
 from contam.tables.distinct import distinct
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from contam.corpus.coverage import Coverage
     from contam.detect.match.collect import Collection
@@ -65,9 +65,11 @@ class Documents:
     """The d documents of an answer, by shard and row.
 
     date         as the corpus writes it; None where it cannot be read as one
-    place        int64[d], ascending: shard and row as one number
+    place        int64[d], shard and row as one number; ascending, but not where blocks are joined
     document_id  what the corpus calls it, else "SHARD:ROW"
     shard        name of its shard;  row  its place there
+    odd          bool[d], whether the corpus has a date that cannot be read
+    lost         shard that could not be asked any more -> why
     """
 
     place: Int64s
@@ -77,6 +79,21 @@ class Documents:
     url: list[str | None]
     date: list[str | None]
     source: list[str | None]
+    odd: Bools
+    lost: Mapping[str, str]
+
+    @classmethod
+    def joined(cls, parts: Sequence[Documents]) -> Documents:
+        """The documents of all parts, behind each other; some may be there twice."""
+        if len(parts) == 1:
+            return parts[0]
+        lists = ("document_id", "shard", "row", "url", "date", "source")
+        return cls(
+            place=np.concatenate([part.place for part in parts]),
+            odd=np.concatenate([part.odd for part in parts]),
+            lost={name: why for part in parts for name, why in part.lost.items()},
+            **{name: [value for part in parts for value in getattr(part, name)] for name in lists},
+        )
 
     def at(self, shard: Int32s, row: Int64s) -> Int64s:
         """Places in the lists of the documents at these rows of these shards; -1 for no shard."""
@@ -85,15 +102,16 @@ class Documents:
         return found
 
 
-def describe(sources: Sources, collections: Sequence[Collection], notes: list[str]) -> Documents:
+def describe(sources: Sources, collections: Sequence[Collection]) -> Documents:
     """Ask the sources about every document that verdicts or evidence name.
 
     Of a shard that is gone meanwhile only the places stay, and a date that cannot be read is left
-    out: `notes` gets a line for each such shard, and one with the number of such dates.
+    out: see `document_notes`.
     """
     shards, rows = named_documents(collections)
     place = _place(shards, rows)
     metas: list[DocumentMeta] = []
+    lost: dict[str, str] = {}
     known = sources.names
     names: list[str] = []
     first = np.flatnonzero(np.diff(shards, prepend=-1))
@@ -103,15 +121,10 @@ def describe(sources: Sources, collections: Sequence[Collection], notes: list[st
         try:
             metas += sources.metadata(shard, wanted)
         except ShardError as error:
-            notes.append(f"{name}: evidence without url and date: {error.message}")
+            lost[name] = error.message
             metas += [DocumentMeta("", None, None, None, None) for _ in wanted]
         names += [name] * len(wanted)
     dates = [meta.date if span_of(meta.date) else None for meta in metas]
-    if n_odd := sum(
-        date is None and bool((meta.date or "").strip())
-        for date, meta in zip(dates, metas, strict=True)
-    ):
-        notes.append(f"{n_odd:,} of {len(metas):,} {UNREADABLE_DATES}")
     ids = [meta.document_id for meta in metas]
     return Documents(
         place=place,
@@ -123,7 +136,26 @@ def describe(sources: Sources, collections: Sequence[Collection], notes: list[st
         url=[meta.url for meta in metas],
         date=dates,
         source=[meta.source for meta in metas],
+        odd=np.array(
+            [
+                date is None and bool((meta.date or "").strip())
+                for date, meta in zip(dates, metas, strict=True)
+            ],
+            np.bool_,
+        ),
+        lost=lost,
     )
+
+
+def document_notes(documents: Documents) -> list[str]:
+    """A line for each shard that could not be asked, and one with the number of odd dates."""
+    notes = [
+        f"{name}: evidence without url and date: {why}" for name, why in documents.lost.items()
+    ]
+    if n_odd := len(distinct(documents.place[documents.odd])):
+        n_documents = len(distinct(documents.place))
+        notes.append(f"{n_odd:,} of {n_documents:,} {UNREADABLE_DATES}")
+    return notes
 
 
 def named_documents(collections: Sequence[Collection]) -> tuple[Int64s, Int64s]:

@@ -15,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import contam
-from contam.detect.match.matching import Matcher
+from contam.detect.judge import finish_scan
+from contam.detect.match.matching import UnitMatcher
 from contam.detect.partial import Partial, question_of
 from contam.detect.plan import ScanParameters, make_plan
-from contam.detect.scan import Corpus, finish_scan, scan_chunk, scan_chunks
+from contam.detect.scan import Corpus, scan_chunk, scan_chunks
 from contam.errors import UsageError
 from contam.kernels.document import scan_batch
 from tests.kernels.support import few
@@ -132,7 +133,7 @@ def test_kernels_take_what_was_merged_without_compiling_anew(world):
     whole = Partial.start(plan, shards)
     (collection,) = whole.collections
     before = numba.typeof(collection.longest_at)
-    matchers = [Matcher(view) for view in plan.views]
+    matchers = [UnitMatcher([view]) for view in plan.views]
     scan_chunk(plan, shards, first, matchers, whole)
     compiled = list(scan_batch.signatures)
     whole.take(answer, question_of(plan, shards))

@@ -50,6 +50,7 @@ def plan(
         bool, typer.Option("--overwrite", help="Replace a finished plan in DIR.")
     ] = False,
     max_evidence: options.MaxEvidence = MAX_EVIDENCE,
+    block_items: options.BlockItems = None,
     to_clean: Annotated[
         bool,
         typer.Option(
@@ -77,9 +78,11 @@ def plan(
     from contam.benchmark.mapping import parse_mapping
     from contam.cli import render
     from contam.cli.terminal import emit, plain, talk
+    from contam.detect.blocks import Blocks, folder_near
     from contam.detect.leases.plan_folder import write_plan
     from contam.detect.plan import ScanParameters
     from contam.detect.scan import open_scan
+    from contam.files.uploads import place
 
     opened, made = open_scan(
         corpus,
@@ -100,6 +103,7 @@ def plan(
             split=split,
             every_hit=to_clean,
         ),
+        Blocks(block_items, folder_near(place(out))),
     )
     record = write_plan(made, opened, out, lease_bytes=size, overwrite=overwrite)
     if not quiet:

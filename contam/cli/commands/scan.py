@@ -56,6 +56,7 @@ def scan(
     allow_missing: options.AllowUnread = False,
     overwrite: options.Overwrite = False,
     max_evidence: options.MaxEvidence = MAX_EVIDENCE,
+    block_items: options.BlockItems = None,
     seed: options.Seed = SEED,
     min_run: options.MinRun = MIN_RUN,
     fail_on_flagged: options.FailOnFlagged = False,
@@ -145,6 +146,7 @@ def scan(
             max_evidence=max_evidence,
             keep_text=not no_text,
             workshop=workshop,
+            block_items=block_items,
             progress=progress,
         )
 

@@ -24,7 +24,7 @@ from contam.detect.indexed.search import search_hashes
 from contam.detect.match.deadline import Deadline
 from contam.detect.match.grams import GramPlaces
 from contam.detect.match.item_tokens import Block, known_spans
-from contam.detect.match.token_view import build_view, view_of
+from contam.detect.match.token_view import build_view, draft_of, finished_view
 from contam.detect.model import N_PARTS
 from contam.detect.plan import (
     CHAR_MIN_RUN,
@@ -210,16 +210,16 @@ def _view(
     nobody = np.zeros(len(items), np.uint64)
     facts = ItemFacts(letter=nobody, number=nobody, answer_words=np.empty(0, np.uint64))
     seed, min_run = (CHAR_SEED, CHAR_MIN_RUN) if recipe.unit == "char" else (SEED, MIN_RUN)
-    view = view_of(
+    draft = draft_of(
         tokens,
         benchmarks=[item.benchmark for item in items],
         item_ids=tuple(item.item_id for item in items),
         facts=facts,
         spec=ViewSpec(unit=_CODES[recipe.unit], seed=seed, min_run=min_run),
         unit=unit,
-        spans=partial(known_spans, np.stack([within, within + 1], axis=1)),
     )
-    return view, key_at
+    spans = partial(known_spans, np.stack([within, within + 1], axis=1))
+    return finished_view(draft, spans), key_at
 
 
 def _names(

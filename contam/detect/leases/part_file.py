@@ -28,7 +28,7 @@ from contam.detect.partial import PartialAnswer
 from contam.errors import OutputError, Remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "contam-part-1"
 _META: Final = "part.json"
+#: The array of places of documents; the names of others begin with the number of their view.
+_DOCUMENTS: Final = "documents"
 #: Stands in the names of the columns of hits, and of no other array.
 _HITS: Final = ".hits."
 #: A part is mostly zeros and small numbers: more effort saves little.
@@ -54,12 +56,14 @@ class Part:
     machine    kind of processor that worked it out
     answer     what was found and read
     documents  (shard, row) -> what is known of a document that may become evidence
+    digest     SHA-256 of its file; empty where it was not read from one
     """
 
     lease: int
     machine: str
     answer: PartialAnswer
     documents: Mapping[tuple[int, int], DocumentMeta] = field(default_factory=dict)
+    digest: bytes = b""
 
 
 def part_bytes(part: Part) -> bytes:
@@ -68,7 +72,7 @@ def part_bytes(part: Part) -> bytes:
     for number, collected in enumerate(part.answer.collected):
         _put(arrays, f"{number}", collected)
     places = sorted(part.documents)
-    arrays["documents"] = np.array(places, np.int64).reshape(-1, 2)
+    arrays[_DOCUMENTS] = np.array(places, np.int64).reshape(-1, 2)
     answer = part.answer
     meta = {
         "format": FORMAT,
@@ -95,18 +99,27 @@ def part_bytes(part: Part) -> bytes:
     return packed.getvalue()
 
 
-def part_of(data: bytes, path: Path, plan: Plan, question: str) -> Part:
+def part_of(data: bytes, path: Path, plan: Plan, question: str, block: int | None = None) -> Part:
     """The part that is the content of a file, for the views of a plan.
+
+    block  number of the block of the items that is wanted alone; None for all of them
 
     Raises OutputError, naming the file, for what is not whole or belongs to another plan.
     """
     with _errors(path):
-        meta, arrays = _unpacked(data, path, question, "")
+        numbers = range(len(plan.views))
+        if block is not None:
+            numbers = numbers[block * plan.n_units : (block + 1) * plan.n_units]
+        wanted = {*map(str, numbers), _DOCUMENTS}
+        meta, arrays = _unpacked(
+            data, path, question, lambda name: name.partition(".")[0] in wanted
+        )
+        if len(meta["n_tokens"]) != len(plan.views):
+            raise ValueError("other views than those of the plan")
+        n_policies = _policies_by_view(plan)
         collected = tuple(
-            _get(arrays, f"{number}", view, n_policies, n_tokens)
-            for number, (view, n_policies, n_tokens) in enumerate(
-                zip(plan.views, _policies_by_view(plan), meta["n_tokens"], strict=True)
-            )
+            _get(arrays, str(at), plan.views[at], n_policies[at], meta["n_tokens"][at])
+            for at in numbers
         )
         answer = PartialAnswer(
             question=meta["question"],
@@ -118,11 +131,15 @@ def part_of(data: bytes, path: Path, plan: Plan, question: str) -> Part:
         documents = {
             (shard, row): DocumentMeta(*known)
             for (shard, row), known in zip(
-                arrays["documents"].tolist(), meta["documents"], strict=True
+                arrays[_DOCUMENTS].tolist(), meta["documents"], strict=True
             )
         }
         return Part(
-            lease=meta["lease"], machine=meta["machine"], answer=answer, documents=documents
+            lease=meta["lease"],
+            machine=meta["machine"],
+            answer=answer,
+            documents=documents,
+            digest=data[-_DIGEST_BYTES:],
         )
 
 
@@ -132,7 +149,7 @@ def hits_of(data: bytes, path: Path, plan: Plan, question: str) -> tuple[int, tu
     Raises OutputError as `part_of`, and for a part of a search that kept no hits.
     """
     with _errors(path):
-        meta, arrays = _unpacked(data, path, question, _HITS)
+        meta, arrays = _unpacked(data, path, question, lambda name: _HITS in name)
         hits = tuple(
             _hits(arrays, f"{number}", view, n_policies)
             for number, (view, n_policies) in enumerate(
@@ -143,9 +160,9 @@ def hits_of(data: bytes, path: Path, plan: Plan, question: str) -> tuple[int, tu
 
 
 def _unpacked(
-    data: bytes, path: Path, question: str, wanted: str
+    data: bytes, path: Path, question: str, wanted: Callable[[str], bool]
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """What a part says of itself, and those of its arrays in whose names something stands."""
+    """What a part says of itself, and those of its arrays whose names are wanted."""
     packed, digest = memoryview(data)[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     if hashlib.sha256(packed).digest() != digest:
         raise OutputError("{}: is not whole", path, remedy=Remedy.DO_LEASE_AGAIN)
@@ -162,7 +179,7 @@ def _unpacked(
                 io.BytesIO(archive.read(name)), allow_pickle=False
             )
             for name in archive.namelist()
-            if name != _META and wanted in name
+            if name != _META and wanted(name)
         }
 
 
@@ -199,7 +216,7 @@ def _counts(counts: Mapping[str, int], columns: list[list[Any]]) -> ShardCoverag
 
 
 def _policies_by_view(plan: Plan) -> list[int]:
-    return [plan.view_of.count(number) for number in range(len(plan.views))]
+    return [plan.view_of.count(number % plan.n_units) for number in range(len(plan.views))]
 
 
 def _put(arrays: dict[str, NDArray[Any]], key: str, collected: Collected) -> None:

@@ -29,9 +29,10 @@ from contam.detect.leases.cut import Lease, cut_leases
 from contam.detect.leases.mapped import MappedFile, TreeError, write_tree
 from contam.detect.leases.node_folder import node_folder
 from contam.detect.match.item_tokens import known_spans, spans_of
+from contam.detect.match.token_view import NoSpans
 from contam.detect.partial import question_of
 from contam.detect.plan import Plan
-from contam.errors import InternalError, OutputError, Place, Public, Remedy
+from contam.errors import OutputError, Place, Public, Remedy
 from contam.files.addresses import Address
 from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint, read_file
@@ -41,9 +42,9 @@ from contam.text.bpe import load_tokenizer
 from contam.text.text_tables import NORMALISER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from contam.benchmark.items import Benchmark
+    from contam.benchmark.items import BenchItem, Benchmark
     from contam.detect.match.token_view import TokenView
     from contam.detect.scan import Corpus
     from contam.text.bpe import FileTokenizer
@@ -243,8 +244,10 @@ def _opened(
         views=views,
         view_of=view_of,
     )
-    for view, known in zip(plan.views, points, strict=True):
-        _give_spans(view, plan, known)
+    by_view = iter(points)
+    for block in plan.blocks() if with_items else ():
+        for view in block.views:
+            _give_spans(view, block.items, next(by_view))
     return OpenPlan(
         folder=home,
         question=record["question"],
@@ -360,16 +363,7 @@ def _tokenizers(views: Iterable[TokenView]) -> dict[str, FileTokenizer]:
 
 def _bare(views: Iterable[TokenView]) -> tuple[TokenView, ...]:
     """The views without what is made of the items' texts at the end."""
-    return tuple(replace(view, spans=_NoSpans()) for view in views)
-
-
-class _NoSpans:
-    """In place of what only a merge asks for."""
-
-    __slots__ = ()
-
-    def __call__(self, *_: object) -> Any:  # noqa: ANN401 - never returns
-        raise InternalError("a worker was asked for spans of items")
+    return tuple(replace(view, spans=NoSpans()) for view in views)
 
 
 def _points(views: Iterable[TokenView]) -> tuple[Any, ...]:
@@ -377,10 +371,10 @@ def _points(views: Iterable[TokenView]) -> tuple[Any, ...]:
     return tuple(view.spans() if view.tokenizer is not None else None for view in views)
 
 
-def _give_spans(view: TokenView, plan: Plan, points: Any) -> None:  # noqa: ANN401 - an array or None
+def _give_spans(view: TokenView, items: Sequence[BenchItem], points: Any) -> None:  # noqa: ANN401 - an array or None
     if points is not None:
         view.spans = partial(known_spans, points)
         return
     owner = np.empty(0, np.int32) if view.variants is None else view.variants.owner
     starts = view.gram_table.part_start
-    view.spans = partial(spans_of, plan.items, view.spec.unit, starts, owner)
+    view.spans = partial(spans_of, items, view.spec.unit, starts, owner)

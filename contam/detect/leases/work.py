@@ -8,36 +8,40 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.documents import DocumentMeta
 from contam.detect.corpus_checks import changed_shards
+from contam.detect.judge import BlockAnswer, judge_blocks
+from contam.detect.leases.cut import cut_leases
 from contam.detect.leases.part_file import Part, part_bytes
 from contam.detect.leases.parts_folder import claim_leases, one_part, parts_by_lease, write_part
-from contam.detect.leases.plan_folder import machine
+from contam.detect.leases.plan_folder import OpenPlan, machine
 from contam.detect.partial import Partial
-from contam.detect.scan import Corpus, judge_partial, scan_chunks
+from contam.detect.scan import Corpus, scan_chunks
 from contam.detect.sources import named_documents
-from contam.errors import Public, Remedy, ShardError, UsageError
+from contam.errors import OutputError, Public, Remedy, ShardError, UsageError
 from contam.files.listed import FileState, not_answered
 from contam.files.stores import StoreError
 from contam.files.uploads import place
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from contam.corpus.shards import Shard
     from contam.detect.leases.cut import Lease
-    from contam.detect.leases.plan_folder import OpenPlan
     from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
     from contam.detect.scan import ScanProgress
 
 #: Documents that a merge may describe before it drops those that nothing names any more.
 _LEAST_KEPT: Final = 100_000
+#: In place of the digest of what was asked, for parts that never leave this process.
+_OWN: Final = ""
 _NO_PART: Final = "lease {} of {} has no part"
 
 
@@ -89,6 +93,23 @@ def work_on(
         not_whole=tuple(not_whole),
         failures=tuple(failures),
     )
+
+
+def scan_leases(
+    plan: Plan, corpus: Corpus, *, workers: int, progress: ScanProgress | None = None
+) -> Partial:
+    """What is found in a corpus, lease by lease, with the parts in memory alone."""
+    leases = cut_leases(corpus.chunks)
+    opened = OpenPlan(
+        folder=Path(), question=_OWN, leases=leases, plan=plan, corpus=corpus, is_own=True
+    )
+    whole = Partial.start(plan, corpus)
+    for lease in leases:
+        part = scan_lease(opened, lease, workers=workers, progress=progress)
+        whole.take(part.answer, _OWN)
+        whole.found.merge(part.documents)
+        whole.found.shrink(whole.collections)
+    return whole
 
 
 def failed_part(opened: OpenPlan, lease: Lease, reason: str) -> Part:
@@ -216,21 +237,26 @@ def merge_parts(
     CorpusError when nothing that was read has a text.
     """
     started = time.time() if started is None else started
-    found = gathered_parts(opened, folders, progress=progress)
-    return judge_partial(found.plan, found.corpus, found.whole, workers=workers, started=started)
+    first = gathered_parts(opened, folders, progress=progress)
+    plan, corpus, coverage = first.plan, first.corpus, first.whole.coverage
+    answers = _answers(opened, first)
+    del first
+    return judge_blocks(plan, corpus, coverage, answers, workers=workers, started=started)
 
 
 class Gathered(NamedTuple):
     """The parts of a plan as one, with the plan and the corpus to judge them by.
 
-    whole  without the hits of parts that kept every one: nobody could hold them
-    paths  the part that counts, by the number of its lease
+    whole  of the first block of the items; without the hits of parts that kept every one: nobody
+           could hold them
+    paths  the part that counts, by the number of its lease;  digests  of their files
     """
 
     plan: Plan
     corpus: Corpus
     whole: Partial
     paths: Mapping[int, Path]
+    digests: Mapping[int, bytes]
 
 
 def gathered_parts(
@@ -239,15 +265,15 @@ def gathered_parts(
     """The parts of a plan as one; see `merge_parts`."""
     parts = parts_by_lease(opened, [place(folder) for folder in folders])
     plan = opened.plan
-    whole = Partial.start(plan, opened.corpus)
     paths: dict[int, Path] = {}
-    documents: dict[tuple[int, int], DocumentMeta] = {}
-    most = _LEAST_KEPT
+    digests: dict[int, bytes] = {}
+    block = _Block(opened, 0)
     if progress is not None:
         progress.start(sum(lease.n_bytes for lease in opened.leases))
     for lease in opened.leases:
         if lease.number not in parts:
-            _note_unread(whole, opened, lease, _NO_PART.format(lease.number, len(opened.leases)))
+            reason = _NO_PART.format(lease.number, len(opened.leases))
+            _note_unread(block.whole, opened, lease, reason)
             # A plan allows shards that cannot be read, not leases that nobody did.
             plan = replace(plan, parameters=replace(plan.parameters, allow_missing=False))
         else:
@@ -256,23 +282,61 @@ def gathered_parts(
             if passed_over and progress is not None:
                 progress.note(f"{passed_over[0]} was passed over: of lease {lease.number} another "
                               "part was read further")  # fmt: skip
-            collected = tuple(replace(one, hits=None) for one in part.answer.collected)
-            whole.take(replace(part.answer, collected=collected), opened.question)
-            documents.update(part.documents)
-            if len(documents) > most:
-                documents = _still_named(documents, whole)
-                most = max(_LEAST_KEPT, 2 * len(documents))
+            digests[lease.number] = part.digest
+            block.take(part)
         if progress is not None:
             progress.advance(lease.n_bytes)
     if progress is not None:
         progress.finish()
+    whole = block.whole
     if opened.is_own:
         failed = {failure.shard for failure in whole.coverage.failures}
         for failure in changed_shards(opened.corpus, range(len(opened.corpus.shards)), failed):
             whole.read.add_failure(failure)
     # All of them were described by those who read them.
-    corpus = replace(opened.corpus, documents=documents)
-    return Gathered(plan, corpus, whole, paths)
+    corpus = replace(opened.corpus, documents=block.documents)
+    return Gathered(plan, corpus, whole, paths, digests)
+
+
+def _answers(opened: OpenPlan, first: Gathered) -> Iterator[BlockAnswer]:
+    """What all parts say of each block of the items, so that no two are in memory at once.
+
+    Raises OutputError for a part that is not the one that was read for the first block.
+    """
+    paths, digests = first.paths, first.digests
+    yield BlockAnswer(first.whole.collections, first.corpus.documents)
+    del first
+    for number in range(1, len(opened.plan.views) // opened.plan.n_units):
+        block = _Block(opened, number)
+        for lease in opened.leases:
+            if path := paths.get(lease.number):
+                part, _ = one_part(opened, [path], lease, block=number)
+                if part.digest != digests[lease.number]:
+                    raise OutputError(
+                        "{}: changed after it was read", path, remedy=Remedy.LET_NOBODY_WRITE_TO_IT
+                    )
+                block.take(part)
+        yield BlockAnswer(block.whole.collections, block.documents)
+
+
+class _Block:
+    """What parts say of one block of the items, by its number."""
+
+    def __init__(self, opened: OpenPlan, number: int) -> None:
+        plan = next(islice(opened.plan.blocks(), number, None))
+        self._question = opened.question
+        self.whole = Partial.start(plan, opened.corpus)
+        self.documents: dict[tuple[int, int], DocumentMeta] = {}
+        self._most = _LEAST_KEPT
+
+    def take(self, part: Part) -> None:
+        """Add what a part says of the block."""
+        collected = tuple(replace(each, hits=None) for each in part.answer.collected)
+        self.whole.take(replace(part.answer, collected=collected), self._question)
+        self.documents.update(part.documents)
+        if len(self.documents) > self._most:
+            self.documents = _still_named(self.documents, self.whole)
+            self._most = max(_LEAST_KEPT, 2 * len(self.documents))
 
 
 def _still_named(

@@ -134,21 +134,18 @@ class Variants:
     def inherit(self, weight: NDArray[np.float32]) -> None:
         """Let each word of a variant weigh what the words weigh that it is made of."""
         own, theirs = weight[: self.n_tokens], weight[self.n_tokens :]
-        # What all before some of the words weigh: from there on they are added up in one order,
-        # whatever is looked at together.
-        before = np.zeros(len(own) // _AT_ONCE + 1)
-        for number in range(1, len(before)):
-            some = own[(number - 1) * _AT_ONCE : number * _AT_ONCE]
-            before[number] = _sums(before[number - 1], some)[-1]
         for begin in range(0, len(theirs), _AT_ONCE):
             here = slice(begin, begin + _AT_ONCE)
-            first, last = self.first[here], self.last[here]
+            made = self.last[here] > self.first[here]
+            first, last = self.first[here][made], self.last[here][made]
+            if not len(first):
+                continue
             # Variants are in the order of the blocks of their items: these are near each other.
-            number = int(first.min()) // _AT_ONCE
-            lowest = number * _AT_ONCE
-            total = _sums(before[number], own[lowest : int(last.max())])
-            made = last > first
-            theirs[here][made] = (total[last - lowest] - total[first - lowest])[made]
+            lowest = int(first.min())
+            near = np.append(own[lowest : int(last.max())].astype(np.float64), 0.0)
+            # Each word by itself: its sum does not depend on what stands before it.
+            edges = np.stack([first, last], axis=1).reshape(-1) - lowest
+            theirs[here][made] = np.add.reduceat(near, edges)[::2]
 
     def fold(
         self, matches: Matches, pieces: Pieces, score: Callable[[Matches], Float64s]
@@ -274,14 +271,6 @@ class Variants:
             competing_item=competing_item,
             variant_words=self.n_words[variant],
         )
-
-
-def _sums(begin: float, weights: NDArray[np.float32]) -> Float64s:
-    """What was there before each word, and behind the last: float64[n + 1]."""
-    total = np.empty(len(weights) + 1)
-    total[0] = begin
-    total[1:] = weights
-    return np.cumsum(total, out=total)
 
 
 def _numbered(*columns: NDArray[np.generic]) -> Int64s:

@@ -1,0 +1,286 @@
+"""Judge one block of the items: its rows of verdicts and of evidence, as arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from contam.benchmark.items import PARTS, ItemName
+from contam.benchmark.packed import column_of
+from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
+from contam.detect.model import Judgements
+from contam.detect.policies.exposure import (
+    EXPOSURES,
+    KINDS,
+    NONE,
+    QUESTION_AND_ANSWER,
+    QUESTION_ONLY,
+    exposures,
+    kinds,
+)
+from contam.detect.sources import Documents, describe
+from contam.tables.schemas import Repeated
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from contam.corpus.coverage import Coverage
+    from contam.detect.match.collect import Collection
+    from contam.detect.match.token_view import TokenView
+    from contam.detect.model import Float64s, Int8s, Matches, Totals, ViewItems
+    from contam.detect.plan import Plan
+    from contam.detect.policies.policy import Policy
+    from contam.detect.sources import Sources
+    from contam.tables.schemas import Column
+
+# By the codes of `contam.kernels.match_rows`: AS_LETTER, AS_NUMBER.
+_MARKS = ("letter", "number")
+
+
+class BlockFound(NamedTuple):
+    """What was found of one block of the items.
+
+    plan         of the block; sources  the documents that were searched
+    collections  what was found, one a view
+    """
+
+    plan: Plan
+    sources: Sources
+    collections: Sequence[Collection]
+
+
+class BlockRows(NamedTuple):
+    """The rows of one block: arrays by column, in which items are numbered within the block.
+
+    verdicts  item by item, policies as asked;  reasons  one a verdict
+    evidence  by item, view and rank of the document
+    documents  those that both name by their places
+    """
+
+    verdicts: dict[str, NDArray[Any]]
+    reasons: list[str]
+    evidence: dict[str, NDArray[Any]]
+    documents: Documents
+
+
+def rows_of(found: BlockFound, *, used_up: bool) -> BlockRows:
+    """The rows of a block; used_up  let go of what only they are made of, once it is not needed."""
+    plan, sources, collections = found
+    documents = describe(sources, collections)
+    verdicts, reasons = _verdicts(plan, sources.coverage, collections, documents)
+    if used_up:
+        for view, collection in zip(plan.views, collections, strict=True):
+            view.release_tokens()
+            collection.release_runs()
+    return BlockRows(verdicts, reasons, _evidence(found, documents), documents)
+
+
+def verdict_columns(
+    plan: Plan, blocks: Sequence[BlockRows], documents: Documents
+) -> dict[str, Column]:
+    """The columns of `contam.detect.result.VERDICTS`; the blocks' arrays are used up.
+
+    documents  those of all blocks, as the rows' numbers are after `one_numbering`
+    """
+    flat = _stacked([block.verdicts for block in blocks])
+    item, document = flat["item"], flat["document"]
+    n_policies = len(plan.policies)
+    policies = [policy.spec.id for policy in plan.policies]
+    return {
+        **_names(plan, item),
+        "policy": Repeated(
+            policies, np.tile(np.arange(n_policies, dtype=np.int16), len(plan.items))
+        ),
+        "label": Repeated(LABELS, flat["label"]),
+        "score": flat["score"],
+        "exposure": Repeated(EXPOSURES, flat["exposure"]),
+        "kind": Repeated(KINDS, flat["kind"]),
+        "n_documents": flat["n_documents"],
+        "n_occurrences": flat["n_occurrences"],
+        "best_document_id": Repeated(documents.document_id, document),
+        "best_shard": Repeated(documents.shard, document),
+        "best_row": flat["best_row"],
+        "best_url": Repeated(documents.url, document),
+        "best_date": Repeated(documents.date, document),
+        "reason": [text for block in blocks for text in block.reasons],
+    }
+
+
+def evidence_columns(
+    plan: Plan, blocks: Sequence[BlockRows], documents: Documents
+) -> dict[str, Column]:
+    """The columns of `contam.tables.schemas.EVIDENCE`; as `verdict_columns`.
+
+    Millions of rows: what a row has from its item or document is looked up when it is written.
+    """
+    flat = _stacked([block.evidence for block in blocks])
+    item, document, mark = flat.pop("item"), flat.pop("document"), flat.pop("mark")
+    columns: dict[str, Column] = {
+        **flat,
+        **_names(plan, item),
+        "part": Repeated(PARTS, flat["part"]),
+        "answer_mark": Repeated(_MARKS, mark),
+        "document_id": Repeated(documents.document_id, document),
+        "shard": Repeated(documents.shard, document),
+        "row": Repeated(documents.row, document),
+        "url": Repeated(documents.url, document),
+        "date": Repeated(documents.date, document),
+        "source": Repeated(documents.source, document),
+    }
+    # Only documents of an index have it, and its items are one block.
+    if "similarity" not in flat:
+        columns["similarity"] = Repeated((), np.full(len(item), -1, np.int8))
+    return columns
+
+
+def one_numbering(plan: Plan, blocks: Sequence[BlockRows]) -> Documents:
+    """Number items and documents through all blocks, in their arrays; returns all documents."""
+    first_item = first_document = 0
+    for block, rows in zip(plan.blocks(), blocks, strict=True):
+        for table in (rows.verdicts, rows.evidence):
+            table["item"] += first_item
+            table["document"][table["document"] >= 0] += first_document
+        first_item += len(block.items)
+        first_document += len(rows.documents.place)
+    return Documents.joined([rows.documents for rows in blocks])
+
+
+def _names(plan: Plan, item: NDArray[Any]) -> dict[str, Column]:
+    """The columns that name the item of each row; item  its number."""
+    return {name: Repeated(list(column_of(plan.items, name)), item) for name in ItemName._fields}
+
+
+def _stacked(tables: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """The rows of all tables; a column is let go once it is in its place."""
+    if len(tables) == 1:
+        return tables[0]
+    return {name: np.concatenate([table.pop(name) for table in tables]) for name in list(tables[0])}
+
+
+_NOTHING = "no document shares enough of its wording to be compared"
+
+
+class CoverageGap:
+    """What was not read, and what that does to a clean label."""
+
+    def __init__(self, coverage: Coverage, *, allowed: bool) -> None:
+        n_unread = len(coverage.names) - len(coverage.shards_read)
+        self.hides = n_unread > 0 and not allowed
+        self.allowed = n_unread > 0 and allowed
+        self.text = f"{n_unread} of {len(coverage.names)} shards unread"
+
+
+def _verdicts(
+    plan: Plan, coverage: Coverage, collections: Sequence[Collection], documents: Documents
+) -> tuple[dict[str, NDArray[Any]], list[str]]:
+    """Arrays of the verdicts, and their reasons: item by item, policies as asked."""
+    gap = CoverageGap(coverage, allowed=plan.parameters.allow_missing)
+    n_items, n_policies = len(plan.items), len(plan.policies)
+    numbers: dict[str, list[NDArray[np.generic]]] = {}
+    reasons: list[list[str]] = []
+    seen = [0] * len(plan.views)
+    for policy, at in zip(plan.policies, plan.view_of, strict=True):
+        totals = collections[at].totals(seen[at])
+        seen[at] += 1
+        items = plan.views[at].items
+        judged = policy.judge(items, totals)
+        judged = Judgements(label=judged.label.copy(), score=judged.score)
+        gone = (judged.label == CLEAN) & gap.hides
+        reasons.append(_reasons(policy, items, totals, judged, gap))
+        label = np.where(gone, NOT_CHECKABLE, judged.label).astype(np.int8)
+        for name, values in _figures(items, totals, label, judged, documents).items():
+            numbers.setdefault(name, []).append(values)
+    # Column by column, and each is let go: never is all of it there twice.
+    flat = {name: np.stack(numbers.pop(name), axis=1).reshape(-1) for name in list(numbers)}
+    flat["item"] = np.repeat(np.arange(n_items, dtype=np.int32), n_policies)
+    return flat, [text for texts in zip(*reasons, strict=True) for text in texts]
+
+
+def _figures(
+    items: ViewItems, totals: Totals, label: Int8s, judged: Judgements, documents: Documents
+) -> dict[str, NDArray[np.generic]]:
+    """Everything of one policy's verdicts but the reasons, arrays of n items."""
+    best = totals.best_match
+    exposure = exposures(best)
+    asked = (exposure == QUESTION_ONLY) | (exposure == QUESTION_AND_ANSWER)
+    exposure[asked & (label == CLEAN)] = NONE
+    return {
+        "label": label,
+        "score": np.where(label == NOT_CHECKABLE, np.nan, judged.score),
+        "exposure": exposure,
+        "kind": kinds(best, exposure, items.n_tokens),
+        "n_documents": totals.n_documents,
+        "n_occurrences": totals.n_occurrences,
+        "document": documents.at(best.shard, best.row),
+        "best_row": best.row,
+    }
+
+
+def _reasons(
+    policy: Policy, items: ViewItems, totals: Totals, judged: Judgements, gap: CoverageGap
+) -> list[str]:
+    clean = judged.label == CLEAN
+    usual = gap.text if gap.hides else _NOTHING
+    after = f"; {gap.text}, which was allowed" if gap.allowed else ""
+    reasons = [usual + after] * items.n_items
+    own = ~clean if gap.hides else ~clean | (totals.best_match.item >= 0)
+    rows = np.flatnonzero(own)
+    for i, text in zip(rows.tolist(), policy.reasons(items, totals, judged, rows), strict=True):
+        reasons[i] = text + after if after and clean[i] else text
+    return reasons
+
+
+def _evidence(found: BlockFound, documents: Documents) -> dict[str, NDArray[Any]]:
+    """Arrays of the evidence, by item, view and rank of the document."""
+    plan, sources, collections = found
+    near = any(sources.near(collection.evidence()[0]).any() for collection in collections)
+    parts = [
+        _view_evidence(sources, view, collection, documents, near=near)
+        for view, collection in zip(plan.views, collections, strict=True)
+    ]
+    return _joined(parts)
+
+
+def _joined(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """The rows of all views by item; a column is let go once it is in its place."""
+    if len(parts) == 1:
+        return parts[0]
+    order = np.argsort(np.concatenate([part["item"] for part in parts]), kind="stable")
+    return {
+        name: np.concatenate([part.pop(name) for part in parts])[order] for name in list(parts[0])
+    }
+
+
+def _view_evidence(
+    sources: Sources, view: TokenView, collection: Collection, documents: Documents, *, near: bool
+) -> dict[str, NDArray[Any]]:
+    """Columns of one view's rows; near  whether any row of any view has a similarity to tell."""
+    matches, pieces = collection.evidence()
+    owner = pieces.match
+    item = matches.item[owner]
+    first = view.items.token_start[item, pieces.part] + pieces.item_token
+    spans = view.spans(np.concatenate([first, first + pieces.length - 1]))
+    return {
+        "item": item,
+        "document": documents.at(matches.shard, matches.row).astype(np.int32)[owner],
+        "part": pieces.part,
+        "alignment": np.maximum(pieces.alignment, 0),
+        "mark": np.where(pieces.alignment < 0, -1 - pieces.alignment, -1).astype(np.int8),
+        "item_start": spans[: len(first), 0].copy(),
+        "item_end": spans[len(first) :, 1].copy(),
+        "document_start": pieces.start,
+        "document_end": pieces.end,
+        "n_tokens": pieces.length,
+        "verified": sources.verified(matches)[owner],
+        **({"similarity": _similarity(sources, matches)[owner, pieces.part]} if near else {}),
+    }
+
+
+def _similarity(sources: Sources, matches: Matches) -> Float64s:
+    """How much of each part its document holds, float64[m, 4]; NaN unless a sketch led there."""
+    held: Float64s = matches.coverage.astype(np.float64).round(4)
+    held[~sources.near(matches)] = np.nan
+    return held
