@@ -137,8 +137,9 @@ def views_in_blocks(
     views = []
     for items in parts:
         draft = drafts.pop(0)
-        view = finished_view(draft, NoSpans(), common=common, numbers=numbers)
+        view = finished_view(draft, NoSpans(), common=common, numbers=numbers).bare()
         kept = blocks.keep(view, known)
+        kept.restore()
         kept.spans = draft.spans(items)
         views.append(kept)
         del view, draft

@@ -16,7 +16,7 @@ import platform
 import shutil
 import sys
 import tempfile
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -29,7 +29,6 @@ from contam.detect.leases.cut import Lease, cut_leases
 from contam.detect.leases.mapped import MappedFile, TreeError, write_tree
 from contam.detect.leases.node_folder import node_folder
 from contam.detect.match.item_tokens import known_spans, spans_of
-from contam.detect.match.token_view import NoSpans
 from contam.detect.partial import question_of
 from contam.detect.plan import Plan
 from contam.errors import OutputError, Place, Public, Remedy
@@ -136,9 +135,10 @@ def write_plan(
                     "{}: changed after it was read", Place(tokenizer.path),
                     remedy=Remedy.LET_NOBODY_WRITE_TO_IT,
                 )  # fmt: skip
+        bare = tuple(view.bare() for view in plan.views)
         trees: Mapping[str, object] = {
             _CORPUS: corpus,
-            _VIEWS: (plan.parameters, plan.policies, plan.view_of, _bare(plan.views)),
+            _VIEWS: (plan.parameters, plan.policies, plan.view_of, bare),
             _ITEMS: (plan.benchmarks, _points(plan.views)) if for_merge else None,
         }
         for name in names[len(tokenizers) :]:
@@ -233,6 +233,8 @@ def _opened(
     corpus: Corpus = _tree(folder / _CORPUS, {})
     leases = _leases(home / PLAN_FILE, record["leases"], len(corpus.chunks))
     parameters, policies, view_of, views = _tree(folder / _VIEWS, known_tokenizers)
+    for view in views:
+        view.restore()
     benchmarks: tuple[Benchmark, ...] = ()
     points: tuple[Any, ...] = (None,) * len(views)
     if with_items:
@@ -359,11 +361,6 @@ def _tokenizers(views: Iterable[TokenView]) -> dict[str, FileTokenizer]:
     used = [tokenizer for view in views for tokenizer in (view.tokenizer, view.reads_with)]
     distinct = {id(tokenizer): tokenizer for tokenizer in used if tokenizer is not None}
     return dict(zip(_TOKENIZERS, distinct.values(), strict=False))
-
-
-def _bare(views: Iterable[TokenView]) -> tuple[TokenView, ...]:
-    """The views without what is made of the items' texts at the end."""
-    return tuple(replace(view, spans=NoSpans()) for view in views)
 
 
 def _points(views: Iterable[TokenView]) -> tuple[Any, ...]:

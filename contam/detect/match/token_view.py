@@ -91,6 +91,16 @@ class TokenView:
     reads_with: FileTokenizer | None = None
     rephrasings: RareWords | None = None
 
+    def bare(self) -> TokenView:
+        """The same to be written: without what others of its arrays or the items say."""
+        items = replace(self.items, token_hash=self.items.token_hash[:0])
+        return replace(self, items=items, spans=NoSpans())
+
+    def restore(self) -> None:
+        """Give back what `bare` has left out, but for the spans."""
+        end = self.gram_table.part_start[N_PARTS * self.items.n_items]
+        self.items = replace(self.items, token_hash=self.gram_table.token[:end])
+
     def release_table(self) -> None:
         """Give back the memory that only matching needs; the view cannot match any more."""
         self.gram_table = without_table(self.gram_table)
