@@ -324,6 +324,8 @@ def _may_divide(
             whole[0],
             remedy=Remedy.LEAVE_POLICIES_OUT(policies=", ".join(whole)),
         )
+    if parameters.every_hit and blocks.most is not None:
+        raise UsageError("a search to clean by cannot be in blocks: leave block_items out")
     return not whole and not parameters.every_hit
 
 

@@ -171,6 +171,8 @@ def test_a_policy_that_looks_at_all_items_at_once_is_not_divided(world):
     assert len(plan.views) == plan.n_units
     with pytest.raises(UsageError, match="decon-default"):
         make_plan([world / "bench.jsonl"], asked, Blocks(3))
+    with pytest.raises(UsageError, match="clean"):
+        make_plan([world / "bench.jsonl"], ScanParameters(every_hit=True), Blocks(3))
 
 
 def test_a_block_has_an_item_at_least(world):
