@@ -36,7 +36,7 @@ items = st.builds(
 @pytest.fixture(autouse=True, scope="module")
 def small_chunks():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packed, "_AT_ONCE", 3)
+        patch.setattr(packed, "AT_ONCE", 3)
         yield
 
 

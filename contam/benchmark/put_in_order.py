@@ -1,0 +1,197 @@
+"""Put packed items in the order of their names, a stretch of their texts at a time."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+import numpy as np
+
+from contam.benchmark import packed
+from contam.benchmark.packed import N_PARTS, PackedIds, Store
+from contam.files.natural_order import natural_key
+from contam.tables.packing import pack, unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+_Value = TypeVar("_Value", np.int32, np.uint8)
+
+#: Texts that lie unpacked at the same time, in bytes.
+_STRETCH_BYTES: Final = 32 << 20
+#: Texts of a stretch that are packed together while the others are still to come, in bytes.
+_PIECE_BYTES: Final = 128 << 10
+#: Rows that are gathered at a time.
+_ROWS: Final = 1 << 16
+
+
+def in_order(stores: list[Store]) -> tuple[Store, NDArray[np.int64]]:
+    """All items of some stores, which have `AT_ONCE` each but the last, by their names.
+
+    The list is emptied. Also returns int64[n], for each place which of the items it has.
+    """
+    names: dict[str, int] = {}
+    numbers = {name: _numbers(stores, name, names) for name in ("benchmark", "split", "source")}
+    ids = PackedIds(
+        b"".join([store.ids.data for store in stores]),
+        _starts(np.concatenate([np.diff(store.ids.starts) for store in stores])),
+    )
+    order = _by_name(numbers["benchmark"], numbers["split"], tuple(names), ids)
+    lengths = np.concatenate([np.diff(store.starts) for store in stores]).reshape(-1, N_PARTS)
+    choices = np.concatenate([store.choice_bytes for store in stores])
+    first_choice = _starts(np.concatenate([np.diff(store.first_choice) for store in stores]))
+    absent = np.concatenate([store.absent for store in stores])
+    answer_index = np.concatenate([store.answer_index for store in stores])
+    line = np.concatenate([store.line for store in stores])
+    data = [store.data[0] for store in stores]
+    stores.clear()
+    return Store(
+        data=_texts(data, lengths.sum(axis=1), order),
+        starts=_starts(lengths[order].reshape(-1)),
+        choice_bytes=_gathered(choices, first_choice, order),
+        first_choice=_starts(np.diff(first_choice)[order]),
+        names=tuple(names),
+        ids=PackedIds(
+            _gathered(np.frombuffer(ids.data, np.uint8), ids.starts, order).tobytes(),
+            _starts(np.diff(ids.starts)[order]),
+        ),
+        absent=absent[order],
+        answer_index=answer_index[order],
+        line=line[order],
+        benchmark=numbers["benchmark"][order],
+        split=numbers["split"][order],
+        source=numbers["source"][order],
+    ), order
+
+
+def _numbers(stores: list[Store], name: str, names: dict[str, int]) -> NDArray[np.int32]:
+    """One of the columns of names of all stores, as indices into `names`, which grows."""
+    return np.concatenate([
+        np.array([names.setdefault(text, len(names)) for text in store.names], np.int32)[
+            getattr(store, name)
+        ]
+        for store in stores
+    ])  # fmt: skip
+
+
+def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    starts = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return starts
+
+
+def _by_name(
+    benchmark: NDArray[np.int32], split: NDArray[np.int32], names: tuple[str, ...], ids: PackedIds
+) -> NDArray[np.int64]:
+    """The canonical order of results; ids of one split at a time, for the memory they take."""
+    rank = np.empty(len(names), np.int64)
+    rank[sorted(range(len(names)), key=lambda at: natural_key(names[at]))] = np.arange(len(names))
+    groups = rank[benchmark] * len(names) + rank[split]
+    order = np.argsort(groups, kind="stable")
+    edges = np.flatnonzero(np.diff(groups[order], prepend=-1, append=-1))
+    for lo, hi in pairwise(edges.tolist()):
+        some = order[lo:hi]
+        keys = [natural_key(ids[at]) for at in some.tolist()]
+        order[lo:hi] = some[sorted(range(hi - lo), key=keys.__getitem__)]
+    return order
+
+
+def _gathered(
+    values: NDArray[_Value], starts: NDArray[np.int64], order: NDArray[np.int64]
+) -> NDArray[_Value]:
+    """The values of all rows, of row i from `starts[i]` on, with the rows in this order."""
+    found = np.empty_like(values)
+    ends = np.cumsum(np.diff(starts)[order])
+    done = 0
+    for begin in range(0, len(order), _ROWS):
+        rows = order[begin : begin + _ROWS]
+        end = ends.item(begin + len(rows) - 1)
+        sizes = starts[rows + 1] - starts[rows]
+        shift = starts[rows] - (ends[begin : begin + _ROWS] - sizes)
+        found[done:end] = values[np.repeat(shift, sizes) + np.arange(done, end)]
+        done = end
+    return found
+
+
+class _Piece(NamedTuple):
+    packed: bytes
+    size: int
+
+
+class _Stretch:
+    """Texts on their way to a stretch of places, in the order in which they were read."""
+
+    def __init__(self) -> None:
+        self._packed: list[_Piece] = []
+        self._loose: list[bytes] = []
+        self._n_loose = 0
+
+    def add(self, text: bytes) -> None:
+        self._loose.append(text)
+        self._n_loose += len(text)
+        if self._n_loose >= _PIECE_BYTES:
+            self._packed.append(_Piece(pack(b"".join(self._loose)), self._n_loose))
+            self._loose, self._n_loose = [], 0
+
+    def take(self) -> bytes:
+        """All of them, unpacked, which are no longer held."""
+        found = b"".join([*(unpack(*piece) for piece in self._packed), *self._loose])
+        self._packed, self._loose = [], []
+        return found
+
+
+def _texts(
+    chunks: list[bytes], sizes: NDArray[np.int64], order: NDArray[np.int64]
+) -> tuple[bytes, ...]:
+    """The packed texts of items of these sizes in this order; the list is emptied."""
+    if (np.diff(order) > 0).all():
+        return tuple(chunks)
+    at_once = packed.AT_ONCE
+    begins = _starts(sizes[order])[:-1]
+    stretch_of_chunk = begins[::at_once] // _STRETCH_BYTES
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    _, stretch_of_chunk = np.unique(stretch_of_chunk, return_inverse=True)
+    stretches = [_Stretch() for _ in range(int(stretch_of_chunk[-1]) + 1)]
+    _hand_out(chunks, sizes, stretch_of_chunk[place // at_once], stretches)
+    edges = [*np.flatnonzero(np.diff(stretch_of_chunk, prepend=-1)), len(stretch_of_chunk)]
+    return tuple(
+        pack(text)
+        for stretch, (lo, hi) in zip(stretches, pairwise(edges), strict=True)
+        for text in _permuted(stretch.take(), sizes, order[lo * at_once : hi * at_once])
+    )
+
+
+def _hand_out(
+    chunks: list[bytes],
+    sizes: NDArray[np.int64],
+    stretch_of: NDArray[np.int64],
+    stretches: list[_Stretch],
+) -> None:
+    """Give each text to the stretch it belongs to; the list's texts are let go."""
+    at_once = packed.AT_ONCE
+    for number, chunk in enumerate(chunks):
+        chunks[number] = b""
+        here = slice(number * at_once, (number + 1) * at_once)
+        starts = _starts(sizes[here])
+        by_stretch = np.argsort(stretch_of[here], kind="stable")
+        texts = _slices(unpack(chunk, starts.item(-1)), starts, by_stretch)
+        belongs = stretch_of[here][by_stretch]
+        for lo, hi in pairwise(np.flatnonzero(np.diff(belongs, prepend=-1, append=-1)).tolist()):
+            stretches[belongs.item(lo)].add(b"".join(texts[lo:hi]))
+
+
+def _permuted(text: bytes, sizes: NDArray[np.int64], order: NDArray[np.int64]) -> Iterator[bytes]:
+    """The texts of these items, of which `text` has them as they were read, chunk by chunk."""
+    as_read = np.sort(order)
+    starts = _starts(sizes[as_read])
+    at = np.searchsorted(as_read, order)
+    for begin in range(0, len(order), packed.AT_ONCE):
+        yield b"".join(_slices(text, starts, at[begin : begin + packed.AT_ONCE]))
+
+
+def _slices(text: bytes, starts: NDArray[np.int64], order: NDArray[np.int64]) -> list[bytes]:
+    edges = zip(starts[order].tolist(), starts[order + 1].tolist(), strict=True)
+    return [text[begin:end] for begin, end in edges]
