@@ -15,6 +15,7 @@ from contam.benchmark.items import BenchItem, ItemName
 from contam.benchmark.key_table import KeyTable
 from contam.benchmark.packed import PackedItems, Store
 from contam.benchmark.put_in_order import in_order
+from contam.memory import trim
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -89,6 +90,7 @@ class ManyItems:
         """
         self._pack()
         self._places, self._contents, self._n_same = {}, bytearray(), array("I")
+        trim()
         store, order = in_order(self._stores)
         keys = KeyTable.of_bytes(self._digests, self._absent)
         place = np.empty(len(order), np.int64)

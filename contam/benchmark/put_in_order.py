@@ -10,6 +10,7 @@ import numpy as np
 from contam.benchmark import packed
 from contam.benchmark.packed import N_PARTS, PackedIds, Store
 from contam.files.natural_order import natural_key
+from contam.memory import trim
 from contam.tables.packing import pack, unpack
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ _Value = TypeVar("_Value", np.int32, np.uint8)
 _STRETCH_BYTES: Final = 32 << 20
 #: Texts of a stretch that are packed together while the others are still to come, in bytes.
 _PIECE_BYTES: Final = 128 << 10
+#: Chunks after which what was let go is given back.
+_TRIM_EVERY: Final = 16
 #: Rows that are gathered at a time.
 _ROWS: Final = 1 << 16
 
@@ -139,6 +142,7 @@ class _Stretch:
         """All of them, unpacked, which are no longer held."""
         found = b"".join([*(unpack(*piece) for piece in self._packed), *self._loose])
         self._packed, self._loose = [], []
+        trim()
         return found
 
 
@@ -174,6 +178,8 @@ def _hand_out(
     at_once = packed.AT_ONCE
     for number, chunk in enumerate(chunks):
         chunks[number] = b""
+        if number % _TRIM_EVERY == 0:
+            trim()
         here = slice(number * at_once, (number + 1) * at_once)
         starts = _starts(sizes[here])
         by_stretch = np.argsort(stretch_of[here], kind="stable")
