@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Bytes that are kept of the SHA-256 of what an item says.
 _DIGEST_BYTES: Final = 16
+#: In place of a place.
+_FREE: Final = -1
 
 
 class First(NamedTuple):
@@ -30,6 +32,49 @@ class First(NamedTuple):
     source: str
     line: int
     same: bool
+
+
+class _Places:
+    """Places by hashes, in a sixth of the memory that a dictionary takes."""
+
+    def __init__(self) -> None:
+        self.hashes = array("q")
+        # A place or _FREE; what finds its slot taken has the next that is free.
+        self._slots = array("i", [_FREE, _FREE])
+
+    def of(self, number: int) -> list[int]:
+        """The places of a hash."""
+        slots, hashes = self._slots, self.hashes
+        found = []
+        at = number % len(slots)
+        while (place := slots[at]) != _FREE:
+            if hashes[place] == number:
+                found.append(place)
+            at = (at + 1) % len(slots)
+        return found
+
+    def enter(self, number: int) -> None:
+        """Give the next place to a hash."""
+        slots = self._slots
+        at = number % len(slots)
+        while slots[at] != _FREE:
+            at = (at + 1) % len(slots)
+        slots[at] = len(self.hashes)
+        self.hashes.append(number)
+        if 2 * len(self.hashes) >= len(slots):
+            self._grow()
+
+    def _grow(self) -> None:
+        hashes = np.array(self.hashes, np.int64)
+        slots = np.full(2 * len(self._slots), _FREE, np.int32)
+        places = np.arange(len(hashes), dtype=np.int32)
+        at = hashes % len(slots)
+        while len(places):
+            free = slots[at] == _FREE
+            slots[at[free]] = places[free]  # of several for one slot, one stays
+            left = slots[at] != places
+            places, at = places[left], (at[left] + 1) % len(slots)
+        self._slots = array("i", slots.tobytes())
 
 
 class ManyItems:
@@ -45,37 +90,37 @@ class ManyItems:
         self._pending: list[BenchItem] = []
         self._stores: list[Store] = []
         self._digests, self._absent = bytearray(), bytearray()
-        # By the hash of the name, which takes a fifth of the memory of the name.
-        self._places: dict[int, int] = {}
+        self._names = _Places()
         self._contents = bytearray()
         # Of every name, and of the next one that will be entered.
         self._n_same = array("I", [0])
         for item in items:
             self.add(item)
         for name, n in n_same.items():
-            self._n_same[self._find(ItemName(*name))[1]] = n
+            self._n_same[self._find(ItemName(*name))] = n
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._names.hashes)
 
     def count(self, name: ItemName) -> int:
         """How many items without an id had this name made of their content, this one included.
 
         An item of a new name is to be added next.
         """
-        place = self._find(name)[1]
+        place = self._find(name)
         self._n_same[place] += 1
         return self._n_same[place]
 
     def add(self, item: BenchItem) -> First | None:
         """Take an item, unless there is one of its name, which is returned."""
-        number, place = self._find(ItemName.of(item))
+        name = ItemName.of(item)
+        place = self._find(name)
         content = _digest(item)
         if place < len(self):
             _, source, line = self._origin(place)
             begin = _DIGEST_BYTES * place
             return First(source, line, self._contents[begin : begin + _DIGEST_BYTES] == content)
-        self._places[number] = place
+        self._names.enter(hash(name))
         self._contents += content
         self._n_same.append(0)
         self._pending.append(item)
@@ -89,7 +134,7 @@ class ManyItems:
         They are packed as one, by name.
         """
         self._pack()
-        self._places, self._contents, self._n_same = {}, bytearray(), array("I")
+        self._names, self._contents, self._n_same = _Places(), bytearray(), array("I")
         trim()
         store, order = in_order(self._stores)
         keys = KeyTable.of_bytes(self._digests, self._absent)
@@ -102,12 +147,12 @@ class ManyItems:
             found[store.names[number]] = items, keys.sharing(as_read)
         return found
 
-    def _find(self, name: ItemName) -> tuple[int, int]:
-        """The number of a name, and the place of its item; the next place for a new one."""
-        number = hash(name)
-        while (place := self._places.get(number)) is not None and self._origin(place)[0] != name:
-            number += 1  # another name has this hash
-        return number, len(self._places) if place is None else place
+    def _find(self, name: ItemName) -> int:
+        """The place of the item of a name; the next place for a new one."""
+        for place in self._names.of(hash(name)):
+            if self._origin(place)[0] == name:
+                return place
+        return len(self)
 
     def _origin(self, place: int) -> tuple[ItemName, str, int]:
         """Name, source and line of an item."""
