@@ -145,6 +145,7 @@ class ManyItems:
             as_read = np.sort(order[store.benchmark == number])
             items = PackedItems(store, place[as_read])
             found[store.names[number]] = items, keys.sharing(as_read)
+        trim()
         return found
 
     def _find(self, name: ItemName) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -35,48 +36,59 @@ def in_order(stores: list[Store]) -> tuple[Store, NDArray[np.int64]]:
 
     The list is emptied. Also returns int64[n], for each place which of the items it has.
     """
-    names: dict[str, int] = {}
-    numbers = {name: _numbers(stores, name, names) for name in ("benchmark", "split", "source")}
-    ids = PackedIds(
-        b"".join([store.ids.data for store in stores]),
-        _starts(np.concatenate([np.diff(store.ids.starts) for store in stores])),
-    )
-    order = _by_name(numbers["benchmark"], numbers["split"], tuple(names), ids)
-    lengths = np.concatenate([np.diff(store.starts) for store in stores]).reshape(-1, N_PARTS)
-    choices = np.concatenate([store.choice_bytes for store in stores])
-    first_choice = _starts(np.concatenate([np.diff(store.first_choice) for store in stores]))
-    absent = np.concatenate([store.absent for store in stores])
-    answer_index = np.concatenate([store.answer_index for store in stores])
-    line = np.concatenate([store.line for store in stores])
-    data = [store.data[0] for store in stores]
+    columns = {
+        column.name: [getattr(store, column.name) for store in stores] for column in fields(Store)
+    }
     stores.clear()
+
+    # Each is let go when it is there as a whole.
+    def whole(name: str) -> NDArray[Any]:
+        return np.concatenate(columns.pop(name))
+
+    def sizes(starts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+        return np.concatenate([np.diff(some) for some in starts])
+
+    names, here = _names(columns.pop("names"))
+    numbers = {
+        name: np.concatenate(
+            [at[column] for at, column in zip(here, columns.pop(name), strict=True)]
+        )
+        for name in ("benchmark", "split", "source")
+    }
+    ids = PackedIds(
+        b"".join([some.data for some in columns["ids"]]),
+        _starts(sizes([some.starts for some in columns.pop("ids")])),
+    )
+    order = _by_name(numbers["benchmark"], numbers["split"], names, ids)
+    ordered_ids = PackedIds(
+        _gathered(np.frombuffer(ids.data, np.uint8), ids.starts, order).tobytes(),
+        _starts(np.diff(ids.starts)[order]),
+    )
+    del ids
+    lengths = sizes(columns.pop("starts")).reshape(-1, N_PARTS)
+    data = _texts([chunk for (chunk,) in columns.pop("data")], lengths.sum(axis=1), order)
+    first_choice = _starts(sizes(columns.pop("first_choice")))
     return Store(
-        data=_texts(data, lengths.sum(axis=1), order),
+        data=data,
         starts=_starts(lengths[order].reshape(-1)),
-        choice_bytes=_gathered(choices, first_choice, order),
+        absent=whole("absent")[order],
+        choice_bytes=_gathered(whole("choice_bytes"), first_choice, order),
         first_choice=_starts(np.diff(first_choice)[order]),
-        names=tuple(names),
-        ids=PackedIds(
-            _gathered(np.frombuffer(ids.data, np.uint8), ids.starts, order).tobytes(),
-            _starts(np.diff(ids.starts)[order]),
-        ),
-        absent=absent[order],
-        answer_index=answer_index[order],
-        line=line[order],
+        answer_index=whole("answer_index")[order],
+        line=whole("line")[order],
         benchmark=numbers["benchmark"][order],
         split=numbers["split"][order],
         source=numbers["source"][order],
+        names=names,
+        ids=ordered_ids,
     ), order
 
 
-def _numbers(stores: list[Store], name: str, names: dict[str, int]) -> NDArray[np.int32]:
-    """One of the columns of names of all stores, as indices into `names`, which grows."""
-    return np.concatenate([
-        np.array([names.setdefault(text, len(names)) for text in store.names], np.int32)[
-            getattr(store, name)
-        ]
-        for store in stores
-    ])  # fmt: skip
+def _names(of_stores: list[tuple[str, ...]]) -> tuple[tuple[str, ...], list[NDArray[np.int32]]]:
+    """All names, and for each store int32[names], where its own are among them."""
+    known: dict[str, int] = {}
+    here = [[known.setdefault(name, len(known)) for name in names] for names in of_stores]
+    return tuple(known), [np.array(some, np.int32) for some in here]
 
 
 def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
