@@ -6,7 +6,7 @@ import hashlib
 from collections import defaultdict
 from dataclasses import replace
 from sys import intern
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from contam.benchmark.items import BenchItem, Benchmark, ItemName, SkippedRow, SourceFile
 from contam.errors import BenchmarkError, Place, Plain, Remedy
@@ -14,18 +14,26 @@ from contam.errors import BenchmarkError, Place, Plain, Remedy
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from contam.benchmark.key_table import KeyTable
+    from contam.benchmark.many_items import ManyItems
     from contam.benchmark.rows import Parts
+
+#: More are packed while they are read: 3.2 million took 4 GB as objects.
+_MANY_ITEMS: Final = 200_000
 
 
 class Collector:
     """Takes items in reading order. Not for use from several threads."""
 
     def __init__(self) -> None:
+        self._names: set[str] = set()
         self._items: defaultdict[str, list[BenchItem]] = defaultdict(list)
         self._skipped: defaultdict[str, list[SkippedRow]] = defaultdict(list)
         self._sources: defaultdict[str, list[SourceFile]] = defaultdict(list)
         self._by_id: dict[tuple[str, str, str], BenchItem] = {}
         self._n_same: defaultdict[tuple[str, str, str], int] = defaultdict(int)
+        # All of them, when there are many; then the others are empty.
+        self._many: ManyItems | None = None
 
     def add(
         self, benchmark: str, split: str, item_id: str, parts: Parts, source: str, line: int
@@ -46,25 +54,39 @@ class Collector:
         if item_id:
             self.add_item(item)
             return
-        key = (benchmark, split, item.item_id)
-        self._n_same[key] += 1
-        if self._n_same[key] > 1:
-            item = replace(item, item_id=f"{item.item_id}#{self._n_same[key]}")
+        key = ItemName.of(item)
+        if self._many is None:
+            self._n_same[key] += 1
+            n_same = self._n_same[key]
+        else:
+            n_same = self._many.count(key)
+        if n_same > 1:
+            item = replace(item, item_id=f"{item.item_id}#{n_same}")
         self.add_item(item)
 
     def add_item(self, item: BenchItem) -> None:
         """Take an item with an id; skip an exact repeat, raise BenchmarkError for another item."""
-        key = ItemName.of(item)
-        first = self._by_id.setdefault(key, item)
-        if first is item:
-            self._items[item.benchmark].append(item)
-        elif _content(first) == _content(item):
-            reason = f"repeats item {item.item_id!r} of {first.source}:{first.line}"
+        if self._many is None:
+            known = self._by_id.setdefault(ItemName.of(item), item)
+            if known is item:
+                self._names.add(item.benchmark)
+                self._items[item.benchmark].append(item)
+                if len(self._by_id) > _MANY_ITEMS:
+                    self._pack()
+                return
+            source, line, same = known.source, known.line, content_of(known) == content_of(item)
+        elif (first := self._many.add(item)) is None:
+            self._names.add(item.benchmark)
+            return
+        else:
+            source, line, same = first
+        if same:
+            reason = f"repeats item {item.item_id!r} of {source}:{line}"
             self.skip(item.benchmark, SkippedRow(item.source, item.line, reason, "repeated item"))
         else:
             raise BenchmarkError(
                 "{}:{}: id {!r} was given to another item at {}:{}", Place(item.source), item.line,
-                item.item_id, Place(first.source), first.line, remedy=Remedy.MAP_ID,
+                item.item_id, Place(source), line, remedy=Remedy.MAP_ID,
             )  # fmt: skip
 
     def skip(self, benchmark: str, row: SkippedRow) -> None:
@@ -82,14 +104,14 @@ class Collector:
         Skipped files are listed with the first benchmark.
         """
         for name, rows in self._skipped.items():
-            if not self._items[name]:
+            if name not in self._names:
                 first = rows[0]
                 at = f"{first.source}:{first.line}" if first.line else first.source
                 raise BenchmarkError(
                     "benchmark {!r} has no items: everything in it was skipped ({}: {})", name,
                     Place(at), Plain(first.reason), remedy=Remedy.MAP_FIELDS,
                 )  # fmt: skip
-        if not self._items:
+        if not self._names:
             passed = skipped_files[:3]
             template = "; ".join(["{}: {}"] * len(passed))
             facts = [fact for row in passed for fact in (Place(row.source), Plain(row.reason))]
@@ -98,15 +120,27 @@ class Collector:
                 *facts,
                 remedy=Remedy.CHECK_FILES_COMPLETE,
             )
-        names = sorted(self._items)
+        names = sorted(self._names)
         self._skipped[names[0]].extend(skipped_files)
-        return tuple(self._benchmark(name) for name in names)
-
-    def _benchmark(self, name: str) -> Benchmark:
-        items = tuple(self._items[name])
+        if self._many is not None:
+            packed = self._many.finish()
+            return tuple(self._benchmark(name, *packed[name]) for name in names)
         from contam.benchmark.key_table import KeyTable  # which loads NumPy: a client makes no keys
 
-        keys = KeyTable.of(items)
+        found = [tuple(self._items[name]) for name in names]
+        return tuple(
+            self._benchmark(name, items, KeyTable.of(items))
+            for name, items in zip(names, found, strict=True)
+        )
+
+    def _pack(self) -> None:
+        from contam.benchmark.many_items import ManyItems  # which loads NumPy
+
+        self._many = ManyItems(self._by_id.values(), self._n_same)
+        self._by_id, self._items = {}, defaultdict(list)
+        self._n_same = defaultdict(int)
+
+    def _benchmark(self, name: str, items: Sequence[BenchItem], keys: KeyTable) -> Benchmark:
         return Benchmark(
             name=name,
             items=items,
@@ -123,5 +157,6 @@ def content_id(parts: Parts) -> str:
     return hashlib.sha256("\x1d".join(texts).encode()).hexdigest()[:16]
 
 
-def _content(item: BenchItem) -> tuple[object, ...]:
+def content_of(item: BenchItem) -> tuple[object, ...]:
+    """What two items of one name must have in common."""
     return (item.passage, item.question, item.choices, item.answer, item.answer_index)

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 CONTAINERS = ("examples", "data", "items", "questions", "rows", "instances", "samples")
 """Keys under which a JSON object may hold its list of items."""
 
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
+"""What some programs write in front of UTF-8."""
 
 
 class NoItemsHereError(BenchmarkError):
@@ -58,11 +59,11 @@ def read_json(path: Path, data: bytes, field_map: FieldMap) -> FileRows:
     Raises BenchmarkError, with the line, for anything that is not JSON objects in UTF-8, and
     NoItemsHereError for one object without a list of items.
     """
-    data = data.removeprefix(_BOM)
+    data = data.removeprefix(BOM)
     if data.lstrip()[:1] == b"[":
         return FileRows("json", "row", _checked_list(path, _parse(path, data), ""))
     first = list(islice(_split(data), 2))
-    if len(first) > 1 and not _is_whole(first[0][1]) and _is_whole(data):
+    if len(first) > 1 and not is_whole(first[0][1]) and is_whole(data):
         return _of_object(path, _parse(path, data))
     if len(first) == 1:
         only = _parse(path, first[0][1], first[0][0])
@@ -86,13 +87,18 @@ def _split(data: bytes) -> Iterator[tuple[int, bytes]]:
 def _lines(path: Path, data: bytes) -> Iterator[tuple[int, Row]]:
     # One by one: as values of Python, the rows of a file take several times its size.
     for line, text in _split(data):
-        row = _parse(path, text, line)
-        if not isinstance(row, dict):
-            raise BenchmarkError(
-                "{}:{}: expected a JSON object, found {}", path, line, Public(_kind(row)),
-                remedy=Remedy.ONE_ITEM_A_LINE,
-            )  # fmt: skip
-        yield line, row
+        yield line, row_of(path, text, line)
+
+
+def row_of(path: Path, text: bytes, line: int) -> Row:
+    """The row that a line holds. Raises BenchmarkError for what is no JSON object."""
+    row = _parse(path, text, line)
+    if not isinstance(row, dict):
+        raise BenchmarkError(
+            "{}:{}: expected a JSON object, found {}", path, line, Public(_kind(row)),
+            remedy=Remedy.ONE_ITEM_A_LINE,
+        )  # fmt: skip
+    return row
 
 
 def _of_object(path: Path, value: object) -> FileRows:
@@ -142,7 +148,8 @@ def _is_item(path: Path, value: Row, field_map: FieldMap) -> bool:
     return named or ".json" not in [suffix.lower() for suffix in path.suffixes]
 
 
-def _is_whole(text: bytes) -> bool:
+def is_whole(text: bytes) -> bool:
+    """Whether a text is JSON from its beginning to its end."""
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError:

@@ -40,12 +40,14 @@ _PLAIN: Final = bytes.maketrans(
 class KeyTable:
     """The content keys of n items.
 
-    digests  uint8[n, 6, 16], the bytes of each key, in the order of `COLUMNS`
-    absent   bool[n, 6], which keys an item does not have
+    digests  uint8[m, 6, 16], the bytes of each key, in the order of `COLUMNS`
+    absent   bool[m, 6], which keys an item does not have
+    rows     int64[n], which of these: tables of many items share them; None for all
     """
 
     digests: NDArray[np.uint8]
     absent: NDArray[np.bool_]
+    rows: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, items: Sequence[BenchItem]) -> Self:
@@ -53,43 +55,64 @@ class KeyTable:
         rows: list[bytes] = []
         for begin in range(0, len(items), _AT_ONCE):
             _add_keys(items[begin : begin + _AT_ONCE], rows)
-        shape = (len(items), len(COLUMNS))
-        digests = np.frombuffer(b"".join(rows), np.uint8).reshape(*shape, _KEY_BYTES)
-        absent = np.zeros(shape, np.bool_)
+        absent = np.zeros((len(items), len(COLUMNS)), np.bool_)
         has = ((bool(item.passage), bool(item.choices), bool(item.answer)) for item in items)
         absent[:, 3:] = np.logical_not(np.fromiter(has, np.dtype((np.bool_, 3)), len(items)))
-        return cls(digests, absent)
+        return cls.of_bytes(b"".join(rows), absent.tobytes())
+
+    @classmethod
+    def of_bytes(cls, digests: bytes | bytearray, absent: bytes | bytearray) -> Self:
+        """The keys whose arrays have these bytes, which are not copied."""
+        return cls(
+            np.frombuffer(digests, np.uint8).reshape(-1, len(COLUMNS), _KEY_BYTES),
+            np.frombuffer(absent, np.bool_).reshape(-1, len(COLUMNS)),
+        )
 
     @classmethod
     def joined(cls, tables: Sequence[KeyTable]) -> Self:
         """The keys of several tables, one after the other; at least one table."""
+        first = tables[0]
+        shared = [table.rows for table in tables if table.digests is first.digests]
+        rows = [some for some in shared if some is not None]
+        if len(rows) == len(tables):
+            return cls(first.digests, first.absent, np.concatenate(rows))
         return cls(
-            np.concatenate([table.digests for table in tables]),
-            np.concatenate([table.absent for table in tables]),
+            np.concatenate([table.digests[table.places] for table in tables]),
+            np.concatenate([table.absent[table.places] for table in tables]),
         )
 
+    @property
+    def places(self) -> NDArray[np.int64] | slice:
+        """Where the keys are in the arrays."""
+        return slice(None) if self.rows is None else self.rows
+
     def __len__(self) -> int:
-        return len(self.digests)
+        return len(self.digests if self.rows is None else self.rows)
 
     def take(self, order: NDArray[np.int64]) -> KeyTable:
         """The keys of the items at these places."""
-        return KeyTable(self.digests[order], self.absent[order])
+        if self.rows is None:
+            return KeyTable(self.digests[order], self.absent[order])
+        return self.sharing(self.rows[order])
+
+    def sharing(self, rows: NDArray[np.int64]) -> KeyTable:
+        """The keys in these rows of the arrays, without a copy of them."""
+        return KeyTable(self.digests, self.absent, rows)
 
     def one(self, place: int) -> ContentKeys:
         """The keys of one item."""
+        at = place if self.rows is None else self.rows.item(place)
         return ContentKeys(
             *(
                 None if absent else digest.tobytes().hex()
-                for digest, absent in zip(
-                    self.digests[place], self.absent[place].tolist(), strict=True
-                )
+                for digest, absent in zip(self.digests[at], self.absent[at].tolist(), strict=True)
             )  # type: ignore[arg-type]  # the first three are never absent
         )
 
     def column(self, name: str) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
         """One of `COLUMNS`: uint8[n, 16], and bool[n], which items have none."""
         at = COLUMNS.index(name)
-        return np.ascontiguousarray(self.digests[:, at]), self.absent[:, at]
+        return np.ascontiguousarray(self.digests[self.places, at]), self.absent[self.places, at]
 
     def equal(self, name: str) -> list[NDArray[np.int64]]:
         """Places of the items that share a key, two or more in each group, by their first place."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 import numpy as np
 
-from contam.benchmark.items import PARTS, BenchItem
+from contam.benchmark.items import PARTS, BenchItem, ItemName
 from contam.tables.packing import pack, unpack
 
 if TYPE_CHECKING:
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_N_PARTS: Final = len(PARTS)
-_PASSAGE, _QUESTION, _CHOICES, _ANSWER = range(_N_PARTS)
+N_PARTS: Final = len(PARTS)
+"""Texts of an item."""
+_PASSAGE, _QUESTION, _CHOICES, _ANSWER = range(N_PARTS)
 #: In place of the right choice's number.
 _NONE: Final = np.iinfo(np.int32).min
-#: Items that are packed together.
-_AT_ONCE: Final = 1 << 12
+AT_ONCE: Final = 1 << 12
+"""Items that are packed together."""
+#: Items that are made at a time where they do not lie in the order in which they are asked for.
+_MADE_AT_ONCE: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +40,16 @@ class PackedIds(Sequence[str]):
     data: bytes
     starts: NDArray[np.int64]
 
+    @classmethod
+    def of(cls, ids: Iterable[str]) -> PackedIds:
+        """Pack these ids."""
+        data = bytearray()
+        ends = [0]
+        for name in ids:
+            data += name.encode()
+            ends.append(len(data))
+        return cls(bytes(data), np.array(ends, np.int64))
+
     def __len__(self) -> int:
         return len(self.starts) - 1
 
@@ -51,8 +64,8 @@ class PackedIds(Sequence[str]):
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class _Store:
-    """The items themselves, n of them, in chunks of `_AT_ONCE`.
+class Store:
+    """The items themselves, n of them, in chunks of `AT_ONCE`.
 
     data          the texts of all parts of each chunk, as `BenchItem.part_texts` has them, packed
     starts        int64[4 * n + 1], where each text begins in the texts of all chunks
@@ -80,22 +93,23 @@ class _Store:
     last: list[tuple[int, bytes]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, items: Sequence[BenchItem]) -> _Store:
+    def of(cls, items: Sequence[BenchItem]) -> Store:
+        """Pack these items, in their order."""
         names: dict[str, int] = {}
         data: list[bytes] = []
         n = len(items)
-        lengths = np.empty((n, _N_PARTS), np.int64)
-        absent = np.zeros((n, _N_PARTS), np.bool_)
+        lengths = np.empty((n, N_PARTS), np.int64)
+        absent = np.zeros((n, N_PARTS), np.bool_)
         choice_bytes: list[NDArray[np.int32]] = []
         right, line = np.empty(n, np.int32), np.empty(n, np.int32)
         named = {name: np.empty(n, np.int32) for name in ("benchmark", "split", "source")}
         n_choices, id_bytes = np.empty(n, np.int64), np.empty(n, np.int64)
         ids = []
-        for begin in range(0, n, _AT_ONCE):
-            some = items[begin : begin + _AT_ONCE]
+        for begin in range(0, n, AT_ONCE):
+            some = items[begin : begin + AT_ONCE]
             here = slice(begin, begin + len(some))
             encoded = [text.encode() for item in some for text in item.part_texts()]
-            lengths[here] = np.fromiter(map(len, encoded), np.int64).reshape(-1, _N_PARTS)
+            lengths[here] = np.fromiter(map(len, encoded), np.int64).reshape(-1, N_PARTS)
             data.append(pack(b"".join(encoded)))
             absent[here, _PASSAGE] = [item.passage is None for item in some]
             absent[here, _ANSWER] = [item.answer is None for item in some]
@@ -131,8 +145,8 @@ class _Store:
         last = self.last[:1]
         if last and last[0][0] == chunk:
             return last[0][1]
-        begin = int(self.starts[_N_PARTS * _AT_ONCE * chunk])
-        end = int(self.starts[min(_N_PARTS * _AT_ONCE * (chunk + 1), len(self.starts) - 1)])
+        begin = int(self.starts[N_PARTS * AT_ONCE * chunk])
+        end = int(self.starts[min(N_PARTS * AT_ONCE * (chunk + 1), len(self.starts) - 1)])
         found = unpack(self.data[chunk], end - begin)
         # One assignment, so no thread sees a half.
         self.last[:] = [(chunk, found)]
@@ -140,25 +154,28 @@ class _Store:
 
     def part_bytes(self, first: int, after: int) -> bytes:
         """The texts of the items from `first` to before `after`, behind each other."""
-        begin, end = self.starts[[_N_PARTS * first, _N_PARTS * after]].tolist()
-        chunks = range(first // _AT_ONCE, (after - 1) // _AT_ONCE + 1)
-        base = int(self.starts[_N_PARTS * _AT_ONCE * chunks[0]])
+        begin, end = self.starts[[N_PARTS * first, N_PARTS * after]].tolist()
+        chunks = range(first // AT_ONCE, (after - 1) // AT_ONCE + 1)
+        base = int(self.starts[N_PARTS * AT_ONCE * chunks[0]])
         return b"".join([self.texts(chunk) for chunk in chunks])[begin - base : end - base]
 
     def bytes_of(self, item: int, part: int) -> bytes:
         """The text of one part, UTF-8."""
-        chunk = item // _AT_ONCE
-        base = self.starts.item(_N_PARTS * _AT_ONCE * chunk)
-        at = _N_PARTS * item + part
+        chunk = item // AT_ONCE
+        base = self.starts.item(N_PARTS * AT_ONCE * chunk)
+        at = N_PARTS * item + part
         return self.texts(chunk)[self.starts.item(at) - base : self.starts.item(at + 1) - base]
 
     def text(self, item: int, part: int) -> str:
+        """The text of one part, "" where it is absent."""
         return self.bytes_of(item, part).decode()
 
     def optional(self, item: int, part: int) -> str | None:
+        """The text of one part, None where it is absent."""
         return None if self.absent[item, part] else self.text(item, part)
 
     def choices(self, item: int) -> tuple[str, ...]:
+        """The choices of one item."""
         first, after = self.first_choice.item(item), self.first_choice.item(item + 1)
         if first == after:
             return ()
@@ -170,7 +187,15 @@ class _Store:
             begin += size + 1  # and the line feed between them
         return tuple(found)
 
+    def origin(self, item: int) -> tuple[ItemName, str, int]:
+        """The name of one item, and its source and line there."""
+        benchmark, split, source = (
+            self.names[column[item]] for column in (self.benchmark, self.split, self.source)
+        )
+        return ItemName(benchmark, split, self.ids[item]), source, int(self.line[item])
+
     def item(self, item: int) -> BenchItem:
+        """One item, whole."""
         right = int(self.answer_index[item])
         return BenchItem(
             benchmark=self.names[self.benchmark[item]],
@@ -193,13 +218,13 @@ class PackedItems(Sequence[BenchItem]):
     rows  int64[n], which of the stored ones
     """
 
-    store: _Store
+    store: Store
     rows: NDArray[np.int64]
 
     @classmethod
     def of(cls, items: Sequence[BenchItem]) -> PackedItems:
         """Pack these items, in their order."""
-        return cls(_Store.of(items), np.arange(len(items)))
+        return cls(Store.of(items), np.arange(len(items)))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -216,6 +241,16 @@ class PackedItems(Sequence[BenchItem]):
     def is_whole(self) -> bool:
         """Whether these are all items, as they were packed."""
         return bool(np.array_equal(self.rows, np.arange(len(self.store.ids))))
+
+    def __iter__(self) -> Iterator[BenchItem]:
+        if (np.diff(self.rows) >= 0).all():
+            yield from map(self.store.item, self.rows.tolist())
+            return
+        # Each chunk is unpacked once for many items, not once for each.
+        for begin in range(0, len(self), _MADE_AT_ONCE):
+            rows = self.rows[begin : begin + _MADE_AT_ONCE]
+            made = {row: self.store.item(row) for row in np.sort(rows).tolist()}
+            yield from map(made.__getitem__, rows.tolist())
 
     def take(self, places: slice | NDArray[np.int64]) -> PackedItems:
         """The items at these places."""
@@ -245,7 +280,7 @@ class PackedItems(Sequence[BenchItem]):
         """The items in their order, about so many bytes of text at a time; at least one block."""
         if not len(self):
             yield self
-        ends = np.cumsum(np.diff(self.store.starts[::_N_PARTS])[self.rows])
+        ends = np.cumsum(np.diff(self.store.starts[::N_PARTS])[self.rows])
         begin = 0
         while begin < len(self):
             known = ends[begin - 1] if begin else 0
@@ -262,7 +297,7 @@ class PackedItems(Sequence[BenchItem]):
         if not len(rows) or (np.diff(rows) != 1).any():
             return None
         first, after = int(rows[0]), int(rows[-1]) + 1
-        starts = self.store.starts[_N_PARTS * first : _N_PARTS * after + 1]
+        starts = self.store.starts[N_PARTS * first : N_PARTS * after + 1]
         data = self.store.part_bytes(first, after) + b"\0"
         return np.frombuffer(data, np.uint8), starts - starts[0]
 
@@ -286,10 +321,10 @@ def column_of(items: Sequence[BenchItem], name: str) -> Iterable[Any]:
 
 
 def ids_of(items: Sequence[BenchItem]) -> Sequence[str]:
-    """The ids of all items: of packed ones those that they have, where they are in order."""
-    if isinstance(items, PackedItems) and items.is_whole():
-        return items.store.ids
-    return tuple(column_of(items, "item_id"))
+    """The ids of all items; those of packed ones stay packed."""
+    if not isinstance(items, PackedItems):
+        return tuple(column_of(items, "item_id"))
+    return items.store.ids if items.is_whole() else PackedIds.of(items.column("item_id"))
 
 
 def right_choices(items: Sequence[BenchItem]) -> list[int | None]:

@@ -13,6 +13,7 @@ from contam.benchmark.fields import FieldPlan, Row, RowError, get, make_plan
 from contam.benchmark.folding import DECON_FIELDS, FIELD_PAIRS, DeconFolder, is_decon
 from contam.benchmark.items import Benchmark, SkippedRow, SourceFile
 from contam.benchmark.jsonrows import NoItemsHereError, read_json
+from contam.benchmark.long_lines import LongLines, is_long_lines
 from contam.benchmark.mapping import FieldMap, check_mapping
 from contam.benchmark.rows import read_parts
 from contam.benchmark.sources import BenchmarkFile, find_sources
@@ -120,6 +121,10 @@ class _FileReader:
                     "{}: {} while it was read", source.path, Public(fact),
                     remedy=Remedy.LET_NOBODY_WRITE_TO_IT,
                 )  # fmt: skip
+        elif source.family == "json" and is_long_lines(source.path):
+            lines = LongLines(source.path)
+            self._take(state, lines.rows())
+            format_name, digest, size = "jsonl", lines.sha256, lines.size
         else:
             file = read_unpacked(source.path)
             if source.family == "json":

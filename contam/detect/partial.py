@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
 import contam
 from contam.benchmark.items import ItemName
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from contam.detect.plan import Plan
     from contam.detect.policies.policy import Policy
     from contam.detect.scan import Corpus
+
+#: Names of items that are written at a time.
+_ROWS: Final = 1 << 12
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -150,16 +155,38 @@ def question_of(plan: Plan, corpus: Corpus) -> str:
         "options": [parameters.max_evidence, parameters.seed, parameters.min_run, parameters.text],
         "policies": [[policy.spec.id, policy.spec.fingerprint()] for policy in plan.policies],
         "views": [[view.unit, *view.spec[:4]] for view in plan.views],
-        "items": [*zip(*(column_of(plan.items, name) for name in ItemName._fields), strict=True)],
+        "items": zip(*(column_of(plan.items, name) for name in ItemName._fields), strict=True),
         "shards": [*zip(corpus.coverage.names, corpus.coverage.units, corpus.digests, strict=True)],
         "chunks": [repr(chunk) for chunk in corpus.chunks],
         **({"every_hit": True} if parameters.every_hit else {}),
         **({"columns": dict(parameters.columns)} if parameters.columns else {}),
         **({"tokenizers": tokenizers} if tokenizers else {}),
     }
-    digest = hashlib.sha256(json.dumps(asked).encode())
+    digest = hashlib.sha256()
+    for piece in _json_pieces(asked):
+        digest.update(piece.encode())
     for view in plan.views:
         for tokens in (view.gram_table.token, view.gram_table.part_start):
             digest.update(tokens.dtype.str.encode())
             digest.update(tokens.tobytes())
     return digest.hexdigest()
+
+
+def _json_pieces(asked: Mapping[str, Any]) -> Iterator[str]:
+    """What `json.dumps` gives, in pieces: the names of millions of items take a gigabyte as one.
+
+    What is an iterator is written as a list.
+    """
+    between = "{"
+    for name, value in asked.items():
+        yield f"{between}{json.dumps(name)}: "
+        between = ", "
+        if not isinstance(value, Iterator):
+            yield json.dumps(value)
+            continue
+        rows = "["
+        while some := [*islice(value, _ROWS)]:
+            yield rows + json.dumps(some)[1:-1]
+            rows = ", "
+        yield "[]" if rows == "[" else "]"
+    yield "}"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import contam
-from contam.benchmark import packed
+from contam.benchmark import collector, packed
 from contam.benchmark.items import PARTS, BenchItem, ItemName
 from contam.benchmark.packed import PackedItems, column_of, ids_of, right_choices, text_column
 from contam.detect import plan as plans
@@ -36,7 +36,7 @@ items = st.builds(
 @pytest.fixture(autouse=True, scope="module")
 def small_chunks():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packed, "_AT_ONCE", 3)
+        patch.setattr(packed, "AT_ONCE", 3)
         yield
 
 
@@ -115,3 +115,6 @@ def test_a_scan_for_packed_items_gives_the_same_bytes(tmp_path, monkeypatch):
     monkeypatch.setattr(plans, "_MANY_ITEMS", 0)
     assert files("packed") == plain
     assert files("packed bare", keep_text=False) == bare
+    monkeypatch.setattr(collector, "_MANY_ITEMS", 0)
+    assert files("packed while read") == plain
+    assert files("packed while read, bare", keep_text=False) == bare

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import contam
+from contam.detect import partial as partials
 from contam.detect.judge import finish_scan
 from contam.detect.match.matching import UnitMatcher
 from contam.detect.partial import Partial, question_of
@@ -191,3 +192,11 @@ def test_an_answer_of_another_state_of_the_corpus_is_refused(world, tmp_path):
     plan, after = opened(corpus, items)
     with pytest.raises(UsageError, match="not of this corpus"):
         Partial.start(plan, after).take(answer, question_of(plan, after))
+
+
+@pytest.mark.parametrize("n_items", [0, 1, 2, 5])
+def test_a_question_is_the_same_text_in_pieces(monkeypatch, n_items):
+    monkeypatch.setattr(partials, "_ROWS", 2)
+    items = [["quiz", "", f"q{n}, \u00e9"] for n in range(n_items)]
+    pieces = partials._json_pieces({"versions": ["1"], "items": iter(items), "every_hit": True})
+    assert "".join(pieces) == json.dumps({"versions": ["1"], "items": items, "every_hit": True})
