@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import contam
 from contam.benchmark.items import BenchItem
+from contam.cli.remedies import hint
 from contam.detect.blocks import Blocks, folder_near, views_in_blocks
 from contam.detect.leases.mapped import write_tree
 from contam.detect.leases.part_file import part_bytes
@@ -170,10 +171,12 @@ def test_a_policy_that_looks_at_all_items_at_once_is_not_divided(world):
     asked = ScanParameters(policies=("contam", "decon-default"))
     plan = make_plan([world / "bench.jsonl"], asked, Blocks())
     assert len(plan.views) == plan.n_units
-    with pytest.raises(UsageError, match="decon-default"):
+    with pytest.raises(UsageError, match="decon-default") as of_policy:
         make_plan([world / "bench.jsonl"], asked, Blocks(3))
-    with pytest.raises(UsageError, match="clean"):
+    assert hint(of_policy.value) == "leave out --block-items, or decon-default"
+    with pytest.raises(UsageError, match="clean") as of_cleaning:
         make_plan([world / "bench.jsonl"], ScanParameters(every_hit=True), Blocks(3))
+    assert hint(of_cleaning.value) == "leave out --block-items"
 
 
 def test_a_block_has_an_item_at_least(world):
