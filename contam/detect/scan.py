@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from contam.corpus.batches import DocBatch
     from contam.corpus.chunks import Chunk
     from contam.corpus.columns import Selection
     from contam.corpus.documents import DocumentMeta
@@ -58,6 +59,8 @@ _NAMED = 5
 #: Text read at once where a tokenizer file makes the tokens: about a second's work, so that a scan
 #: can be stopped soon.
 _TOKENIZER_BATCH_BYTES = 1 << 20
+#: Batches that are matched with one block of the items before the next, where there are several.
+_BATCHES_TOGETHER = 4
 
 
 class ScanProgress(Protocol):
@@ -396,22 +399,27 @@ def scan_chunk(
     reported = 0
     slow = any(view.tokenizer is not None for view in plan.views)
     size = _TOKENIZER_BATCH_BYTES if slow else BATCH_BYTES
+    # Each block is looked up in all of it before the next: they may not fit into memory together.
+    together = _BATCHES_TOGETHER * size if len(plan.views) > plan.n_units else 0
+    batches = read_chunk(chunk, corpus.shards, corpus.selections, size)
     try:
-        for batch in read_chunk(chunk, corpus.shards, corpus.selections, size):
+        for some in _together(batches, together):
             if stop is not None and stop.is_set():
                 return
-            rows = [
-                found
+            by_unit = [
+                matcher.match(some, partial.collections[unit :: len(matchers)])
                 for unit, matcher in enumerate(matchers)
-                for found in matcher.match(batch, partial.collections[unit :: len(matchers)])
             ]
-            partial.found.note(batch, corpus.selections, rows)
+            for batch, *rows in zip(some, *by_unit, strict=True):
+                partial.found.note(
+                    batch, corpus.selections, [found for one in rows for found in one]
+                )
+                counts += ShardCoverage.of_batch(batch)
+                if progress is not None:
+                    step = min(batch.n_bytes, max(chunk.n_bytes - reported, 0))
+                    progress.advance(step)
+                    reported += step
             partial.found.shrink(partial.collections)
-            counts += ShardCoverage.of_batch(batch)
-            if progress is not None:
-                step = min(batch.n_bytes, max(chunk.n_bytes - reported, 0))
-                progress.advance(step)
-                reported += step
     except ShardError as error:
         name = corpus.shards[chunk.shard].name
         partial.read.add_failure(ShardFailure.of(chunk.shard, name, error))
@@ -421,6 +429,23 @@ def scan_chunk(
     partial.chunks.add(corpus.chunk_numbers[chunk])
     if progress is not None:
         progress.advance(max(chunk.n_bytes - reported, 0))
+
+
+def _together(batches: Iterator[DocBatch], n_bytes: int) -> Iterator[list[DocBatch]]:
+    """As many batches at a time as have so much text, also those before an error."""
+    waiting: list[DocBatch] = []
+    try:
+        for batch in batches:
+            waiting.append(batch)
+            if sum(some.n_bytes for some in waiting) >= n_bytes:
+                yield waiting
+                waiting = []
+    except ShardError:
+        if waiting:
+            yield waiting
+        raise
+    if waiting:
+        yield waiting
 
 
 def scan_chunks(

@@ -18,6 +18,7 @@ from contam.kernels.match_rows import MATCH_DOC, TOO_LONG
 from contam.kernels.pretokenized import scan_tokens
 from contam.kernels.score_item import NO_LIMIT
 from contam.kernels.tokenize_items import tokenize_parts
+from contam.kernels.tokens import CHARS
 from contam.text.tokenizer import char_tables
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def matcher_of(view: TokenView) -> DocumentMatcher:
 class UnitMatcher:
     """Matches documents against all views of one unit, one for each block of the items.
 
-    The tokens of a batch are made once. Not shared between threads.
+    Not shared between threads.
     """
 
     def __init__(self, views: Sequence[TokenView]) -> None:
@@ -68,18 +69,23 @@ class UnitMatcher:
         self._alone = matcher_of(views[0]) if len(views) == 1 else None
         self._blocks = [Matcher(view) for view in views] if len(views) > 1 else []
 
-    def match(self, batch: DocBatch, into: Sequence[Collection]) -> list[Int64s]:
-        """Match every document of a batch; into  the collection of each view.
+    def match(self, batches: Sequence[DocBatch], into: Sequence[Collection]) -> list[list[Int64s]]:
+        """Match every document of some batches; into  the collection of each view.
 
-        Returns the rows of documents as `DocumentMatcher.match` does, for each view.
+        The tokens of a batch are made once. Returns, for each batch, the rows of documents as
+        `DocumentMatcher.match` does for each view.
         """
         if self._alone is not None:
-            return [self._alone.match(batch, into[0])]
-        tokens = tokens_of(batch, self._view)
-        return [
-            matcher.match_given(batch, tokens, collection)
-            for matcher, collection in zip(self._blocks, into, strict=True)
-        ]
+            return [[self._alone.match(batch, into[0])] for batch in batches]
+        if self._view.spec.unit == CHARS and len(batches) > 1:
+            # So many tokens that they are made of one batch at a time.
+            return [found for batch in batches for found in self.match([batch], into)]
+        tokens = [tokens_of(batch, self._view) for batch in batches]
+        rows: list[list[Int64s]] = [[] for _ in batches]
+        for matcher, collection in zip(self._blocks, into, strict=True):
+            for batch, its, found in zip(batches, tokens, rows, strict=True):
+                found.append(matcher.match_given(batch, its, collection))
+        return rows
 
 
 def tokens_of(batch: DocBatch, view: TokenView) -> Tokens:
