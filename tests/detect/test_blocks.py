@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import mmap
+import os
 import tempfile
 from itertools import pairwise
 from pathlib import Path
@@ -24,7 +27,7 @@ from contam.detect.match import common_grams, grams
 from contam.detect.match.token_view import build_view
 from contam.detect.plan import ScanParameters, make_plan
 from contam.detect.scan import open_scan
-from contam.errors import OutputError, UsageError
+from contam.errors import OutputError, PlanMemoryError, UsageError
 from tests.detect.leases.test_work import in_one, published
 from tests.kernels.support import few
 from tests.property.test_verdicts import worlds
@@ -194,6 +197,15 @@ def test_a_machine_without_a_folder_for_temporary_files_takes_no_block(world, mo
     monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(world / "gone")])
     with pytest.raises(OutputError, match="TMPDIR"):
         make_plan([world / "bench.jsonl"], ScanParameters(), Blocks(3))
+
+
+def test_a_block_that_finds_no_room_in_memory_is_no_fault_of_its_folder(world, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    monkeypatch.setattr(mmap, "mmap", full)
+    with pytest.raises(PlanMemoryError, match="9 items"):
+        make_plan([world / "bench.jsonl"], ScanParameters(), Blocks(3, world))
 
 
 def test_a_block_has_no_name_while_it_is_written(world, monkeypatch):

@@ -7,6 +7,7 @@ else: a file that names any other function or class is refused before it is call
 
 from __future__ import annotations
 
+import errno
 import io
 import mmap
 import pickle
@@ -126,10 +127,18 @@ class MappedFile:
     """
 
     def __init__(self, file: IO[bytes]) -> None:
-        """Map a file, which may be closed then. Raises OSError, and TreeError for an empty one."""
+        """Map a file, which may be closed then.
+
+        Raises OSError, TreeError for an empty one, and MemoryError where addresses run out.
+        """
         if not file.seek(0, io.SEEK_END):
             raise TreeError("the file is empty")
-        self._view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+        try:
+            self._view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+        except OSError as error:
+            if error.errno == errno.ENOMEM:
+                raise MemoryError from error  # or it would look like a fault of the disk
+            raise
 
     @classmethod
     def tree(cls, path: Path, known: Mapping[str, object] | None = None) -> Any:  # noqa: ANN401 - what was written
