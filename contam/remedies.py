@@ -173,6 +173,8 @@ class Remedy(Enum):
     LEAVE_POLICIES_OUT = "leave out {policies}, or bring the shard back"
     MAKE_PARTS_ALIKE = "make all parts with the same files, options and version of contam"
     MERGE_EVERY_PART_ONCE = "merge the answer of every part once"
+    LEAVE_BLOCKS_OUT = Own("leave out `block_items`")
+    LEAVE_OUT_BLOCKS_OR_POLICIES = Own("leave out `block_items`, or {policies}")
     LEAVE_BOTH_OUT_OR_JUDGE_WORDS = "leave both out, or judge by words"
     NAME_POLICY_ONCE = "name each policy once"
     DEFAULTS_OF_SEED_AND_MIN_RUN = "the defaults are 5 and 8"

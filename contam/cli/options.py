@@ -32,8 +32,8 @@ BlockItems = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="Items looked up together: fewer take less memory and more time. [default: all up to "
-        "1,000,000; of more, 500,000]",
+        help="Items looked up together, of whole benchmarks: fewer take less memory and more time. "
+        "[default: all up to 1,000,000; of more, 500,000]",
     ),
 ]
 MinRun = Annotated[

@@ -76,6 +76,8 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     Remedy.ASK_POLICIES_BY_HASHES: (
         "ask for one of these, or search with the text: `contam query` or `contam scan`"
     ),
+    Remedy.LEAVE_BLOCKS_OUT: "leave out --block-items",
+    Remedy.LEAVE_OUT_BLOCKS_OR_POLICIES: "leave out --block-items, or {policies}",
     Remedy.LIST_POLICIES: "`contam policies` lists them",
     Remedy.SHOW_POLICIES: "`contam policies` shows the known ones in full",
     Remedy.SCAN_CORPUS: "search the corpus itself with `contam scan`",

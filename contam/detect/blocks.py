@@ -79,17 +79,19 @@ class Blocks:
     def keep(self, tree: Tree, known: dict[str, object]) -> Tree:
         """The same tree with its arrays in a file; known  as for `write_tree`. Raises OutputError.
 
-        The file has no name any more: it is gone with whoever has it mapped.
+        The file has no name: it is gone with whoever has it mapped, also if that is killed.
         """
-        folder = self.folder or Path(tempfile.gettempdir())
-        with (
-            output_errors(folder),
-            tempfile.NamedTemporaryFile(dir=folder, prefix=".contam-block-") as file,
-        ):
-            write_tree(file, tree, known)  # type: ignore[arg-type]  # it has all that is asked of it
+        folder = self.folder or _folder_for_temporary_files()
+        with output_errors(folder), tempfile.TemporaryFile(dir=folder) as file:
+            write_tree(file, tree, known)
             file.flush()
-            kept: Tree = MappedFile.tree(Path(file.name), known)
+            kept: Tree = MappedFile(file).read(known)
             return kept
+
+
+def _folder_for_temporary_files() -> Path:
+    with output_errors(Path("$TMPDIR")):
+        return Path(tempfile.gettempdir())
 
 
 def folder_near(path: Path) -> Path | None:

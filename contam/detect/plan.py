@@ -320,12 +320,15 @@ def _may_divide(
     ]
     if whole and blocks.most is not None:
         raise UsageError(
-            "{} looks at all items at once: they cannot be searched in blocks",
+            "{} looks at all items at once, which cannot be in blocks then",
             whole[0],
-            remedy=Remedy.LEAVE_POLICIES_OUT(policies=", ".join(whole)),
+            remedy=Remedy.LEAVE_OUT_BLOCKS_OR_POLICIES(policies=", ".join(whole)),
         )
     if parameters.every_hit and blocks.most is not None:
-        raise UsageError("a search to clean by cannot be in blocks: leave block_items out")
+        raise UsageError(
+            "a search to clean by looks at all items at once, which cannot be in blocks then",
+            remedy=Remedy.LEAVE_BLOCKS_OUT,
+        )
     return not whole and not parameters.every_hit
 
 

@@ -281,8 +281,9 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     keep_text          whether the result holds the items' texts
     workshop           where to keep what is done of a large corpus, to resume from, and to let
                        processes share the work; None keeps all in memory
-    block_items        items that are looked up together: fewer take less memory and more time;
-                       None takes all up to a million. The result does not depend on it.
+    block_items        items that are looked up together, of whole benchmarks: fewer take less
+                       memory and more time; None takes all up to a million. The result does not
+                       depend on it.
 
     Raises ContamError subclasses; a shard that cannot be read does not raise, it is in
     `result.coverage`, and no item is then called clean.

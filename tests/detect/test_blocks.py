@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 import contam
 from contam.benchmark.items import BenchItem
+from contam.cli.remedies import hint
 from contam.detect.blocks import Blocks, folder_near, views_in_blocks
+from contam.detect.leases.mapped import write_tree
 from contam.detect.leases.part_file import part_bytes
 from contam.detect.leases.parts_folder import part_path
 from contam.detect.leases.plan_folder import open_plan, write_plan
@@ -169,10 +171,12 @@ def test_a_policy_that_looks_at_all_items_at_once_is_not_divided(world):
     asked = ScanParameters(policies=("contam", "decon-default"))
     plan = make_plan([world / "bench.jsonl"], asked, Blocks())
     assert len(plan.views) == plan.n_units
-    with pytest.raises(UsageError, match="decon-default"):
+    with pytest.raises(UsageError, match="decon-default") as of_policy:
         make_plan([world / "bench.jsonl"], asked, Blocks(3))
-    with pytest.raises(UsageError, match="clean"):
+    assert hint(of_policy.value) == "leave out --block-items, or decon-default"
+    with pytest.raises(UsageError, match="clean") as of_cleaning:
         make_plan([world / "bench.jsonl"], ScanParameters(every_hit=True), Blocks(3))
+    assert hint(of_cleaning.value) == "leave out --block-items"
 
 
 def test_a_block_has_an_item_at_least(world):
@@ -183,6 +187,28 @@ def test_a_block_has_an_item_at_least(world):
 def test_a_folder_that_takes_no_block_is_named(world):
     with pytest.raises(OutputError, match="gone"):
         make_plan([world / "bench.jsonl"], ScanParameters(), Blocks(3, world / "gone"))
+
+
+def test_a_machine_without_a_folder_for_temporary_files_takes_no_block(world, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(world / "gone")])
+    with pytest.raises(OutputError, match="TMPDIR"):
+        make_plan([world / "bench.jsonl"], ScanParameters(), Blocks(3))
+
+
+def test_a_block_has_no_name_while_it_is_written(world, monkeypatch):
+    home = world / "results"
+    home.mkdir()
+    there = []
+
+    def noting(*tree):
+        there.append(list(home.iterdir()))
+        write_tree(*tree)
+
+    monkeypatch.setattr(contam.detect.blocks, "write_tree", noting)
+    make_plan([world / "bench.jsonl"], ScanParameters(), Blocks(3, home))
+    assert there
+    assert not any(there)
 
 
 def test_blocks_lie_on_the_disk_of_the_results(tmp_path):

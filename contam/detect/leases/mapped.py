@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-    from typing import BinaryIO
+    from typing import IO
 
 _MAGIC: Final = b"contam01"
 _HEAD: Final = struct.Struct("<8sQQ")
@@ -101,7 +101,7 @@ def _is_harmless(kind: type) -> bool:
     )
 
 
-def write_tree(file: BinaryIO, tree: object, known: Mapping[str, object] | None = None) -> None:
+def write_tree(file: IO[bytes], tree: object, known: Mapping[str, object] | None = None) -> None:
     """Write a tree of dataclasses, tuples, plain values and arrays.
 
     known  objects by name that are not written: whoever reads the tree gives them again
@@ -125,17 +125,17 @@ class MappedFile:
     Read-only arrays would have another type, for which every kernel would be compiled anew.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Map the file. Raises OSError, and TreeError for an empty one."""
-        with path.open("rb") as file:
-            if not file.seek(0, io.SEEK_END):
-                raise TreeError("the file is empty")
-            self._view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+    def __init__(self, file: IO[bytes]) -> None:
+        """Map a file, which may be closed then. Raises OSError, and TreeError for an empty one."""
+        if not file.seek(0, io.SEEK_END):
+            raise TreeError("the file is empty")
+        self._view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
 
     @classmethod
     def tree(cls, path: Path, known: Mapping[str, object] | None = None) -> Any:  # noqa: ANN401 - what was written
         """The tree that `write_tree` wrote. Raises OSError, or TreeError for any other file."""
-        return cls(path).read(known or {})
+        with path.open("rb") as file:
+            return cls(file).read(known or {})
 
     def read(self, known: Mapping[str, object]) -> Any:  # noqa: ANN401 - what was written
         """The tree in it. Raises TreeError."""

@@ -133,6 +133,8 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     Remedy.LIST_POLICIES: "GET /v1/policies lists them",
     Remedy.SHOW_POLICIES: "GET /v1/policies shows the known ones in full",
     Remedy.SCAN_CORPUS: "leave the policy out: GET /v1/policies tells which need no text",
+    Remedy.LEAVE_BLOCKS_OUT: "leave the blocks out",
+    Remedy.LEAVE_OUT_BLOCKS_OR_POLICIES: "leave out {policies}",
     Remedy.LEAVE_UNIT_OUT: "ask an index of that unit: GET /v1/indexes tells of each",
     Remedy.SCAN_AGAIN_AND_OVERWRITE: "send the check again",
     Remedy.GIVE_RESULT_FOLDER: "send the files as contam wrote them",
