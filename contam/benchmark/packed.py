@@ -78,7 +78,7 @@ class Store:
     last          the texts of the chunk last asked for, by its number
     """
 
-    data: tuple[bytes, ...]
+    data: tuple[NDArray[np.uint8], ...]
     starts: NDArray[np.int64]
     absent: NDArray[np.bool_]
     choice_bytes: NDArray[np.int32]
@@ -96,7 +96,7 @@ class Store:
     def of(cls, items: Sequence[BenchItem]) -> Store:
         """Pack these items, in their order."""
         names: dict[str, int] = {}
-        data: list[bytes] = []
+        data: list[NDArray[np.uint8]] = []
         n = len(items)
         lengths = np.empty((n, N_PARTS), np.int64)
         absent = np.zeros((n, N_PARTS), np.bool_)

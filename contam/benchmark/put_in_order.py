@@ -131,7 +131,7 @@ def _gathered(
 
 
 class _Piece(NamedTuple):
-    packed: bytes
+    packed: NDArray[np.uint8]
     size: int
 
 
@@ -159,8 +159,8 @@ class _Stretch:
 
 
 def _texts(
-    chunks: list[bytes], sizes: NDArray[np.int64], order: NDArray[np.int64]
-) -> tuple[bytes, ...]:
+    chunks: list[NDArray[np.uint8]], sizes: NDArray[np.int64], order: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], ...]:
     """The packed texts of items of these sizes in this order; the list is emptied."""
     if (np.diff(order) > 0).all():
         return tuple(chunks)
@@ -181,7 +181,7 @@ def _texts(
 
 
 def _hand_out(
-    chunks: list[bytes],
+    chunks: list[NDArray[np.uint8]],
     sizes: NDArray[np.int64],
     stretch_of: NDArray[np.int64],
     stretches: list[_Stretch],
@@ -189,7 +189,7 @@ def _hand_out(
     """Give each text to the stretch it belongs to; the list's texts are let go."""
     at_once = packed.AT_ONCE
     for number, chunk in enumerate(chunks):
-        chunks[number] = b""
+        chunks[number] = np.empty(0, np.uint8)
         if number % _TRIM_EVERY == 0:
             trim()
         here = slice(number * at_once, (number + 1) * at_once)
