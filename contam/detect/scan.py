@@ -412,7 +412,7 @@ def scan_chunk(
             ]
             for batch, *rows in zip(some, *by_unit, strict=True):
                 partial.found.note(
-                    batch, corpus.selections, [found for one in rows for found in one]
+                    batch, corpus.selections, [found for of_unit in rows for found in of_unit]
                 )
                 counts += ShardCoverage.of_batch(batch)
                 if progress is not None:
