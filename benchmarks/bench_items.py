@@ -9,7 +9,8 @@ copies share hardly more than any two items do. Each number has a process of its
 
     read, plan, scan, finish   CPU seconds of each part, with one worker; `finish` judges and writes
     peak GB                    the most memory the process held in that part and before, in 10^9
-                               bytes
+                               bytes; pages of files that the system may take back count, too,
+                               and of more than a million items the tables are such files
     bytes an item              what a further item costs: peak of the whole command against that of
                                the number before it
 """
