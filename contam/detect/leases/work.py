@@ -98,14 +98,17 @@ def work_on(
 def scan_leases(
     plan: Plan, corpus: Corpus, *, workers: int, progress: ScanProgress | None = None
 ) -> Partial:
-    """What is found in a corpus, lease by lease, with the parts in memory alone."""
+    """What is found in a corpus, lease by lease, with the parts in memory alone.
+
+    Shards are not compared with what was listed: that is done once, when all were read.
+    """
     leases = cut_leases(corpus.chunks)
     opened = OpenPlan(
         folder=Path(), question=_OWN, leases=leases, plan=plan, corpus=corpus, is_own=True
     )
     whole = Partial.start(plan, corpus)
     for lease in leases:
-        part = scan_lease(opened, lease, workers=workers, progress=progress)
+        part = scan_lease(opened, lease, workers=workers, progress=progress, compared=False)
         whole.take(part.answer, _OWN)
         whole.found.merge(part.documents)
         whole.found.shrink(whole.collections)
@@ -127,10 +130,12 @@ def scan_lease(
     workers: int,
     progress: ScanProgress | None = None,
     stop: threading.Event | None = None,
+    compared: bool = True,
 ) -> Part:
     """Search the chunks of a lease, and describe the documents that were found.
 
-    stop  as for `contam.detect.scan.scan_chunks`
+    stop      as for `contam.detect.scan.scan_chunks`
+    compared  whether shards are compared with what was listed, when the lease is done
     """
     chunks = opened.corpus.chunks[lease.first : lease.end]
     numbers = sorted({chunk.shard for chunk in chunks})
@@ -143,7 +148,7 @@ def scan_lease(
         partial.read.add_failure(failure)
     partial.chunks.update(range(lease.first, lease.end))
     failed = {failure.shard for failure in partial.read.failures}
-    for failure in changed_shards(corpus, numbers, failed):
+    for failure in changed_shards(corpus, numbers if compared else (), failed):
         partial.read.add_failure(failure)
     documents = _described(replace(corpus, documents=partial.found.known), partial)
     return Part(
