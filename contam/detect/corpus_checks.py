@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contam.corpus.coverage import ShardFailure
+from contam.corpus.each import of_each_readable
 from contam.corpus.shards import check_unchanged
 from contam.errors import CorpusError, Place, Remedy, ShardError, UsageError
 
@@ -25,14 +26,10 @@ def changed_shards(
 
     failed  shards that are known not to have been read
     """
-    changed = []
-    for number in numbers:
-        shard = corpus.shards[number]
-        try:
-            if number not in failed:
-                check_unchanged(shard, corpus.digests[number])
-        except ShardError as error:
-            changed.append(ShardFailure.of(number, shard.name, error))
+    left = [number for number in numbers if number not in failed]
+    _, changed = of_each_readable(
+        lambda number, shard: check_unchanged(shard, corpus.digests[number]), corpus.shards, left
+    )
     return changed
 
 

@@ -88,9 +88,13 @@ def local(folder, items, tmp_path_factory):
 @pytest.fixture(scope="session")
 def plan(folder, items, tmp_path_factory):
     """A plan of several leases on disk."""
-    out = tmp_path_factory.mktemp("planned") / "plan"
-    opened, made = open_scan([folder], [items], ScanParameters(policies=("contam",)))
-    write_plan(made, opened, out, lease_bytes=1)
+    return planned(folder, items, tmp_path_factory.mktemp("planned") / "plan", lease_bytes=1)
+
+
+def planned(corpus, items, out, **options):
+    """A plan on disk, or at an address."""
+    opened, made = open_scan([corpus], [items], ScanParameters(policies=("contam",)))
+    write_plan(made, opened, out, **options)
     return out
 
 

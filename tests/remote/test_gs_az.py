@@ -11,10 +11,7 @@ import httpx
 import pytest
 from pyarrow import fs
 
-from contam.detect.leases.plan_folder import write_plan
-from contam.detect.plan import ScanParameters
 from contam.detect.report import load_report, write_report
-from contam.detect.scan import open_scan
 from contam.errors import ConfigError, CorpusError, OutputError
 from contam.files.addresses import Address
 from contam.files.stores import store_of
@@ -23,7 +20,7 @@ from contam.tables import object_stores
 from tests.cli.processes import contam_here, environment
 from tests.integration.inputs import labels
 from tests.remote.azure import ACCOUNT, AzureHandler
-from tests.remote.conftest import BUCKET, RESULTS, report
+from tests.remote.conftest import BUCKET, RESULTS, planned, report
 from tests.remote.server import running
 from tests.remote.test_commands import done
 from tests.waiting import HANG_S, wait_until
@@ -85,8 +82,7 @@ def check_reading(scheme, items, local, tmp_path):
 def check_writing(scheme, folder, items, local):
     """Plan, parts and results are written, replaced only on demand, and read back."""
     home = f"{scheme}://{BUCKET}"
-    opened, made = open_scan([folder], [items], ScanParameters(policies=("contam",)))
-    write_plan(made, opened, f"{home}/plan", lease_bytes=1)
+    planned(folder, items, f"{home}/plan", lease_bytes=1)
     work = ("scan", "--plan", f"{home}/plan", "--out", f"{home}/parts")
     done(contam_here(*work))
     assert "there before" in done(contam_here(*work))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 
 import pytest
 
+from contam.detect.leases.plan_folder import open_plan
+from contam.detect.leases.work import work_on
 from contam.detect.scan import Corpus, scan
 from tests.corpus_files import WRITERS
 from tests.integration.inputs import ABSENT, FILLER, QUESTION, write_items
-from tests.remote.conftest import BUCKET
+from tests.remote.conftest import BUCKET, planned
 from tests.remote.s3 import put_folder
+from tests.waiting import HANG_S
 
 MANY = f"s3://{BUCKET}/many"
 #: More than there are threads or footers in memory.
@@ -57,6 +61,22 @@ def test_without_tags_the_edges_are_compared_at_the_end(many, tmp_path):
     items = write_items(tmp_path / "items.jsonl", QUESTION, ABSENT)
     scan([MANY], items, workers=2)
     assert asked(many) == Counter([(6, 3)] * (COPIES - 1) + [described(many, 6, 3)])
+
+
+@pytest.mark.parametrize("many", ["parquet"], indirect=True)
+def test_a_lease_looks_at_many_shards_at_once(many, tmp_path, monkeypatch):
+    # Nothing is asked for twice because it was late.
+    monkeypatch.setenv("CONTAM_STORE_TIMEOUT", "1000")
+    items = write_items(tmp_path / "items.jsonl", QUESTION, ABSENT)
+    opened = open_plan(planned(MANY, items, tmp_path / "plan"))
+    # The first two looks, before and after all is read, are answered when both have come.
+    meetings = [threading.Barrier(2, timeout=HANG_S) for _ in range(2)]
+    for n_before, meeting in zip((0, 3 * COPIES), meetings, strict=True):
+        many.fail(meeting.wait, method="HEAD", key="/many/", after=n_before, times=2)
+    done = work_on(opened, opened.leases, tmp_path / "parts", workers=1)
+    assert not done.failures
+    assert not any(meeting.broken for meeting in meetings)
+    assert all(fault.seen >= fault.after + 2 for fault in many.faults)
 
 
 def described(store, heads, gets):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.documents import DocumentMeta
+from contam.corpus.each import of_each_readable
 from contam.detect.corpus_checks import changed_shards
 from contam.detect.judge import BlockAnswer, judge_blocks
 from contam.detect.leases.cut import cut_leases
@@ -30,7 +31,7 @@ from contam.files.uploads import place
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from contam.corpus.shards import Shard
     from contam.detect.leases.cut import Lease
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 _LEAST_KEPT: Final = 100_000
 #: In place of the digest of what was asked, for parts that never leave this process.
 _OWN: Final = ""
+_NOTHING_KNOWN: Final = [DocumentMeta("", None, None, None, None)]
 _NO_PART: Final = "lease {} of {} has no part"
 
 
@@ -159,19 +161,14 @@ def scan_lease(
     )
 
 
-def present(corpus: Corpus, numbers: Iterable[int]) -> tuple[Corpus, dict[int, ShardFailure]]:
+def present(corpus: Corpus, numbers: Sequence[int]) -> tuple[Corpus, dict[int, ShardFailure]]:
     """The corpus with these shards as they are on this machine, and those that are not as listed.
 
     On another machine a file has another device and inode, and the same size and time of writing.
     """
-    shards = list(corpus.shards)
-    gone = {}
-    for number in numbers:
-        try:
-            shards[number] = as_listed(shards[number])
-        except ShardError as error:
-            gone[number] = ShardFailure.of(number, shards[number].name, error)
-    return replace(corpus, shards=tuple(shards)), gone
+    found, failures = of_each_readable(lambda _, shard: as_listed(shard), corpus.shards, numbers)
+    shards = tuple(found.get(number, shard) for number, shard in enumerate(corpus.shards))
+    return replace(corpus, shards=shards), {failure.shard: failure for failure in failures}
 
 
 def here(corpus: Corpus) -> Corpus:
@@ -209,17 +206,20 @@ def _described(corpus: Corpus, partial: Partial) -> dict[tuple[int, int], Docume
     """What is known of the documents that may become evidence; a shard may fail even here."""
     shards, rows = named_documents(partial.collections)
     wanted: dict[int, list[int]] = {}
-    for shard, row in zip(shards.tolist(), rows.tolist(), strict=True):
-        wanted.setdefault(shard, []).append(row)
-    found = {}
-    for shard, its_rows in wanted.items():
-        try:
-            metas = corpus.metadata(shard, its_rows)
-        except ShardError as error:
-            partial.read.add_failure(ShardFailure.of(shard, corpus.shards[shard].name, error))
-            metas = [DocumentMeta("", None, None, None, None)] * len(its_rows)
-        found.update({(shard, row): meta for row, meta in zip(its_rows, metas, strict=True)})
-    return found
+    for number, row in zip(shards.tolist(), rows.tolist(), strict=True):
+        wanted.setdefault(number, []).append(row)
+    told, failures = of_each_readable(
+        lambda number, _: corpus.metadata(number, wanted[number]), corpus.shards, [*wanted]
+    )
+    for failure in failures:
+        partial.read.add_failure(failure)
+    return {
+        (number, row): meta
+        for number, its_rows in wanted.items()
+        for row, meta in zip(
+            its_rows, told.get(number) or _NOTHING_KNOWN * len(its_rows), strict=True
+        )
+    }
 
 
 def merge_parts(

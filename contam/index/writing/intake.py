@@ -117,13 +117,13 @@ class Intake:
         }
         places = [place for place in pending if place not in failures]
 
-        def look(at: int, shard: Shard) -> OpenedShard:
-            record = manifest.shards[places[at]]
-            return open_shard(places[at], shard, record.column, record.columns)
+        def look(place: int, shard: Shard) -> OpenedShard:
+            record = manifest.shards[place]
+            return open_shard(place, shard, record.column, record.columns)
 
         refusals: list[CorpusError] = []
         chunks: dict[int, list[Chunk]] = {}
-        found = of_each(look, [shards[place] for place in places])
+        found = of_each(look, shards, places)
         for place, one in zip(places, found, strict=True):
             record, refused = manifest.shards[place], one.refused
             shards[place] = one.shard
