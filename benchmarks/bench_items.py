@@ -122,10 +122,11 @@ def measure(
     tune_command()
     from contam.benchmark.read_files import read_benchmarks
     from contam.detect.blocks import Blocks
+    from contam.detect.chunk_scan import scan_chunks
     from contam.detect.judge import finish_scan
     from contam.detect.plan import ScanParameters, plan_and_empty
     from contam.detect.report import write_report
-    from contam.detect.scan import Corpus, scan_chunks
+    from contam.detect.scan import Corpus
     from contam.detect.warm import match_a_little
 
     match_a_little()  # kernels from their cache

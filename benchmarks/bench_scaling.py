@@ -115,8 +115,9 @@ def scan_share(data: Path, policies: str, threads: int, index: int, count: int) 
     from contam.memory import tune_command
 
     tune_command()
+    from contam.detect.chunk_scan import scan_chunks
     from contam.detect.plan import ScanParameters, make_plan
-    from contam.detect.scan import Corpus, scan_chunks
+    from contam.detect.scan import Corpus
     from contam.detect.warm import scan_a_little
 
     state = ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime")

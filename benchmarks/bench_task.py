@@ -118,9 +118,10 @@ def scan(
     """A whole scan in its phases: what runs once (plan), the scan itself, the verdicts."""
     tune_command()
     import contam
+    from contam.detect.chunk_scan import scan_chunks
     from contam.detect.finish import finish
     from contam.detect.plan import ScanParameters, make_plan
-    from contam.detect.scan import Corpus, scan_chunks
+    from contam.detect.scan import Corpus
 
     contam.scan(warm[0], warm[1], policies=policies, workers=1)  # kernels from their cache
     started = time.time()
@@ -172,10 +173,11 @@ def command(corpus: list[str], items: list[str], policies: list[str], out: str) 
     tune_command()
     from contam.benchmark.read_files import read_benchmarks
     from contam.cli.commands.scan import print_result
+    from contam.detect.chunk_scan import scan_chunks
     from contam.detect.judge import finish_scan
     from contam.detect.plan import ScanParameters, plan_and_empty
     from contam.detect.report import write_report
-    from contam.detect.scan import Corpus, scan_chunks
+    from contam.detect.scan import Corpus
     from contam.detect.warm import match_a_little
 
     match_a_little()

@@ -11,6 +11,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from contam.detect.chunk_scan import scan_chunks
 from contam.detect.finish import finish
 from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
@@ -22,7 +23,7 @@ from contam.detect.plan import Plan, ScanParameters, make_plan
 from contam.detect.policies.exposure import EXPOSURES, KINDS, exposures, kinds
 from contam.detect.policies.policy import get_policy
 from contam.detect.query import describe, guard, sources_of
-from contam.detect.scan import Corpus, scan_chunks
+from contam.detect.scan import Corpus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

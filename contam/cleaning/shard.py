@@ -18,9 +18,10 @@ from contam.corpus.columns import select_columns
 from contam.corpus.coverage import Coverage
 from contam.corpus.documents import read_documents, read_metadata
 from contam.corpus.shards import errors_named
+from contam.detect.chunk_scan import scan_chunks
 from contam.detect.match.matching import Matcher
 from contam.detect.partial import start_collections
-from contam.detect.scan import Corpus, scan_chunks
+from contam.detect.scan import Corpus
 from contam.errors import CorpusError, InternalError, Remedy, ShardError
 from contam.files.listed import FileState, opened
 from contam.tables.edits import Edit, edited

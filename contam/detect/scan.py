@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from concurrent.futures import CancelledError
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from contam.corpus.batches import BATCH_BYTES, read_chunk
 from contam.corpus.columns import NAMEABLE
-from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
+from contam.corpus.coverage import Coverage
 from contam.corpus.documents import read_metadata
 from contam.corpus.opening import open_shards
 from contam.corpus.shards import leave_out, survey
@@ -23,23 +20,20 @@ from contam.detect.corpus_checks import benchmark_shards
 from contam.detect.given import IN_MEMORY, given_benchmark, given_corpus
 from contam.detect.judge import finish_scan
 from contam.detect.leases.cut import cut_leases
-from contam.detect.match.matching import UnitMatcher
-from contam.detect.match.workers import on_threads
-from contam.detect.partial import Partial
+from contam.detect.leases.local import scan_in_leases
+from contam.detect.leases.work import scan_leases
 from contam.detect.plan import Plan, ScanParameters, make_plan, named_fields, named_policies
 from contam.detect.result import LEFT_OUT
 from contam.detect.warm import scan_a_little
-from contam.errors import InternalError, Remedy, ShardError, UsageError
+from contam.errors import InternalError, Remedy, UsageError
 from contam.files.natural_order import natural_key
 from contam.kernels.warm_up import compile_once
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
-    import threading
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from contam.corpus.batches import DocBatch
     from contam.corpus.chunks import Chunk
     from contam.corpus.columns import Selection
     from contam.corpus.documents import DocumentMeta
@@ -56,11 +50,6 @@ if TYPE_CHECKING:
 
 _MOST_WORKERS = 64
 _NAMED = 5
-#: Text read at once where a tokenizer file makes the tokens: about a second's work, so that a scan
-#: can be stopped soon.
-_TOKENIZER_BATCH_BYTES = 1 << 20
-#: Batches that are matched with one block of the items before the next, where there are several.
-_BATCHES_TOGETHER = 4
 
 
 class ScanProgress(Protocol):
@@ -311,8 +300,6 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
         blocks = Blocks(block_items, folder_near(workshop.folder) if workshop else None)
         plan = make_plan(given_benchmark(benchmark, name), parameters, blocks)
         if workshop is not None and not tables and workshop.serves(cut_leases(opened.chunks)):
-            from contam.detect.leases.local import scan_in_leases  # which is made of scans
-
             opened = _with_own_files_noted(opened, plan)
             return scan_in_leases(
                 opened, plan, workshop, workers=n_workers, progress=progress, started=started
@@ -374,8 +361,6 @@ def scan_opened(
     if progress is not None:
         progress.start(sum(chunk.n_bytes for chunk in opened.chunks))
     if parts is None:
-        from contam.detect.leases.work import scan_leases  # which is made of scans
-
         partial = scan_leases(plan, opened, workers=workers, progress=progress)
     else:
         partial = parts.search(plan, opened, workers=workers, progress=progress)
@@ -383,101 +368,6 @@ def scan_opened(
     if progress is not None:
         progress.finish()
     return result
-
-
-def scan_chunk(
-    plan: Plan,
-    corpus: Corpus,
-    chunk: Chunk,
-    matchers: Sequence[UnitMatcher],
-    partial: Partial,
-    progress: ScanProgress | None = None,
-    stop: threading.Event | None = None,
-) -> None:
-    """Match one chunk and add it to a partial answer; a shard that fails is recorded there."""
-    counts = ShardCoverage()
-    reported = 0
-    slow = any(view.tokenizer is not None for view in plan.views)
-    size = _TOKENIZER_BATCH_BYTES if slow else BATCH_BYTES
-    # Each block is looked up in all of it before the next: they may not fit into memory together.
-    together = _BATCHES_TOGETHER * size if len(plan.views) > plan.n_units else 0
-    batches = read_chunk(chunk, corpus.shards, corpus.selections, size)
-    try:
-        for some in _together(batches, together):
-            if stop is not None and stop.is_set():
-                return
-            by_unit = [
-                matcher.match(some, partial.collections[unit :: len(matchers)])
-                for unit, matcher in enumerate(matchers)
-            ]
-            for batch, *rows in zip(some, *by_unit, strict=True):
-                partial.found.note(
-                    batch, corpus.selections, [found for of_unit in rows for found in of_unit]
-                )
-                counts += ShardCoverage.of_batch(batch)
-                if progress is not None:
-                    step = min(batch.n_bytes, max(chunk.n_bytes - reported, 0))
-                    progress.advance(step)
-                    reported += step
-            partial.found.shrink(partial.collections)
-    except ShardError as error:
-        name = corpus.shards[chunk.shard].name
-        partial.read.add_failure(ShardFailure.of(chunk.shard, name, error))
-        partial.chunks.add(corpus.chunk_numbers[chunk])
-        return
-    partial.read.add_chunk(chunk, counts)
-    partial.chunks.add(corpus.chunk_numbers[chunk])
-    if progress is not None:
-        progress.advance(max(chunk.n_bytes - reported, 0))
-
-
-def _together(batches: Iterator[DocBatch], n_bytes: int) -> Iterator[list[DocBatch]]:
-    """As many batches at a time as have so much text, also those before an error."""
-    waiting: list[DocBatch] = []
-    try:
-        for batch in batches:
-            waiting.append(batch)
-            if sum(some.n_bytes for some in waiting) >= n_bytes:
-                yield waiting
-                waiting = []
-    except ShardError:
-        if waiting:
-            yield waiting
-        raise
-    if waiting:
-        yield waiting
-
-
-def scan_chunks(
-    plan: Plan,
-    corpus: Corpus,
-    *,
-    workers: int,
-    chunks: Sequence[Chunk] | None = None,
-    progress: ScanProgress | None = None,
-    stop: threading.Event | None = None,
-) -> Partial:
-    """Match these chunks of the corpus, or all, on threads that each fill a partial answer.
-
-    stop  raises CancelledError before the next chunk once it is set
-    """
-    whole = Partial.start(plan, corpus)
-
-    def work(chunks: Iterator[Chunk], unwanted: threading.Event) -> Partial:
-        partial = whole.empty_sibling(corpus)
-        matchers = [UnitMatcher(plan.views[unit :: plan.n_units]) for unit in range(plan.n_units)]
-        for chunk in chunks:
-            if stop is not None and stop.is_set():
-                raise CancelledError
-            scan_chunk(plan, corpus, chunk, matchers, partial, progress, unwanted)
-        for collection in partial.collections:
-            collection.flush()
-        return partial
-
-    with closing(on_threads(work, corpus.chunks if chunks is None else chunks, workers)) as found:
-        for partial in found:
-            whole.merge(partial)
-    return whole
 
 
 def as_list(paths: PathLike | Sequence[PathLike]) -> list[PathLike]:

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 import contam
 from contam.cleaning.choice import MASK, Choice, Found, in_original, joined, widened, within_lines
+from contam.detect.chunk_scan import scan_chunks
 from contam.detect.match.hits import Hits, HitStore
 from contam.detect.partial import start_collections
 from contam.detect.plan import ScanParameters, make_plan
 from contam.detect.policies.policy import list_policies
-from contam.detect.scan import open_scan, scan_chunks
+from contam.detect.scan import open_scan
 from contam.errors import ShardError
 from contam.tables.edits import edited
 from tests.cleaning.inputs import _OTHER, ITEMS, PLANTED, question, whole

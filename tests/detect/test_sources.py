@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from contam.corpus.documents import DocumentMeta
+from contam.detect.chunk_scan import scan_chunks
 from contam.detect.finish import finish
 from contam.detect.plan import ScanParameters, make_plan
-from contam.detect.scan import Corpus, scan, scan_chunks
+from contam.detect.scan import Corpus, scan
 from contam.errors import ShardError
 
 QUESTION = "Which grey heron of the northern marsh counted seven silver coins before sunrise"

@@ -25,6 +25,7 @@ from contam.audit.spec import AuditSpec, CorpusSpec
 from contam.benchmark.read_files import read_benchmarks
 from contam.corpus import chunks
 from contam.corpus.shards import shard_digest
+from contam.detect import chunk_scan
 from contam.detect import query as query_module
 from contam.detect import scan as scan_module
 from contam.detect.indexed import search
@@ -260,7 +261,7 @@ def after_call(monkeypatch, owner: object, name: str, act: Callable[[], None]) -
 
 SCAN_MOMENTS = {
     "planned, not opened": (before_call, scan_module, "scan_opened"),
-    "a unit was read": (after_call, scan_module, "scan_chunk"),
+    "a unit was read": (after_call, chunk_scan, "scan_chunk"),
     "within a unit": (after_call, matching.Matcher, "match"),
     "all units were read": (after_call, work, "scan_chunks"),
 }

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 import contam
 from contam.detect import partial as partials
+from contam.detect.chunk_scan import scan_chunk, scan_chunks
 from contam.detect.judge import finish_scan
 from contam.detect.match.matching import UnitMatcher
 from contam.detect.partial import Partial, question_of
 from contam.detect.plan import ScanParameters, make_plan
-from contam.detect.scan import Corpus, scan_chunk, scan_chunks
+from contam.detect.scan import Corpus
 from contam.errors import UsageError
 from contam.kernels.document import scan_batch
 from tests.kernels.support import few

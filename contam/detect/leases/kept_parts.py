@@ -92,7 +92,7 @@ class KeptParts:
     def search(
         self, plan: Plan, corpus: Corpus, *, workers: int, progress: ScanProgress | None = None
     ) -> Partial:
-        """What `contam.detect.scan.scan_chunks` finds in all chunks, reading only what it must.
+        """What `scan_chunks` finds in all chunks, reading only what it must.
 
         A part is written as soon as its piece is read, so that a run that is killed is gone on with
         by the next. Parts with a shard that could not be read are made again, and those that

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.documents import DocumentMeta
 from contam.corpus.each import of_each_readable
+from contam.detect.chunk_scan import scan_chunks
 from contam.detect.corpus_checks import changed_shards
 from contam.detect.judge import BlockAnswer, judge_blocks
 from contam.detect.leases.cut import cut_leases
@@ -22,7 +23,6 @@ from contam.detect.leases.part_file import Part, part_bytes
 from contam.detect.leases.parts_folder import claim_leases, one_part, parts_by_lease, write_part
 from contam.detect.leases.plan_folder import OpenPlan, machine
 from contam.detect.partial import Partial
-from contam.detect.scan import Corpus, scan_chunks
 from contam.detect.sources import named_documents
 from contam.errors import OutputError, Public, Remedy, ShardError, UsageError
 from contam.files.listed import FileState, not_answered
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from contam.detect.leases.cut import Lease
     from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
-    from contam.detect.scan import ScanProgress
+    from contam.detect.scan import Corpus, ScanProgress
 
 #: Documents that a merge may describe before it drops those that nothing names any more.
 _LEAST_KEPT: Final = 100_000
@@ -136,7 +136,7 @@ def scan_lease(
 ) -> Part:
     """Search the chunks of a lease, and describe the documents that were found.
 
-    stop      as for `contam.detect.scan.scan_chunks`
+    stop      as for `contam.detect.chunk_scan.scan_chunks`
     compared  whether shards are compared with what was listed, when the lease is done
     """
     chunks = opened.corpus.chunks[lease.first : lease.end]

@@ -15,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import contam
+from contam.detect.chunk_scan import scan_chunks
 from contam.detect.leases import kept_parts
 from contam.detect.leases.kept_parts import KeptParts
 from contam.detect.plan import ScanParameters, make_plan
-from contam.detect.scan import Corpus, scan_chunks, scan_opened
+from contam.detect.scan import Corpus, scan_opened
 from tests.kernels.support import few
 from tests.property.test_verdicts import worlds
 from tests.property.worlds import ALL_POLICIES, folder, write_items, write_shard
