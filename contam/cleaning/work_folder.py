@@ -170,8 +170,9 @@ class WorkFolder:
     def published(self, out: Path, question: str) -> dict[str, Any] | None:
         """The record in `out`, where this folder's run published it and did not live to end."""
         record = published_record(out, question)
-        same = self._state().get("question") == question
-        return record if same and not self.result.exists() else None
+        # The folder may be half removed.
+        ours = self.folder.exists() and self._state().get("question", question) == question
+        return record if ours and not self.result.exists() else None
 
     @contextlib.contextmanager
     def taken(self, number: int) -> Iterator[bool]:

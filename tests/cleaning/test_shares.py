@@ -58,6 +58,26 @@ def home(items, tmp_path_factory):
     return home
 
 
+@pytest.mark.parametrize("left", [[], ["publisher.lock"], ["state.json", "done/00000000.json"]])
+def test_a_run_killed_while_it_cleans_up_behind_itself_has_ended(home, tmp_path, left, monkeypatch):
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr(WorkFolder, "discard", lambda _: None)
+        written = clean_parts([home / "parts"], out, CleanOptions(), HOW)
+    folder = WorkFolder.beside(out).folder
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path.is_dir():
+            if not any(path.iterdir()):
+                path.rmdir()
+        elif path.relative_to(folder).as_posix() not in left:
+            path.unlink()
+    again = clean_parts([home / "parts"], out, CleanOptions(), HOW)
+    assert again.record == json.loads(json.dumps(written.record))
+    assert not folder.exists()
+    with pytest.raises(OutputError):
+        clean_parts([home / "parts"], out, CleanOptions(), HOW)
+
+
 def options(action, **others):
     return CleanOptions(action=action, keep_removed=True, **others)
 
