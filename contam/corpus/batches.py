@@ -14,7 +14,7 @@ from contam.files.addresses import is_address
 from contam.tables.blocks import TextBlock, block_of, pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -77,7 +77,7 @@ def read_chunk(
     shards: Sequence[Shard],
     selection: Selections,
     batch_bytes: int = BATCH_BYTES,
-) -> Iterator[DocBatch]:
+) -> Generator[DocBatch, None, None]:
     """Yield every row of a chunk, in order, as batches of at most `batch_bytes` of text.
 
     Raises ShardError when the shard cannot be read to the unit's end; batches yielded before

@@ -6,8 +6,9 @@ from concurrent.futures import CancelledError
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from contam.corpus.batches import BATCH_BYTES, read_chunk
+from contam.corpus.batches import BATCH_BYTES
 from contam.corpus.coverage import ShardCoverage, ShardFailure
+from contam.corpus.read_ahead import read_chunks
 from contam.detect.match.matching import UnitMatcher
 from contam.detect.match.workers import on_threads
 from contam.detect.partial import Partial
@@ -15,7 +16,7 @@ from contam.errors import ShardError
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from contam.corpus.batches import DocBatch
     from contam.corpus.chunks import Chunk
@@ -30,24 +31,23 @@ _BATCHES_TOGETHER = 4
 
 
 def scan_chunk(
-    plan: Plan,
     corpus: Corpus,
     chunk: Chunk,
+    batches: Iterable[Sequence[DocBatch]],
     matchers: Sequence[UnitMatcher],
     partial: Partial,
     progress: ScanProgress | None = None,
     stop: threading.Event | None = None,
 ) -> None:
-    """Match one chunk and add it to a partial answer; a shard that fails is recorded there."""
+    """Match one chunk and add it to a partial answer; a shard that fails is recorded there.
+
+    batches  all of the chunk, those together that are matched with one block of the items before
+             the next
+    """
     counts = ShardCoverage()
     reported = 0
-    slow = any(view.tokenizer is not None for view in plan.views)
-    size = _TOKENIZER_BATCH_BYTES if slow else BATCH_BYTES
-    # Each block is looked up in all of it before the next: they may not fit into memory together.
-    together = _BATCHES_TOGETHER * size if len(plan.views) > plan.n_units else 0
-    batches = read_chunk(chunk, corpus.shards, corpus.selections, size)
     try:
-        for some in _together(batches, together):
+        for some in batches:
             if stop is not None and stop.is_set():
                 return
             by_unit = [
@@ -75,7 +75,7 @@ def scan_chunk(
         progress.advance(max(chunk.n_bytes - reported, 0))
 
 
-def _together(batches: Iterator[DocBatch], n_bytes: int) -> Iterator[list[DocBatch]]:
+def _together(batches: Iterable[DocBatch], n_bytes: int) -> Iterator[Sequence[DocBatch]]:
     """As many batches at a time as have so much text, also those before an error."""
     waiting: list[DocBatch] = []
     try:
@@ -106,14 +106,20 @@ def scan_chunks(
     stop  raises CancelledError before the next chunk once it is set
     """
     whole = Partial.start(plan, corpus)
+    slow = any(view.tokenizer is not None for view in plan.views)
+    size = _TOKENIZER_BATCH_BYTES if slow else BATCH_BYTES
+    # Each block is looked up in all of it before the next: they may not fit into memory together.
+    together = _BATCHES_TOGETHER * size if len(plan.views) > plan.n_units else 0
 
     def work(chunks: Iterator[Chunk], unwanted: threading.Event) -> Partial:
         partial = whole.empty_sibling(corpus)
         matchers = [UnitMatcher(plan.views[unit :: plan.n_units]) for unit in range(plan.n_units)]
-        for chunk in chunks:
-            if stop is not None and stop.is_set():
-                raise CancelledError
-            scan_chunk(plan, corpus, chunk, matchers, partial, progress, unwanted)
+        with closing(read_chunks(chunks, corpus.shards, corpus.selections, size)) as reading:
+            for chunk, batches in reading:
+                if stop is not None and stop.is_set():
+                    raise CancelledError
+                some = _together(batches, together)
+                scan_chunk(corpus, chunk, some, matchers, partial, progress, unwanted)
         for collection in partial.collections:
             collection.flush()
         return partial

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import contam
+from contam.corpus.batches import read_chunk
 from contam.detect import partial as partials
 from contam.detect.chunk_scan import scan_chunk, scan_chunks
 from contam.detect.judge import finish_scan
@@ -136,11 +137,12 @@ def test_kernels_take_what_was_merged_without_compiling_anew(world):
     (collection,) = whole.collections
     before = numba.typeof(collection.longest_at)
     matchers = [UnitMatcher([view]) for view in plan.views]
-    scan_chunk(plan, shards, first, matchers, whole)
+    batches = [[batch] for batch in read_chunk(first, shards.shards, shards.selections)]
+    scan_chunk(shards, first, batches, matchers, whole)
     compiled = list(scan_batch.signatures)
     whole.take(answer, question_of(plan, shards))
     assert numba.typeof(collection.longest_at) == before
-    scan_chunk(plan, shards, first, matchers, Partial([collection], whole.read))
+    scan_chunk(shards, first, batches, matchers, Partial([collection], whole.read))
     assert list(scan_batch.signatures) == compiled
 
 

@@ -1,0 +1,105 @@
+"""Chunks of a store are read while others are worked on, and no more than is asked for."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from contam.corpus import chunks as chunks_module
+from contam.corpus import read_ahead
+from contam.corpus.batches import read_chunk
+from contam.corpus.opening import open_shards
+from contam.corpus.read_ahead import read_chunks
+from contam.corpus.shards import survey
+from contam.errors import ShardError
+from tests.remote.conftest import BUCKET, N_ROWS
+from tests.remote.s3 import put_folder
+from tests.waiting import wait_until
+
+BATCH_BYTES = 200
+DATA = f"s3://{BUCKET}/data"
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    """Every row group, and every two lines of JSON, are a chunk."""
+    monkeypatch.setattr(chunks_module, "CHUNK_BYTES", 100)
+
+
+def opened(place):
+    return open_shards(survey([str(place)], look=False)[0])
+
+
+def values(batch):
+    return batch.shard, batch.first_row, batch.data.tobytes(), batch.offsets.tolist(), batch.records
+
+
+def names_of_threads():
+    return {thread.name for thread in threading.enumerate() if "contam-read" in thread.name}
+
+
+@pytest.mark.usefixtures("bucket", "small_chunks")
+def test_the_batches_are_those_of_each_chunk(folder):
+    for place in (DATA, folder):
+        corpus = opened(place)
+        asked = (corpus.shards, corpus.selections, BATCH_BYTES)
+        assert len(corpus.chunks) > len(corpus.shards)
+        expected = [
+            [values(batch) for batch in read_chunk(chunk, *asked)] for chunk in corpus.chunks
+        ]
+        found = [
+            (chunk, [values(batch) for batch in batches])
+            for chunk, batches in read_chunks(corpus.chunks, *asked)
+        ]
+        assert found == list(zip(corpus.chunks, expected, strict=True))
+        assert not names_of_threads()
+
+
+@pytest.mark.usefixtures("bucket")
+def test_what_comes_next_is_read_once_there_is_work(bucket):
+    corpus = opened(DATA)
+    bucket.requests.clear()
+    reading = read_chunks(corpus.chunks, corpus.shards, corpus.selections, BATCH_BYTES)
+    chunk, batches = next(reading)
+    assert chunk == corpus.chunks[0]
+    keys = [shard.uri.removeprefix("s3:/") for shard in corpus.shards]
+
+    def begun():
+        return {keys.index(request.path) for request in bucket.requests}
+
+    next(iter(batches))
+    ahead = {chunk.shard for chunk in corpus.chunks[1 : 1 + read_ahead._MOST_AHEAD]}
+    wait_until(lambda: begun() == {0} | ahead)
+    reading.close()
+    assert begun() == {0} | ahead
+    assert not names_of_threads()
+
+
+@pytest.mark.usefixtures("bucket")
+def test_large_chunks_and_those_without_a_first_row_wait_for_their_turn(bucket, monkeypatch):
+    monkeypatch.setattr(read_ahead, "_LARGEST_AHEAD", 0)
+    corpus = opened(DATA)
+    bucket.requests.clear()
+    with_work = read_chunks(corpus.chunks, corpus.shards, corpus.selections, BATCH_BYTES)
+    _, batches = next(with_work)
+    next(iter(batches))
+    with_work.close()
+    assert len({request.path for request in bucket.requests}) == 1
+
+
+def test_a_shard_that_fails_lets_the_others_be_read(s3, files):
+    shards = {"1.parquet": "a.parquet", "2.jsonl": "c.jsonl", "3.arrow": "b.arrow"}
+    put_folder(s3, BUCKET, {name: files[like] for name, like in shards.items()})
+    corpus = opened(f"s3://{BUCKET}")
+    s3.put(f"/{BUCKET}/2.jsonl", files["c.jsonl"])
+    n_batches, failed = [], []
+    for chunk, batches in read_chunks(corpus.chunks, corpus.shards, corpus.selections, 1):
+        n_batches.append(0)
+        try:
+            for _ in batches:
+                n_batches[-1] += 1
+        except ShardError:
+            failed.append(corpus.shards[chunk.shard].name)
+    assert failed == ["2.jsonl"]
+    assert n_batches == [N_ROWS, 0, N_ROWS]
