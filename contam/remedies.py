@@ -61,7 +61,7 @@ class Remedy(Enum):
     GIVE_CREDENTIALS = "check the credentials, and what they allow"
     CHECK_HUB_ACCESS = "check HF_TOKEN, or make the data set: `hf repos create datasets/OWNER/NAME`"
     NAME_BRANCH = "name one as OWNER/NAME@BRANCH, or none for `main`"
-    ASK_STORE_LATER = "begin again when the store answers, with credentials that it takes"
+    ASK_STORE_LATER = "repeat the call when the store answers, with credentials that it takes"
     FILE_EXISTED_WHEN_LISTED = "it existed when the shards were listed"
     FILE_REPLACED_BEGIN_AGAIN = "the file was replaced: begin again"
     FILE_MAY_HAVE_CHANGED = "the file may have changed since it was scanned"

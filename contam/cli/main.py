@@ -194,6 +194,9 @@ def main(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         talk(f"interrupted: {_published(arguments) or _left(arguments)}")
         return EXIT_INTERRUPTED
+    except _Terminated as stopped:
+        talk(f"terminated: {_published(arguments) or _left(arguments)}")
+        raise SystemExit(stopped.code) from None
     except ContamError as error:
         if debug:
             traceback.print_exc()
@@ -279,9 +282,13 @@ def _print_error(message: str, hint: str) -> None:
         talk(f"hint: {plain(hint)}")
 
 
+class _Terminated(SystemExit):
+    """A signal that ends the process."""
+
+
 def _terminate(number: int, _frame: object) -> None:
     # Unwinds like any other error, so that drafts are removed on the way out.
-    sys.exit(128 + number)
+    raise _Terminated(128 + number)
 
 
 def _flush(stream: TextIO | None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from contam.errors import CorpusError, Place, Plain, Remedy
 from contam.files.addresses import Address, checked
-from contam.files.stores import RefusedError, store_of
+from contam.files.stores import RefusedError, lacks_bucket, store_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,8 +37,9 @@ def expand_address(given: object) -> Iterator[tuple[Address, str, Address, bool]
             base, found = address, _below(address)
         else:
             base, found = _fitting(address)
+        no_bucket = not found and lacks_bucket(address)
     except FileNotFoundError:
-        base, found = address, []
+        base, found, no_bucket = address, [], False
     except OSError as error:
         refused = isinstance(error, RefusedError)
         remedy = Remedy.GIVE_CREDENTIALS if refused else Remedy.ASK_STORE_LATER
@@ -47,7 +48,8 @@ def expand_address(given: object) -> Iterator[tuple[Address, str, Address, bool]
         ) from error  # fmt: skip
     if not found:
         remedy = Remedy.CHECK_PATTERN if is_pattern(str(given)) else Remedy.CHECK_PATH_AND_RIGHTS
-        raise CorpusError("{}: no object is there", Place(given), remedy=remedy).of_call()
+        fact = "{}: there is no such bucket" if no_bucket else "{}: no object is there"
+        raise CorpusError(fact, Place(given), remedy=remedy).of_call()
     for one in found:
         yield one, "/".join(one.relative_to(base).parts), base, False
 

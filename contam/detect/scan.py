@@ -299,6 +299,9 @@ def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
         compile_once("scan", scan_a_little, progress)
         blocks = Blocks(block_items, folder_near(workshop.folder) if workshop else None)
         plan = make_plan(given_benchmark(benchmark, name), parameters, blocks)
+        if workshop is not None and workshop.resume and progress is not None:
+            n_done = workshop.n_done()
+            progress.note(f"leases done before: {n_done}" if n_done else "nothing to resume")
         if workshop is not None and not tables and workshop.serves(cut_leases(opened.chunks)):
             opened = _with_own_files_noted(opened, plan)
             return scan_in_leases(

@@ -102,6 +102,14 @@ def store_of(address: Address) -> Store:
     return found
 
 
+def lacks_bucket(address: Address) -> bool:
+    """Whether an address is in a bucket of S3 that does not exist. Raises OSError.
+
+    Other stores tell that only to those who may do more than read and write objects.
+    """
+    return address.scheme == "s3" and not store_of(address).look(address.root)
+
+
 def patience() -> Patience:
     """As the environment has it. Raises ConfigError."""
     environ = os.environ

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from contam.errors import OutputError, Place, Plain, Public, Remedy, UsageError
 from contam.files.addresses import Address, checked, is_address
 from contam.files.publication import LAST
-from contam.files.stores import RefusedError, Store, StoreError, size_of, store_of
+from contam.files.stores import RefusedError, Store, StoreError, lacks_bucket, size_of, store_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -77,7 +77,8 @@ def lies_in(out: str | Path, home: str | Path) -> bool:
 def writable(given: object) -> Address:
     """The address that is written to.
 
-    Raises UsageError for a store that is only read; OutputError where the Hub takes no commit.
+    Raises UsageError for a store that is only read; OutputError where the Hub takes no commit, or
+    there is no bucket.
     """
     address = checked(given)
     if address.scheme in _IN_COMMITS:
@@ -88,6 +89,9 @@ def writable(given: object) -> Address:
             "{}:// is only read, and cannot be written to", Public(address.scheme),
             remedy=Remedy.NAME_WRITABLE_PLACE,
         )  # fmt: skip
+    with store_errors(address):
+        if lacks_bucket(address):
+            raise FileNotFoundError(errno.ENOENT, "there is no such bucket")
     return address
 
 

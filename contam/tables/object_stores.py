@@ -7,6 +7,7 @@ off. It does not notice when an object is replaced between two requests.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import threading
@@ -222,13 +223,17 @@ class _Reading:
 
 def told(error: OSError | pa.ArrowException) -> OSError | pa.ArrowException:
     """What Arrow says of a store, as our own error; what says nothing of one as it is."""
-    if isinstance(error, StoreError | FileNotFoundError):
+    if isinstance(error, StoreError):
         return error
+    if isinstance(error, FileNotFoundError):
+        return FileNotFoundError(errno.ENOENT, "no object is there")
     text = " ".join(str(error).split())
     if found := _AWS.search(text):
         # The last is what a HEAD gets, whose answer has no body.
         if found[1] in {"NO_SUCH_KEY", "NO_SUCH_BUCKET", "RESOURCE_NOT_FOUND"}:
             return StoreError("the object is gone")
+        if found[1] == "NETWORK_CONNECTION":
+            return StoreError("the store cannot be reached")
         # Nothing that the store sent: what it refuses it may repeat.
         code = _CODE.search(text)
         fact = f"the store answered {code[1] if code else found[1]} to {found[2]}"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from contam.cli.main import main
+from contam.detect.leases import cut
 from contam.detect.leases.part_file import part_bytes
 from contam.detect.leases.parts_folder import PARTS_FILE
 from contam.detect.leases.plan_folder import PLAN_FILE, open_plan
@@ -271,6 +273,30 @@ def test_an_earlier_result_is_never_mixed_with_a_new_one(store, name, local):
         write_report(local[0], f"{HOME}/out")
     write_report(local[0], f"{HOME}/out", overwrite=True)
     assert tables(below(store, "out")) == local[1]
+
+
+@pytest.mark.usefixtures("store")
+def test_a_bucket_that_is_not_there_is_refused_before_anything_is_read(monkeypatch, capsys):
+    monkeypatch.setattr("contam.detect.scan.scan", lambda *_, **__: pytest.fail("it was read"))
+    assert main(["scan", "--corpus", "c", "--benchmark", "b", "--out", "s3://none/r", "-q"]) == 1
+    assert "no such bucket" in capsys.readouterr().err
+
+
+def test_a_scan_whose_results_are_refused_is_resumed(
+    store, folder, items, local, monkeypatch, capsys, tmp_path
+):
+    monkeypatch.setattr(cut, "LEAST_BYTES", 1)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    fault = store.fail("403", method="PUT", times=None)
+    call = ["scan", "--corpus", str(folder), "--benchmark", str(items), "--out", f"{HOME}/r"]
+    assert main(call) == 1
+    assert "the same call with --resume goes on" in capsys.readouterr().err
+    store.faults.remove(fault)
+    assert main([*call, "--resume"]) == 0
+    assert "leases done before: " in capsys.readouterr().err
+    assert tables(below(store, "r")) == local[1]
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.usefixtures("store")

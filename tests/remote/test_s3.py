@@ -82,9 +82,17 @@ def test_a_listing_of_many_pages_is_whole(s3):
 
 
 @pytest.mark.usefixtures("bucket")
-@pytest.mark.parametrize("named", [f"s3://{BUCKET}/none", "s3://none/data", f"{DATA}/*.none"])
-def test_what_is_not_there_is_refused(named):
-    with pytest.raises(CorpusError, match="no object is there") as refused:
+@pytest.mark.parametrize(
+    ("named", "fact"),
+    [
+        (f"s3://{BUCKET}/none", "no object is there"),
+        (f"{DATA}/*.none", "no object is there"),
+        ("s3://none/data", "there is no such bucket"),
+        ("s3://none/*/data", "there is no such bucket"),
+    ],
+)
+def test_what_is_not_there_is_refused(named, fact):
+    with pytest.raises(CorpusError, match=fact) as refused:
         survey([named])
     assert refused.value.exit_code == 2
 

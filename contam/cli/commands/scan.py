@@ -11,7 +11,7 @@ from contam.cli import options
 from contam.cli.commands.worker import AddressOption, EngineOption, refuse_engine, work
 from contam.cli.defaults import noted
 from contam.cli.terminal import talk
-from contam.errors import UsageError
+from contam.errors import ContamError, UsageError
 from contam.files.addresses import is_address
 from contam.files.publication import LAST
 from contam.files.uploads import lies_in, place, writable
@@ -152,7 +152,7 @@ def scan(
 
     try:
         result = write_result(search, folder, overwrite=overwrite, quiet=quiet)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit, ContamError):
         if folder == LAST.shown and LAST.is_there():
             workshop.discard()
         elif n_done := workshop.n_done():

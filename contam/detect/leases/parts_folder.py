@@ -66,7 +66,7 @@ def claim_leases(opened: OpenPlan, leases: Sequence[Lease], folder: Path) -> Cla
     kept: list[Lease] = []
     waiting: list[Lease] = []
     for lease in leases:
-        done = any(_is_done(opened, path) for path in there.get(lease.number, ()))
+        done = any(_is_done(opened, path, lease) for path in there.get(lease.number, ()))
         (kept if done else waiting).append(lease)
     return Claimed(kept, waiting, there)
 
@@ -177,8 +177,13 @@ def hits_in(opened: OpenPlan, path: Path, lease: Lease) -> tuple[Hits, ...]:
     return hits
 
 
-def _fitting(opened: OpenPlan, path: Path, data: bytes, lease: Lease, block: int) -> Part:
-    part = _sound(opened, path, data, block)
+def _fitting(
+    opened: OpenPlan, path: Path, data: bytes, lease: Lease, block: int | None = None
+) -> Part:
+    named = _PART.fullmatch(path.name)
+    if named and named[2] and named[2] != _digest(data):
+        raise OutputError("{}: is not whole", path, remedy=Remedy.DO_LEASE_AGAIN)
+    part = part_of(data, path, opened.plan, opened.question, block)
     if part.machine != machine():
         raise OutputError(
             "{}: made on another kind of processor: {}, here {}", path, Public(part.machine),
@@ -190,24 +195,17 @@ def _fitting(opened: OpenPlan, path: Path, data: bytes, lease: Lease, block: int
     return part
 
 
-def _sound(opened: OpenPlan, path: Path, data: bytes, block: int | None = None) -> Part:
-    named = _PART.fullmatch(path.name)
-    if named and named[2] and named[2] != _digest(data):
-        raise OutputError("{}: is not whole", path, remedy=Remedy.DO_LEASE_AGAIN)
-    return part_of(data, path, opened.plan, opened.question, block)
-
-
-def _is_done(opened: OpenPlan, path: Path) -> bool:
-    """Whether a part is whole, and of a lease of which every shard could be read."""
+def _is_done(opened: OpenPlan, path: Path, lease: Lease) -> bool:
+    """Whether a part is whole and of this lease, of which every shard could be read."""
     if isinstance(path, Address):
         data = _read(path)
     try:
         if not isinstance(path, Address):
             data = read_file(path)
-        part = _sound(opened, path, data)
+        part = _fitting(opened, path, data, lease)
     except (OSError, OutputError):
         return False
-    return not part.answer.failures and part.machine == machine()
+    return not part.answer.failures
 
 
 def _claim(folder: Path, opened: OpenPlan) -> None:

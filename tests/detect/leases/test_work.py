@@ -188,6 +188,18 @@ def test_a_damaged_part_is_named_and_made_again(world, spoil):
     assert path.read_bytes() == data
 
 
+def test_parts_under_each_other_s_names_are_made_again(world):
+    all_done(world)
+    one, two = (part_path(world / "parts", number) for number in (1, 2))
+    whole = one.read_bytes(), two.read_bytes()
+    one.write_bytes(whole[1])
+    two.write_bytes(whole[0])
+    with pytest.raises(OutputError, match=r"lease-00001\.part"):
+        merge_parts(open_plan(world / "plan", with_items=True), [world / "parts"])
+    assert all_done(world).done == (1, 2)
+    assert (one.read_bytes(), two.read_bytes()) == whole
+
+
 @pytest.mark.parametrize("instead", ["a folder", "a pipe", "a broken link"])
 def test_what_is_in_the_place_of_a_part_cannot_be_read(world, instead):
     all_done(world)
