@@ -15,6 +15,7 @@ from contam.tables.fallback import filled_block
 from contam.tables.fields import take_rows
 from contam.tables.shard_errors import arrow_file, shard_errors
 from contam.tables.some_rows import taken
+from contam.tables.sound import check_sound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -104,7 +105,9 @@ def batches(
     chosen  record batches of an IPC file, in order; None yields them all
     """
     with shard_errors(path), _opened(path, names, chosen) as (_, found):
-        yield from found
+        for batch in found:
+            check_sound(batch)
+            yield batch
 
 
 @contextmanager
