@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+from bisect import bisect_right
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from itertools import accumulate, groupby
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from contam.corpus.columns import (
     METADATA_NAMES,
@@ -15,6 +18,7 @@ from contam.corpus.columns import (
 )
 from contam.corpus.shards import errors_named, held
 from contam.errors import Remedy, ShardError
+from contam.files.listed import check
 from contam.tables.json_text import at_path, clean
 
 if TYPE_CHECKING:
@@ -33,6 +37,7 @@ class DocumentMeta:
 
     document_id  the id column as text; "" when there is none (use shard and row instead)
     date         as the corpus writes it; a time stamp column in ISO form
+    lost         whether the shard cannot give it, where it gave the text
     """
 
     document_id: str
@@ -40,6 +45,37 @@ class DocumentMeta:
     date: str | None
     source: str | None
     language: str | None
+    lost: bool = False
+
+
+LOST: Final = DocumentMeta("", None, None, None, None, lost=True)
+
+
+def metadata_or_lost(shard: Shard, selection: Selection, rows: Sequence[int]) -> list[DocumentMeta]:
+    """What `read_metadata` gives, and `LOST` for documents of which it is damaged.
+
+    Which ones these are does not depend on what else is asked for. Raises ShardError for a shard
+    that is not as it was listed, or that its store does not give.
+    """
+    try:
+        return read_metadata(shard, selection, rows)
+    except ShardError:
+        check(shard.path)
+    found: dict[int, DocumentMeta] = {}
+    for some in _by_row_group(shard, selection, sorted(set(rows))):
+        # A row group is read up to what is damaged.
+        with suppress(ShardError), errors_named(shard), held(shard) as one:
+            found.update(_metadata(one, selection, some))
+    return [found.get(row, LOST) for row in rows]
+
+
+def _by_row_group(shard: Shard, selection: Selection, rows: list[int]) -> list[list[int]]:
+    """The rows, ascending, of each part of a shard that is read by itself."""
+    groups = selection.text and shard.kind.row_groups(shard.path, selection.text)
+    if not groups:
+        return [rows]
+    ends = list(accumulate(group.n_rows for group in groups))
+    return [list(some) for _, some in groupby(rows, key=lambda row: bisect_right(ends, row))]
 
 
 def read_metadata(shard: Shard, selection: Selection, rows: Sequence[int]) -> list[DocumentMeta]:
@@ -47,15 +83,17 @@ def read_metadata(shard: Shard, selection: Selection, rows: Sequence[int]) -> li
 
     Raises ShardError when the shard cannot be read or has no such row.
     """
-    refs = [ref for name in METADATA_NAMES for ref in selection.metadata.get(name, ())]
-    if not refs:
+    if not any(selection.metadata.values()):
         return [DocumentMeta("", None, None, None, None) for _ in rows]
+    return _in_order(shard, rows, lambda one, wanted: _metadata(one, selection, wanted))
 
-    def look(shard: Shard, wanted: list[int]) -> Iterator[tuple[int, DocumentMeta]]:
-        for row, values in shard.kind.values(shard.path, refs, wanted):
-            yield row, _meta(selection, values)
 
-    return _in_order(shard, rows, look)
+def _metadata(
+    shard: Shard, selection: Selection, rows: list[int]
+) -> Iterator[tuple[int, DocumentMeta]]:
+    refs = [ref for name in METADATA_NAMES for ref in selection.metadata.get(name, ())]
+    for row, values in shard.kind.values(shard.path, refs, rows):
+        yield row, _meta(selection, values)
 
 
 def meta_of(record: Mapping[str, object], selections: Selections, shard: int) -> DocumentMeta:

@@ -12,7 +12,7 @@ import numpy as np
 
 from contam.corpus.columns import NAMEABLE
 from contam.corpus.coverage import Coverage
-from contam.corpus.documents import read_metadata
+from contam.corpus.documents import metadata_or_lost
 from contam.corpus.opening import open_shards
 from contam.corpus.shards import leave_out, survey
 from contam.detect.blocks import Blocks, folder_near
@@ -164,7 +164,7 @@ class Corpus:
         if selection is None:
             name = self.shards[shard].name
             raise InternalError(f"{name}: rows were read without a text column")
-        return read_metadata(self.shards[shard], selection, rows)
+        return metadata_or_lost(self.shards[shard], selection, rows)
 
     def verified(self, matches: Matches) -> Bools:
         """Every match is verified."""

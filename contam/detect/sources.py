@@ -69,7 +69,7 @@ class Documents:
     document_id  what the corpus calls it, else "SHARD:ROW"
     shard        name of its shard;  row  its place there
     odd          bool[d], whether the corpus has a date that cannot be read
-    lost         shard that could not be asked any more -> why
+    lost         shard that could not be asked for all of its documents -> why
     """
 
     place: Int64s
@@ -105,8 +105,8 @@ class Documents:
 def describe(sources: Sources, collections: Sequence[Collection]) -> Documents:
     """Ask the sources about every document that verdicts or evidence name.
 
-    Of a shard that is gone meanwhile only the places stay, and a date that cannot be read is left
-    out: see `document_notes`.
+    Of a shard that is gone meanwhile, and where only the text can be read, the places stay; a date
+    that makes no sense is left out: see `document_notes`.
     """
     shards, rows = named_documents(collections)
     place = _place(shards, rows)
@@ -119,7 +119,10 @@ def describe(sources: Sources, collections: Sequence[Collection]) -> Documents:
         shard, wanted = int(shards[lo]), rows[lo:hi].tolist()
         name = known[shard]
         try:
-            metas += sources.metadata(shard, wanted)
+            found = sources.metadata(shard, wanted)
+            metas += found
+            if any(meta.lost for meta in found):
+                lost[name] = "these columns are damaged"
         except ShardError as error:
             lost[name] = error.message
             metas += [DocumentMeta("", None, None, None, None) for _ in wanted]

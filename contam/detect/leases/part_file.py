@@ -204,8 +204,8 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     archive.writestr(info, data, compresslevel=_EFFORT)
 
 
-def _known(meta: DocumentMeta) -> list[str | None]:
-    return [meta.document_id, meta.url, meta.date, meta.source, meta.language]
+def _known(meta: DocumentMeta) -> list[str | bool | None]:
+    return [meta.document_id, meta.url, meta.date, meta.source, meta.language, meta.lost]
 
 
 def _counts(counts: Mapping[str, int], columns: list[list[Any]]) -> ShardCoverage:
