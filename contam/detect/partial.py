@@ -161,14 +161,17 @@ def question_of(plan: Plan, corpus: Corpus) -> str:
         **({"every_hit": True} if parameters.every_hit else {}),
         **({"columns": dict(parameters.columns)} if parameters.columns else {}),
         **({"tokenizers": tokenizers} if tokenizers else {}),
+        # What a policy reads of the texts themselves is not in their tokens.
+        "benchmarks": [[one.sha256 for one in each.sources] for each in plan.benchmarks],
     }
     digest = hashlib.sha256()
     for piece in _json_pieces(asked):
         digest.update(piece.encode())
     for view in plan.views:
-        for tokens in (view.gram_table.token, view.gram_table.part_start):
-            digest.update(tokens.dtype.str.encode())
-            digest.update(tokens.tobytes())
+        grams, facts = view.gram_table, view.facts
+        for array in (grams.token, grams.part_start, facts.letter, facts.number):
+            digest.update(array.dtype.str.encode())
+            digest.update(array.tobytes())
     return digest.hexdigest()
 
 

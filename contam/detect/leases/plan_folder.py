@@ -165,12 +165,13 @@ def write_plan(
 
 
 def question_of_leases(plan: Plan, corpus: Corpus, leases: Iterable[Lease]) -> str:
-    """Digest of what decides what a part holds: the question, shards' stamps, and the leases.
+    """Digest of what decides what a part holds: the question, versions, stamps, and the leases.
 
     A digest of a shard does not see its middle: a stamp does.
     """
     stamps = [shard.state.stamp if shard.state else "" for shard in corpus.shards]
-    asked = json.dumps([question_of(plan, corpus), stamps, [lease.first for lease in leases]])
+    cuts = [lease.first for lease in leases]
+    asked = json.dumps([question_of(plan, corpus), versions(), machine(), stamps, cuts])
     return hashlib.sha256(asked.encode()).hexdigest()
 
 
