@@ -79,18 +79,24 @@ def work_on(
     folder = place(parts)
     kept, waiting, replaced = claim_leases(opened, leases, folder)
     failures: list[ShardFailure] = []
+    done: list[int] = []
     not_whole: list[int] = []
     if progress is not None:
         progress.start(sum(lease.n_bytes for lease in waiting))
     for lease in waiting:
         part = scan_lease(opened, lease, workers=workers, progress=progress)
+        if part.answer.failures and claim_leases(opened, [lease], folder).kept:
+            # Meanwhile another worker could read all of it.
+            kept.append(lease)
+            continue
         write_part(folder, lease.number, part_bytes(part), replaced.get(lease.number, ()))
+        done.append(lease.number)
         failures += part.answer.failures
         not_whole += [lease.number] if part.answer.failures else []
     if progress is not None:
         progress.finish()
     return Work(
-        done=tuple(lease.number for lease in waiting),
+        done=tuple(done),
         kept=tuple(lease.number for lease in kept),
         not_whole=tuple(not_whole),
         failures=tuple(failures),
@@ -149,10 +155,10 @@ def scan_lease(
     for failure in gone.values():
         partial.read.add_failure(failure)
     partial.chunks.update(range(lease.first, lease.end))
+    documents = _described(replace(corpus, documents=partial.found.known), partial)
     failed = {failure.shard for failure in partial.read.failures}
     for failure in changed_shards(corpus, numbers if compared else (), failed):
         partial.read.add_failure(failure)
-    documents = _described(replace(corpus, documents=partial.found.known), partial)
     return Part(
         lease=lease.number,
         machine=machine(),
@@ -203,7 +209,10 @@ def as_listed(shard: Shard) -> Shard:
 
 
 def _described(corpus: Corpus, partial: Partial) -> dict[tuple[int, int], DocumentMeta]:
-    """What is known of the documents that may become evidence; a shard may fail even here."""
+    """What is known of the documents that may become evidence.
+
+    A shard that has changed, or cannot be reached any more, is a failure even here.
+    """
     shards, rows = named_documents(partial.collections)
     wanted: dict[int, list[int]] = {}
     for number, row in zip(shards.tolist(), rows.tolist(), strict=True):

@@ -331,6 +331,27 @@ def test_a_shard_that_is_not_as_planned_is_a_failure_by_name(world, change):
     assert "clean" not in {verdict.label for verdict in result}
 
 
+def test_what_another_worker_could_read_is_not_replaced_by_a_failure(world, monkeypatch):
+    opened = open_plan(world / "plan")
+    real = work.scan_lease
+
+    def meanwhile(opened, lease, **how):
+        """Another worker does all leases, and then a shard is gone for this one."""
+        with monkeypatch.context() as patch:
+            patch.setattr(work, "scan_lease", real)
+            work_on(opened, opened.leases, world / "parts", workers=1)
+        gone = dataclasses.replace(opened.corpus.shards[0], uri=str(world / "gone.parquet"))
+        shards = (gone, *opened.corpus.shards[1:])
+        corpus = dataclasses.replace(opened.corpus, shards=shards)
+        return real(dataclasses.replace(opened, corpus=corpus), lease, **how)
+
+    monkeypatch.setattr(work, "scan_lease", meanwhile)
+    done = work_on(opened, opened.leases[:1], world / "parts", workers=1)
+    assert (done.done, done.kept, done.failures) == ((), (1,), ())
+    merged_parts = merge_parts(open_plan(world / "plan", with_items=True), [world / "parts"])
+    assert merged_parts.exit_code() == 0
+
+
 def test_leases_with_failures_are_done_again(world):
     path = world / "corpus" / "part-1.parquet"
     kept = path.with_name("aside")
