@@ -26,7 +26,7 @@ from contam.detect.match.token_view import (
 )
 from contam.errors import UsageError
 from contam.files.addresses import Address
-from contam.files.publish import output_errors
+from contam.files.publish import output_errors, work_folder
 from contam.kernels.tokens import WORDS
 from contam.memory import trim
 
@@ -95,10 +95,11 @@ def _folder_for_temporary_files() -> Path:
 
 
 def folder_near(path: Path) -> Path | None:
-    """The nearest folder to a path that is there; None for the address of a store."""
+    """The nearest folder to a path that is there, on its disk; None for the address of a store."""
     if isinstance(path, Address):
         return None
-    return next(folder for folder in path.absolute().parents if folder.is_dir())
+    beside = work_folder(path, "blocks").absolute()
+    return next(folder for folder in beside.parents if folder.is_dir())
 
 
 def views_in_blocks(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from contam.detect.leases.node_folder import refuse_foreign
 from contam.errors import OutputError, Remedy
 from contam.files.addresses import Address
-from contam.files.publish import output_errors
+from contam.files.publish import output_errors, work_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,8 +60,7 @@ class Workshop:
             digest = hashlib.sha256(str(out).encode()).hexdigest()[:16]
             name = f"contam-parts-{os.geteuid()}-{digest}"
             return cls(Path(tempfile.gettempdir(), name), resume, cluster)
-        home = Path(os.path.realpath(out))
-        return cls(home.with_name(f".{home.name}.contam-parts"), resume, cluster)
+        return cls(work_folder(out, "parts"), resume, cluster)
 
     @property
     def parts(self) -> Path:
@@ -77,8 +76,10 @@ class Workshop:
         return len(list(self.parts.glob("*.part")))
 
     def discard(self) -> None:
-        """Remove it, when the results are published."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove it, when the results are published; not one that another run works in."""
+        if self.folder.exists():
+            with contextlib.suppress(OutputError), folder_held(self.folder):
+                shutil.rmtree(self.folder, ignore_errors=True)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -91,7 +92,7 @@ class Workshop:
                 yield
             except BaseException:
                 if not self.n_done():
-                    self.discard()
+                    shutil.rmtree(self.folder, ignore_errors=True)
                 raise
 
 
