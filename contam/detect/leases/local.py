@@ -188,7 +188,7 @@ class _Children:
 
     def start(self) -> subprocess.Popen[str]:
         """A process that waits for work on its standard input."""
-        with self._lock:
+        with self._lock, _without_interrupts():
             process = subprocess.Popen(  # noqa: S603 - this interpreter and our own code
                 [sys.executable, "-c", _CHILD],
                 stdin=subprocess.PIPE,
@@ -208,6 +208,16 @@ class _Children:
             for process in self._running:
                 process.kill()
                 process.wait()
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Let Ctrl-C not reach processes that are started in the block: it ends the one that waits."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _feed(
@@ -276,10 +286,7 @@ def work_for_parent() -> None:
     """Do the leases that standard input names until it ends, and answer a line for each.
 
     An error that stops the work is the last answer.
-
-    Ctrl-C reaches the parent too, which ends this process.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     order = json.loads(sys.stdin.readline())
     try:
         opened = replace(open_plan(order["plan"]), is_own=True)

@@ -7,10 +7,12 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import contam
+from contam.detect.blocks import folder_near
 from contam.detect.leases import cut, local
 from contam.detect.leases.parts_folder import PARTS_FILE
 from contam.detect.leases.workshop import Workshop
@@ -190,7 +192,7 @@ def test_without_resume_a_scan_begins_anew(world, monkeypatch):
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("change", ["shard", "item", "option", "column", "time"])
+@pytest.mark.parametrize("change", ["shard", "item", "mark", "option", "column", "time", "numpy"])
 def test_parts_of_another_question_are_not_taken_up(world, monkeypatch, change):
     interrupted(world, world / "b", monkeypatch)
     more = {}
@@ -199,6 +201,12 @@ def test_parts_of_another_question_are_not_taken_up(world, monkeypatch, change):
     elif change == "time":
         # As one whose middle was written to: no digest of its edges shows that.
         os.utime(world / "corpus" / "part-0.parquet", ns=(1, 1))
+    elif change == "mark":
+        # No word of any item.
+        text = (world / "bench.jsonl").read_text()
+        (world / "bench.jsonl").write_text(text.replace("green 0", "green, 0"))
+    elif change == "numpy":
+        monkeypatch.setattr("numpy.__version__", "1.0")
     elif change == "item":
         with (world / "bench.jsonl").open("a") as file:
             file.write('{"id": "late", "question": "what came later than all the others"}\n')
@@ -212,6 +220,34 @@ def test_parts_of_another_question_are_not_taken_up(world, monkeypatch, change):
             workshop=Workshop.beside(world / "b", resume=True),
             **more,
         )
+
+
+def test_a_run_removes_no_folder_that_another_works_in(world):
+    workshop = Workshop.beside(world / "b")
+    with workshop.held():
+        workshop.discard()
+        assert workshop.folder.exists()
+    workshop.discard()
+    assert not workshop.folder.exists()
+
+
+def test_what_is_done_lies_on_the_disk_of_the_results(tmp_path, monkeypatch):
+    out = tmp_path / "mounted"
+    out.mkdir()
+    assert Workshop.beside(out).folder.parent == tmp_path
+    monkeypatch.setattr("os.path.ismount", lambda path: str(path) == str(out))
+    assert Workshop.beside(out).folder.parent == out
+    assert folder_near(out) == out
+
+
+def test_ctrl_c_does_not_reach_the_processes_of_a_scan():
+    with local._Children() as children:
+        process = children.start()
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        process.stdin.close()
+        process.stdout.close()
+    blocked = int(status.partition("SigBlk:\t")[2].split()[0], 16)
+    assert blocked >> (signal.SIGINT - 1) & 1
 
 
 @pytest.mark.usefixtures("small")
