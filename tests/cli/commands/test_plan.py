@@ -74,6 +74,20 @@ def test_a_number_that_cannot_be_is_refused(text, environment):
     assert caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("7/5", "--shard 7/5: the first number is 1 to 5"),
+        ("1/0", "--shard 1/0: there has to be at least 1 worker"),
+        ("", "--shard '' is not understood"),
+    ],
+)
+def test_what_is_wrong_with_a_number_is_said(text, said):
+    with pytest.raises(UsageError) as caught:
+        parse_shard(text, {})
+    assert caught.value.message == said
+
+
 @pytest.fixture(scope="module")
 def planned(bench_fixtures, tmp_path_factory):
     """A folder with data, the results of one scan, and a plan of several leases."""
