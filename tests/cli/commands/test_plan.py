@@ -284,7 +284,8 @@ def test_the_way_out_of_resuming_a_worker_is_its_own(home):
 def test_a_finished_plan_is_replaced_only_when_asked(home):
     what = ("plan", "--corpus", "data/corpus", "--benchmark", "data/items", "--out", "plan")
     before = (home / "plan" / "plan.json").read_bytes()
-    assert_one_line_error(contam_here(*what, cwd=home), 1, "plan")
+    refused = contam_here(*what, cwd=home)
+    assert_one_line_error(refused, 1, "plan already holds a finished plan", "--overwrite")
     assert (home / "plan" / "plan.json").read_bytes() == before
     assert contam_here(*what, "--overwrite", cwd=home).returncode == 0
     assert (home / "plan" / "plan.json").read_bytes() != before
