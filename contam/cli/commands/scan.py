@@ -202,6 +202,7 @@ def refuse_beside_plan(
     hints = {
         "--resume": "a worker always goes on: the same call without it does what is left",
         "--overwrite": "parts that are whole are kept; choose another folder to do all again",
+        "--index": "give --out DIR for the groups; `contam index merge` makes the index of them",
         "--fail-on-flagged": "give it to `contam merge`, which judges",
     }
     for option in context.command.params:

@@ -341,6 +341,11 @@ def test_a_wrong_call_of_an_index_says_so(home, call):
     assert not (home / "o").exists()
 
 
+def test_a_worker_on_an_index_is_told_that_it_makes_groups(home):
+    done = contam_here("index", "build", "--plan", "plan", "--index", "./o", cwd=home)
+    assert_one_line_error(done, 2, "--index", "--plan", "--out", "`contam index merge`")
+
+
 @pytest.mark.parametrize("call", ["scan --plan plan --out", "merge parts --out"])
 def test_nothing_is_written_into_the_corpus(home, call):
     (home / "data").unlink()
