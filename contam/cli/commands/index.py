@@ -295,7 +295,7 @@ def verify(
             f"{render.counted(report.n_documents, 'document')} read back\n"
         )
         for finding in report.findings:
-            emit(plain(f"WRONG {finding.place}: {finding.fact}") + "\n")
+            emit(plain(f"WRONG {_once(finding.place, finding.fact)}") + "\n")
         if report.n_noted:
             shards = render.counted(report.n_noted, "shard")
             emit(f"the times of {shards} are recorded: queries rely on them\n")
@@ -321,7 +321,13 @@ def show(
 def _folder(index: str, home: str | None) -> Path:
     from contam.index.home import resolve_index
 
-    return resolve_index(index, home)
+    return resolve_index(index, home, to_write=to_write)
+
+
+def _once(place: str, fact: str) -> str:
+    """A place and what is wrong there; most facts begin with its path or name."""
+    name, _, rest = fact.partition(": ")
+    return f"{place}: {rest if rest and name and place.endswith(name) else fact}"
 
 
 def _lines(path: Path) -> list[str]:
