@@ -99,7 +99,7 @@ def build(
         missing = "--index" if corpus else "--corpus"
         raise UsageError(f"Missing option '{missing}'", hint="see `contam index build --help`")
     n_bytes = options.parse_size(memory, "--memory")
-    folder = _folder(index, home)
+    folder = _folder(index, home, to_write=True)
     from contam.cli.progress import reporter
     from contam.index import build as builds
     from contam.index.recipe import load_recipe
@@ -249,7 +249,7 @@ def upgrade(
     What is retired stays retired. The old index is not changed.
     """
     n_bytes = options.parse_size(memory, "--memory")
-    folder = _folder(out, home)
+    folder = _folder(out, home, to_write=True)
     from contam.cli.progress import reporter
     from contam.index import upgrade as upgrades
 
@@ -318,7 +318,7 @@ def show(
     _print_summary(_folder(index, home), as_json=as_json)
 
 
-def _folder(index: str, home: str | None) -> Path:
+def _folder(index: str, home: str | None, *, to_write: bool = False) -> Path:
     from contam.index.home import resolve_index
 
     return resolve_index(index, home, to_write=to_write)

@@ -90,7 +90,7 @@ def merge(
     from contam.index.shared_build import open_index_plan
     from contam.index.shared_merge import merge_groups
 
-    folder = resolve_index(index, home)
+    folder = resolve_index(index, home, to_write=True)
     manifest = merge_groups(open_index_plan(plan), parts, folder, overwrite=overwrite)
     return print_built(folder, manifest, as_json=as_json)
 
