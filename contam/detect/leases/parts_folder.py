@@ -105,6 +105,11 @@ def question_of_parts(folder: Path) -> tuple[str, Path]:
     except StoreError as error:
         raise _unreadable(folder / PARTS_FILE, error) from error
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and _has_parts(folder):
+            raise OutputError(
+                "{} holds parts, but not the {} that names their plan", folder, Public(PARTS_FILE),
+                remedy=Remedy.GIVE_PARTS_FOLDER,
+            ).of_call() from error  # fmt: skip
         raise OutputError(
             "{} holds no parts of a plan", folder, remedy=Remedy.GIVE_PARTS_FOLDER
         ).of_call() from error
@@ -257,6 +262,14 @@ def _parts_in(folder: Path) -> dict[int, list[Path]]:
         if named := _PART.fullmatch(name):
             found.setdefault(int(named[1]), []).append(folder / name)
     return found
+
+
+def _has_parts(folder: Path) -> bool:
+    """Whether there is a part, whose plan is not known."""
+    try:
+        return bool(_parts_in(folder))
+    except OutputError:
+        return False
 
 
 def _read(path: Path) -> bytes:

@@ -19,7 +19,7 @@ import contam
 from contam.detect.leases import work
 from contam.detect.leases.cut import share_of
 from contam.detect.leases.part_file import part_bytes, part_of
-from contam.detect.leases.parts_folder import PARTS_FILE, part_path
+from contam.detect.leases.parts_folder import PARTS_FILE, part_path, question_of_parts
 from contam.detect.leases.plan_folder import PLAN_FILE, open_plan, worker_files, write_plan
 from contam.detect.leases.work import (
     failed_part,
@@ -189,6 +189,17 @@ def test_a_damaged_part_is_named_and_made_again(world, spoil):
 
 
 @pytest.mark.parametrize("instead", ["a folder", "a pipe", "a broken link"])
+def test_parts_that_do_not_say_of_which_plan_they_are_are_not_taken_for_none(world):
+    all_done(world)
+    (world / "parts" / PARTS_FILE).unlink()
+    with pytest.raises(OutputError, match=r"holds parts, but not the parts\.json"):
+        question_of_parts(world / "parts")
+    with pytest.raises(OutputError, match="holds no parts"):
+        question_of_parts(world / "plan")
+    assert all_done(world).done == ()
+    assert question_of_parts(world / "parts")[0] == open_plan(world / "plan").question
+
+
 def test_what_is_in_the_place_of_a_part_cannot_be_read(world, instead):
     all_done(world)
     path = part_path(world / "parts", 1)
