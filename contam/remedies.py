@@ -69,6 +69,7 @@ class Remedy(Enum):
         "copy the corpus with its times (rsync -a, cp -p), or make the plan again"
     )
     COPY_PLAN_OR_PLAN_AGAIN = "copy the whole plan folder again, or make the plan again"
+    REPEAT_CALL_OF_WORKER = "repeat the call of its worker, which does such a lease again"
     PLAN_AGAIN_HERE = "install the same on every machine, or make the plan again with what is here"
     DO_LEASE_AGAIN = "remove the file, and do its lease again"
     GIVE_PARTS_OF_PLAN = "give the folders that workers on this plan wrote"

@@ -198,7 +198,7 @@ def _fitting(opened: OpenPlan, path: Path, data: bytes, lease: Lease, block: int
 def _sound(opened: OpenPlan, path: Path, data: bytes, block: int | None = None) -> Part:
     named = _PART.fullmatch(path.name)
     if named and named[2] and named[2] != _digest(data):
-        raise OutputError("{}: is not whole", path, remedy=Remedy.DO_LEASE_AGAIN)
+        raise OutputError("{}: is not whole", path, remedy=Remedy.REPEAT_CALL_OF_WORKER)
     return part_of(data, path, opened.plan, opened.question, block)
 
 

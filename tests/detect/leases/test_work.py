@@ -182,13 +182,13 @@ def test_a_damaged_part_is_named_and_made_again(world, spoil):
             "no zip": bytes(len(data)),
         }[spoil]
     )
-    with pytest.raises(OutputError, match=r"lease-00001\.part"):
+    with pytest.raises(OutputError, match=r"lease-00001\.part") as named:
         merge_parts(open_plan(world / "plan", with_items=True), [world / "parts"])
+    assert named.value.hint == "repeat the call of its worker, which does such a lease again"
     assert all_done(world).done == (1,)
     assert path.read_bytes() == data
 
 
-@pytest.mark.parametrize("instead", ["a folder", "a pipe", "a broken link"])
 def test_parts_that_do_not_say_of_which_plan_they_are_are_not_taken_for_none(world):
     all_done(world)
     (world / "parts" / PARTS_FILE).unlink()
@@ -200,6 +200,7 @@ def test_parts_that_do_not_say_of_which_plan_they_are_are_not_taken_for_none(wor
     assert question_of_parts(world / "parts")[0] == open_plan(world / "plan").question
 
 
+@pytest.mark.parametrize("instead", ["a folder", "a pipe", "a broken link"])
 def test_what_is_in_the_place_of_a_part_cannot_be_read(world, instead):
     all_done(world)
     path = part_path(world / "parts", 1)
