@@ -31,8 +31,8 @@ def plan(
 ) -> int:
     """Cut a corpus into groups of shards that many machines index.
 
-    Each runs `contam index build --plan DIR --shard I/N --out PARTS`; `contam index merge PARTS`
-    then makes the index.
+    Each runs `contam index build --plan DIR --shard I/N --out PARTS`; then
+    `contam index merge PARTS --plan DIR --index INDEX` makes the index.
     """
     n_bytes = options.parse_size(memory, "--memory")
     from contam.cli import render
