@@ -65,18 +65,18 @@ class Remedy(Enum):
     FILE_EXISTED_WHEN_LISTED = "it existed when the shards were listed"
     FILE_REPLACED_BEGIN_AGAIN = "the file was replaced: begin again"
     FILE_MAY_HAVE_CHANGED = "the file may have changed since it was scanned"
-    COPY_WITH_TIMES_OR_PLAN_AGAIN = (
-        "copy the corpus with its times (rsync -a, cp -p), or make the plan again"
-    )
+    COPY_WITH_TIMES = "copy the corpus with its times (rsync -a, cp -p), or make the plan again"
     COPY_PLAN_OR_PLAN_AGAIN = "copy the whole plan folder again, or make the plan again"
     PLAN_AGAIN_HERE = "install the same on every machine, or make the plan again with what is here"
     DO_LEASE_AGAIN = "remove the file, and do its lease again"
+    REPEAT_CALL_OF_WORKER = "repeat the call of its worker, which does such a lease again"
     GIVE_PARTS_OF_PLAN = "give the folders that workers on this plan wrote"
     INSTALL_ON_NODES = "every node needs contam, the same packages, and a folder to clean into"
     START_CLUSTER = "start one with `ray start`, or check its address"
     RUN_ON_NODE = "run it on a node, for example with `ray job submit`"
     BEGIN_WITHOUT_RESUME = Own("resume=False begins anew")
     RESUME_WITH_FEWER_WORKERS = Own("often memory runs out: go on with fewer workers, resume=True")
+    PLAN_TO_CLEAN = Own("make it with `every_hit`, and do its leases again")
     GIVE_INDEX_PLAN = Own("give the folder that `plan_index` wrote")
     BUILD_MISSING_GROUP = Own("build it with `build_groups`, then merge again")
     REMOVE_ONE_GROUP = "remove the folder of the group, and build the group again"
@@ -95,6 +95,7 @@ class Remedy(Enum):
     GIVE_SAME_OPTIONS_OR_REMOVE = "give all calls the same plan and options, or remove the folder"
     SHARE_FOLDER_OF_RESULT = "put the result, and parts, on storage that all nodes see"
     EXCLUDE_SHARDS = "repair them, or exclude them: what is excluded is not in the result either"
+    REPAIR_OR_PLAN_AGAIN = "repair them and do their leases again, or make a new plan"
     REPAIR_ROW_OR_LEAVE_OUT = "repair the row, or leave the file out"
     ONE_ITEM_A_LINE = "in JSON lines every line is one item"
     ONE_OBJECT_A_LINE = "in JSON lines every line is one whole object; is the file complete?"

@@ -104,7 +104,7 @@ def watch(
     is under way in the folder, and what an audit raises; the history is then as it was, and
     finished stages and shards are kept for the next run.
     """
-    refuse_address(spec.out, "where a history is kept")
+    refuse_address(spec.out, "where a history is kept", Remedy.NAME_LOCAL_FOLDER)
     home = Path(spec.out)
     refuse_nested(home, [path for corpus in spec.corpora for path in corpus.paths])
     with _alone(home):

@@ -80,8 +80,12 @@ class Findings:
         folders: Sequence[Path],
         options: CleanOptions,
         progress: ScanProgress | None = None,
+        *,
+        unread: Remedy = Remedy.EXCLUDE_SHARDS,
     ) -> Self:
         """What lies in the parts of a plan in these folders.
+
+        unread  what helps where shards could not be read
 
         Raises IncompleteError unless everything was read, and OutputError as `merge_parts`.
         """
@@ -95,7 +99,7 @@ class Findings:
             )  # fmt: skip
         coverage = found.whole.coverage
         coverage = coverage.with_failures(*undecoded_shards(opened.corpus, coverage))
-        refuse_unread(coverage)
+        refuse_unread(coverage, unread)
         if not coverage.complete:
             raise InternalError("a shard was neither read nor failed")
         refuse_without_text(coverage, allow_missing=False)
@@ -122,7 +126,7 @@ class Findings:
         return sum(shard["found"] for shard in self.touched.values())
 
 
-def refuse_unread(coverage: Coverage) -> None:
+def refuse_unread(coverage: Coverage, remedy: Remedy = Remedy.EXCLUDE_SHARDS) -> None:
     """Raise IncompleteError where shards could not be read: nobody knows what is in them."""
     if coverage.complete or not coverage.failures:
         return
@@ -135,7 +139,7 @@ def refuse_unread(coverage: Coverage) -> None:
     )
     raise IncompleteError(
         "{} of {} shards could not be read, and what is in them cannot be taken out: {}{}",
-        len(failures), len(coverage.names), Place(said), more, remedy=Remedy.EXCLUDE_SHARDS,
+        len(failures), len(coverage.names), Place(said), more, remedy=remedy,
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from contam.cleaning.choice import refuse_unfit
 from contam.cleaning.clean import (
@@ -21,7 +21,7 @@ from contam.cleaning.work_folder import RECORD, WorkFolder, published_record
 from contam.detect.leases.parts_folder import question_of_parts
 from contam.detect.leases.plan_folder import open_plan
 from contam.detect.leases.work import here, present
-from contam.errors import UsageError
+from contam.errors import Remedy, UsageError
 from contam.files.publish import check_publishable
 from contam.files.uploads import place
 
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from contam.cleaning.clean import How
     from contam.detect.leases.plan_folder import OpenPlan
     from contam.detect.scan import PathLike
+
+#: What helps where shards could not be read, which the plan has settled.
+_UNREAD: Final = Remedy.REPAIR_OR_PLAN_AGAIN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +70,7 @@ def clean_parts(
     folders = [place(folder) for folder in parts]
     opened = _opened(folders, out, options, plan)
     corpus = here(opened.corpus)
-    refuse_unread(corpus.coverage)
+    refuse_unread(corpus.coverage, _UNREAD)
     question = question_of_run(opened.question, options)
     work = WorkFolder.beside(out)
     if (record := work.published(Path(out), question)) is not None:
@@ -77,7 +80,7 @@ def clean_parts(
     check_publishable(out, names=NAMES, last=RECORD, overwrite=how.overwrite)
     run = Run(
         corpus=corpus,
-        findings=Findings.of(opened, folders, options, how.progress),
+        findings=Findings.of(opened, folders, options, how.progress, unread=_UNREAD),
         question=question,
         workers=how.workers,
         started=started,
@@ -115,10 +118,10 @@ def clean_share(
     folders = [place(folder) for folder in parts]
     opened = _opened(folders, out, options, plan)
     corpus = opened.corpus
-    refuse_unread(corpus.coverage)
+    refuse_unread(corpus.coverage, _UNREAD)
     run = Run(
         corpus=corpus,
-        findings=Findings.of(opened, folders, options, how.progress),
+        findings=Findings.of(opened, folders, options, how.progress, unread=_UNREAD),
         question=question_of_run(opened.question, options),
         workers=how.workers,
         started=time.time(),
@@ -134,7 +137,7 @@ def clean_share(
         return all_there
     check_publishable(out, names=NAMES, last=RECORD, overwrite=how.overwrite)
     found, gone = present(corpus, numbers)
-    refuse_unread(corpus.coverage.with_failures(*gone.values()))
+    refuse_unread(corpus.coverage.with_failures(*gone.values()), _UNREAD)
     work = WorkFolder.beside(out)
     with work.shared():
         if published_record(Path(out), run.question) is not None:
@@ -158,7 +161,7 @@ def _opened(
     if not opened.plan.parameters.every_hit:
         raise UsageError(
             "the plan was not made to clean: it keeps only some documents of each item",
-            hint="make it with `every_hit` (`contam plan --to-clean`), and do its leases again",
+            remedy=Remedy.PLAN_TO_CLEAN,
         )
     refuse_nested(out, opened.corpus.paths)
     refuse_unfit(opened.plan, options)

@@ -115,10 +115,15 @@ app.command("watch", short_help="Audit again what changed, and keep a history.")
 app.add_typer(study.app, name="study", short_help="Study what scores are made of.")
 app.add_typer(index.app, name="index", short_help="Build, change, check and show an index.")
 
+#: Of a command that has none of its own: `contam scan`.
+_WORDS_OF_COMMAND: Final = 2
+
 COMMANDS = (
     *(command.name for command in app.registered_commands),
     *(group.name for group in app.registered_groups),
 )
+#: Commands that have commands of their own.
+GROUPS = frozenset(group.name for group in app.registered_groups)
 SPREAD_OPTIONS = {
     "scan": scan.SPREAD_OPTIONS,
     "plan": plan.SPREAD_OPTIONS,
@@ -261,16 +266,22 @@ def _dispatch(arguments: list[str]) -> int:
     except Exception as error:
         if hasattr(error, "format_message"):
             # A parse error of typer, whose class has moved between its versions.
-            raise _usage_error(error.format_message(), command) from error
+            raise _usage_error(error.format_message(), command, _subcommand(error)) from error
         raise
     if code == EXIT_INTERRUPTED:
         raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
 
 
-def _usage_error(message: str, command: str) -> UsageError:
+def _subcommand(error: Exception) -> str:
+    """`merge` where the call of `contam index merge` was wrong, "" where there is none."""
+    path = getattr(getattr(error, "ctx", None), "command_path", "").split()
+    return path[2] if len(path) > _WORDS_OF_COMMAND else ""
+
+
+def _usage_error(message: str, command: str, subcommand: str) -> UsageError:
     known = command if command in COMMANDS else ""
-    call = f"contam {known}".strip()
+    call = f"contam {known} {subcommand if known in GROUPS else ''}".strip()
     origin = origin_of(message)
     said = message.rstrip(".") + (f" (from {origin})" if origin else "")
     return UsageError(said, hint=f"see `{call} --help`")

@@ -221,8 +221,8 @@ BuildMemory = Annotated[
     str,
     typer.Option(
         metavar="SIZE",
-        help="Memory to use besides the program's own 300 MB: 500MB, 2GB. It decides how large "
-        "segments are.",
+        help="Memory to use besides the program's own 300 MB: 500MB, 2GB; 256MB or more. It "
+        "decides how large segments are.",
     ),
 ]
 

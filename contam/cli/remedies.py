@@ -93,6 +93,7 @@ SENTENCES: Final[Mapping[Remedy, str]] = {
     Remedy.WAIT_FOR_SEARCH: (
         "wait until `contam scan --plan` has done the other leases, and repeat the call"
     ),
+    Remedy.PLAN_TO_CLEAN: "make it with `contam plan --to-clean`, and do its leases again",
     Remedy.GIVE_INDEX_PLAN: "give the folder that `contam index plan` wrote",
     Remedy.BUILD_MISSING_GROUP: ("build it with `contam index build --plan`, then merge again"),
     Remedy.GIVE_PLAN_FOLDER: "give with --plan the folder that `contam plan` wrote",

@@ -38,6 +38,9 @@ CACHE_BYTES: Final = 256 << 20
 BATCH_BYTES: Final = 8 << 20
 """Text handed out at once when documents are streamed; a longer document comes alone."""
 
+VERIFY: Final = "verifying the index compares all its bytes"
+"""How the reason ends for a shard that may have changed where no quick digest looks."""
+
 _UNPACKED: Final = 8
 #: A row group that would take more than this share of the capacity is not cached.
 _LARGEST_SHARE: Final = 4
@@ -124,7 +127,7 @@ class RowCache:
             and (why := source.change_since(now.state))
         ):
             raise ShardError(
-                "{shard}: {}; verifying the index compares all its bytes", Public(why),
+                f"{{shard}}: {{}}; {VERIFY}", Public(why),
                 shard=shard.name, remedy=Remedy.VERIFY_AND_RELOAD,
             )  # fmt: skip
         self._shards[number] = now

@@ -320,13 +320,13 @@ def _may_divide(
     ]
     if whole and blocks.most is not None:
         raise UsageError(
-            "{} looks at all items at once, which cannot be in blocks then",
+            "{} looks at all items at once, so they cannot be looked up in blocks",
             whole[0],
             remedy=Remedy.LEAVE_OUT_BLOCKS_OR_POLICIES(policies=", ".join(whole)),
         )
     if parameters.every_hit and blocks.most is not None:
         raise UsageError(
-            "a search to clean by looks at all items at once, which cannot be in blocks then",
+            "a search to clean looks at all items at once, so they cannot be looked up in blocks",
             remedy=Remedy.LEAVE_BLOCKS_OUT,
         )
     return not whole and not parameters.every_hit

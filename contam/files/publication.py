@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from contam.facts import Public
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -35,6 +37,11 @@ class Publication:
     def is_there(self) -> bool:
         """Whether all of it is in its place."""
         return self.is_whole or (self._made is not None and _identity(self._last) == self._made)
+
+
+def kind_of(last: str) -> Public:
+    """What messages call a folder whose last file has this name."""
+    return Public("plan" if last == "plan.json" else "result")
 
 
 def _identity(path: Path | None) -> tuple[int, int] | None:

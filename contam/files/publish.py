@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from contam.errors import OutputError, Place, Plain, Public, Remedy
 from contam.files.addresses import Address, refuse_address
-from contam.files.publication import LAST
+from contam.files.publication import LAST, kind_of
 from contam.files.uploads import publishing_objects
 
 if TYPE_CHECKING:
@@ -212,9 +212,10 @@ def _check_free(target: _Target, *, overwrite: bool) -> None:
     if present and not overwrite:
         finished = target.last in present
         raise OutputError(
-            "{} already holds {} result",
+            "{} already holds {} {}",
             target.shown,
             Public("a finished" if finished else "part of a"),
+            kind_of(target.last),
             remedy=Remedy.CHOOSE_FOLDER_OR_OVERWRITE,
         )
 

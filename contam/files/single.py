@@ -86,7 +86,7 @@ def whole_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     Raises UsageError for an address, OutputError when the file is there and `overwrite` is not set,
     or cannot be written.
     """
-    refuse_address(path, "where results are written")
+    refuse_address(path, "where results are written", Remedy.NAME_LOCAL_FOLDER)
     if path.exists() and not overwrite:
         raise OutputError("{} already exists", path, remedy=Remedy.CHOOSE_NAME_OR_OVERWRITE)
     target = Path(os.path.realpath(path))

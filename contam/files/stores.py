@@ -61,7 +61,7 @@ class RefusedError(StoreError):
 def access_lost(address: object, error: StoreError) -> AccessError:
     """The error that ends a run: no object can be read with the credentials, not only this one."""
     return AccessError(
-        "{}: {}, and to no other object there is access", Place(address), Plain(error.strerror),
+        "{}: {}, and no other object can be read", Place(address), Plain(error.strerror),
         remedy=Remedy.RENEW_CREDENTIALS,
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from contam.errors import OutputError, Place, Plain, Public, Remedy, UsageError
 from contam.files.addresses import Address, checked, is_address
-from contam.files.publication import LAST
+from contam.files.publication import LAST, kind_of
 from contam.files.stores import RefusedError, Store, StoreError, lacks_bucket, size_of, store_of
 
 if TYPE_CHECKING:
@@ -241,8 +241,8 @@ def _check_free(
         )  # fmt: skip
     if present and not overwrite:
         raise OutputError(
-            "{} already holds {} result", Place(shown),
-            Public("a finished" if last in present else "part of a"),
+            "{} already holds {} {}", Place(shown),
+            Public("a finished" if last in present else "part of a"), kind_of(last),
             remedy=Remedy.CHOOSE_FOLDER_OR_OVERWRITE,
         )  # fmt: skip
     return present

@@ -97,7 +97,7 @@ def build(  # noqa: PLR0913 - the options of a build, all but three of them by n
     A shard that cannot be read does not raise: the manifest records it with the reason. Raises
     CorpusError, OutputError, IndexBusyError, IndexMismatchError and UsageError.
     """
-    refuse_address(index, "an index")
+    refuse_address(index, "an index", Remedy.NAME_LOCAL_FOLDER)
     folder = Path(index)
     paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
     if isinstance(recipe, str):

@@ -33,8 +33,10 @@ def index_home(home: str | Path | None = None) -> Path:
         raise UsageError("there is no home for indexes", remedy=Remedy.NAME_INDEX_HOME) from error
 
 
-def resolve_index(name_or_path: str | Path, home: str | Path | None = None) -> Path:
-    """The folder of an index, which need not exist yet.
+def resolve_index(
+    name_or_path: str | Path, home: str | Path | None = None, *, to_write: bool = False
+) -> Path:
+    """The folder of an index, which need not exist yet; `to_write` where it is made.
 
     A bare name is a folder in the home of indexes; whatever has a separator, or is a folder in the
     current one and not in the home, is a path. Raises UsageError for an empty name or an address.
@@ -42,7 +44,9 @@ def resolve_index(name_or_path: str | Path, home: str | Path | None = None) -> P
     text = os.fspath(name_or_path)
     if not text:
         raise UsageError("an index needs a name or a path", remedy=Remedy.NAME_INDEX_OR_FOLDER)
-    refuse_address(text, "an index")
+    refuse_address(
+        text, "an index", Remedy.NAME_LOCAL_FOLDER if to_write else Remedy.NAME_LOCAL_PATH
+    )
     path = Path(text)
     if os.sep in text or text in {".", ".."}:
         return path

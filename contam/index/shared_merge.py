@@ -40,7 +40,7 @@ def merge_groups(
     Raises OutputError for a group that is missing, damaged or of another plan, and when the index
     cannot be written or is there already; UsageError for an index inside the corpus.
     """
-    refuse_address(index, "an index")
+    refuse_address(index, "an index", Remedy.NAME_LOCAL_FOLDER)
     target = Path(index)
     refuse_inside(target, plan.manifest.paths)
     check_free(target, overwrite=overwrite)

@@ -86,7 +86,7 @@ def change_since(known: FileState, now: FileState) -> str:
     if known[:3] == now[:3] and known.version == now.version:
         return ""
     if known.version or now.version:
-        return "has another version in its store than the indexed one"
+        return _change_of_object(known, now)
     if known[3:] == now[3:]:
         if known.modified_ns != now.modified_ns:
             return "was written to since it was indexed"
@@ -95,6 +95,15 @@ def change_since(known: FileState, now: FileState) -> str:
     if len(times) == 1 or (now.modified_ns % _SECOND == 0 and _same_second(*times)):
         return ""
     return "may differ from the indexed file: it was written at another time"
+
+
+def _change_of_object(known: FileState, now: FileState) -> str:
+    """Why an object may have other bytes; either of the two may be a file on disk."""
+    if not known.version:
+        return "was indexed in a folder, and this copy in a store may differ"
+    if not now.version:
+        return "was indexed in a store, and this copy in a folder may differ"
+    return "has another version in its store than the indexed one"
 
 
 def _same_second(first_ns: int, second_ns: int) -> bool:

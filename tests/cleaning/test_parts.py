@@ -57,7 +57,7 @@ def test_what_is_missing_or_of_another_kind_is_refused(home):
     assert (code, "leases have no part" in said) == (4, True)
     assert run("scan", "--plan", "other", "--out", "others", cwd=home)[0] == 0
     code, said = run("clean", "--parts", "others", "--out", "new", cwd=home)
-    assert (code, "--to-clean" in said) == (2, True)
+    assert (code, "make it with `contam plan --to-clean`, and do" in said) == (2, True)
     for extra in (["--corpus", "corpus"], ["--seed", "4"], ["--policy", "contam"]):
         assert run("clean", "--parts", "parts-1", *extra, "--out", "new", cwd=home)[0] == 2
     assert run("clean", "--plan", "plan", "--out", "new", cwd=home)[0] == 2
@@ -68,5 +68,6 @@ def test_what_is_missing_or_of_another_kind_is_refused(home):
     code, said = run("clean", "--parts", "parts-1", "parts-2", "--out", "new", cwd=home)
     os.utime(shard, ns=(was.st_atime_ns, was.st_mtime_ns))
     assert (code, "b.jsonl" in said) == (4, True)
+    assert "or make a new plan" in said
     assert not (home / "new").exists()
     assert not list(home.glob(".*"))

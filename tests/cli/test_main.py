@@ -38,6 +38,23 @@ def test_help_imports_nothing_heavy(arguments):
 
 
 @pytest.mark.parametrize(
+    ("arguments", "page"),
+    [
+        (["index", "merge", "PARTS"], "index merge"),
+        (["index", "none"], "index"),
+        (["audit", "gate", "--none"], "audit gate"),
+        (["audit", "--none"], "audit run"),
+        (["scan", "--none"], "scan"),
+        (["none"], ""),
+    ],
+)
+def test_a_wrong_call_points_to_the_help_of_its_command(arguments, page, capsys):
+    assert main(arguments) == 2
+    call = f"contam {page}".strip()
+    assert f"hint: see `{call} --help`" in capsys.readouterr().err.splitlines()
+
+
+@pytest.mark.parametrize(
     ("command_line", "chosen", "pool"),
     [
         (["policies", "--json"], {}, "system"),

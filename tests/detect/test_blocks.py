@@ -176,6 +176,7 @@ def test_a_policy_that_looks_at_all_items_at_once_is_not_divided(world):
     assert len(plan.views) == plan.n_units
     with pytest.raises(UsageError, match="decon-default") as of_policy:
         make_plan([world / "bench.jsonl"], asked, Blocks(3))
+    assert "looks at all items at once, so they cannot be" in str(of_policy.value)
     assert hint(of_policy.value) == "leave out --block-items, or decon-default"
     with pytest.raises(UsageError, match="clean") as of_cleaning:
         make_plan([world / "bench.jsonl"], ScanParameters(every_hit=True), Blocks(3))

@@ -105,6 +105,7 @@ def test_the_command_refuses_files_and_indexes_in_a_store(option, folder, items,
     done = run_command(*call, cwd=tmp_path)
     assert done.returncode == 2
     assert "must be a path of this machine" in done.stderr
+    assert "hint: name a folder of this machine" in done.stderr
     assert not list(tmp_path.iterdir())
 
 

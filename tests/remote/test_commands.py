@@ -67,6 +67,28 @@ def test_an_index_of_a_bucket_answers_and_is_verified(bucket, items, remote_item
     done(contam_here("query", "--index", index, "--benchmark", items, "--out", tmp_path / "c"))
 
 
+@pytest.mark.usefixtures("bucket")
+@pytest.mark.parametrize("of_bucket", [True, False])
+def test_an_index_answers_for_a_copy_elsewhere_once_it_is_verified(
+    folder, of_bucket, items, tmp_path
+):
+    index = tmp_path / "index"
+    indexed, copy = (DATA, folder) if of_bucket else (folder, DATA)
+    done(contam_here("index", "build", "--corpus", indexed, "--index", index))
+    query = ("query", "--index", index, "--benchmark", items, "--out")
+    done(contam_here(*query, tmp_path / "here"))
+    before = contam_here(*query, tmp_path / "before", "--corpus", copy)
+    done(before, 4)
+    was, now = ("store", "folder") if of_bucket else ("folder", "store")
+    assert f"was indexed in a {was}, and this copy in a {now} may differ" in before.stdout
+    verify = f"contam index verify --index {index} --corpus {copy}"
+    assert f"hint: `{verify}`" in before.stderr
+    done(contam_here(*verify.split()[1:]))
+    done(contam_here(*query, tmp_path / "there", "--corpus", copy))
+    for name in RESULTS[:2]:
+        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()
+
+
 @pytest.mark.parametrize("gone", [True, False])
 def test_an_index_whose_object_changed_leaves_items_open(bucket, gone, items, tmp_path):
     index = tmp_path / "index"

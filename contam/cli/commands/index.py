@@ -99,7 +99,7 @@ def build(
         missing = "--index" if corpus else "--corpus"
         raise UsageError(f"Missing option '{missing}'", hint="see `contam index build --help`")
     n_bytes = options.parse_size(memory, "--memory")
-    folder = _folder(index, home)
+    folder = _folder(index, home, to_write=True)
     from contam.cli.progress import reporter
     from contam.index import build as builds
     from contam.index.recipe import load_recipe
@@ -249,7 +249,7 @@ def upgrade(
     What is retired stays retired. The old index is not changed.
     """
     n_bytes = options.parse_size(memory, "--memory")
-    folder = _folder(out, home)
+    folder = _folder(out, home, to_write=True)
     from contam.cli.progress import reporter
     from contam.index import upgrade as upgrades
 
@@ -295,7 +295,7 @@ def verify(
             f"{render.counted(report.n_documents, 'document')} read back\n"
         )
         for finding in report.findings:
-            emit(plain(f"WRONG {finding.place}: {finding.fact}") + "\n")
+            emit(plain(f"WRONG {_once(finding.place, finding.fact)}") + "\n")
         if report.n_noted:
             shards = render.counted(report.n_noted, "shard")
             emit(f"the times of {shards} are recorded: queries rely on them\n")
@@ -318,10 +318,16 @@ def show(
     _print_summary(_folder(index, home), as_json=as_json)
 
 
-def _folder(index: str, home: str | None) -> Path:
+def _folder(index: str, home: str | None, *, to_write: bool = False) -> Path:
     from contam.index.home import resolve_index
 
-    return resolve_index(index, home)
+    return resolve_index(index, home, to_write=to_write)
+
+
+def _once(place: str, fact: str) -> str:
+    """A place and what is wrong there; most facts begin with its path or name."""
+    name, _, rest = fact.partition(": ")
+    return f"{place}: {rest if rest and name and place.endswith(name) else fact}"
 
 
 def _lines(path: Path) -> list[str]:

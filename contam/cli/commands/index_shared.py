@@ -31,8 +31,8 @@ def plan(
 ) -> int:
     """Cut a corpus into groups of shards that many machines index.
 
-    Each runs `contam index build --plan DIR --shard I/N --out PARTS`; `contam index merge PARTS`
-    then makes the index.
+    Each runs `contam index build --plan DIR --shard I/N --out PARTS`; then
+    `contam index merge PARTS --plan DIR --index INDEX` makes the index.
     """
     n_bytes = options.parse_size(memory, "--memory")
     from contam.cli import render
@@ -90,7 +90,7 @@ def merge(
     from contam.index.shared_build import open_index_plan
     from contam.index.shared_merge import merge_groups
 
-    folder = resolve_index(index, home)
+    folder = resolve_index(index, home, to_write=True)
     manifest = merge_groups(open_index_plan(plan), parts, folder, overwrite=overwrite)
     return print_built(folder, manifest, as_json=as_json)
 

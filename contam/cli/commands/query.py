@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contam.cli import options
-from contam.cli.commands.scan import print_result, refuse_long_seed, refuse_out_in, write_result
+from contam.cli.commands.scan import (
+    NOT_READ,
+    print_result,
+    refuse_long_seed,
+    refuse_out_in,
+    write_result,
+)
 from contam.cli.options import split_names
 from contam.errors import UsageError
 from contam.files.uploads import place
@@ -145,7 +152,30 @@ def query(
 
     result = write_result(search, folder, overwrite=overwrite, quiet=quiet)
     return print_result(
-        result, folder, fail_on_flagged=fail_on_flagged, as_json=as_json, quiet=quiet
+        result,
+        folder,
+        fail_on_flagged=fail_on_flagged,
+        as_json=as_json,
+        quiet=quiet,
+        way_out=_way_out(result, indexes, corpus or []),
+    )
+
+
+def _way_out(result: ScanResult, indexes: list[str], corpus: list[str]) -> str:
+    """What to do where a part of the corpus was not read."""
+    from contam.corpus.rowcache import VERIFY
+
+    failed = result.coverage["shards_failed"]
+    unsure = [shard for shard in failed if shard["reason"].endswith(VERIFY)]
+    if not unsure:
+        return NOT_READ
+    words = ["contam", "index", "verify", "--index", indexes[0] if len(indexes) == 1 else "DIR"]
+    if corpus:
+        words += ["--corpus", *corpus]
+    others = "repair the others, " if len(unsure) < len(failed) else ""
+    return (
+        f"`{shlex.join(words)}` compares all bytes of shards that may differ, after which queries "
+        f"read them; {others}or judge without them with --allow-missing"
     )
 
 

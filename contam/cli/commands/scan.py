@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 SPREAD_OPTIONS = ("--corpus", "--exclude", "--benchmark", "--policy", "--map")
 EXIT_FLAGGED = 3
 SEED, MIN_RUN, MAX_EVIDENCE = 5, 8, 20
+NOT_READ = "repair the shards named NOT READ, or judge without them with --allow-missing"
 _NOTES_SHOWN = 20
 #: What a worker on a plan may choose.
 _OF_WORKERS = frozenset(
@@ -201,6 +202,7 @@ def refuse_beside_plan(
     hints = {
         "--resume": "a worker always goes on: the same call without it does what is left",
         "--overwrite": "parts that are whole are kept; choose another folder to do all again",
+        "--index": "give --out DIR for the groups; `contam index merge` makes the index of them",
         "--fail-on-flagged": "give it to `contam merge`, which judges",
     }
     for option in context.command.params:
@@ -249,7 +251,7 @@ def print_result(
     fail_on_flagged: bool,
     as_json: bool,
     quiet: bool,
-    way_out: str = "repair the shards named NOT READ, or judge without them with --allow-missing",
+    way_out: str = NOT_READ,
 ) -> int:
     """Say what a finished run found, and what it did not read; returns the exit code.
 

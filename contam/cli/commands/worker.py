@@ -196,14 +196,15 @@ def parse_shard(text: str, environment: Mapping[str, str]) -> tuple[int, int]:
         number, count = int(found[1]), int(found[2])
         if not 1 <= number <= count:
             raise UsageError(
-                f"--shard {text}: the first number is 1 to {max(count, 1)}",
+                f"--shard {text}: the first number is 1 to {count}" if count else
+                f"--shard {text}: there has to be at least 1 worker",
                 hint="7/256 is the seventh of 256 workers",
-            )
+            )  # fmt: skip
         return number - 1, count
     if found := _AUTO.fullmatch(text):
         return _from_scheduler(text, int(found[1]) if found[1] else None, environment)
     raise UsageError(
-        f"--shard {text} is not understood", hint="give I/N, for example 7/256, or auto"
+        f"--shard {text!r} is not understood", hint="give I/N, for example 7/256, or auto"
     )
 
 

@@ -189,7 +189,7 @@ def build_on_ray(
     from contam.detect.leases.jobs import Task
     from contam.index.shared_build import Built, claim_groups
 
-    refuse_address(parts, "a folder of a Ray cluster's parts")
+    refuse_address(parts, "a folder of a Ray cluster's parts", Remedy.NAME_LOCAL_FOLDER)
     kept, waiting = claim_groups(plan, groups, parts)
     job = IndexJob(plan, Path(parts))
     done = do_tasks(

@@ -165,12 +165,12 @@ def _unpacked(
     """What a part says of itself, and those of its arrays whose names are wanted."""
     packed, digest = memoryview(data)[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     if hashlib.sha256(packed).digest() != digest:
-        raise OutputError("{}: is not whole", path, remedy=Remedy.DO_LEASE_AGAIN)
+        raise OutputError("{}: is not whole", path, remedy=Remedy.REPEAT_CALL_OF_WORKER)
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         meta = json.loads(archive.read(_META))
         if meta["format"] != FORMAT:
             raise OutputError(
-                "{}: made by another version of contam", path, remedy=Remedy.DO_LEASE_AGAIN
+                "{}: made by another version of contam", path, remedy=Remedy.REPEAT_CALL_OF_WORKER
             )
         if meta["question"] != question:
             raise OutputError("{}: belongs to another plan", path, remedy=Remedy.GIVE_PARTS_OF_PLAN)
@@ -193,7 +193,7 @@ def _errors(path: Path) -> Iterator[None]:
         ValueError, KeyError, TypeError, IndexError, AttributeError,
     ) as error:  # fmt: skip
         raise OutputError(
-            "{}: is no part of a scan, or is damaged", path, remedy=Remedy.DO_LEASE_AGAIN
+            "{}: is no part of a scan, or is damaged", path, remedy=Remedy.REPEAT_CALL_OF_WORKER
         ) from error
 
 

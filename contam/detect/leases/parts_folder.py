@@ -105,6 +105,11 @@ def question_of_parts(folder: Path) -> tuple[str, Path]:
     except StoreError as error:
         raise _unreadable(folder / PARTS_FILE, error) from error
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and _has_parts(folder):
+            raise OutputError(
+                "{} holds parts, but not the {} that names their plan", folder, Public(PARTS_FILE),
+                remedy=Remedy.GIVE_PARTS_FOLDER,
+            ).of_call() from error  # fmt: skip
         raise OutputError(
             "{} holds no parts of a plan", folder, remedy=Remedy.GIVE_PARTS_FOLDER
         ).of_call() from error
@@ -173,7 +178,9 @@ def hits_in(opened: OpenPlan, path: Path, lease: Lease) -> tuple[Hits, ...]:
     """
     number, hits = hits_of(_read(path), path, opened.plan, opened.question)
     if number != lease.number:
-        raise OutputError("{}: is the part of another lease", path, remedy=Remedy.DO_LEASE_AGAIN)
+        raise OutputError(
+            "{}: is the part of another lease", path, remedy=Remedy.REPEAT_CALL_OF_WORKER
+        )
     return hits
 
 
@@ -182,16 +189,18 @@ def _fitting(
 ) -> Part:
     named = _PART.fullmatch(path.name)
     if named and named[2] and named[2] != _digest(data):
-        raise OutputError("{}: is not whole", path, remedy=Remedy.DO_LEASE_AGAIN)
+        raise OutputError("{}: is not whole", path, remedy=Remedy.REPEAT_CALL_OF_WORKER)
     part = part_of(data, path, opened.plan, opened.question, block)
     if part.machine != machine():
         raise OutputError(
             "{}: made on another kind of processor: {}, here {}", path, Public(part.machine),
-            Public(machine()), remedy=Remedy.DO_LEASE_AGAIN,
+            Public(machine()), remedy=Remedy.REPEAT_CALL_OF_WORKER,
         )  # fmt: skip
     expected = set(range(lease.first, lease.end))
     if part.lease != lease.number or part.answer.chunks != expected:
-        raise OutputError("{}: is the part of another lease", path, remedy=Remedy.DO_LEASE_AGAIN)
+        raise OutputError(
+            "{}: is the part of another lease", path, remedy=Remedy.REPEAT_CALL_OF_WORKER
+        )
     return part
 
 
@@ -255,6 +264,14 @@ def _parts_in(folder: Path) -> dict[int, list[Path]]:
         if named := _PART.fullmatch(name):
             found.setdefault(int(named[1]), []).append(folder / name)
     return found
+
+
+def _has_parts(folder: Path) -> bool:
+    """Whether there is a part, whose plan is not known."""
+    try:
+        return bool(_parts_in(folder))
+    except OutputError:
+        return False
 
 
 def _read(path: Path) -> bytes:

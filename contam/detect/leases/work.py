@@ -203,7 +203,7 @@ def as_listed(shard: Shard) -> Shard:
     if now.stamp != listed.stamp:
         raise ShardError(
             "{shard}: is not as it was when the plan was made", shard=shard.name,
-            remedy=Remedy.COPY_WITH_TIMES_OR_PLAN_AGAIN,
+            remedy=Remedy.COPY_WITH_TIMES,
         )  # fmt: skip
     return replace(shard, state=now)
 

@@ -112,7 +112,10 @@ def test_an_index_is_verified(corpus, tmp_path, capsys):
     assert code == 0
     assert "the index is intact" in out
     write_parquet(corpus / "part-1.parquet", TEXTS[:3])
-    assert call(capsys, *call_)[0] == 4
+    code, out, _ = call(capsys, *call_)
+    assert code == 4
+    wrong = f"WRONG {corpus / 'part-1.parquet'}: its content has changed since it was indexed"
+    assert wrong in out.splitlines()
     (postings,) = (tmp_path / "ix").rglob("postings.npy")
     raw = bytearray(postings.read_bytes())
     raw[-1] ^= 1
@@ -120,6 +123,10 @@ def test_an_index_is_verified(corpus, tmp_path, capsys):
     code, facts, _ = call(capsys, *call_, "--json")
     assert code == 1
     assert facts["ok"] is False
+    code, out, _ = call(capsys, *call_)
+    assert code == 1
+    assert f"WRONG {postings}: " in out
+    assert out.count(str(postings)) == 1
 
 
 def test_an_index_by_name_lies_in_its_home(corpus, tmp_path, capsys):

@@ -74,6 +74,20 @@ def test_a_number_that_cannot_be_is_refused(text, environment):
     assert caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("7/5", "--shard 7/5: the first number is 1 to 5"),
+        ("1/0", "--shard 1/0: there has to be at least 1 worker"),
+        ("", "--shard '' is not understood"),
+    ],
+)
+def test_what_is_wrong_with_a_number_is_said(text, said):
+    with pytest.raises(UsageError) as caught:
+        parse_shard(text, {})
+    assert caught.value.message == said
+
+
 @pytest.fixture(scope="module")
 def planned(bench_fixtures, tmp_path_factory):
     """A folder with data, the results of one scan, and a plan of several leases."""
@@ -270,7 +284,8 @@ def test_the_way_out_of_resuming_a_worker_is_its_own(home):
 def test_a_finished_plan_is_replaced_only_when_asked(home):
     what = ("plan", "--corpus", "data/corpus", "--benchmark", "data/items", "--out", "plan")
     before = (home / "plan" / "plan.json").read_bytes()
-    assert_one_line_error(contam_here(*what, cwd=home), 1, "plan")
+    refused = contam_here(*what, cwd=home)
+    assert_one_line_error(refused, 1, "plan already holds a finished plan", "--overwrite")
     assert (home / "plan" / "plan.json").read_bytes() == before
     assert contam_here(*what, "--overwrite", cwd=home).returncode == 0
     assert (home / "plan" / "plan.json").read_bytes() != before
@@ -324,6 +339,11 @@ def test_a_wrong_call_of_an_index_says_so(home, call):
     done = contam_here(*call.split(), cwd=home)
     assert_one_line_error(done, 2)
     assert not (home / "o").exists()
+
+
+def test_a_worker_on_an_index_is_told_that_it_makes_groups(home):
+    done = contam_here("index", "build", "--plan", "plan", "--index", "./o", cwd=home)
+    assert_one_line_error(done, 2, "--index", "--plan", "--out", "`contam index merge`")
 
 
 @pytest.mark.parametrize("call", ["scan --plan plan --out", "merge parts --out"])

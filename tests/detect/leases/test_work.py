@@ -19,7 +19,7 @@ import contam
 from contam.detect.leases import work
 from contam.detect.leases.cut import share_of
 from contam.detect.leases.part_file import part_bytes, part_of
-from contam.detect.leases.parts_folder import PARTS_FILE, part_path
+from contam.detect.leases.parts_folder import PARTS_FILE, part_path, question_of_parts
 from contam.detect.leases.plan_folder import PLAN_FILE, open_plan, worker_files, write_plan
 from contam.detect.leases.work import (
     failed_part,
@@ -182,8 +182,9 @@ def test_a_damaged_part_is_named_and_made_again(world, spoil):
             "no zip": bytes(len(data)),
         }[spoil]
     )
-    with pytest.raises(OutputError, match=r"lease-00001\.part"):
+    with pytest.raises(OutputError, match=r"lease-00001\.part") as named:
         merge_parts(open_plan(world / "plan", with_items=True), [world / "parts"])
+    assert named.value.hint == "repeat the call of its worker, which does such a lease again"
     assert all_done(world).done == (1,)
     assert path.read_bytes() == data
 
@@ -198,6 +199,17 @@ def test_parts_under_each_other_s_names_are_made_again(world):
         merge_parts(open_plan(world / "plan", with_items=True), [world / "parts"])
     assert all_done(world).done == (1, 2)
     assert (one.read_bytes(), two.read_bytes()) == whole
+
+
+def test_parts_that_do_not_say_of_which_plan_they_are_are_not_taken_for_none(world):
+    all_done(world)
+    (world / "parts" / PARTS_FILE).unlink()
+    with pytest.raises(OutputError, match=r"holds parts, but not the parts\.json"):
+        question_of_parts(world / "parts")
+    with pytest.raises(OutputError, match="holds no parts"):
+        question_of_parts(world / "plan")
+    assert all_done(world).done == ()
+    assert question_of_parts(world / "parts")[0] == open_plan(world / "plan").question
 
 
 @pytest.mark.parametrize("instead", ["a folder", "a pipe", "a broken link"])
