@@ -127,7 +127,7 @@ class RowCache:
             and (why := source.change_since(now.state))
         ):
             raise ShardError(
-                f"{{shard}}: {{}}; {VERIFY}", Public(why),
+                "{shard}: {}; {}", Public(why), Public(VERIFY),
                 shard=shard.name, remedy=Remedy.VERIFY_AND_RELOAD,
             )  # fmt: skip
         self._shards[number] = now
