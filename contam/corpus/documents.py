@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from bisect import bisect_right
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -59,14 +58,24 @@ def metadata_or_lost(shard: Shard, selection: Selection, rows: Sequence[int]) ->
     """
     try:
         return read_metadata(shard, selection, rows)
-    except ShardError:
+    except ShardError as error:
         check(shard.path)
+        _raise_for_store(error)
     found: dict[int, DocumentMeta] = {}
     for some in _by_row_group(shard, selection, sorted(set(rows))):
-        # A row group is read up to what is damaged.
-        with suppress(ShardError), errors_named(shard), held(shard) as one:
-            found.update(_metadata(one, selection, some))
+        try:
+            with errors_named(shard), held(shard) as one:
+                found.update(_metadata(one, selection, some))
+        except ShardError as error:
+            # The row group was read up to what is damaged.
+            _raise_for_store(error)
     return [found.get(row, LOST) for row in rows]
+
+
+def _raise_for_store(error: ShardError) -> None:
+    """Raise an error of a store, which another row group would have to wait for, too."""
+    if any(advice.remedy is Remedy.ASK_STORE_LATER for advice in error.remedies):
+        raise error
 
 
 def _by_row_group(shard: Shard, selection: Selection, rows: list[int]) -> list[list[int]]:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from contam.detect.leases import work
 from contam.detect.plan import ScanParameters
 from contam.detect.scan import open_scan
 from contam.errors import AccessError, CorpusError
@@ -68,6 +69,22 @@ def test_a_fault_that_stays_is_a_failure_by_name(bucket, do, name, items, tmp_pa
     result, _ = report([DATA], items, tmp_path / "out")
     (reason,) = [failed(result)[name]]
     assert "the store" in reason
+
+
+def test_a_store_that_fails_before_evidence_has_its_url_is_a_failure_by_name(
+    bucket, items, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("CONTAM_STORE_ATTEMPTS", "2")
+    real = work._described
+
+    def described(*given):
+        bucket.fail("503", key="a.parquet", times=None)
+        return real(*given)
+
+    monkeypatch.setattr(work, "_described", described)
+    result, _ = report([DATA], items, tmp_path / "out")
+    assert "the store" in failed(result)["a.parquet"]
+    assert result.exit_code() == 4
 
 
 def test_a_store_that_fails_for_ever_ends_the_run(bucket, items, tmp_path):
