@@ -91,7 +91,7 @@ def end_soon(process, number):
     ("number", "code", "said"),
     [
         (signal.SIGINT, 130, "interrupted: nothing was written\n"),
-        (signal.SIGTERM, 143, ""),
+        (signal.SIGTERM, 143, "terminated: nothing was written\n"),
     ],
 )
 def test_a_signal_ends_a_scan_soon_and_leaves_nothing(corpus, tmp_path, number, code, said):
