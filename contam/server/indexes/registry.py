@@ -208,10 +208,14 @@ class IndexRegistry:
 
     def _open(self, names: tuple[str, ...]) -> IndexSnapshot:
         folders = tuple(self._folders[name] for name in names)
-        # Before anything is read: what is written from now on is noticed.
-        files = Watched.of(folders)
-        opened = IndexSet.open(folders, corpus=self._corpus, cache_bytes=self._cache_bytes)
-        reader = IndexReader(opened)
+        while True:
+            # Before anything is read: what is written from now on is noticed.
+            files = Watched.of(folders)
+            opened = IndexSet.open(folders, corpus=self._corpus, cache_bytes=self._cache_bytes)
+            reader = IndexReader(opened)
+            if sorted(reader.ids) == sorted(files.states):
+                break
+            # Another state was published in between, with segments that are not watched.
         probe(opened, reader)
         return IndexSnapshot(names, folders, reader.ids, opened, reader, files)
 

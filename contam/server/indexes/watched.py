@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contam.errors import IndexDamageError
-from contam.index.manifest import SEGMENTS, read_manifest
+from contam.index.manifest import SEGMENTS, index_id, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,10 +26,12 @@ class Watched:
     """Files as they were before anything was read from them.
 
     digests  SHA-256 of each as the manifest has it
+    states   of each index, by its manifest
     """
 
     stamps: dict[str, Stamp]
     digests: dict[str, str]
+    states: tuple[str, ...]
 
     @classmethod
     def of(cls, folders: Iterable[Path]) -> Watched:
@@ -39,18 +41,22 @@ class Watched:
         """
         stamps: dict[str, Stamp] = {}
         digests: dict[str, str] = {}
+        states = []
         for folder in folders:
-            for segment in read_manifest(folder).segments:
+            manifest = read_manifest(folder)
+            states.append(index_id(manifest))
+            for segment in manifest.segments:
                 for file in segment.files:
                     path = folder / SEGMENTS / segment.id / file.name
                     digests[str(path)] = file.sha256
                     if file.checks is not None:
                         digests[str(path.with_suffix(".crc"))] = file.checks
-            for path in folder.glob("segments/*/*"):
-                stamp = stamp_of(str(path))
-                if stamp is not None:
-                    stamps[str(path)] = stamp
-        return cls(stamps, digests)
+                # Others may be written just now.
+                for path in (folder / SEGMENTS / segment.id).glob("*"):
+                    stamp = stamp_of(str(path))
+                    if stamp is not None:
+                        stamps[str(path)] = stamp
+        return cls(stamps, digests, tuple(states))
 
     def check(self) -> None:
         """Make sure that nobody has written into them. Raises IndexDamageError.

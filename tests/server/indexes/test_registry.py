@@ -9,6 +9,7 @@ import pytest
 
 from contam.config import Settings
 from contam.errors import IndexDamageError
+from contam.server.indexes import watched
 from contam.server.indexes.registry import IndexRegistry
 
 
@@ -27,6 +28,31 @@ def test_an_index_written_to_answers_nothing_until_it_is_opened_again(small_inde
     assert registry.damaged == ()
     with registry.snapshot() as snapshot:
         assert snapshot.reader.check("no words of the corpus at all").complete
+
+
+def test_a_segment_that_is_still_being_written_harms_nobody(small_index, tmp_path):
+    folder = shutil.copytree(small_index, tmp_path / "small")
+    late = folder / "segments" / "late" / "postings.crc"
+    late.parent.mkdir()
+    late.write_bytes(b"half")
+    registry = IndexRegistry.open(Settings(index=(str(folder),)))
+    late.write_bytes(b"now all of it")
+    with registry.snapshot() as snapshot:
+        assert snapshot.reader.check("no words of the corpus at all").complete
+
+
+def test_a_state_that_is_published_while_an_index_is_opened_is_watched(
+    small_index, tmp_path, monkeypatch
+):
+    folder = shutil.copytree(small_index, tmp_path / "small")
+    real, states = watched.index_id, ["an earlier state"]
+    # What was looked at first is a state that nobody can open any more.
+    monkeypatch.setattr(watched, "index_id", lambda found: states.pop() if states else real(found))
+    registry = IndexRegistry.open(Settings(index=(str(folder),)))
+    assert not states
+    path = max(folder.glob("segments/*/*.npy"), key=lambda one: one.stat().st_size)
+    with pytest.raises(IndexDamageError), registry.snapshot():
+        path.write_bytes(path.read_bytes())
 
 
 def test_setting_the_time_of_writing_back_hides_nothing(small_index, tmp_path):
