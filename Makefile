@@ -15,12 +15,15 @@ PY      := $(BIN)/python
 LOCK    := UV_CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
            --generate-hashes --no-annotate --no-strip-extras --upgrade pyproject.toml
 PYTEST  := $(PY) -m pytest $(PYTEST_ARGS)
+SPREAD  := -n auto --dist worksteal
 PIP     := -m pip install --quiet --disable-pip-version-check
 # $(call into,ENVIRONMENT,LOCK,EXTRAS): install contam there with its extras, pinned or newest
 into     = $(if $(LOCKED),\
   $(1)/bin/python $(PIP) --no-deps --require-hashes --requirement requirements/$(2).txt && \
   $(1)/bin/python $(PIP) --no-deps --no-build-isolation --editable .,\
   $(1)/bin/python $(PIP) --editable '.[$(3)]')
+# $(call copy,ENVIRONMENT): begin it as a copy of .venv, in which most of what it needs is installed
+copy     = test -x $(1)/bin/python || cp -al $(VENV) $(1) 2>/dev/null || cp -a $(VENV) $(1)
 # What runs, and then what develops: a demo needs no linters.
 READY   := $(VENV)/.ready
 STAMP   := $(VENV)/.installed
@@ -35,16 +38,15 @@ LOWEST  := $(addprefix tests/,benchmark cli corpus files index/minhash tables te
            $(addprefix tests/index/test_,format.py manifest.py protocol.py segment.py states.py verify.py) \
            $(addprefix tests/integration/test_,changed_shards.py cut_shards.py) \
            $(addprefix tests/rescore/,export/test_plots.py stats/test_statistics.py) \
-           $(addprefix tests/audit/,test_command.py export/test_exports.py) \
-           $(addprefix tests/server/,middleware/test_bodies.py jobs/test_job_uploads.py \
-             page/test_page.py test_client.py test_running.py test_secrecy.py)
+           $(addprefix tests/audit/,test_command.py test_exports.py) \
+           $(addprefix tests/server/,test_requests.py jobs/test_uploads.py test_page.py test_client.py test_running.py test_secrecy.py)
 
 export CONTAM_SHARED := $(abspath $(SHARED))
 # Where this is set, every process that a test starts would compile all of Python's modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test slow lowest frozen lock release lint format types layers bounds interpreted harness ray browser \
+.PHONY: help install demo test slow lowest same lock release lint format types layers bounds interpreted harness ray browser \
         service container docs fuzz load quality bench fixtures pictures openapi check clean quality-if-possible
 
 help: ## this list
@@ -69,22 +71,22 @@ $(STAMP): $(READY)
 demo: $(READY) ## scan the small corpus in bench_fixtures, score three models without what was found, audit all of it
 	$(BIN)/contam scan --corpus bench_fixtures/corpus --benchmark bench_fixtures/items \
 	  --out build/demo --overwrite
-	$(BIN)/contam rescore --verdicts build/demo --logs bench_fixtures/logs --least 15 \
+	$(BIN)/contam rescore --verdicts build/demo --logs bench_fixtures/logs --least 12 \
 	  --out build/demo-scores --overwrite --quiet
 	$(BIN)/contam audit bench_fixtures/AUDIT.toml --overwrite --quiet
 
-test: $(STAMP) ## the test suite
-	$(PYTEST) -n auto --dist worksteal -m 'not (slow or $(APART))'
+test: $(STAMP) ## the test suite, with few examples of each property
+	$(PYTEST) $(SPREAD) -m 'not (slow or $(APART))'
 
-slow: $(STAMP) ## tests that kill, stop or starve runs, or compile and read a great deal
-	$(PYTEST) -n auto --dist worksteal -m 'slow and not ($(APART))'
+slow: $(STAMP) ## tests that kill, stop or starve runs, or compile and read a great deal, and properties with all examples
+	HYPOTHESIS_PROFILE=full $(PYTEST) $(SPREAD) -m '(slow or hypothesis) and not ($(APART))' --ignore tests/kernels
 
 lowest: ## what meets a dependency, with the lowest release of everything that pyproject.toml allows
 	@test -x $(VENV)-lowest/bin/python || $(PYTHON) -m venv $(VENV)-lowest
 	@$(VENV)-lowest/bin/python $(PIP) --no-deps --require-hashes --requirement requirements/lowest.txt
 	@$(VENV)-lowest/bin/python $(PIP) --no-deps --no-build-isolation --editable .
 	@$(VENV)-lowest/bin/contam warm
-	HYPOTHESIS_PROFILE=dev $(VENV)-lowest/bin/python -m pytest $(PYTEST_ARGS) -n auto --dist worksteal \
+	$(VENV)-lowest/bin/python -m pytest $(PYTEST_ARGS) $(SPREAD) \
 	  -m 'not (slow or $(APART))' -W ignore::DeprecationWarning $(LOWEST)
 
 lint: $(STAMP) ## Ruff: rules and formatting
@@ -95,8 +97,8 @@ format: $(STAMP) ## let Ruff format and fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-frozen: $(STAMP) ## what users see, by digest, beside what was noted; ARGS=--write notes it anew
-	$(PY) -m tests.frozen $(ARGS)
+same: $(STAMP) ## results on bench_fixtures, by digest, beside what was noted; ARGS=--write notes them anew
+	$(PY) -m tests.same $(ARGS)
 
 types: $(STAMP) ## mypy, strict
 	$(BIN)/mypy
@@ -104,21 +106,22 @@ types: $(STAMP) ## mypy, strict
 layers: $(STAMP) ## import-linter: who may import whom
 	$(BIN)/lint-imports
 
-bounds: $(STAMP) ## kernel tests with every array access checked
-	NUMBA_BOUNDSCHECK=1 $(PYTEST) tests/kernels
+bounds: $(STAMP) ## kernel tests with all examples, the slow ones too, and every array access checked
+	NUMBA_BOUNDSCHECK=1 $(BIN)/contam warm
+	NUMBA_BOUNDSCHECK=1 HYPOTHESIS_PROFILE=full $(PYTEST) $(SPREAD) tests/kernels
 
 interpreted: $(STAMP) ## kernel tests as plain Python, without the compiler
-	NUMBA_DISABLE_JIT=1 HYPOTHESIS_PROFILE=dev $(PYTEST) tests/kernels
+	NUMBA_DISABLE_JIT=1 $(PYTEST) $(SPREAD) tests/kernels
 
-harness: ## our clean scores beside the real lm-eval and Inspect, in an environment of their own
-	@test -x $(VENV)-harness/bin/python || $(PYTHON) -m venv $(VENV)-harness
+harness: $(STAMP) ## our clean scores beside the real lm-eval and Inspect, in an environment of their own
+	@$(call copy,$(VENV)-harness)
 	@$(call into,$(VENV)-harness,harness,dev$(comma)harness)
 	@$(VENV)-harness/bin/python -c 'import inspect_ai, lm_eval'
 	$(VENV)-harness/bin/python -m pytest $(PYTEST_ARGS) tests/rescore/export/test_harness.py tests/rescore/export/test_clean.py \
 	  tests/client/test_harness.py
 
-ray: ## scans and index builds on a Ray cluster of two nodes, whose processes are killed, in an environment of its own
-	@test -x $(VENV)-ray/bin/python || $(PYTHON) -m venv $(VENV)-ray
+ray: $(STAMP) ## scans and index builds on a Ray cluster of two nodes, whose processes are killed, in an environment of its own
+	@$(call copy,$(VENV)-ray)
 	@$(call into,$(VENV)-ray,ray,dev$(comma)ray)
 	$(VENV)-ray/bin/python -m pytest $(PYTEST_ARGS) tests/ray
 
@@ -147,6 +150,7 @@ quality: $(STAMP) ## recall and false flags on the labelled data, of the scan an
 	@test -d "$(CONTAM_SHARED)/data" || \
 	  { echo "no labelled data in $(SHARED)/data; set CONTAM_SHARED to the folder that holds it" >&2; exit 1; }
 	$(PY) benchmarks/quality.py --data "$(CONTAM_SHARED)/data" --out build/quality
+	$(PY) benchmarks/edits_table.py --data "$(CONTAM_SHARED)/data" --out build/quality
 
 bench: $(STAMP) ## speed and memory on the labelled corpus, or ARGS="--corpus ... --items ..."
 	$(PY) benchmarks/bench.py $(if $(ARGS),$(ARGS),--corpus "$(CONTAM_SHARED)/data/corpus" --items "$(CONTAM_SHARED)/data/items")
@@ -165,7 +169,7 @@ openapi: $(STAMP) ## write service/openapi.json again from the app
 
 lock: $(STAMP) ## pin what CI and the image install, with hashes, from pyproject.toml
 	@$(PY) $(PIP) --editable '.[release]'
-	$(LOCK) --extra serve --extra otel --output-file requirements/image.txt
+	$(LOCK) --extra serve --output-file requirements/image.txt
 	$(LOCK) --extra dev --extra service --extra docs --extra release --output-file requirements/dev.txt
 	$(LOCK) --extra dev --extra harness --extra release --output-file requirements/harness.txt
 	$(LOCK) --extra dev --extra ray --extra release --output-file requirements/ray.txt

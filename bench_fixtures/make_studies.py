@@ -6,7 +6,6 @@ ones that are 5 points harder; `quokka-7b` has part of the public set by heart.
 fine-tuning; those of the group prepared for `brook`, and not for `lantern`.
 `board.csv`: 20 models on six tasks; the weak ones reorder the first four.
 `problems.csv`: 810 problems with the day each came out; `quokka-7b` has seen those of half a year.
-`shards.jsonl`, `texts.jsonl`: log-probabilities of the shards of a file, and of texts by token.
 Everything follows from SEED. Usage: python bench_fixtures/make_studies.py [--out FOLDER]
 """
 
@@ -14,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 from math import log10
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +20,7 @@ from typing import TYPE_CHECKING
 from draw import Draw
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 HERE = Path(__file__).resolve().parent
 SEED = 2611
@@ -149,54 +147,6 @@ def problems() -> list[dict[str, str | int]]:
     return found
 
 
-def shards() -> list[dict[str, str | int | float]]:
-    """Log-probabilities of 20 shards of a file, as published and in 12 shuffled orders."""
-    found: list[dict[str, str | int | float]] = []
-    for model, worth in {"heron-8b": 0, "quokka-7b": 900}.items():
-        draw = Draw(SEED, "shards", model)
-        for shard in range(20):
-            level = 900_000 + draw.below(120_000)
-            for order in range(13):
-                value = -level + draw.between(-2000, 2000) + worth * (order == 0)
-                found.append(
-                    {
-                        "model": model,
-                        "shard": shard,
-                        "kind": "shuffled" if order else "canonical",
-                        "perm": order,
-                        "logprob": value / 1000,
-                        "n_tokens": 400,
-                    }
-                )
-    return found
-
-
-def texts() -> list[dict[str, str | float | bool | list[float]]]:
-    """Log-probabilities of 80 texts by token; members are older than the others."""
-    draw = Draw(SEED, "texts")
-    found: list[dict[str, str | float | bool | list[float]]] = []
-    for number in range(80):
-        member = number % 2 == 0
-        year = 2021 + draw.below(2) + (0 if member else 2)
-        found.append(
-            {
-                "item": f"text-{number:02}",
-                "logprob": [
-                    -(draw.below(4000) + draw.below(1500 if member else 2200)) / 1000
-                    for _ in range(30)
-                ],
-                "member": member,
-                "date": f"{year}-{1 + draw.below(12):02}-01",
-            }
-        )
-    return found
-
-
-def write_lines(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    """Write rows as JSON lines."""
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-
-
 def write(path: Path, rows: Sequence[dict[str, str | int]]) -> None:
     """Write rows as a table."""
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -216,8 +166,6 @@ def main() -> None:
     write(folder / "preparation.csv", preparation())
     write(folder / "board.csv", board())
     write(folder / "problems.csv", problems())
-    write_lines(folder / "shards.jsonl", shards())
-    write_lines(folder / "texts.jsonl", texts())
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ default, which is with Snappy; after a scan that counts for nothing.
 "more" is the time besides that of the scan, of which some went into writing the shards, comparing
 all rows with the original and searching again. Numbers in brackets divide by the time in which
 pyarrow alone reads the shards and writes them again in the same process, row group by row group,
-with their codecs and levels, measured just before. "size" is that of the new shards, the old ones
-being 1.
+with their codecs at its usual levels, measured just before. "size" is that of the new shards, the
+old ones being 1.
 """
 
 from __future__ import annotations
@@ -35,13 +35,10 @@ import contam
 from contam import memory
 from contam.cleaning import shard
 from contam.corpus.formats.parquet import Parquet
-from contam.tables.parquet_levels import LEVELLED, level_of
-from contam.tables.parquet_splice import ParquetBytes, chunks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from contam.tables.thrift import Struct
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -60,39 +57,14 @@ def seconds(work: Callable[[], object]) -> float:
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
-def levels_of(path: Path) -> dict[str, int]:
-    """The levels of the codecs that a shard's first row group was compressed with."""
-    with path.open("rb") as file:
-        source = ParquetBytes.of(file)
-        by_codec: dict[str, list[Struct]] = {}
-        with pq.ParquetFile(path) as library:
-            group = library.metadata.row_group(0)
-            for number, chunk in enumerate(chunks_of(source.groups[0])):
-                by_codec.setdefault(group.column(number).compression.lower(), []).append(chunk)
-        return {
-            codec: level_of(codec, source, chunks).level
-            for codec, chunks in by_codec.items()
-            if codec in LEVELLED
-        }
-
-
-def write_again(levels: dict[Path, dict[str, int]]) -> None:
-    """Read and write Parquet shards with pyarrow, row group by row group.
-
-    levels  the shards, and the levels of their codecs; none for those of the library
-    """
-    for path, known in levels.items():
+def write_again(paths: list[Path]) -> None:
+    """Read and write Parquet shards with pyarrow, row group by row group, with their codecs."""
+    for path in paths:
         with pq.ParquetFile(path) as file:
             first = file.metadata.row_group(0)
             chunks = [first.column(number) for number in range(file.metadata.num_columns)]
             codecs = {chunk.path_in_schema: chunk.compression for chunk in chunks}
-            found = {name: known.get(codec.lower()) for name, codec in codecs.items()}
-            with pq.ParquetWriter(
-                io.BytesIO(),
-                file.schema_arrow,
-                compression=codecs,
-                compression_level={name: level for name, level in found.items() if level} or None,
-            ) as out:
+            with pq.ParquetWriter(io.BytesIO(), file.schema_arrow, compression=codecs) as out:
                 for number in range(file.metadata.num_row_groups):
                     out.write_table(file.read_row_group(number, use_threads=False))
 
@@ -148,17 +120,15 @@ def table(title: str, corpus: Path, given_items: Path, home: Path, parts: Parts)
         for items in (given_items, nowhere)
     }
     shards = shards_of(corpus)
-    levels = {path: levels_of(path) for path in shards}
     size = sum(path.stat().st_size for path in shards)
-    usual = seconds(partial(write_again, {path: {} for path in shards}))
     names = "".join(f"{name:>16}" for name in ("more", *parts.spent)) + "   alone"
-    print(f"{title}: scan {scans[given_items]:.2f} CPU s, pyarrow with its own levels {usual:.2f}")
+    print(f"{title}: scan {scans[given_items]:.2f} CPU s")
     print(f"{'':21}{names}  size")
     for name, items, action in (
         ("nothing found, copied", nowhere, "drop"),
         *((action, given_items, action) for action in ("list", "drop", "mask", "cut")),
     ):
-        alone = seconds(partial(write_again, levels))
+        alone = seconds(partial(write_again, shards))
         parts.spent = dict.fromkeys(parts.spent, 0.0)
         out = home / name
         more = (

@@ -124,7 +124,8 @@ def measure(
     from contam.detect.blocks import Blocks
     from contam.detect.chunk_scan import scan_chunks
     from contam.detect.judge import finish_scan
-    from contam.detect.plan import ScanParameters, plan_and_empty
+    from contam.detect.parameters import ScanParameters
+    from contam.detect.plan import plan_and_empty
     from contam.detect.report import write_report
     from contam.detect.scan import Corpus
     from contam.detect.warm import match_a_little

@@ -32,7 +32,7 @@ def tokenise_batch(
 
 
 @kernel
-def find_in_batch(  # noqa: PLR0913, PLR0917 - a kernel is handed every array it touches
+def find_in_batch(  # noqa: PLR0917 - a kernel is handed every array it touches
     data: NDArray[np.uint8],
     offsets: NDArray[np.int64],
     spec: ViewSpec,

@@ -79,7 +79,8 @@ def measure(path: str) -> dict[str, Any]:
 
     tune_command()
     from contam.benchmark.read_files import read_benchmarks
-    from contam.detect.plan import ScanParameters, plan_for
+    from contam.detect.parameters import ScanParameters
+    from contam.detect.plan import plan_for
 
     parameters = ScanParameters()
     start, _ = _used()

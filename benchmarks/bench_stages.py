@@ -17,8 +17,9 @@ from bench_task import Clock
 from contam.corpus.batches import read_chunk
 from contam.detect.match import matching
 from contam.detect.match.collect import as_halves
+from contam.detect.parameters import ScanParameters
 from contam.detect.partial import Partial
-from contam.detect.plan import ScanParameters, make_plan
+from contam.detect.plan import make_plan
 from contam.detect.scan import Corpus
 from contam.kernels.document import new_buffers, new_text_scratch, scan_batch
 from contam.kernels.tokens import WORDS

@@ -120,7 +120,8 @@ def scan(
     import contam
     from contam.detect.chunk_scan import scan_chunks
     from contam.detect.finish import finish
-    from contam.detect.plan import ScanParameters, make_plan
+    from contam.detect.parameters import ScanParameters
+    from contam.detect.plan import make_plan
     from contam.detect.scan import Corpus
 
     contam.scan(warm[0], warm[1], policies=policies, workers=1)  # kernels from their cache
@@ -172,10 +173,12 @@ def command(corpus: list[str], items: list[str], policies: list[str], out: str) 
     claim_process()
     tune_command()
     from contam.benchmark.read_files import read_benchmarks
-    from contam.cli.commands.scan import print_result
+    from contam.cli.options import VerdictOptions
+    from contam.cli.results import print_result
     from contam.detect.chunk_scan import scan_chunks
     from contam.detect.judge import finish_scan
-    from contam.detect.plan import ScanParameters, plan_and_empty
+    from contam.detect.parameters import ScanParameters
+    from contam.detect.plan import plan_and_empty
     from contam.detect.report import write_report
     from contam.detect.scan import Corpus
     from contam.detect.warm import match_a_little
@@ -193,7 +196,7 @@ def command(corpus: list[str], items: list[str], policies: list[str], out: str) 
     result = finish_scan(plan, opened, partial, workers=1, started=started)
     write_report(result, out, overwrite=True)
     with Path(os.devnull).open("w", encoding="utf-8") as shown, redirect_stdout(shown):
-        print_result(result, Path(out), fail_on_flagged=False, as_json=False, quiet=False)
+        print_result(result, Path(out), VerdictOptions())
     lap("tables")
     spent["imports"] += began
     return {"stages": spent, "cpu": sum(spent.values()), "items": len(plan.items)}

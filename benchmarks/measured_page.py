@@ -1,4 +1,4 @@
-"""Write docs/measured.md, and the few figures the README quotes, from what was measured.
+"""Write the tables of docs/measured.md, from what was measured.
 
 Usage: python benchmarks/measured_page.py --quality build/quality/quality.json
        --bench build/bench/bench.json --date 2026-01-31
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -78,14 +77,22 @@ def groups_table(policies: Record) -> str:
     return _table(["", *(f"`{policy}`" for policy in policies)], rows)
 
 
+def _class(name: str, tier: str) -> str:
+    return f"`{name}`" if tier == "core" else f"`{name}` ({tier})"
+
+
+def _named(names: list[str]) -> str:
+    return ", ".join(names) or "none"
+
+
 def recall_table(policies: Record) -> str:
-    """Share found per transformation."""
+    """Share found per transformation, and those of which the first policy finds all."""
     found: dict[tuple[str, str], dict[str, Record]] = {}
     for policy, one in policies.items():
         for row in one["recall"]:
             found.setdefault((row["class"], row["tier"]), {})[policy] = row
     order = list(GROUPS)
-    rows = []
+    rows, whole = [], []
     for (name, tier), by_policy in sorted(
         found.items(),
         key=lambda match: (order.index(_recall_of({"class": match[0][0]})[0]), match[0]),
@@ -93,37 +100,46 @@ def recall_table(policies: Record) -> str:
         first = next(iter(by_policy.values()))
         if not first["n"]:
             continue
+        if first["found"] == first["n"]:
+            whole.append(_class(name, tier))
+            continue
         aim = _recall_of(first)[1]
         wanted = "-" if aim is None or name.endswith(QUESTION_GONE) else f"{100 * aim:g} %"
         cells = [_share(by_policy[p]["found"], by_policy[p]["n"]) for p in policies]
-        rows.append([f"`{name}`", tier, f"{first['n']:,}", wanted, *cells])
-    return _table(["class", "tier", "items", "aim", *(f"`{p}`" for p in policies)], rows)
+        rows.append([_class(name, tier), f"{first['n']:,}", wanted, *cells])
+    table = _table(["class", "items", "aim", *(f"`{p}`" for p in policies)], rows)
+    return f"{table}\n`{next(iter(policies))}` finds all of {_named(whole)}.\n"
 
 
 def false_table(policies: Record) -> str:
-    """Share called contaminated (and flagged at all) per class of pairs that do not contaminate."""
+    """Share called contaminated (and flagged) per class of pairs that are no contamination."""
     found: dict[tuple[str, str], dict[str, Record]] = {}
     for policy, one in policies.items():
         for row in one["false_flags"]:
             found.setdefault((row["class"], row["tier"]), {})[policy] = row
-    rows = []
+    rows, none = [], []
     for (name, tier), by_policy in sorted(
         found.items(), key=lambda match: (false_flag_rank(match[0][0]), match[0][1])
     ):
+        if not next(iter(by_policy.values()))["flagged"]:
+            none.append(_class(name, tier))
+            continue
         cells = [
             f"{_share(row['contaminated'], row['n'])} ({_share(row['flagged'], row['n'])})"
             for row in (by_policy[policy] for policy in policies)
         ]
         aim = f"< {100 * false_flag_aim(name)[1]:g} %"
-        rows.append([f"`{name}`", tier, f"{next(iter(by_policy.values()))['n']:,}", aim, *cells])
+        n = next(iter(by_policy.values()))["n"]
+        rows.append([_class(name, tier), f"{n:,}", aim, *cells])
     absent = [
         f"{_share(policy['absent']['contaminated'], policy['absent']['n'])}"
         f" ({_share(policy['absent']['flagged'], policy['absent']['n'])})"
         for policy in policies.values()
     ]
     n_absent = next(iter(policies.values()))["absent"]["n"]
-    rows.append(["absent items", "core", f"{n_absent:,}", f"(< {100 * ABSENT_AIM:g} %)", *absent])
-    return _table(["class", "tier", "pairs", "aim", *(f"`{p}`" for p in policies)], rows)
+    rows.append(["absent items", f"{n_absent:,}", f"(< {100 * ABSENT_AIM:g} %)", *absent])
+    table = _table(["class", "pairs", "aim", *(f"`{p}`" for p in policies)], rows)
+    return f"{table}\n`{next(iter(policies))}` flags none of {_named(none)}.\n"
 
 
 def index_section(index: Record) -> str:
@@ -140,9 +156,8 @@ def index_section(index: Record) -> str:
     parts = ", ".join(f"{name} {n_bytes / text:.3f}" for name, n_bytes in by_part.items())
     late = ", ".join(f"`{name}`" for name in behind(index)) or "none"
     head = ["class", "items", "scan", "n-grams alone", "n-grams and MinHash"]
-    return f"""Share of items found by `contam`, %, in the {len(differing)} classes where the three differ; in the other {len(classes) - len(differing)} an index finds what the scan finds.
-Bytes per byte of text: {parts}.
-Classes more than {100 * MOST_BEHIND:g} points below the scan with MinHash: {late}. Questions of fewer than 8 words are `not_checkable` from an index and not counted here.
+    return f"""Items found by `contam`, %, in the {len(differing)} classes that differ ({len(classes) - len(differing)} do not). Bytes per byte of text: {parts}.
+Classes more than {100 * MOST_BEHIND:g} points below the scan with MinHash: {late}. Questions of fewer than 8 words are `not_checkable` from an index and not counted.
 
 {_table(head, rows)}"""
 
@@ -180,39 +195,34 @@ def speed_table(bench: Record) -> str:
 
 
 def page(quality: Record, bench: Record, date: str) -> str:
-    """docs/measured.md in full."""
+    """The measured part of docs/measured.md."""
     policies = quality["policies"]
     marks = ", ".join(f"`{p}` {policy['fingerprint']}" for p, policy in policies.items())
     machine = bench["machine"]
     versions = quality["versions"]
-    return f"""# Measured
-
-Measured on {date}. `benchmarks/measured_page.py` writes this page from the output of the two commands below.
-Policies (fingerprints): {marks}.
-Python {versions["python"]}, numpy {versions["numpy"]}, numba {versions["numba"]}, pyarrow {versions["pyarrow"]}.
+    return f"""Measured on {date} with Python {versions["python"]}, numpy {versions["numpy"]}, numba {versions["numba"]}, pyarrow {versions["pyarrow"]}; policies (fingerprints) {marks}.
+`benchmarks/measured_page.py` writes the tables from the output of the two commands.
 
 ## Accuracy
 
     make quality        # benchmarks/quality.py --data DIR --out build/quality
 
-The labelled pack holds 36,941 real benchmark items, 42,346 real documents and 24,997 labelled pairs of the two: copies planted in known ways, copies
-found in the wild, and pairs that only look alike. It is not part of this repository, because it holds benchmark text. *Found* means that the verdict is `contaminated`
-or `suspect`, and evidence of the question names the labelled document. Only items of 8 words or more count. A policy tuned on these labels does better here than elsewhere.
-
-### In short
+The labelled pack has 36,941 real items, 42,346 real documents and 24,997 labelled pairs of them: planted copies, copies found in the wild, and pairs that only look alike.
+It holds benchmark text, so it is not in this repository. *Found*: the verdict is `contaminated` or `suspect`, and evidence of the question names the labelled document. Only items of
+8 words or more count. A policy tuned on these labels does better here than elsewhere.
 
 {groups_table(policies)}
 ### Found, by what was done to the copy
 
-Names are those of the pack. `{QUESTION_GONE.removeprefix(":")}`: less than half of the question survived the cut, so there is no aim. Tier `hard`: the label is certain, but the case is difficult.
+`{QUESTION_GONE.removeprefix(":")}`: less than half of the question is left. `hard`: the label is certain, the case difficult.
 
 {recall_table(policies)}
 ### Flagged, where the question is not there
 
-Share labelled `contaminated`, and in brackets `contaminated` or `suspect`. A pair is judged as if its document were the whole corpus.
+Share `contaminated`, and in brackets also `suspect`. A pair is judged as if its document were the whole corpus.
 
 {false_table(policies)}
-Flagged pairs without a label. The pack lists every pair that shares much wording, so these are false flags, most of them in benchmarks made from templates:
+The pack lists every pair that shares much wording, so flagged pairs without a label are false flags, most of them in benchmarks made from templates:
 
 {unlisted_lines(policies)}
 ### From a `standard` index
@@ -223,29 +233,13 @@ Flagged pairs without a label. The pack lists every pair that shares much wordin
     make bench          # benchmarks/bench.py --corpus PATH --items PATH
 
 {machine["cpu"]}, {machine["cores"]} cores, Python {machine["python"]}; policies {", ".join(f"`{p}`" for p in bench["policies"])} in one pass.
-Every line is a process of its own, with compiled kernels and files in the page cache.
-CPU seconds cover reading, tokenising and matching. Building the table of items and writing the result take extra time, which does not grow with the corpus.
-Other work on the machine can only make the figures worse.
+Every line is a process of its own, with compiled kernels and files in the page cache. CPU seconds cover reading, tokenising and matching, not the table of items and the result, whose time does not grow with the corpus.
 
 {speed_table(bench)}"""
 
 
-def quoted(quality: Record, bench: Record, date: str) -> str:
-    """The figures in the README."""
-    whole = next(row for row in bench["rows"] if row["what"] == "whole scan")
-    speed = (
-        f"\n{date}, {bench['machine']['cores']} cores: a scan for {whole['items']:,} items under"
-        f" {len(bench['policies'])} policies reads {whole['mb_per_cpu']:,.0f} MB of text per"
-        f" CPU-second, {whole['times_read']:.1f} times the cost of a bare read, with"
-        f" {whole['peak_mb'] / 1000:.1f} GB of memory.\n"
-    )
-    # Beside it a policy of its own purpose would need the explanation that its guide has.
-    policies = {name: one for name, one in quality["policies"].items() if name != "contam-meaning"}
-    return groups_table(policies) + speed
-
-
 def main() -> None:
-    """Read both files, write both places."""
+    """Read both files, write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quality", type=Path, required=True)
     parser.add_argument("--bench", type=Path, required=True)
@@ -253,12 +247,14 @@ def main() -> None:
     asked = parser.parse_args()
     quality = json.loads(asked.quality.read_text(encoding="utf-8"))
     bench = json.loads(asked.bench.read_text(encoding="utf-8"))
-    (ROOT / "docs" / "measured.md").write_text(page(quality, bench, asked.date), encoding="utf-8")
-    readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    between = re.compile(f"{_MARKS[0]}.*{_MARKS[1]}", re.DOTALL)
-    new = _MARKS[0] + quoted(quality, bench, asked.date) + _MARKS[1]
-    readme.write_text(between.sub(lambda _: new, text), encoding="utf-8")
+    _put("docs/measured.md", page(quality, bench, asked.date))
+
+
+def _put(name: str, new: str) -> None:
+    path = ROOT / name
+    before, _, rest = path.read_text(encoding="utf-8").partition(_MARKS[0])
+    after = rest.partition(_MARKS[1])[2]
+    path.write_text(before + _MARKS[0] + new + _MARKS[1] + after, encoding="utf-8")
 
 
 if __name__ == "__main__":

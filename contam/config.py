@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_type_hint
 
 from annotated_types import Ge, Gt, Le
 
-from contam.errors import ConfigError, Remedy
+from contam.errors import ConfigError, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -57,15 +57,6 @@ class Settings:
     index: Annotated[Names, Help("Index folders or names, each answering under its name.")] = ()
     home: Annotated[str | None, Help("Folder in which bare names of indexes are looked up.")] = None
     corpus: Annotated[Names, Help("Where the shards are now, if they were moved.")] = ()
-    review: Annotated[
-        Names, Help("Packs, or results of scans, that people may review on the page.")
-    ] = ()
-    review_policy: Annotated[
-        str | None, Help("Whose flags are reviewed; none: a pack's first policy.")
-    ] = None
-    review_flagged: Annotated[Whole, Help("Flagged items of each benchmark to review.")] = 50
-    review_clean: Annotated[Whole, Help("Clean items of each benchmark to review.")] = 50
-    review_seed: Annotated[Whole, Help("Which items are drawn for review.")] = 0
     host: Annotated[str, Help("Address to listen on; others than loopback need keys.")] = (
         "127.0.0.1"
     )
@@ -88,52 +79,27 @@ class Settings:
     ] = 0.0
     deadline_s: Annotated[Seconds, Help("Seconds until a check answers `not_checkable`.")] = 10.0
     drain_s: Annotated[Seconds, Help("Seconds that running requests get after SIGTERM.")] = 30.0
-    client_timeout_s: Annotated[
-        Seconds, Help("Seconds a client may be idle; a body slower than 1 KiB/s counts as idle.")
-    ] = 30.0
     max_items: Annotated[Count, Help("Items in one check.")] = 256
     max_characters: Annotated[Count, Help("Characters of one item, all parts together.")] = 200_000
-    max_evidence: Annotated[
-        Count, Help("Documents an answer may give as evidence of one item.")
-    ] = 100
-    max_context: Annotated[Count, Help("Characters of a document in one answer.")] = 20_000
     max_answer_bytes: Annotated[
         Count,
-        Help("Bytes of the answer to a check, or of one line of it; past them it is refused."),
+        Help("Bytes of the answer to a check in one piece; past them it is refused."),
     ] = 32 * MIB
-    max_body_bytes: Annotated[Count, Help("Bytes of a request body, unpacked.")] = 8 * MIB
+    max_body_bytes: Annotated[Count, Help("Bytes of a request body.")] = 8 * MIB
     max_upload_bytes: Annotated[Count, Help("Bytes of a job's upload as sent.")] = 1024 * MIB
     max_unpacked_bytes: Annotated[Count, Help("Bytes of a job's upload unpacked.")] = 4096 * MIB
-    max_json_depth: Annotated[Count, Help("Nesting of a JSON body.")] = 32
     max_job_items: Annotated[Count, Help("Items of one job.")] = 1_000_000
     max_checks: Annotated[Count, Help("Checks worked on at once; more wait.")] = 2
     max_waiting: Annotated[Whole, Help("Checks that wait; more get 503.")] = 64
     job_workers: Annotated[Whole, Help("Jobs worked on at once.")] = 1
-    job_slice_s: Annotated[
-        Seconds, Help("Seconds that a job works before the next one has its turn.")
-    ] = 30.0
-    max_open_jobs: Annotated[
-        Count,
-        Help(
-            "Jobs of a kind, longer than a slice, that take turns; each keeps its memory. A further"
-            " one begins again when one of them has ended."
-        ),
-    ] = 4
     job_threads: Annotated[Whole, Help("Threads of one job; 0 takes all cores.")] = 0
-    max_job_s: Annotated[Seconds, Help("Seconds of work that one attempt at a job may take.")] = (
-        6 * 3600.0
-    )
+    max_job_s: Annotated[Seconds, Help("Seconds that one attempt at a job may take.")] = 6 * 3600.0
     max_job_memory_bytes: Annotated[Count, Help("Memory that one job may take.")] = 16_384 * MIB
     max_queued_jobs: Annotated[Count, Help("Jobs that wait; more get 503.")] = 1000
     retention_s: Annotated[Seconds, Help("Seconds that a finished job is kept.")] = 7 * 86_400.0
-    rate_per_minute: Annotated[Count, Help("Requests a key may make in a minute.")] = 60_000
-    max_concurrent: Annotated[Count, Help("Requests of one key worked on at once.")] = 64
-    session_s: Annotated[
-        Seconds, Help("Seconds until who signed in to the page has to sign in again.")
-    ] = 8 * 3600.0
+    max_connections: Annotated[Count, Help("Connections at once; more get 503.")] = 256
     log_level: Annotated[str, Help("Lowest log level: debug, info, warning or error.")] = "info"
     metrics: Annotated[bool, Help("Whether /metrics answers (without a key).")] = True
-    traces: Annotated[bool, Help("Whether OpenTelemetry spans are made.")] = False
     admin_key: Annotated[
         str | None,
         Help("A key with every scope, of 32 characters or more; it needs no store.", secret=True),
@@ -218,14 +184,14 @@ def read_tables(file: str | Path | None = None) -> dict[str, dict[str, Any]]:
     try:
         tables = tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"cannot read {path}: {error}", remedy=Remedy.SEE_REFERENCE) from error
+        raise ConfigError(f"cannot read {path}: {error}", hint="see docs/reference.md") from error
     for name, table in tables.items():
         if name not in TABLES:
             raise unknown_setting(f"{path}: there is no table", name, TABLES)
         if not isinstance(table, dict):
             raise ConfigError(
                 f"{path}: {name} is no table",
-                remedy=Remedy.WRITE_TABLE_ABOVE_SETTINGS(table=name),
+                hint=Statement("write [{}] above its settings", name),
             )
     return tables
 
@@ -234,12 +200,12 @@ def unknown_setting(fact: str, name: str, known: Iterable[str]) -> ConfigError:
     """The error for a name that is no setting, with those nearest to it."""
     names = sorted(known)
     close = get_close_matches(name, names, n=1)
-    remedy = (
-        Remedy.CHOOSE_CLOSE_ITEM(close=close[0])
+    hint = (
+        Statement("did you mean {}?", close[0])
         if close
-        else Remedy.CHOOSE_KNOWN(known=", ".join(names))
+        else Statement("known: {}", ", ".join(names))
     )
-    return ConfigError(f"{fact} {name!r}", remedy=remedy)
+    return ConfigError(f"{fact} {name!r}", hint=hint)
 
 
 def _from_file(file: str | Path | None, known: Mapping[str, DescribedSetting]) -> dict[str, Any]:
@@ -251,7 +217,9 @@ def _from_file(file: str | Path | None, known: Mapping[str, DescribedSetting]) -
         if known[name].secret:
             raise ConfigError(
                 f"{path}: {name} is a secret",
-                remedy=Remedy.GIVE_AS_VARIABLE(variable=known[name].variable),
+                hint=Statement(
+                    "give it as {} or by {}_FILE", known[name].variable, known[name].variable
+                ),
             )
     return dict(table)
 
@@ -276,5 +244,5 @@ def _checked(values: Mapping[str, Any], origin: Mapping[str, str]) -> Settings:
         wrong = first["msg"].removeprefix("Input ").partition(",")[0]
         raise ConfigError(
             f"{origin.get(name, name)}: {name}: {wrong}",
-            remedy=Remedy.SEE_SETTINGS,
+            hint="`contam serve --help` lists the settings",
         ) from error

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import Final, Self
 
-from contam.facts import Names, Place, Plain, Public, Statement
-from contam.remedies import Advice, Remedy
+from contam.facts import Names, Place, Plain, Public, Statement, statements
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    Remedies = Remedy | Advice | tuple[Advice, ...]
+Hint = str | Statement | tuple[Statement, ...]
+"""A way out of an error: words of ours, or a sentence with facts; several are told in turn."""
 
 __all__ = [
+    "ASK_STORE_LATER",
     "AccessError",
-    "Advice",
     "BenchmarkError",
     "ConfigError",
     "ContamError",
     "CorpusError",
+    "Hint",
     "IncompleteError",
     "IndexBusyError",
     "IndexDamageError",
@@ -33,11 +31,13 @@ __all__ = [
     "PlanMemoryError",
     "PolicyError",
     "Public",
-    "Remedy",
     "ShardError",
     "Statement",
     "UsageError",
 ]
+
+
+ASK_STORE_LATER: Final = "repeat the call when the store answers, with credentials that it takes"
 
 
 class ContamError(Exception):
@@ -46,43 +46,33 @@ class ContamError(Exception):
     code       stable name for machines
     exit_code  what the command line returns for it; 2 where the call as it was typed cannot run
     statement  what happened: a sentence and its facts, by whose types it is known who may be told
-    remedies   the ways out, with their facts
+    hints      the ways out, with their facts
     """
 
     code = "contam"
     exit_code = 1
 
-    def __init__(
-        self, message: str | Statement, *facts: object, remedy: Remedies = (), hint: str = ""
-    ) -> None:
-        """An error with the facts that fill the gaps of its message.
-
-        hint  a way out in words of one interface, from who speaks to users of that alone
-        """
+    def __init__(self, message: str | Statement, *facts: object, hint: Hint = ()) -> None:
+        """An error with the facts that fill the gaps of its message."""
         if isinstance(message, str):
-            message = Statement(message, facts) if facts else Statement("{}", (Plain(message),))
+            message = Statement(message, *facts) if facts else Statement("{}", Plain(message))
         self.statement = message
         self.message = self.statement.tell()
         super().__init__(self.message)
-        if isinstance(remedy, Remedy):
-            remedy = Advice(remedy)
-        self.remedies = (remedy,) if isinstance(remedy, Advice) else remedy
-        self.hint = hint
-        if not hint:
-            self.hint = self.hint_of()
+        self.hints = statements(hint)
 
     def __str__(self) -> str:
         return self.message
+
+    @property
+    def hint(self) -> str:
+        """The way out, "" when there is none."""
+        return "; ".join(map(str, self.hints))
 
     def of_call(self) -> Self:
         """The same error as a wrong call: what a path or name of the call means is not there."""
         self.exit_code = UsageError.exit_code
         return self
-
-    def hint_of(self, sentences: Mapping[Remedy, str] | None = None) -> str:
-        """The way out in the sentences of an interface, without them in those of the package."""
-        told = (advice.statement(sentences).tell() for advice in self.remedies)
-        return "; ".join(told) or self.hint
 
 
 class UsageError(ContamError):
@@ -131,22 +121,17 @@ class ShardError(ContamError):
     code = "shard"
 
     def __init__(
-        self,
-        message: str | Statement,
-        *facts: object,
-        shard: str,
-        remedy: Remedies = (),
-        hint: str = "",
+        self, message: str | Statement, *facts: object, shard: str, hint: Hint = ()
     ) -> None:
         if isinstance(message, str) and "{shard}" in message:
-            message = Statement(message, facts, {"shard": Place(shard)})
-        super().__init__(message, *facts, remedy=remedy, hint=hint)
+            message = Statement(message, *facts, shard=Place(shard))
+        super().__init__(message, *facts, hint=hint)
         self.shard = shard
 
     def renamed(self, place: str, name: str) -> ShardError:
         """The same error with a name for the shard wherever a fact mentions its place."""
         statement = self.statement.replacing(place, name)
-        return ShardError(statement, shard=name, remedy=self.remedies)
+        return ShardError(statement, shard=name, hint=self.hints)
 
 
 class BenchmarkError(ContamError):
@@ -159,11 +144,10 @@ class BenchmarkError(ContamError):
 
         A header-less file has an item where others have their names.
         """
-        advice = (
-            *(remedy.without_quotes() for remedy in self.remedies),
-            Advice(Remedy.NOTHING_QUOTED),
+        hints = (*self.hints, Statement("nothing is quoted under --no-text"))
+        error = BenchmarkError(
+            self.statement.without_quotes(), hint=tuple(hint.without_quotes() for hint in hints)
         )
-        error = BenchmarkError(self.statement.without_quotes(), remedy=advice)
         error.exit_code = self.exit_code
         return error
 
@@ -193,14 +177,9 @@ class IndexDamageError(ContamError):
     code = "index-damaged"
 
     def __init__(
-        self,
-        message: str | Statement,
-        *facts: object,
-        file: str,
-        remedy: Remedies = (),
-        hint: str = "",
+        self, message: str | Statement, *facts: object, file: str, hint: Hint = ()
     ) -> None:
-        super().__init__(message, *facts, remedy=remedy, hint=hint)
+        super().__init__(message, *facts, hint=hint)
         self.file = file
 
 

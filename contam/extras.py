@@ -8,7 +8,7 @@ from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from contam.errors import MissingExtraError, Remedy
+from contam.errors import MissingExtraError, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _MODULES: Final = {
     "hub": ("huggingface_hub",),
     "meaning": ("wordllama",),
-    "onnx": ("onnxruntime",),
     "ray": ("ray",),
     "scores": ("matplotlib", "statsmodels"),
     "audit": ("jinja2", "matplotlib", "statsmodels"),
@@ -45,7 +44,7 @@ def require(extra: str, *modules: str) -> None:
     if missing:
         raise MissingExtraError(
             f"packages are missing here: {', '.join(missing)}",
-            remedy=Remedy.INSTALL_EXTRA(extra=extra),
+            hint=Statement("pip install 'contam[{}]' brings them", extra),
         )
 
 

@@ -7,7 +7,7 @@ files: it is left out where those may not be shown.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import PurePath
 from string import Formatter
@@ -63,7 +63,7 @@ class Hidden:
         return ", ".join(["'...'"] * self.n)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Statement:
     """A sentence and its facts.
 
@@ -71,8 +71,12 @@ class Statement:
     """
 
     template: str
-    facts: tuple[object, ...] = ()
-    named: Mapping[str, object] = field(default_factory=dict)
+    facts: tuple[object, ...]
+    named: Mapping[str, object]
+
+    def __init__(self, template: str, *facts: object, **named: object) -> None:
+        for name, value in (("template", template), ("facts", facts), ("named", named)):
+            object.__setattr__(self, name, value)
 
     def __str__(self) -> str:
         return self.tell()
@@ -122,7 +126,14 @@ class Statement:
             return fact._with(shown) if isinstance(fact, Statement) else shown(fact)  # noqa: SLF001 - another of its kind
 
         named = {name: of(fact) for name, fact in self.named.items()}
-        return replace(self, facts=tuple(map(of, self.facts)), named=named)
+        return Statement(self.template, *map(of, self.facts), **named)
+
+
+def statements(said: str | Statement | tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """Several statements from what may be one, or one in words of ours alone."""
+    if isinstance(said, str):
+        return (Statement("{}", Public(said)),) if said else ()
+    return (said,) if isinstance(said, Statement) else said
 
 
 def _unquoted(fact: object) -> object:

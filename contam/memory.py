@@ -1,4 +1,4 @@
-"""Tell how much memory there is, and control how a process takes it and gives it back."""
+"""Tell what a process may use of its machine, and how it takes memory and gives it back."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import contextlib
 import ctypes
 import gc
 import os
+import resource
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -47,6 +49,19 @@ def usable_bytes(limits: Iterable[Path] = _LIMITS) -> int:
         if text.isdecimal():
             found = min(found, int(text))
     return found
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has had at once."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak << 10  # macOS counts bytes, Linux kibibytes
+
+
+def usable_cores() -> int:
+    """Cores that this process may use: those of its job, which may be fewer than the node's."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1  # macOS has no affinity
 
 
 def tune_command() -> None:

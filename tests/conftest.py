@@ -17,20 +17,18 @@ if TYPE_CHECKING:
 
 # No deadline: the first call of a kernel compiles it, and CI machines are shared.
 _SLOW_IS_FINE = [HealthCheck.too_slow]
-settings.register_profile(
-    "dev", max_examples=40, deadline=None, suppress_health_check=_SLOW_IS_FINE
-)
-settings.register_profile(
-    "ci",
-    max_examples=200,
-    deadline=None,
-    derandomize=True,
-    print_blob=True,
-    suppress_health_check=_SLOW_IS_FINE,
-)
-settings.load_profile(
-    os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") == "true" else "dev")
-)
+# `make test` takes few examples, `make slow` and `make bounds` all; CI takes the same every time.
+_CI = os.environ.get("CI") == "true"
+for _name, _examples in (("dev", 40), ("full", 200)):
+    settings.register_profile(
+        _name,
+        max_examples=_examples,
+        deadline=None,
+        derandomize=_CI,
+        print_blob=_CI,
+        suppress_health_check=_SLOW_IS_FINE,
+    )
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 # Whatever starts the tests in the background may ignore Ctrl-C, and what they start would, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -82,6 +80,14 @@ def labelled_data() -> Path:
 def shared(labelled_data: Path) -> Path:
     """The folder beside the labelled pack: published tables and real evaluation logs."""
     return labelled_data.parent
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _files_without_waiting_for_the_disk() -> Iterator[None]:
+    """No test cuts the power, so none waits until what it wrote would outlast that."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -45,6 +45,7 @@ def verdicts(bench_fixtures, tmp_path_factory):
     return out
 
 
+@pytest.mark.slow
 def test_the_core_scans_indexes_and_shows(verdicts, bench_fixtures, tmp_path):
     index = tmp_path / "index"
     for arguments in (

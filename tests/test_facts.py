@@ -21,11 +21,10 @@ from contam.errors import (
     Place,
     Plain,
     Public,
-    Remedy,
     ShardError,
     Statement,
 )
-from contam.server.problems.telling import INSIDE, tell
+from contam.server.problems import INSIDE, LOOK, tell
 
 UNPUBLISHED = "What is the airspeed of an unladen swallow?"
 
@@ -47,7 +46,7 @@ CASES = (
     ),
     (
         "{}: {}",
-        (Path("logs/run/x.jsonl"), Statement("item {} at {:,}", (UNPUBLISHED, 1234))),
+        (Path("logs/run/x.jsonl"), Statement("item {} at {:,}", UNPUBLISHED, 1234)),
         f"logs/run/x.jsonl: item {UNPUBLISHED} at 1,234",
         "logs/run/x.jsonl: item '...' at 1,234",
         f"logs/run/x.jsonl: item {UNPUBLISHED} at 1,234",
@@ -67,7 +66,7 @@ CASES = (
 
 @pytest.mark.parametrize(("template", "facts", "whole", "unquoted", "no_folder"), CASES)
 def test_a_fact_is_told_to_whom_its_type_allows(template, facts, whole, unquoted, no_folder):
-    said = Statement(template, facts)
+    said = Statement(template, *facts)
     assert str(said) == whole
     assert str(said.without_quotes()) == unquoted
     assert str(said.without_folders()) == no_folder
@@ -88,12 +87,12 @@ SHOWN = st.one_of(st.integers(), st.floats(), st.builds(Public, st.text()), st.j
 
 @given(st.lists(st.one_of(PRIVATE, SHOWN), min_size=1), st.booleans())
 def test_what_is_not_said_to_be_public_is_never_told(facts, nested):
-    said = Statement(" ".join(["{}"] * len(facts)), tuple(facts))
+    said = Statement(" ".join(["{}"] * len(facts)), *facts)
     if nested:
-        said = Statement("{why}", named={"why": said})
+        said = Statement("{why}", why=said)
     assert UNPUBLISHED not in str(said.without_quotes())
-    error = BenchmarkError(said, remedy=Remedy.CHOOSE_KNOWN(known=UNPUBLISHED)).without_quotes()
-    assert UNPUBLISHED not in f"{error} {error.message} {error.hint} {error.hint_of({})}"
+    error = BenchmarkError(said, hint=Statement("known: {}", UNPUBLISHED)).without_quotes()
+    assert UNPUBLISHED not in f"{error} {error.message} {error.hint}"
     assert not any(UNPUBLISHED in str(arg) for arg in error.args)
 
 
@@ -105,7 +104,7 @@ name = st.text(st.characters(categories=["L", "N"], include_characters="._-"), m
 @given(st.lists(name, min_size=2, max_size=6), st.sampled_from([Path, Place]))
 def test_of_a_path_outside_the_home_only_the_last_name_is_told(steps, kind):
     path = f"/{'/'.join(steps)}"
-    said = Statement("{}: it is gone", (kind(path),))
+    said = Statement("{}: it is gone", kind(path))
     assert str(said.without_folders()) == f"{steps[-1]}: it is gone"
     home = Path(path).parent.parent
     within = "/".join(steps[-2:])
@@ -125,7 +124,7 @@ def test_callers_of_the_service_hear_nothing_of_a_message_without_facts_that_may
 def test_callers_of_the_service_hear_what_a_log_lacks_and_not_what_it_says():
     error = LogError(
         "{}:{}: item {} stands here again, {}", Path("/job/logs/a.jsonl"), 7, UNPUBLISHED, Names("abc"),
-        remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=Names([UNPUBLISHED, "id"])),
+        hint=Statement("columns there: {}", Names([UNPUBLISHED, "id"])),
     )  # fmt: skip
     message, hint = tell(error, Path("/job"))
     assert message == (
@@ -187,7 +186,7 @@ def test_callers_of_the_service_hear_of_a_place_without_a_corpus_by_its_last_nam
 
 
 def test_a_shard_has_its_name_also_in_what_a_library_said_of_its_place():
-    reason = Statement("{}, {}", (Plain("cannot open /srv/c4/a.csv"), 7))
+    reason = Statement("{}, {}", Plain("cannot open /srv/c4/a.csv"), 7)
     error = ShardError("{shard}: row {}: {}", 3, reason, shard="/srv/c4/a.csv")
     assert error.message == "/srv/c4/a.csv: row 3: cannot open /srv/c4/a.csv, 7"
     named = error.renamed("/srv/c4/a.csv", "c4/a.csv")
@@ -205,7 +204,24 @@ def test_readers_of_files_give_facts_and_no_finished_sentences(package):
         for call in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
         if isinstance(call, ast.Call)
         and getattr(call.func, "id", "") in {*errors.__all__, "RowError"} - {"InternalError"}
-        and call.args
-        and isinstance(call.args[0], ast.JoinedStr)
+        and any(
+            isinstance(said, ast.JoinedStr)
+            for said in (*call.args[:1], *(kw.value for kw in call.keywords if kw.arg == "hint"))
+        )
     ]
     assert finished == []
+
+
+@pytest.mark.parametrize(
+    ("hint", "told"),
+    [
+        ("check the path", "check the path"),
+        ("leave it out, or --skip-damaged", "leave it out, or options.skip_damaged"),
+        (Statement("--columns score={}", UNPUBLISHED), "options.columns score='...'"),
+        ("run `contam index verify`", LOOK),
+        ("--threshold 0.8", LOOK),
+        ((Statement("--threshold 0.8"), Statement("mend it first")), "mend it first"),
+    ],
+)
+def test_callers_of_the_service_hear_ways_out_that_they_can_take(hint, told):
+    assert tell(LogError("it failed", hint=hint))[1] == told

@@ -9,18 +9,20 @@ from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from contam.audit.public_names import public, public_run
 from contam.benchmark.items import ItemName
 from contam.benchmark.paths import expanded
 from contam.benchmark.read_files import read_benchmarks
 from contam.corpus.shards import shard_digest, survey
 from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
-from contam.detect.plan import ScanParameters, plan_for
+from contam.detect.parameters import ScanParameters
+from contam.detect.plan import plan_for
 from contam.detect.policies.policy import get_policy
 from contam.detect.query import query_opened
 from contam.detect.report import RUN_FILE, write_report
 from contam.detect.scan import Corpus, scan_opened, worker_count
-from contam.errors import BenchmarkError, LogError, Public, Remedy, ShardError
+from contam.errors import BenchmarkError, LogError, Public, ShardError
 from contam.files.listed import FileState
 from contam.files.single import fingerprint
 from contam.index.manifest import content_id
@@ -31,11 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from contam.audit.public_names import PublicNames
     from contam.audit.spec import AuditSpec, CorpusSpec
     from contam.audit.stage_cache import AuditProgress, StageCache
     from contam.benchmark.items import Benchmark
-    from contam.detect.leases.kept_parts import KeptParts
     from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
     from contam.detect.scan import ScanProgress
@@ -73,7 +73,7 @@ def log_files(spec: AuditSpec) -> dict[str, Any]:
                         "cannot read {}: {}",
                         file,
                         Public(error.strerror),
-                        remedy=Remedy.CHECK_OWNER_AND_MODE,
+                        hint="check its owner and mode",
                     ) from error
     return found
 
@@ -94,6 +94,7 @@ def read_items(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Items
         read = read_benchmarks(
             paths,
             mapping=entry.map or None,
+            ignore=entry.ignore,
             name=entry.name,
             split=entry.split,
             secret=spec.no_text,
@@ -110,37 +111,12 @@ def read_items(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Items
             "{}: item {} comes from two entries of the audit",
             name[0],
             name[2],
-            remedy=Remedy.NAME_BENCHMARKS_APART,
+            hint="name each benchmark once, or tell them apart by name or split",
         )
     return Items(
         tuple(sorted(reported, key=lambda benchmark: benchmark.name)),
         released,
         tuple(sorted(natural, key=lambda benchmark: benchmark.name)),
-    )
-
-
-def make_key(
-    spec: AuditSpec, corpus: CorpusSpec, benchmarks: Sequence[Benchmark], names: PublicNames
-) -> str:
-    """What decides the answer of this check: equal keys give equal folders."""
-    return digest_of(
-        {
-            "corpus": [asdict(corpus), names.tree([*corpus.paths, *corpus.index])],
-            "shards": _shards(corpus),
-            "benchmarks": [
-                [benchmark.name, [[i.split, i.item_id, i.source, i.line] for i in benchmark.items]]
-                for benchmark in benchmarks
-            ],
-            "files": [
-                [s.path, names.text(s.path), s.sha256, s.fields]
-                for benchmark in benchmarks
-                for s in benchmark.sources
-            ],
-            "policies": [get_policy(name).spec.fingerprint() for name in spec.policies],
-            "normaliser": NORMALISER,
-            "max_evidence": spec.max_evidence,
-            "no_text": spec.no_text,
-        }
     )
 
 
@@ -151,12 +127,8 @@ def check(
     *,
     workers: int | None,
     progress: ScanProgress | None,
-    parts: KeptParts | None = None,
 ) -> ScanResult:
-    """Scan a corpus, or ask its index, for every item. Raises what a scan and a query raise.
-
-    parts  what earlier runs found in shards; only the others are read
-    """
+    """Scan a corpus, or ask its index, for every item. Raises what a scan and a query raise."""
     started = time.time()
     n_workers = worker_count(workers)
     if corpus.index:
@@ -171,9 +143,7 @@ def check(
         list(corpus.paths), corpus.text, columns=corpus.columns, exclude=corpus.exclude
     )
     plan = make_plan(spec, corpus, benchmarks)
-    return scan_opened(
-        opened, plan, workers=n_workers, progress=progress, started=started, parts=parts
-    )
+    return scan_opened(opened, plan, workers=n_workers, progress=progress, started=started)
 
 
 def make_plan(
@@ -199,10 +169,34 @@ def make_plan(
 class Checker:
     """Checks corpora as stages of an audit: what its checks have in common."""
 
-    names: PublicNames
     stage_cache: StageCache
     workers: int | None
     talk: AuditProgress
+
+    def make_key(self, spec: AuditSpec, corpus: CorpusSpec, benchmarks: Sequence[Benchmark]) -> str:
+        """What decides the answer of this check: equal keys give equal folders."""
+        return digest_of(
+            {
+                "corpus": [asdict(corpus), public([*corpus.paths, *corpus.index], spec)],
+                "shards": _shards(corpus),
+                "benchmarks": [
+                    [
+                        benchmark.name,
+                        [[i.split, i.item_id, i.source, i.line] for i in benchmark.items],
+                    ]
+                    for benchmark in benchmarks
+                ],
+                "files": [
+                    [s.path, public(s.path, spec), s.sha256, s.fields]
+                    for benchmark in benchmarks
+                    for s in benchmark.sources
+                ],
+                "policies": [get_policy(name).spec.fingerprint() for name in spec.policies],
+                "normaliser": NORMALISER,
+                "max_evidence": spec.max_evidence,
+                "no_text": spec.no_text,
+            }
+        )
 
     def check(
         self,
@@ -213,7 +207,6 @@ class Checker:
         benchmarks: Sequence[Benchmark],
     ) -> None:
         """Make the stage, unless one with this key is finished. Raises what `check` raises."""
-        parts = self.stage_cache.parts_of(stage)
 
         def make(draft: Path) -> dict[str, Any]:
             result = check(
@@ -222,9 +215,8 @@ class Checker:
                 benchmarks,
                 workers=self.workers,
                 progress=self.talk.stage(stage),
-                parts=parts,
             )
-            result.run = self.names.run(result.run, corpus.name)
+            result.run = public_run(result.run, spec, corpus.name)
             return write_result(result, draft)
 
         self.stage_cache.stage(stage, key, make)
@@ -291,15 +283,15 @@ def _state(uri: str) -> list[int | str]:
 
 
 def _from_logs(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Path:
+    from contam.rescore.complete import offering
     from contam.rescore.logs import find_logs
     from contam.rescore.logs.logged_items import benchmark_of, write_items
-    from contam.rescore.whole import offering
 
     # An audit that was stopped may have left those of other logs.
     key = digest_of([logs, spec.logs.columns, spec.logs.skip_damaged])
     path = scratch / f"{key[:16]}-{FROM_LOGS}"
     if not path.exists():
-        with offering(Remedy.SKIP_DAMAGED_IN_AUDIT):
+        with offering("skip_damaged = true under [logs] goes on without such logs"):
             logged = find_logs(
                 list(spec.logs.paths),
                 columns=spec.logs.columns or None,

@@ -9,22 +9,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.checks import digest_of
 from contam.audit.facts import CleanedFacts
+from contam.audit.public_names import public
 from contam.cleaning.record import FORMAT
 from contam.cleaning.shard import digest
 from contam.corpus.shards import leave_out, survey
 from contam.corpus.streams import unreadable
 from contam.detect.labels import FLAGGED
-from contam.errors import CorpusError, Place, Plain, Remedy
+from contam.errors import CorpusError, Place, Plain
 from contam.files.publish import output_errors
 from contam.files.single import fingerprint, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from contam.audit.public_names import PublicNames
     from contam.audit.spec import AuditSpec, CorpusSpec
     from contam.audit.stage_cache import StageCache
     from contam.corpus.shards import Shard
+
+_GIVE_CLEANED_CORPUS: Final = "name the corpus/ beside that record, whole and as it was written"
+
 
 RECORD: Final = "clean.json"
 #: What the pack has of a record; the rest says where files were and how long it took.
@@ -32,7 +35,7 @@ _PUBLISHED: Final = ("options", "parameters", "before", "documents", "removed", 
 _OF_SHARD: Final = ("name", "rows_before", "rows_after", "found", "in", "corpus", "not_kept")
 
 
-def check_cleaned(spec: AuditSpec, stages: StageCache, folder: str, names: PublicNames) -> None:
+def check_cleaned(spec: AuditSpec, stages: StageCache, folder: str) -> None:
     """Compare the shards of each cleaned corpus with its clean.json, digest by digest.
 
     stages  gets a stage `folder`/CORPUS for each, with what is published of its record
@@ -41,12 +44,13 @@ def check_cleaned(spec: AuditSpec, stages: StageCache, folder: str, names: Publi
     for corpus in spec.corpora:
         if corpus.cleaned is None:
             continue
-        path = corpus.cleaned
-        record, said = _read(path)
+        record, said = _read(corpus.cleaned)
         shards = leave_out(survey(list(corpus.paths))[0], corpus.exclude)[0]
         key = digest_of([said, [[shard.name, shard.state] for shard in shards]])
         stages.stage(
-            f"{folder}/{corpus.name}", key, _checking(corpus, path, record, said, shards, names)
+            f"{folder}/{corpus.name}",
+            key,
+            _checking(spec, corpus, record, said, shards),
         )
 
 
@@ -107,7 +111,7 @@ def _read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
     except OSError as error:
         raise CorpusError(
             "cannot read {}: {}", Place(path), Plain(error.strerror or error),
-            remedy=Remedy.CHECK_PATH_AND_RIGHTS,
+            hint="check the path and its rights",
         ) from error  # fmt: skip
     except ValueError:
         record = None
@@ -115,31 +119,32 @@ def _read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
         "contam", FORMAT,
     ):  # fmt: skip
         raise CorpusError(
-            "{} is no record of a cleaned corpus", Place(path), remedy=Remedy.IS_IT_THE_RIGHT_FILE
+            "{} is no record of a cleaned corpus",
+            Place(path),
+            hint="is it the right file, and whole?",
         )
     if record["options"]["action"] == "list":
         raise CorpusError(
             "{}: that run only listed documents, and wrote no corpus", Place(path),
-            remedy=Remedy.IS_IT_THE_RIGHT_FILE,
+            hint="is it the right file, and whole?",
         )  # fmt: skip
     return record, said
 
 
 def _checking(
+    spec: AuditSpec,
     corpus: CorpusSpec,
-    path: str,
     record: Mapping[str, Any],
     said: Mapping[str, Any],
     shards: tuple[Shard, ...],
-    names: PublicNames,
 ) -> Callable[[Path], dict[str, Any]]:
     def make(draft: Path) -> dict[str, Any]:
-        _compare(corpus.name, path, record, shards)
+        _compare(corpus.name, str(corpus.cleaned), record, shards)
         published = {name: record[name] for name in _PUBLISHED}
         published["shards"] = [
             {name: shard.get(name) for name in _OF_SHARD} for shard in record["shards"]
         ]
-        tree = names.tree({"record": dict(said), **published})
+        tree = public({"record": dict(said), **published}, spec)
         with output_errors(draft):
             draft.mkdir(parents=True)
             text = json.dumps(tree, indent=1, sort_keys=True)
@@ -170,7 +175,7 @@ def _compare(name: str, path: str, record: Mapping[str, Any], shards: tuple[Shar
         if not written[found]:
             raise CorpusError(
                 "corpus {}: {} is not among what {} says was written", name, Place(shard.name),
-                Place(path), remedy=Remedy.GIVE_CLEANED_CORPUS,
+                Place(path), hint=_GIVE_CLEANED_CORPUS,
             )  # fmt: skip
         written[found] -= 1
     missing = sorted(by_digest[found] for found, n in written.items() if n)
@@ -180,5 +185,5 @@ def _compare(name: str, path: str, record: Mapping[str, Any], shards: tuple[Shar
             "corpus {}: {}, which {} says was written, is not in it"
             + (", and {} more" if more else ""),
             name, Place(missing[0]), Place(path), *([more] if more else []),
-            remedy=Remedy.GIVE_CLEANED_CORPUS,
+            hint=_GIVE_CLEANED_CORPUS,
         )  # fmt: skip

@@ -54,7 +54,7 @@ def merged_coverage(coverages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any
             {**failure, "shard": f"{name}/{failure['shard']}"}
             for failure in coverage["shards_failed"]
         ]
-        for kind in ("shards_excluded", "not_indexed"):
+        for kind in ("shards_excluded", "not_indexed", "passed_over", "unread_columns"):
             if shards := coverage.get(kind):
                 total.setdefault(kind, []).extend(f"{name}/{shard}" for shard in shards)
         for key, value in coverage.items():

@@ -1,4 +1,4 @@
-"""Compare two audits: items, scores, ranks, studies, coverage, corpora, policies, waivers."""
+"""Compare two audits: items, scores, ranks, studies, coverage, corpora, policies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ added          new, and not flagged;  removed  gone, whatever it was
 """
 
 _SCORE: Final = ("benchmark", "model", "metric", "policy")
-_WAIVER: Final = ("benchmark", "split", "item", "policy", "document")
 _COVERAGE: Final = ("complete", "shards_read", "shards_expected", "rows", "n_bytes")
 _SAME: Final = 1e-9
 
@@ -45,7 +44,11 @@ class ItemChange:
     policy: str
     before: str | None
     after: str | None
-    waived: bool
+
+    @property
+    def flag(self) -> tuple[str, str, str, str]:
+        """Benchmark, split, item id and policy."""
+        return (self.benchmark, self.split, self.item_id, self.policy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +87,6 @@ class Difference:
     coverage: tuple[FigureChange, ...]
     corpora: tuple[FigureChange, ...]
     policies: tuple[FigureChange, ...]
-    waivers: tuple[FigureChange, ...]
     studies: tuple[FigureChange, ...]
 
     def count(self, change: str) -> int:
@@ -102,7 +104,6 @@ class _Side(NamedTuple):
     digest: str
     labels: dict[tuple[str, ...], str]
     keys: dict[tuple[str, ...], Any]
-    waived: frozenset[tuple[str, ...]]
 
 
 def compare_packs(before: Path, after: Path) -> Difference:
@@ -126,7 +127,6 @@ def compare_packs(before: Path, after: Path) -> Difference:
         coverage=_tree(_coverage(first.facts), _coverage(second.facts)),
         corpora=_tree(_corpora(first.facts), _corpora(second.facts)),
         policies=_tree(_policies(first.facts), _policies(second.facts)),
-        waivers=_tree(_waivers(first.facts), _waivers(second.facts)),
         studies=_tree(_studies(first.facts), _studies(second.facts)),
     )
 
@@ -134,12 +134,6 @@ def compare_packs(before: Path, after: Path) -> Difference:
 def _read(folder: Path) -> _Side:
     facts, manifest = checked_facts(folder)
     report = load_report(folder / facts.verdicts)
-    waived = {
-        (row["benchmark"], row["split"], row["item"], policy)
-        for row in facts.waivers
-        if row["waives"]
-        for policy in row["policies"]
-    }
     return _Side(
         facts,
         manifest["digest"],
@@ -151,7 +145,6 @@ def _read(folder: Path) -> _Side:
             ItemName.in_row(row): (row["key_version"], row["full_key"])
             for row in schemas.rows(report.items)
         },
-        frozenset(waived),
     )
 
 
@@ -193,7 +186,6 @@ def _items(first: _Side, second: _Side, changed: set[tuple[str, ...]]) -> Iterab
                 policy=key[3],
                 before=before,
                 after=after,
-                waived=key in second.waived,
             )
 
 
@@ -259,15 +251,6 @@ def _policies(facts: Facts) -> dict[str, Row]:
     return {
         name: {"": f"version {policy['version']}, {policy['fingerprint']}"}
         for name, policy in facts.policies.items()
-    }
-
-
-def _waivers(facts: Facts) -> dict[str, Row]:
-    return {
-        " ".join(str(row[name]) for name in _WAIVER if row[name]): {
-            name: row[name] for name in ("kind", "reviewer", "expires", "waives")
-        }
-        for row in facts.waivers
     }
 
 

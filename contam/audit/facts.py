@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from contam.errors import OutputError, Public, Remedy
+from contam.errors import OutputError, Public
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pydantic import TypeAdapter
 
 FORMAT: Final = 1
 """Version of report.json; a change of meaning is a new one."""
@@ -44,8 +47,6 @@ class PolicyFacts:
     dates                  flagged items by what the dates of their documents allow: "leak",
                            "shared_source", "unknown"
     not_checkable_reasons  the most frequent first
-    waived                 flagged items that a waiver explains, whose labels stay;
-    accepted               those of them that are real and were accepted
     months                 flagged items by the months of their documents, as "2021-06", in order;
                            those with documents of no single month under "unknown"
     fdr                    estimated share of chance among the flags; None without calibration
@@ -64,8 +65,6 @@ class PolicyFacts:
     dates: tuple[Counted, ...]
     sources: tuple[SourceFacts, ...]
     not_checkable_reasons: tuple[Counted, ...]
-    waived: int = 0
-    accepted: int = 0
     months: tuple[Counted, ...] = ()
     fdr: float | None = None
 
@@ -159,11 +158,13 @@ class Facts:
     verdicts     folder of the pack whose verdicts count
     scores       rows of scores.parquet over all items;  rankings, leads  rows of their tables
     calibration  what decoys say of chance; review  what readers said
+    accepted     what a person accepted, and whether its evidence is what was seen
     policies     every policy in full, with its fingerprint
     models       what the models that AUDIT.toml tells of can have seen
     least        items without which reports show no score
     cleaned      what was taken out of corpora that were cleaned
     studies      name, finding and refusals of each study
+    logged       name of a benchmark in logs -> the benchmarks of the items that these hold
     logs_left_out  path and reason of each log that is damaged and was skipped
     """
 
@@ -180,7 +181,7 @@ class Facts:
     ours: tuple[str, ...]
     calibration: dict[str, Any] | None
     review: dict[str, Any] | None
-    waivers: tuple[dict[str, Any], ...]
+    accepted: tuple[dict[str, Any], ...]
     coverage: dict[str, Any]
     policies: dict[str, Any]
     limits: tuple[str, ...]
@@ -190,6 +191,23 @@ class Facts:
     logs_left_out: tuple[dict[str, str], ...] = field(default=())
     cleaned: tuple[CleanedFacts, ...] = field(default=())
     studies: tuple[dict[str, Any], ...] = field(default=())
+    logged: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def first_policy(self) -> str:
+        """The policy that makes the headline."""
+        found = (policy.policy for bench in self.benchmarks for policy in bench.policies)
+        return next(found, "")
+
+    def logged_as(self, benchmark: str) -> tuple[str, ...]:
+        """What logs call a benchmark, by the items they hold; its own name where none hold any."""
+        own = benchmark in (known.name for known in self.benchmarks)
+        found = [
+            name
+            for name, held in self.logged.items()
+            if benchmark in held or (name == benchmark and not own)
+        ]
+        return tuple(found) or (benchmark,)
 
 
 def to_tree(value: object) -> Any:  # noqa: ANN401 - JSON is any of its types
@@ -214,23 +232,27 @@ def write_facts(facts: Facts, path: Path) -> None:
 
 def read_facts(path: Path) -> Facts:
     """Read report.json back. Raises OutputError when it is not what its schema says."""
-    from pydantic import TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     try:
-        return TypeAdapter(Facts).validate_json(path.read_bytes())
+        return _adapter().validate_json(path.read_bytes())
     except OSError as error:
         raise OutputError(
-            "cannot read {}: {}", path, Public(error.strerror), remedy=Remedy.GIVE_FOLDER_OF_AUDIT
+            "cannot read {}: {}", path, Public(error.strerror), hint="give the folder of an audit"
         ) from error
     except ValidationError as error:
         raise OutputError(
-            "{} is not the report of an audit of this version", path, remedy=Remedy.RUN_AUDIT_AGAIN
+            "{} is not the report of an audit of this version", path, hint="run the audit again"
         ) from error
+
+
+@cache
+def _adapter() -> TypeAdapter[Facts]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Facts)
 
 
 def schema() -> dict[str, Any]:
     """JSON Schema of report.json."""
-    from pydantic import TypeAdapter
-
-    found = TypeAdapter(Facts).json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_adapter().json_schema()}

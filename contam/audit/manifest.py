@@ -7,12 +7,15 @@ import json
 import platform
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import OutputError, Public, Remedy
+from contam.errors import OutputError, Public
 from contam.files.single import fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+_GIVE_AUDIT_FOLDER: Final = "give the folder that `contam audit` wrote"
+
 
 MANIFEST: Final = "manifest.json"
 TIMES: Final = "times.json"
@@ -61,11 +64,11 @@ def read_verified(path: Path) -> dict[str, Any]:
         raw = path.read_bytes()
         tree = json.loads(raw)
     except FileNotFoundError as error:
-        missing = OutputError("there is no {}", path, remedy=Remedy.GIVE_AUDIT_FOLDER)
+        missing = OutputError("there is no {}", path, hint=_GIVE_AUDIT_FOLDER)
         raise (missing if path.parent.exists() else missing.of_call()) from error
     except OSError as error:
         raise OutputError(
-            "cannot read {}: {}", path, Public(error.strerror), remedy=Remedy.GIVE_AUDIT_FOLDER
+            "cannot read {}: {}", path, Public(error.strerror), hint=_GIVE_AUDIT_FOLDER
         ) from error
     except ValueError as error:
         raise _altered(path) from error
@@ -92,4 +95,4 @@ def _with_digest(tree: Mapping[str, Any], digest: str) -> bytes:
 
 
 def _altered(path: Path) -> OutputError:
-    return OutputError("{} was altered since the audit", path, remedy=Remedy.RUN_AUDIT_AGAIN)
+    return OutputError("{} was altered since the audit", path, hint="run the audit again")

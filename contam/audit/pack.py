@@ -3,65 +3,65 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import contam
-from contam.audit.chance.calibration import CALIBRATION, DECOYS, calibrated, search_decoys, wanted
-from contam.audit.chance.qvalues import q_values
+from contam.audit.chance.calibration import (
+    CALIBRATION,
+    DECOYS,
+    calibrated,
+    q_values,
+    search_decoys,
+    wanted,
+)
 from contam.audit.checks import (
     Checker,
     digest_of,
     log_files,
-    make_key,
     read_items,
     without_times,
     write_result,
 )
 from contam.audit.cleaned import check_cleaned, facts_of
 from contam.audit.combine import combine
-from contam.audit.export.conda_and_cards import write_exports
+from contam.audit.exports import write_exports
 from contam.audit.facts import Facts, schema, write_facts
 from contam.audit.manifest import MANIFEST, TIMES, write_manifest, write_times
-from contam.audit.public_names import PublicNames, note_sources
+from contam.audit.public_names import note_sources, public, public_parameters
 from contam.audit.report.build import ReportInputs, make_facts
-from contam.audit.report.html import write_html
-from contam.audit.report.markdown import markdown
 from contam.audit.report.pages import make_pages
-from contam.audit.review.judged import read_judged, without_texts, write_judged
+from contam.audit.report.render import write_html, write_markdown
+from contam.audit.review.judged import read_judged, write_judged
 from contam.audit.review.rates import reviewed
 from contam.audit.review.sample import population, read_labels, write_labels
 from contam.audit.spec import TOGETHER
 from contam.audit.stage_cache import NoProgress, StageCache, copy_tree
 from contam.audit.studies import SCORES, STUDIES, make_studies
-from contam.audit.waivers.register import apply_waivers, load_waivers, utc_today, waived_items
+from contam.detect.accepted import find_accepted, read_accepted
 from contam.detect.report import load_report
 from contam.detect.show.reread import sources_file
 from contam.extras import require
 from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint
-from contam.remedies import Remedy
 from contam.tables.score_schemas import RESCORE_FORMAT
 
 if TYPE_CHECKING:
-    import datetime as dt
     from collections.abc import Callable, Mapping, Sequence
 
     from contam.audit.checks import Items
     from contam.audit.review.sample import Label
     from contam.audit.spec import AuditSpec
     from contam.audit.stage_cache import AuditProgress
-    from contam.detect.leases.kept_parts import KeptParts
+    from contam.detect.accepted import AcceptedRow
     from contam.detect.report import Report
 
 REPORT: Final = "report.json"
 CHECKS: Final = "checks"
 CLEANED: Final = "cleaned"
 EXPORTS: Final = "exports"
-WAIVERS: Final = "waivers.toml"
 LABELS: Final = "labels.jsonl"
 JUDGED: Final = "judged.parquet"
 ENTRIES: Final = (
@@ -71,7 +71,6 @@ ENTRIES: Final = (
     STUDIES,
     DECOYS,
     CALIBRATION,
-    WAIVERS,
     LABELS,
     JUDGED,
     "audit.json",
@@ -88,16 +87,12 @@ ENTRIES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """A published audit: its folder, its facts, and which stages were not run again.
-
-    parts  what was searched and what was kept, by check; empty where no folder keeps parts
-    """
+    """A published audit: its folder, its facts, and which stages were not run again."""
 
     folder: Path
     facts: Facts
     digest: str
     reused: tuple[str, ...]
-    parts: Mapping[str, KeptParts]
 
 
 def run_audit(
@@ -106,17 +101,11 @@ def run_audit(
     workers: int | None = None,
     overwrite: bool = False,
     talk: AuditProgress | None = None,
-    today: dt.date | None = None,
-    parts: Path | None = None,
 ) -> Pack:
     """Make the pack of an audit in `spec.out`, whole or not at all.
 
     Stages that were finished before, here or in the pack that is replaced, are not run again when
     their inputs are the same.
-
-    today  the day that decides whether a waiver has expired; it is not in the pack
-    parts  a folder that keeps what was found in every shard, so that the next run with the same
-           folder reads only those that are new or changed; None keeps nothing
 
     Raises ContamError subclasses; unread shards do not raise, they are in `facts.coverage`.
     """
@@ -125,37 +114,32 @@ def run_audit(
     out = Path(spec.out)
     started = time.time()
     entries = _entries(spec)
-    names = PublicNames.of(spec)
-    waivers = load_waivers(spec.waivers, today or utc_today()) if spec.waivers else ()
+    accepted = read_accepted(Path(spec.accept)) if spec.accept else ()
     labels = read_labels(spec.labels)
     judged = read_judged(spec.judged)
     with publishing(
         out, names=entries, last=MANIFEST, overwrite=overwrite, earlier=ENTRIES
     ) as draft:
-        stage_cache = StageCache(out, parts)
+        stage_cache = StageCache(out)
         logs = log_files(spec)
         items = read_items(spec, stage_cache.folder, logs)
-        check_cleaned(spec, stage_cache, CLEANED, names)
-        checker = Checker(names, stage_cache, workers, talk)
+        check_cleaned(spec, stage_cache, CLEANED)
+        checker = Checker(stage_cache, workers, talk)
         verdicts = _check_all(spec, items, checker)
         note_sources(stage_cache.folder / CHECKS, spec.corpora)
         corpora = [corpus.name for corpus in spec.corpora]
-        if waivers:
-            # A waiver that does not hold is told before hours are spent on the rest.
-            apply_waivers(waivers, load_report(stage_cache.folder / verdicts), corpora)
         searched = search_decoys(spec, items, checker)
-        scores = _score(spec, names, stage_cache, verdicts, logs, talk) if spec.logs.paths else None
-        studies = make_studies(spec, names, stage_cache, verdicts, scores, talk)
+        scores = _score(spec, stage_cache, verdicts, logs, talk) if spec.logs.paths else None
+        studies = make_studies(spec, stage_cache, verdicts, scores, talk)
         # Only now, so that what was found is not held while more is searched.
         reports = {name: load_report(stage_cache.folder / CHECKS / name) for name in corpora}
         together = reports[corpora[0]]
         if len(corpora) > 1:
             together = load_report(stage_cache.folder / verdicts)
-        waived = apply_waivers(waivers, together, corpora)
         calibration = None
         if searched:
             calibration = calibrated(spec, items, stage_cache, searched, (verdicts, together), talk)
-        review = reviewed(population(together), labels, judged)
+        review = reviewed(population(together), labels, judged) if labels or judged else None
         facts = make_facts(
             spec,
             items,
@@ -166,7 +150,7 @@ def run_audit(
             inputs=ReportInputs(
                 calibration=calibration,
                 review=review,
-                waived=waived,
+                accepted=_accepted(spec, accepted, together),
                 studies=studies,
                 cleaned=tuple(
                     facts_of(corpus.name, stage_cache.folder / CLEANED / corpus.name)
@@ -181,11 +165,9 @@ def run_audit(
             talk.stage("report")
             _write_report(draft, facts, items, together)
             write_exports(draft / EXPORTS, facts, reports)
-            if spec.waivers:
-                shutil.copyfile(spec.waivers, draft / WAIVERS)
             _write_review(draft, spec, labels, judged)
-            inputs = names.tree({**_inputs(spec, reports), "logs": logs})
-            digest = _seal(draft, names.parameters(spec), facts, inputs)
+            inputs = public({**_inputs(spec, reports), "logs": logs}, spec)
+            digest = _seal(draft, public_parameters(spec), facts, inputs)
             write_times(
                 draft,
                 {**stage_cache.times, "audit": _times(started), "stages": stage_cache.keys},
@@ -193,7 +175,7 @@ def run_audit(
     with output_errors(out):
         sources_file(stage_cache.folder / CHECKS).replace(sources_file(out))
     stage_cache.remove()
-    return Pack(out, facts, digest, tuple(stage_cache.reused), stage_cache.parts)
+    return Pack(out, facts, digest, tuple(stage_cache.reused))
 
 
 def _entries(spec: AuditSpec) -> list[str]:
@@ -202,7 +184,6 @@ def _entries(spec: AuditSpec) -> list[str]:
         CLEANED: any(corpus.cleaned for corpus in spec.corpora),
         SCORES: spec.logs.paths,
         STUDIES: spec.studies,
-        WAIVERS: spec.waivers,
         LABELS: spec.labels,
         JUDGED: spec.judged,
         DECOYS: wanted(spec),
@@ -217,7 +198,7 @@ def _check_all(spec: AuditSpec, items: Items, checker: Checker) -> str:
     stage_cache = checker.stage_cache
     for corpus in spec.corpora:
         name = f"{CHECKS}/{corpus.name}"
-        keys[corpus.name] = make_key(spec, corpus, items.benchmarks, checker.names)
+        keys[corpus.name] = checker.make_key(spec, corpus, items.benchmarks)
         checker.check(name, keys[corpus.name], spec, corpus, items.benchmarks)
     if len(keys) == 1:
         return name
@@ -233,7 +214,6 @@ def _check_all(spec: AuditSpec, items: Items, checker: Checker) -> str:
 
 def _score(
     spec: AuditSpec,
-    names: PublicNames,
     stage_cache: StageCache,
     verdicts: str,
     logs: Mapping[str, Any],
@@ -247,26 +227,34 @@ def _score(
         spec.permutations,
         spec.seed,
     ]
-    making = _scoring(spec, names, stage_cache.folder / verdicts, talk)
-    return stage_cache.stage(SCORES, digest_of([*key, logs, names.tree(logs)]), making)
+    making = _scoring(spec, stage_cache.folder / verdicts, talk)
+    return stage_cache.stage(SCORES, digest_of([*key, logs, public(logs, spec)]), making)
+
+
+def _accepted(
+    spec: AuditSpec, rows: Sequence[AcceptedRow], together: Report
+) -> tuple[dict[str, Any], ...]:
+    """The accepted rows, which the report lists; whether they have expired is asked by a gate."""
+    found = find_accepted(rows, together).rows
+    # A reason may be words of an item.
+    return tuple({**row, "reason": ""} for row in found) if spec.no_text else found
 
 
 def _write_review(
     draft: Path, spec: AuditSpec, labels: Sequence[Label], judged: Sequence[dict[str, Any]]
 ) -> None:
-    """Write what readers and judges said; of a judge's answers no text."""
+    """Write what readers and judges said."""
     if spec.labels:
         write_labels(draft / LABELS, labels, notes=not spec.no_text)
     if spec.judged:
-        write_judged(draft / JUDGED, without_texts(judged))
+        write_judged(draft / JUDGED, judged)
 
 
 def _write_report(draft: Path, facts: Facts, items: Items, together: Report) -> None:
     """Write the three forms of the report."""
     write_facts(facts, draft / REPORT)
-    (draft / "report.md").write_text(markdown(facts), "utf-8", errors="replace")
-    waived = waived_items(facts.waivers)
-    rows, pages = make_pages(together, items.released, waived, q_values(draft))
+    write_markdown(draft / "report.md", facts)
+    rows, pages = make_pages(together, items.released, q_values(draft))
     write_html(draft / "report.html", facts, rows, pages, draft)
 
 
@@ -289,19 +277,20 @@ def _seal(
 
 
 def _scoring(
-    spec: AuditSpec, names: PublicNames, verdicts: Path, talk: AuditProgress
+    spec: AuditSpec, verdicts: Path, talk: AuditProgress
 ) -> Callable[[Path], dict[str, Any]]:
     def make(draft: Path) -> dict[str, Any]:
+        from contam.rescore.complete import offering
         from contam.rescore.run import rescore, write_rescore
         from contam.rescore.tables import RescoreSettings
-        from contam.rescore.whole import offering
 
         talk.stage(SCORES)
-        with offering(Remedy.SKIP_DAMAGED_IN_AUDIT):
+        with offering("skip_damaged = true under [logs] goes on without such logs"):
             result = rescore(
                 verdicts,
                 list(spec.logs.paths),
                 columns=spec.logs.columns or None,
+                benchmark_as=spec.logs.benchmark_as or None,
                 allow_unmatched=spec.logs.allow_unmatched,
                 allow_partial=spec.logs.allow_partial,
                 skip_damaged=spec.logs.skip_damaged,
@@ -320,8 +309,8 @@ def _scoring(
         result.run["inputs"]["verdicts"]["folder"] = verdicts.relative_to(
             verdicts.parents[1]
         ).as_posix()
-        named = replace(result, run=names.tree(result.run), summary=names.text(result.summary))
-        write_rescore(named, draft)
+        run, summary = public([result.run, result.summary], spec)
+        write_rescore(replace(result, run=run, summary=summary), draft)
         return without_times(draft)
 
     return make
@@ -330,7 +319,7 @@ def _scoring(
 def _inputs(spec: AuditSpec, reports: Mapping[str, Report]) -> dict[str, Any]:
     """Every file an audit read, by digest; a shard by what the scan knows of it."""
     first = next(iter(reports.values()))
-    named = [spec.waivers] if spec.waivers else []
+    named = [spec.accept] if spec.accept else []
     return {
         "corpora": {name: report.run["inputs"]["shards"] for name, report in reports.items()},
         "benchmarks": first.run["inputs"]["benchmarks"],

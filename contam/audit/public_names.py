@@ -13,7 +13,8 @@ import re
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from contam.audit.spec import data_paths
 from contam.corpus.shards import survey
@@ -27,72 +28,56 @@ if TYPE_CHECKING:
 
     from contam.audit.spec import AuditSpec, CorpusSpec
 
-_STARTS: Final = re.compile(r"(?<![\w.~-])/")
-_GOES_ON: Final = re.compile(r"[\w-]|\.\w")
-"""What follows a path that is only the beginning of another one: `/data/web-2`, `/data/web.zip`."""
 
+def public(value: Any, spec: AuditSpec, corpora: Mapping[str, str] = MappingProxyType({})) -> Any:  # noqa: ANN401 - JSON is any of its types
+    """A JSON value with names, in all its texts, instead of the places that an audit reads.
 
-class PublicNames:
-    """Public names of the places that an audit reads, longest path first."""
+    corpora  folder of shards -> name of the corpus, of folders that the audit does not name
+    """
+    named = {**corpora, **_names(spec)}
+    paths = sorted((path for path in named if path.startswith("/")), key=len, reverse=True)
+    # A path that goes on, `/data/web-2` or `/data/web.zip`, is another one.
+    found = re.compile(rf"(?<![\w.~-])(?:{'|'.join(map(re.escape, paths))})(?![\w-]|\.\w)")
 
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self._names = dict(names)
-        self._lengths = sorted({len(path) for path in self._names}, reverse=True)
-
-    @classmethod
-    def of(cls, spec: AuditSpec) -> PublicNames:
-        """The names of all paths of an audit; those that end alike are told apart by a number."""
-        names: dict[str, str] = {}
-        taken: Counter[str] = Counter()
-        for path, name in _roots(spec):
-            if path not in names:
-                taken[name] += 1
-                names[path] = name if taken[name] == 1 else f"{name} ({taken[name]})"
-        return cls({spec.out: "pack", f"{spec.out}.work": "pack", **names})
-
-    def with_corpus(self, corpus: str, shards: Iterable[Mapping[str, Any]]) -> PublicNames:
-        """The same, and the folders of a corpus's shards by the name of the corpus."""
-        folders = {folder_of(shard["uri"], shard["name"]) for shard in shards}
-        return PublicNames({**dict.fromkeys(folders - {""}, corpus), **self._names})
-
-    def text(self, said: str) -> str:
-        """A text with names instead of these paths, and of all that lies below them."""
-        told, done = [], 0
-        for found in _STARTS.finditer(said):
-            at = found.start()
-            if at < done:
-                continue
-            for length in self._lengths:
-                name = self._names.get(said[at : at + length])
-                if name is not None and not _GOES_ON.match(said, at + length):
-                    told += [said[done:at], name]
-                    done = at + length
-                    break
-        return "".join((*told, said[done:]))
-
-    def tree(self, value: Any) -> Any:  # noqa: ANN401 - JSON is any of its types
-        """A JSON value with names instead of paths in all its texts."""
+    def told(value: Any) -> Any:  # noqa: ANN401 - as above
         if isinstance(value, str):
-            return self.text(value)
+            return found.sub(lambda at: named[at[0]], value)
         if isinstance(value, list | tuple):
-            return [self.tree(entry) for entry in value]
+            return [told(entry) for entry in value]
         if isinstance(value, dict):
-            return {self.text(str(key)): self.tree(entry) for key, entry in value.items()}
+            return {told(str(key)): told(entry) for key, entry in value.items()}
         return value
 
-    def run(self, run: Mapping[str, Any], corpus: str) -> dict[str, Any]:
-        """What a check recorded of itself, with names instead of paths."""
-        shards = run["inputs"]["shards"]
-        named = self.with_corpus(corpus, shards).tree(dict(run))
-        for shard in named["inputs"]["shards"]:
-            shard["uri"] = f"{corpus}/{shard['name']}"
-        return dict(named)
+    return told(value)
 
-    def parameters(self, spec: AuditSpec) -> dict[str, Any]:
-        """The settings of an audit; where it was made is none of them."""
-        plain = json.loads(json.dumps({**asdict(spec), "out": ""}, default=str))
-        del plain["written"]
-        return dict(self.tree(plain))
+
+def public_run(run: Mapping[str, Any], spec: AuditSpec, corpus: str) -> dict[str, Any]:
+    """What a check recorded of itself, with names instead of places."""
+    shards = run["inputs"]["shards"]
+    folders = {folder_of(shard["uri"], shard["name"]) for shard in shards} - {""}
+    named: dict[str, Any] = public(dict(run), spec, dict.fromkeys(folders, corpus))
+    for shard in named["inputs"]["shards"]:
+        shard["uri"] = f"{corpus}/{shard['name']}"
+    return named
+
+
+def public_parameters(spec: AuditSpec) -> dict[str, Any]:
+    """The settings of an audit; where it was made is none of them."""
+    plain = json.loads(json.dumps({**asdict(spec), "out": ""}, default=str))
+    del plain["written"]
+    named: dict[str, Any] = public(plain, spec)
+    return named
+
+
+def _names(spec: AuditSpec) -> dict[str, str]:
+    """The names of all paths of an audit; those that end alike are told apart by a number."""
+    names: dict[str, str] = {}
+    taken: Counter[str] = Counter()
+    for path, name in _roots(spec):
+        if path not in names:
+            taken[name] += 1
+            names[path] = name if taken[name] == 1 else f"{name} ({taken[name]})"
+    return {spec.out: "pack", f"{spec.out}.work": "pack", **names}
 
 
 def folder_of(uri: str, name: str) -> str:
@@ -126,7 +111,7 @@ def _roots(spec: AuditSpec) -> Iterator[tuple[str, str]]:
         yield fixed, _fixed(written) if written else _last(fixed)
     indexes = [(str(resolve_index(name)), name) for each in spec.corpora for name in each.index]
     records = [corpus.cleaned for corpus in spec.corpora]
-    others = [(path, path) for path in (spec.waivers, *spec.labels, *spec.judged, *records) if path]
+    others = [(path, path) for path in (spec.accept, *spec.labels, *spec.judged, *records) if path]
     for path, name in (*indexes, *others):
         yield path, spec.written.get(name) or _last(path)
 

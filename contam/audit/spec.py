@@ -5,21 +5,71 @@ from __future__ import annotations
 import datetime as dt  # noqa: TC003 - the validator reads the annotations of the fields
 import os
 import re
-from dataclasses import dataclass, field, fields, replace
+import tomllib
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 from annotated_types import Ge
 
-from contam.audit.overrides import overridden
-from contam.audit.toml import UNKNOWN_KEY, describe_mistake, first_wrong, read_toml
-from contam.errors import ConfigError, Place, Public, Remedy, UsageError
+from contam.errors import ConfigError, Hint, Place, Plain, Public, Statement, UsageError
 from contam.index.home import resolve_index
 from contam.study.by_name import KINDS, paths_of, with_paths
 from contam.study.by_name import checked as check_study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from pydantic import ValidationError
+
+
+UNKNOWN_KEY: Final = "unexpected_keyword_argument"
+_WORDS: Final = {
+    UNKNOWN_KEY: "there is no such key",
+    "missing": "is needed",
+    "missing_argument": "is needed",
+    "tuple_type": 'is a list of texts: ["one", "two"]',
+    "string_type": "is a text",
+    "dataclass_type": "is a table of keys",
+    "bool_parsing": "is true or false",
+    "bool_type": "is true or false",
+    "int_parsing": "is a whole number",
+    "int_type": "is a whole number",
+    "date_from_datetime_parsing": "is a day: 2024-01-31",
+    "date_type": "is a day: 2024-01-31",
+}
+"""What the validator means, for somebody who has never seen it."""
+
+
+def read_toml(path: Path, *, hint: Hint) -> dict[str, Any]:
+    """The tables of a file. Raises ConfigError; `hint` is for one that cannot be read."""
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise ConfigError("cannot read {}: {}", path, Public(error.strerror), hint=hint) from error
+    except ValueError as error:
+        raise ConfigError(
+            "{} is not UTF-8: {}", path, Plain(error), hint="write it again"
+        ) from error
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(
+            "{} is not TOML: {}", path, Plain(error), hint="mend that line"
+        ) from error
+
+
+def first_wrong(error: ValidationError) -> dict[str, Any]:
+    """The mistake to name: a key that there is not, before the one it may have been meant to be."""
+    found: list[Any] = error.errors(include_input=False, include_url=False)
+    unknown = [mistake for mistake in found if mistake["type"] == UNKNOWN_KEY]
+    return dict((unknown or found)[0])
+
+
+def describe_mistake(mistake: Mapping[str, Any]) -> str:
+    """What is wrong, in words for somebody who has never seen the validator."""
+    return _WORDS.get(mistake["type"]) or str(mistake["msg"])
+
 
 TOGETHER: Final = "together"
 """What all corpora as one are called; no corpus may have this name."""
@@ -67,7 +117,7 @@ class CorpusSpec:
 class BenchmarkSpec:
     """Test sets: files, or what the logs hold.
 
-    map       part of an item -> field of the rows
+    map       part of an item -> field of the rows;  ignore  fields that are no part of an item
     released  the day the benchmark came out: a document that is older did not copy it
     decoys    these items were written after the corpora were: they are not reported, and what is
               found of them is chance
@@ -80,6 +130,7 @@ class BenchmarkSpec:
     name: str | None = None
     split: str | None = None
     map: dict[str, str] = field(default_factory=dict)
+    ignore: Names = ()
     released: dt.date | None = None
     decoys: bool = False
 
@@ -90,6 +141,7 @@ class LogsSpec:
 
     ours     models whose leads the release is about
     columns  role -> column of plain tables, as `contam rescore --columns`
+    benchmark_as  a log's name of its benchmark -> that of the items, where they differ
     skip_damaged  leave out logs that are cut off, cancelled or damaged; the report names them
     metrics  METRIC or BENCHMARK=METRIC: the main metrics, as `contam rescore --metric`
     """
@@ -100,6 +152,7 @@ class LogsSpec:
     ours: Names = ()
     references: Names = ()
     columns: dict[str, str] = field(default_factory=dict)
+    benchmark_as: dict[str, str] = field(default_factory=dict)
     allow_unmatched: bool = False
     allow_partial: bool = False
     skip_damaged: bool = False
@@ -125,7 +178,7 @@ class AuditSpec:
 
     least    items a subset needs before anything is estimated from it
     decoys   decoys for each item in the calibration; 0 leaves it out
-    waivers  reviewed false alarms and accepted leaks;  labels  what readers said of single items
+    accept   what a person accepted of the flags;  labels  what readers said of single items
     judged   what a judge said of them
     studies  name of a study -> its options, as `contam.study.by_name` has them
     written  absolute path -> as it was written, of those that were written as relative ones
@@ -142,7 +195,7 @@ class AuditSpec:
     max_evidence: Count = 20
     decoys: Annotated[int, Ge(0)] = 1
     no_text: bool = False
-    waivers: str | None = None
+    accept: str | None = None
     labels: Names = ()
     judged: Names = ()
     corpora: tuple[CorpusSpec, ...] = ()
@@ -153,42 +206,31 @@ class AuditSpec:
     written: dict[str, str] = field(default_factory=dict)
 
 
-def load_spec(
-    path: str | Path, changes: Mapping[str, Any] | None = None, lines: Sequence[str] = ()
-) -> AuditSpec:
+def load_spec(path: str | Path) -> AuditSpec:
     """Read AUDIT.toml; paths in it are relative to its folder.
-
-    changes  fields of `AuditSpec` that flags replace; their paths are relative to the current one
-    lines    single keys that flags replace, as `contam.audit.overrides` reads them
 
     Raises ConfigError naming the file and the key.
     """
     path = Path(path)
-    tree = read_toml(path, remedy=Remedy.WRITE_BY_AUDIT_INIT)
-    values = overridden(_flat(tree, str(path)), lines, _keys())
-    spec = _absolute(_parse(values, str(path)), path.resolve().parent)
-    return checked(replace(spec, **dict(changes or {})), str(path))
-
-
-def make_spec(values: Mapping[str, Any], lines: Sequence[str] = ()) -> AuditSpec:
-    """A spec from flags alone; `lines` as in `load_spec`. Raises ConfigError."""
-    found = overridden({"models": {}, **values}, lines, _keys())
-    return checked(_absolute(_parse(found, "the flags"), Path.cwd()), "the flags")
-
-
-def _keys() -> dict[str, set[str]]:
-    tables = {"corpus": CorpusSpec, "benchmark": BenchmarkSpec}
-    return {name: {attribute.name for attribute in fields(kind)} for name, kind in tables.items()}
+    tree = read_toml(path, hint="`contam audit init` writes one")
+    spec = _parse(_flat(tree, str(path)), str(path))
+    return checked(_absolute(spec, path.resolve().parent), str(path))
 
 
 def checked(spec: AuditSpec, origin: str) -> AuditSpec:
     """The spec, if an audit can be made of it. Raises ConfigError."""
     if not spec.out:
-        raise ConfigError("{}: no folder for the pack", Place(origin), remedy=Remedy.GIVE_OUT)
+        raise ConfigError("{}: no folder for the pack", Place(origin), hint="give out, or --out")
     if not spec.corpora:
-        raise ConfigError("{}: no corpus", Place(origin), remedy=Remedy.ADD_CORPUS_TABLE)
+        raise ConfigError(
+            "{}: no corpus", Place(origin), hint="add a [[corpus]] with paths or an index"
+        )
     if all(each.decoys for each in spec.benchmarks):
-        raise ConfigError("{}: no benchmark", Place(origin), remedy=Remedy.ADD_BENCHMARK_TABLE)
+        raise ConfigError(
+            "{}: no benchmark",
+            Place(origin),
+            hint="add a [[benchmark]] with paths, or from_logs = true",
+        )
     names = [corpus.name for corpus in spec.corpora]
     for corpus in spec.corpora:
         if not _NAME.fullmatch(corpus.name) or corpus.name == TOGETHER:
@@ -196,26 +238,24 @@ def checked(spec: AuditSpec, origin: str) -> AuditSpec:
                 "{}: a corpus cannot be called {!r}",
                 Place(origin),
                 corpus.name,
-                remedy=Remedy.USE_PLAIN_CORPUS_NAME,
+                hint="letters, digits, dots, dashes and underscores, and not `together`",
             )
         if bool(corpus.paths) == bool(corpus.index):
             raise ConfigError(
                 "{}: corpus {} needs paths or an index, and not both",
                 Place(origin),
                 corpus.name,
-                remedy=Remedy.GIVE_PATHS_OR_INDEX,
+                hint="paths are scanned, an index is asked",
             )
         if corpus.cleaned and corpus.index:
             raise ConfigError(
                 "{}: corpus {}: `cleaned` goes with paths, whose shards are compared with it",
                 Place(origin),
                 corpus.name,
-                remedy=Remedy.GIVE_PATHS_OR_INDEX,
+                hint="paths are scanned, an index is asked",
             )
     if len(set(names)) != len(names):
-        raise ConfigError(
-            "{}: two corpora share one name", Place(origin), remedy=Remedy.NAME_EACH_ONCE
-        )
+        raise ConfigError("{}: two corpora share one name", Place(origin), hint="name each once")
     _check_benchmarks(spec, origin)
     for name, options in spec.studies.items():
         check_study(name, options, origin)
@@ -226,7 +266,7 @@ def checked(spec: AuditSpec, origin: str) -> AuditSpec:
                 Place(origin),
                 model,
                 min(unknown),
-                remedy=Remedy.CHOOSE_CORPUS(known=", ".join(names)),
+                hint=Statement("corpora: {}", ", ".join(names)),
             )
     return spec
 
@@ -239,7 +279,7 @@ def _check_benchmarks(spec: AuditSpec, origin: str) -> None:
             )
         if each.from_logs and not spec.logs.paths:
             raise ConfigError(
-                "{}: from_logs, and there are no logs", Place(origin), remedy=Remedy.ADD_LOGS_TABLE
+                "{}: from_logs, and there are no logs", Place(origin), hint="add [logs]"
             )
 
 
@@ -251,12 +291,12 @@ def _flat(tree: Mapping[str, Any], origin: str) -> dict[str, Any]:
             "{}: there is no table [{}]",
             Place(origin),
             min(unknown),
-            remedy=Remedy.USE_KNOWN_TABLES(known=Public(", ".join(known))),
+            hint=Statement("tables: {}", Public(", ".join(known))),
         )
     values = _listed(dict(tree.get("audit", {})), "policies", "labels", "judged")
     if clash := set(values) & {"corpora", "benchmarks", "logs", "models", "studies"}:
         raise ConfigError(
-            "{}: [audit] has no key {}", Place(origin), min(clash), remedy=Remedy.IT_IS_A_TABLE
+            "{}: [audit] has no key {}", Place(origin), min(clash), hint="it is a table"
         )
     for table, name in (("corpus", "corpora"), ("benchmark", "benchmarks")):
         entries = tree.get(table, [])
@@ -292,7 +332,7 @@ def _parse(values: dict[str, Any], origin: str) -> AuditSpec:
             "{}: [audit]: written: {}",
             Place(origin),
             Public(describe_mistake({"type": UNKNOWN_KEY})),
-            remedy=Remedy.SEE_AUDIT_GUIDE,
+            hint="docs/guides/audit.md names every key",
         )
     try:
         return TypeAdapter(AuditSpec).validate_python(values)
@@ -304,7 +344,7 @@ def _parse(values: dict[str, Any], origin: str) -> AuditSpec:
             "{}: " + ": ".join(["{}"] * len(said)),
             Place(origin),
             *said,
-            remedy=Remedy.SEE_AUDIT_GUIDE,
+            hint="docs/guides/audit.md names every key",
         ) from error
 
 
@@ -328,7 +368,7 @@ def _absolute(spec: AuditSpec, base: Path) -> AuditSpec:
         spec,
         written={_one(path, base): os.path.normpath(path) for path in _relative(spec)},
         out=_one(spec.out, base) if spec.out else "",
-        waivers=_one(spec.waivers, base) if spec.waivers else None,
+        accept=_one(spec.accept, base) if spec.accept else None,
         labels=_all(spec.labels, base),
         judged=_all(spec.judged, base),
         corpora=tuple(
@@ -356,7 +396,7 @@ def _absolute(spec: AuditSpec, base: Path) -> AuditSpec:
 def _relative(spec: AuditSpec) -> Iterator[str]:
     indexes = (name for corpus in spec.corpora for name in corpus.index)
     records = (corpus.cleaned for corpus in spec.corpora)
-    others = (path for path in (spec.waivers, *spec.labels, *spec.judged, *records) if path)
+    others = (path for path in (spec.accept, *spec.labels, *spec.judged, *records) if path)
     paths = (*data_paths(spec), *indexes, *others)
     yield from (path for path in paths if "://" not in path and not Path(path).is_absolute())
 

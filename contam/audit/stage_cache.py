@@ -9,7 +9,6 @@ import shutil
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from contam.audit.manifest import MANIFEST, TIMES, files_of, read_verified
-from contam.detect.leases.kept_parts import KeptParts
 from contam.errors import OutputError
 from contam.files.publish import output_errors
 from contam.files.single import fingerprint
@@ -43,14 +42,10 @@ class StageCache:
 
     A stage is a folder under a name such as `checks/pretraining`, made from inputs that its key
     stands for. It is taken from here, or from an earlier pack, when key and every byte agree.
-
-    parts  what was found in the shards of each check, where a folder keeps it for later runs
     """
 
-    def __init__(self, out: Path, parts: Path | None = None) -> None:
+    def __init__(self, out: Path) -> None:
         self.out = out
-        self.parts: dict[str, KeptParts] = {}
-        self._parts = parts
         self.folder = out.with_name(f"{out.name}.work")
         self.keys: dict[str, str] = {}
         self.times: dict[str, Any] = {}
@@ -85,12 +80,6 @@ class StageCache:
             give_back()
         self.times[name] = times
         return folder
-
-    def parts_of(self, name: str) -> KeptParts | None:
-        """What earlier runs found in the shards of a check; None where nobody keeps it."""
-        if self._parts is None:
-            return None
-        return self.parts.setdefault(name, KeptParts(self._parts / name))
 
     def remove(self) -> None:
         """Remove the cache: all stages are in the pack."""

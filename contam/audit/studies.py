@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.checks import digest_of, without_times
+from contam.audit.public_names import public
 from contam.files.single import fingerprint
 from contam.study.by_name import BY_VERDICTS, paths_of, run_named
 from contam.study.model import STUDY_FORMAT
@@ -17,7 +18,6 @@ from contam.study.write import TABLES, write_study
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from contam.audit.public_names import PublicNames
     from contam.audit.spec import AuditSpec
     from contam.audit.stage_cache import AuditProgress, StageCache
 
@@ -27,7 +27,6 @@ STUDIES: Final = "studies"
 
 def make_studies(
     spec: AuditSpec,
-    names: PublicNames,
     stage_cache: StageCache,
     verdicts: str,
     scores: Path | None,
@@ -46,7 +45,7 @@ def make_studies(
             spec.policies, spec.seed, spec.least,
             [stage_cache.keys.get(key) for key in (verdicts, SCORES)] if own else None,
         ]  # fmt: skip
-        making = _making(name, spec, names, stage_cache.folder / verdicts, scores, talk)
+        making = _making(name, spec, stage_cache.folder / verdicts, scores, talk)
         found.append(facts_of(name, stage_cache.stage(stage, digest_of(key), making)))
     return tuple(found)
 
@@ -79,7 +78,6 @@ def _files(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
 def _making(
     name: str,
     spec: AuditSpec,
-    names: PublicNames,
     verdicts: Path,
     scores: Path | None,
     talk: AuditProgress,
@@ -95,7 +93,7 @@ def _making(
             seed=spec.seed,
             least=spec.least,
         )
-        write_study(replace(study, run=names.tree(dict(study.run))), draft)
+        write_study(replace(study, run=public(dict(study.run), spec)), draft)
         return without_times(draft)
 
     return make

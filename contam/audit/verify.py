@@ -15,7 +15,7 @@ from contam.benchmark.items import ItemName
 from contam.detect.match.variant_texts import ways_to_read
 from contam.detect.report import load_report
 from contam.detect.show.reread import Library
-from contam.errors import OutputError, Public, Remedy, UsageError
+from contam.errors import OutputError, Public, UsageError
 from contam.files.single import fingerprint
 from contam.kernels.tokens import CHARS, WORDS
 from contam.tables import schemas
@@ -181,7 +181,7 @@ def refuse_inside(path: Path, folder: Path) -> None:
             "{} lies in {}, which must stay as it was published",
             path,
             folder,
-            remedy=Remedy.CHOOSE_PLACE_OUTSIDE,
+            hint="choose a place outside of it",
         )
 
 
@@ -200,7 +200,7 @@ def checked_pack(folder: Path, digest: str | None = None) -> dict[str, Any]:
             folder,
             found.problems[0],
             *([more] if more else []),
-            remedy=Remedy.TAKE_PUBLISHED_PACK,
+            hint="take the pack that was published, or run the audit again",
         )
     return read_verified(folder / MANIFEST)
 

@@ -9,7 +9,7 @@ from sys import intern
 from typing import TYPE_CHECKING, Final
 
 from contam.benchmark.items import BenchItem, Benchmark, ItemName, SkippedRow, SourceFile
-from contam.errors import BenchmarkError, Place, Plain, Remedy
+from contam.errors import BenchmarkError, Place, Plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: More are packed while they are read: 3.2 million took 4 GB as objects.
 _MANY_ITEMS: Final = 200_000
+#: Fewer may well be alike.
+_FEW: Final = 4
 
 
 class Collector:
@@ -50,6 +52,7 @@ class Collector:
             answer_index=parts.answer_index,
             source=source,
             line=line,
+            incomplete=intern(parts.incomplete),
         )
         if item_id:
             self.add_item(item)
@@ -85,9 +88,16 @@ class Collector:
             self.skip(item.benchmark, SkippedRow(item.source, item.line, reason, "repeated item"))
         else:
             raise BenchmarkError(
-                "{}:{}: id {!r} was given to another item at {}:{}", Place(item.source), item.line,
-                item.item_id, Place(source), line, remedy=Remedy.MAP_ID,
-            )  # fmt: skip
+                "{}:{}: id {!r} was given to another item at {}:{}",
+                Place(item.source),
+                item.line,
+                item.item_id,
+                Place(source),
+                line,
+                hint=(
+                    "--map id=FIELD names another id field, --map id= makes ids from the content"
+                ),
+            )
 
     def skip(self, benchmark: str, row: SkippedRow) -> None:
         """Record a row that was not taken."""
@@ -108,9 +118,12 @@ class Collector:
                 first = rows[0]
                 at = f"{first.source}:{first.line}" if first.line else first.source
                 raise BenchmarkError(
-                    "benchmark {!r} has no items: everything in it was skipped ({}: {})", name,
-                    Place(at), Plain(first.reason), remedy=Remedy.MAP_FIELDS,
-                )  # fmt: skip
+                    "benchmark {!r} has no items: everything in it was skipped ({}: {})",
+                    name,
+                    Place(at),
+                    Plain(first.reason),
+                    hint="look at the first of them, or map the fields with --map",
+                )
         if not self._names:
             passed = skipped_files[:3]
             template = "; ".join(["{}: {}"] * len(passed))
@@ -118,7 +131,7 @@ class Collector:
             raise BenchmarkError(
                 "the benchmark has no items" + (f" ({template})" if passed else ""),
                 *facts,
-                remedy=Remedy.CHECK_FILES_COMPLETE,
+                hint="formats: JSONL, JSON, CSV, TSV, Parquet, Arrow, saved datasets folders",
             )
         names = sorted(self._names)
         self._skipped[names[0]].extend(skipped_files)
@@ -141,14 +154,60 @@ class Collector:
         self._n_same = defaultdict(int)
 
     def _benchmark(self, name: str, items: Sequence[BenchItem], keys: KeyTable) -> Benchmark:
+        duplicates = tuple(tuple(group.tolist()) for group in keys.equal("item_key"))
+        alike = _alike(items, keys, duplicates, self._sources[name])
+        if alike:
+            why = (
+                f"{len(alike)} of {len(items)} items differ in no text that is read"
+                " (--map question=FIELD+FIELD names what tells them apart)"
+            )
+            items = _with_reason(items, alike, why)
         return Benchmark(
             name=name,
             items=items,
             skipped=tuple(self._skipped[name]),
             sources=tuple(self._sources[name]),
-            duplicates=tuple(tuple(group.tolist()) for group in keys.equal("item_key")),
+            duplicates=duplicates,
             keys=keys,
         )
+
+
+def _alike(
+    items: Sequence[BenchItem],
+    keys: KeyTable,
+    groups: Sequence[Sequence[int]],
+    sources: Sequence[SourceFile],
+) -> list[int]:
+    """Items that are a template and nothing else, where that is most of a benchmark.
+
+    Copies of one item are no template: they are few, or have one answer and no other text.
+    """
+    inside = [at for group in groups for at in group]
+    if len(items) < _FEW or 2 * len(inside) <= len(items):
+        return []
+    answers, _ = keys.column("answer_key")
+    differ = any((answers[group[0]] != answers[list(group)]).any() for group in groups)
+    most = 2 * max(map(len, groups)) > len(items)
+    left_out = any(source.left_out or source.unread for source in sources)
+    many = len(inside) >= _FEW * len(groups)
+    return inside if most or (many and (differ or left_out)) else []
+
+
+def _with_reason(
+    items: Sequence[BenchItem], places: Sequence[int], why: str
+) -> Sequence[BenchItem]:
+    """The items, of which those at these places are incomplete for this reason."""
+    if isinstance(items, tuple):
+        chosen = set(places)
+        return tuple(
+            replace(item, incomplete=item.incomplete or why) if at in chosen else item
+            for at, item in enumerate(items)
+        )
+    from contam.benchmark.packed import PackedItems  # which loads NumPy
+
+    if isinstance(items, PackedItems):
+        items.give_reason(places, why)
+    return items
 
 
 def content_id(parts: Parts) -> str:

@@ -6,9 +6,9 @@ import csv
 import io
 from typing import TYPE_CHECKING, Literal
 
-from contam.benchmark.field_names import is_question
-from contam.benchmark.jsonrows import FileRows
-from contam.errors import BenchmarkError, Names, Public, Remedy
+from contam.benchmark.field_names import is_question, is_usual
+from contam.benchmark.jsonrows import COMMENT_BEFORE, FileRows
+from contam.errors import BenchmarkError, Names, Public
 from contam.files.csv_cells import large_cells
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ Format = Literal["csv", "tsv"]
 _LETTERS = "ABCDEFGHIJ"
 _MIN_WIDTH = 4  # a question, two choices, a letter
 _PAIR = 2  # a question, a number
+_TITLE_ROWS = 10  # at most, above a header
+_SEVERAL = 2  # usual names that make a header
 
 
 def read_delimited(path: Path, data: bytes, kind: Format, field_map: FieldMap) -> FileRows:
@@ -35,39 +37,71 @@ def read_delimited(path: Path, data: bytes, kind: Format, field_map: FieldMap) -
     BenchmarkError, with the line, for a broken quote, uneven rows or an unknown layout.
     """
     text = _decode(path, data)
-    table = _tsv_table(path, text) if kind == "tsv" else _csv_table(path, text, field_map)
+    table = (
+        _tsv_table(path, text, field_map) if kind == "tsv" else _csv_table(path, text, field_map)
+    )
     if not table:
         return FileRows(kind, "line", [])
+    table, before = _below_title(table, field_map)
+    table = _even(path, table)
     names = _names_without_header(table, kind, field_map)
     if names is None:
         names, table = _names_of_header(path, table[0][1], field_map), table[1:]
     rows: list[tuple[int, Row]] = [
         (line, dict(zip(names, cells, strict=True))) for line, cells in table
     ]
-    return FileRows(kind, "line", rows)
+    return FileRows(kind, "line", rows, before)
+
+
+def even_rows(path: Path, data: bytes) -> Table:
+    """Rows under the delimiter that the first line has most of, with the line each starts on.
+
+    Raises BenchmarkError, with the line, for a broken quote and uneven rows.
+    """
+    text = _decode(path, data)
+    delimiter = max(",;\t", key=text.partition("\n")[0].count)
+    return _even(path, _records(path, text, delimiter))
+
+
+def _below_title(table: Table, field_map: FieldMap) -> tuple[Table, tuple[tuple[int, str], ...]]:
+    """The table from its header on, where only a comment or a title stands above that."""
+    for at, (_, cells) in enumerate(table[:_TITLE_ROWS]):
+        if at and len(cells) > 1 and _is_header(cells, field_map):
+            return table[at:], tuple((line, "a title above the header") for line, _ in table[:at])
+        if sum(bool(cell.strip()) for cell in cells) > 1 and not cells[0].startswith("#"):
+            # Without a header, too, a comment of one cell is no row of several.
+            if not all(row[0].startswith("#") and not any(row[1:]) for _, row in table[:at]):
+                break
+            return table[at:], tuple((line, COMMENT_BEFORE) for line, _ in table[:at])
+    return table, ()
 
 
 def _csv_table(path: Path, text: str, field_map: FieldMap) -> Table:
     """The table under the delimiter that finds a header in its first row, else under commas."""
     for delimiter in (",", ";", "\t"):
         try:
-            first = _records(path, text, delimiter, limit=1)
+            first = _records(path, text, delimiter, limit=_TITLE_ROWS)
         except BenchmarkError:
             continue  # quotes that end in the middle of a cell: not this delimiter
+        first, _ = _below_title(first, field_map)
         if first and len(first[0][1]) > 1 and _is_header(first[0][1], field_map):
-            return _even(path, _records(path, text, delimiter))
-    return _even(path, _records(path, text, ","))
+            return _records(path, text, delimiter)
+    return _records(path, text, ",")
 
 
-def _tsv_table(path: Path, text: str) -> Table:
+def _tsv_table(path: Path, text: str, field_map: FieldMap) -> Table:
     """TSV with quoted cells where that reads evenly, else with quotes as plain characters."""
     try:
-        return _even(path, _records(path, text, "\t"))
+        quoted_table = _records(path, text, "\t")
+        _even(path, _below_title(quoted_table, field_map)[0])
     except BenchmarkError as quoted:
         try:
-            return _even(path, _records(path, text, "\t", quoting=csv.QUOTE_NONE))
+            plain_table = _records(path, text, "\t", quoting=csv.QUOTE_NONE)
+            _even(path, _below_title(plain_table, field_map)[0])
         except BenchmarkError:
             raise quoted from None
+        return plain_table
+    return quoted_table
 
 
 def _records(
@@ -95,7 +129,7 @@ def _records(
         except csv.Error as error:
             raise BenchmarkError(
                 "{}:{}: broken row ({})", path, start, Public(error),
-                remedy=Remedy.LOOK_FOR_STRAY_QUOTE,
+                hint="look for a stray quotation mark",
             ) from error  # fmt: skip
     return table
 
@@ -106,13 +140,16 @@ def _even(path: Path, table: Table) -> Table:
         if len(cells) != len(table[0][1]):
             raise BenchmarkError(
                 "{}:{}: {} cells, but the first row has {}", path, line, len(cells),
-                len(table[0][1]), remedy=Remedy.QUOTE_CELL,
+                len(table[0][1]), hint="a cell with a delimiter or line break must be quoted",
             )  # fmt: skip
     return table
 
 
 def _is_header(cells: Sequence[str], field_map: FieldMap) -> bool:
-    return _names_mapped_field(cells, field_map) or any(map(is_question, cells))
+    usual = sum(map(is_usual, cells))
+    return (
+        _names_mapped_field(cells, field_map) or any(map(is_question, cells)) or (usual >= _SEVERAL)
+    )
 
 
 def _names_mapped_field(cells: Sequence[str], field_map: FieldMap) -> bool:
@@ -125,12 +162,15 @@ def _names_of_header(path: Path, header: Sequence[str], field_map: FieldMap) -> 
         first = Names([cell[:30] for cell in header[:8]])
         raise BenchmarkError(
             "{}: no field for the question in the first row ({})", path, first,
-            remedy=Remedy.MAP_QUESTION_OR_COLUMN,
+            hint="name it, for example --map question=FIELD; without a header --map question=0",
         )  # fmt: skip
     names = [cell.strip() for cell in header]
     twice = sorted({name for name in names if name and names.count(name) > 1})
     if twice:
-        raise BenchmarkError("{}: the header names {!r} twice", path, twice[0])
+        raise BenchmarkError(
+            "{}: the header names {!r} twice", path, twice[0],
+            hint="remove one of the two, or name them apart",
+        )  # fmt: skip
     return [name or f"column {place}" for place, name in enumerate(names)]
 
 
@@ -167,5 +207,5 @@ def _decode(path: Path, data: bytes) -> str:
         line = 1 + data.count(b"\n", 0, error.start)
         raise BenchmarkError(
             "{}:{}: not valid {}", path, line, Public(encoding.upper().removesuffix("-SIG")),
-            remedy=Remedy.CONVERT_TO_UTF8,
+            hint="convert the file to UTF-8",
         ) from error  # fmt: skip

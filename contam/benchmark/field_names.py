@@ -6,6 +6,7 @@ Names are compared in the form `plain` gives: lower case, blanks and hyphens as 
 from __future__ import annotations
 
 import re
+from functools import cache
 
 QUESTION = (
     "question",
@@ -20,6 +21,7 @@ QUESTION = (
     "instruction",
     "question_content",
     "question_text",
+    "problem_statement",
     "hypothesis",
     "claim",
     "input",
@@ -45,6 +47,7 @@ CHOICE_LISTS = (
     "answer_choices",
     "candidates",
     "mc1_targets",
+    "target_scores",
 )
 # A worked solution ends in the short answer, so it is preferred where a row has both.
 ANSWER = (
@@ -60,9 +63,11 @@ ANSWER = (
     "gold",
     "correct_answer",
     "correct_option",
+    "correct_answer_num",
     "correct",
     "cop",
     "best_answer",
+    "answer_choice",
     "code",
     "reference_code",
     "reference_solution",
@@ -73,6 +78,7 @@ ANSWER = (
     "reference_answer",
     "answerrightending",
     "answers_spans",
+    "ground_truth",
     "output",
     "completion",
 )
@@ -114,6 +120,7 @@ LABEL_FIELDS = frozenset(
         "correct",
         "gold",
         "answerrightending",
+        "correct_answer_num",
     }
 )
 """Answer fields that hold a letter or number, never the text of a choice."""
@@ -128,12 +135,37 @@ CHOICE_COLUMNS: dict[str, int] = {
     "op": 0,
     "ending": 0,
     "sentence_quiz": 1,
+    "mc_answer": 1,
+    "holding": 0,
 }
 """Beginnings of one-column-per-choice names -> number by which their answers call the first."""
 
 WRONG_ANSWERS = ("incorrect_answers", "distractor", "incorrect_answer")
 """Fields, or beginnings of numbered fields, that hold the choices besides the right answer."""
 
+_LEFT_OUT = """
+explanation explanations explain rationale rationales reasoning cot feedback hint hints rubric
+rubrics checklist canary lecture metadata meta citation citations license licence comment comments
+"""
+# Words of names whose texts are left out on purpose: they tell of an item, or how to judge it.
+LEFT_OUT = frozenset(_LEFT_OUT.split())
+
+_LEFT_OUT_HEADS = """
+answer answers solution solutions target targets gold label labels reference references prediction
+predictions truth expected generation response responses test tests assertion assertions patch id
+ids uid uuid guid idx index hash sha commit date dates time timestamp created updated url urls uri
+link links href filename image images audio video author authors tag tags keyword keywords meshes
+category categories topic topics type types role name names title titles tokens format version
+language dataset subset split subject subjects domain difficulty level model
+"""
+# The same for the word that a name is about: the last that is none of `_FILLERS`.
+LEFT_OUT_HEADS = frozenset(_LEFT_OUT_HEADS.split())
+
+_FILLERS_OF_NAMES = """
+text texts list lists string info data value values content html raw json at on of the
+"""
+_FILLERS = frozenset(_FILLERS_OF_NAMES.split())
+_NAME_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _BLANKS = re.compile(r"[\s\-]+")
 
 
@@ -142,9 +174,25 @@ def plain(name: str) -> str:
     return _BLANKS.sub("_", name.strip().lower())
 
 
+@cache
+def is_left_out(name: str) -> bool:
+    """Whether texts of this name are no part of an item where nothing is mapped."""
+    words = [word.lower() for word in _NAME_WORDS.findall(name)]
+    head = [word for word in words if word not in _FILLERS][-1:]
+    return not LEFT_OUT.isdisjoint(words) or not LEFT_OUT_HEADS.isdisjoint(head)
+
+
 def is_question(name: str) -> bool:
     """Whether a column of this name is taken as the question when nothing is mapped."""
     return plain(name) in _QUESTION_SET
 
 
+def is_usual(name: str) -> bool:
+    """Whether a column of this name is taken as a part of some kind."""
+    return plain(name) in _USUAL
+
+
 _QUESTION_SET = frozenset(QUESTION)
+_USUAL = frozenset(
+    (*QUESTION, *PASSAGE, *CHOICE_LISTS, *ANSWER, *ANSWER_INDEX, *ITEM_ID, *BENCHMARK, *SPLIT)
+)

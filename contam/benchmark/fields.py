@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from contam.benchmark import field_names
+from contam.benchmark.looks import Look, Told, are_one, completed, questions_among
 from contam.benchmark.mapping import FieldMap, resolve
-from contam.errors import ContamError, Names, Public, Remedy
+from contam.errors import ContamError, Names, Public
 
 _MAX_SHOWN = 20  # fields named in an error message
 
@@ -46,6 +47,12 @@ class ChoiceFields:
 class FieldPlan:
     """Paths to the parts of an item; the texts of several question or passage paths are joined.
 
+    choices_ask  whether the choices are what is asked, besides a question that rows share
+    told         column -> what of the texts inside is no part of the item
+    unread       texts that are no part, and doubtful  those that are passage for want of better:
+                 where they outweigh what else is read, `missing` says why an item is incomplete
+    doubtful_chat  whether the question is a chat of one row, of which only the user's part is read
+    left_out     columns of texts that are left out on purpose
     answer       candidates, the first that is not null counts
     label_first  answer paths whose value is a letter or number before it is a text
     """
@@ -59,13 +66,21 @@ class FieldPlan:
     item_id: FieldPath | None = None
     benchmark: FieldPath | None = None
     split: FieldPath | None = None
+    incomplete: FieldPath | None = None
+    choices_ask: bool = False
+    told: Mapping[str, Told] = field(default_factory=dict)
+    unread: tuple[FieldPath, ...] = ()
+    doubtful: tuple[FieldPath, ...] = ()
+    doubtful_chat: bool = False
+    missing: str = ""
+    left_out: tuple[str, ...] = ()
 
     def roots(self) -> tuple[str, ...]:
         """Top-level fields that a reader must load, in a fixed order."""
-        single = (self.answer_index, self.item_id, self.benchmark, self.split)
+        single = (self.answer_index, self.item_id, self.benchmark, self.split, self.incomplete)
         paths = (*self.question, *self.passage, *self.choices.paths, *self.answer)
         found = dict.fromkeys(path[0] for path in (*paths, *single) if path)
-        return tuple(found)
+        return tuple(found | dict.fromkeys(path[0] for path in self.unread))
 
     def described(self) -> tuple[tuple[str, str], ...]:
         """(part, field) pairs for the record of a run."""
@@ -82,32 +97,36 @@ class FieldPlan:
 
 
 def get(row: Row, path: FieldPath) -> object:
-    """Value at a path, None where any step of it is missing."""
+    """Value at a path, those of all elements of a list; None where any step of it is missing."""
     value: object = row.get(path[0])
     if len(path) == 1:
         return value
-    for key in path[1:]:
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(key)
-    return value
+    if isinstance(value, list):
+        found = [get(one, path[1:]) for one in value if isinstance(one, Mapping)]
+        return [one for one in found if one is not None] or None
+    return get(value, path[1:]) if isinstance(value, Mapping) else None
 
 
-def make_plan(columns: Sequence[str], field_map: FieldMap) -> FieldPlan:
-    """Decide which of these columns hold which parts. RowError without a question."""
-    return _Planner(columns, field_map).plan()
+def make_plan(columns: Sequence[str], field_map: FieldMap, look: Look | None = None) -> FieldPlan:
+    """Decide which of these columns hold which parts. RowError without a question.
+
+    look  what the rows have in common; None goes by names alone
+    """
+    plan = _Planner(columns, field_map, look).plan()
+    return plan if look is None else completed(plan, columns, field_map, look)
 
 
 class _Planner:
     """One decision; mapped fields are taken out of the game before usual names are looked up."""
 
-    def __init__(self, columns: Sequence[str], field_map: FieldMap) -> None:
-        self._columns = columns
+    def __init__(self, columns: Sequence[str], field_map: FieldMap, look: Look | None) -> None:
+        self._columns, self._field_map, self._look = columns, field_map, look
         self._mapped = {
             target: tuple(resolve(field, columns) for field in fields)
             for target, fields in field_map.fields.items()
         }
         taken = {path[0] for paths in self._mapped.values() for path in paths}
+        taken.update(field_map.ignored)
         self._free = {
             field_names.plain(column): column for column in reversed(columns) if column not in taken
         }
@@ -134,6 +153,7 @@ class _Planner:
             item_id=self._single("id", field_names.ITEM_ID),
             benchmark=self._single("benchmark", field_names.BENCHMARK),
             split=self._single("split", field_names.SPLIT),
+            incomplete=self._single("incomplete", ()),
         )
 
     def _question(self) -> tuple[FieldPath, ...]:
@@ -143,7 +163,7 @@ class _Planner:
                 if path[0] not in self._columns:
                     raise RowError(
                         "no field {!r} among {}", path[0], _listed(self._columns),
-                        remedy=Remedy.QUESTION_WAS_MAPPED_TO_IT,
+                        hint="the question was mapped to it",
                     )  # fmt: skip
             return mapped
         if "question_concat" in self._free:
@@ -155,16 +175,37 @@ class _Planner:
         for name in field_names.QUESTION:
             if name in self._free:
                 return self._paths(name)
+        return self._unusual_question()
+
+    def _unusual_question(self) -> tuple[FieldPath, ...]:
+        """The only text that tells rows apart, or a question inside a record."""
+        look = self._look
+        free = self._free
+        choices = {path[0] for path in self._choices().paths}
+        self._free = free
+        columns = [name for name in free.values() if name not in choices]
+        found = [] if look is None else questions_among(columns[::-1], self._field_map, look)
+        inside = {} if look is None else look.questions_inside(found)
+        if len(inside) == 1:
+            return tuple(inside)
+        if found and are_one(found):
+            return tuple((name,) for name in found)
+        if found:
+            raise RowError(
+                "several fields may be the question: {}", Names(found, _MAX_SHOWN),
+                hint="name one, or join several: --map question=FIELD+FIELD",
+            )  # fmt: skip
         raise RowError(
             "no field for the question among {}", _listed(self._columns),
-            remedy=Remedy.MAP_QUESTION_ANSWER,
+            hint="name it, for example --map question=FIELD,answer=FIELD",
         )  # fmt: skip
 
     def _passage(self, question: tuple[FieldPath, ...]) -> tuple[FieldPath, ...]:
         mapped = self._mapped.get("passage")
         if mapped is not None:
             return mapped
-        if field_names.plain(question[0][-1]) == "instruction" and "input" in self._free:
+        instructed = field_names.plain(question[0][-1]) == "instruction" and "input" in self._free
+        if instructed and (self._look is None or self._look.is_own([question[0][0]])):
             return self._paths("input")
         for name in field_names.PASSAGE:
             if name in self._free:
@@ -186,17 +227,26 @@ class _Planner:
                 found = _leading(names, self._free)
                 if len(found) > 1:
                     return ChoiceFields("columns", self._taken(*found), first)
+        if {"answers", "label"} <= self._free.keys() and self._holds_lists("answers"):
+            return ChoiceFields("list", self._taken("answers"))
         for beginning in field_names.WRONG_ANSWERS:
             found = [beginning] if beginning in self._free else _numbered(beginning, self._free)
             if found:
                 return ChoiceFields("wrong", self._taken(*found))
         return ChoiceFields()
 
+    def _holds_lists(self, plain_name: str) -> bool:
+        return self._look is not None and self._look.columns[self._free[plain_name]].further.n > 0
+
     def _answer(self) -> tuple[FieldPath, ...]:
         mapped = self._mapped.get("answer")
         if mapped is not None:
             return mapped
-        return self._paths(*(name for name in field_names.ANSWER if name in self._free))
+        names = [name for name in field_names.ANSWER if name in self._free]
+        if "code" in names and len(names) > 1:
+            # Beside an answer, a program is what the question is about.
+            names.remove("code")
+        return self._paths(*names)
 
     def _single(self, target: str, usual: Sequence[str]) -> FieldPath | None:
         mapped = self._mapped.get(target)

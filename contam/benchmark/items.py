@@ -59,6 +59,7 @@ class BenchItem:
     choices                    () for items without options, in the order of the source
     answer_index               0-based place of the right choice, None when unknown
     source, line               the file, and the 1-based line (or row, or list element) in it
+    incomplete                 why the item is never called clean, with the way out; "" for most
     """
 
     benchmark: str
@@ -71,6 +72,7 @@ class BenchItem:
     answer_index: int | None = None
     source: str = ""
     line: int = 0
+    incomplete: str = ""
 
     def part_texts(self) -> tuple[str, str, str, str]:
         """Texts of all `PARTS`, "" where absent; choices are joined by line feeds."""
@@ -107,6 +109,9 @@ class SourceFile:
     n_rows  rows seen, skipped ones included
     format  "jsonl", "json", "csv", "tsv", "parquet" or "arrow", with "+gzip" and the like
     fields  (part, field of the file) pairs: where each part was found
+    unread  (field, share of the characters of all texts of the file) pairs: texts that are no
+            part of any item and were not left out on purpose, the largest first
+    left_out  fields of texts that were left out on purpose, by their name or as the user asked
     """
 
     path: str
@@ -115,6 +120,8 @@ class SourceFile:
     n_rows: int
     format: str
     fields: tuple[tuple[str, str], ...] = ()
+    unread: tuple[tuple[str, float], ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

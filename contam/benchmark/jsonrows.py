@@ -1,27 +1,49 @@
-"""Read JSON benchmarks: lines, a list, or a record that holds a list."""
+"""Read JSON benchmarks: lines, a list, or a record that holds a list.
+
+Long files of lines are read line by line, in little memory.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import os
+import re
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import orjson
 
-from contam.benchmark.field_names import is_question
-from contam.errors import Advice, BenchmarkError, Place, Public, Remedy
+from contam.benchmark.field_names import is_question, plain
+from contam.benchmark.fields import RowError
+from contam.benchmark.paths import unreadable
+from contam.errors import BenchmarkError, Hint, Place, Public, Statement
+from contam.files.addresses import Address
+from contam.files.compression import codec_of
 from contam.files.doubled_keys import doubled_key, may_repeat
+from contam.files.lfs import LFS_HEAD
+from contam.files.listed import FileState, difference
+from contam.files.single import open_file
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from io import BufferedReader
     from pathlib import Path
 
     from contam.benchmark.fields import Row
     from contam.benchmark.mapping import FieldMap
 
-CONTAINERS = ("examples", "data", "items", "questions", "rows", "instances", "samples")
-"""Keys under which a JSON object may hold its list of items."""
+CONTAINERS = ("examples", "data", "items", "questions", "rows", "instances", "samples", "example")
+"""Keys under which a JSON object may hold its list of items, in any case."""
+
+_INSIDE = ("paragraphs", "qas", "qa_pairs", "questions")
+"""Keys of a row under which several questions about it may stand, each a record."""
+
+_DECODER = json.JSONDecoder()
+_BLANK = re.compile(r"[ \t\r\n]*")
+_COMMENT = (b"#", b"//")
+COMMENT_BEFORE = "a comment before the data"
 
 BOM = b"\xef\xbb\xbf"
 """What some programs write in front of UTF-8."""
@@ -33,22 +55,24 @@ class NoItemsHereError(BenchmarkError):
     An error when the user named the file; listed as skipped when it was found in a folder.
     """
 
-    def __init__(self, path: Path, reason: str, *, remedy: Remedy | Advice) -> None:
-        super().__init__("{}: {}", path, Public(reason), remedy=remedy)
+    def __init__(self, path: Path, reason: str, *, hint: Hint) -> None:
+        super().__init__("{}: {}", path, Public(reason), hint=hint)
         self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
 class FileRows:
-    """Rows of one file with their 1-based places; to be read once, which may raise BenchmarkError.
+    """Rows of one file with their 1-based places; to read them may raise BenchmarkError.
 
     format  "jsonl", "json", "csv", "tsv", "parquet" or "arrow"
     unit    what a place counts: physical lines, or rows
+    before  lines before the data that are none of it, and what they are
     """
 
     format: str
     unit: Literal["line", "row"]
     rows: Iterable[tuple[int, Row]]
+    before: tuple[tuple[int, str], ...] = ()
 
 
 def read_json(path: Path, data: bytes, field_map: FieldMap) -> FileRows:
@@ -59,17 +83,55 @@ def read_json(path: Path, data: bytes, field_map: FieldMap) -> FileRows:
     Raises BenchmarkError, with the line, for anything that is not JSON objects in UTF-8, and
     NoItemsHereError for one object without a list of items.
     """
-    data = data.removeprefix(BOM)
+    data, before = _without_comments(data.removeprefix(BOM))
+    found = _read(path, data, field_map)
+    return replace(found, before=before) if before else found
+
+
+def _read(path: Path, data: bytes, field_map: FieldMap) -> FileRows:
     if data.lstrip()[:1] == b"[":
-        return FileRows("json", "row", _checked_list(path, _parse(path, data), ""))
+        return FileRows("json", "row", _checked_list(path, _parse(path, data)))
     first = list(islice(_split(data), 2))
-    if len(first) > 1 and not is_whole(first[0][1]) and is_whole(data):
-        return _of_object(path, _parse(path, data))
+    if first and not is_whole(first[0][1]):
+        if is_whole(data):
+            return _of_object(path, _parse(path, data), field_map)
+        if len(rows := _one_after_another(path, data)) > 1:
+            return FileRows("json", "row", _checked_list(path, rows))
     if len(first) == 1:
         only = _parse(path, first[0][1], first[0][0])
-        if isinstance(only, dict) and not _is_item(path, only, field_map):
-            return _of_object(path, only)
-    return FileRows("jsonl", "line", _lines(path, data))
+        if isinstance(only, dict) and not _is_item(path, only, _mapped(field_map)):
+            return _of_object(path, only, field_map)
+    return FileRows("jsonl", "line", _Lines(path, data))
+
+
+def _one_after_another(path: Path, data: bytes) -> list[object]:
+    """JSON values that follow each other in any layout; [] where that is not all of the data."""
+    try:
+        text = data.decode().strip()
+    except UnicodeDecodeError:
+        return []
+    found: list[object] = []
+    begin = 0
+    while begin < len(text):
+        try:
+            _, end = _DECODER.raw_decode(text, begin)
+        except (ValueError, RecursionError):
+            return []
+        found.append(_parse(path, text[begin:end].encode(), 1 + text.count("\n", 0, begin)))
+        begin = _BLANK.match(text, end).end()  # type: ignore[union-attr]  # it fits anywhere
+    return found
+
+
+def _without_comments(data: bytes) -> tuple[bytes, tuple[tuple[int, str], ...]]:
+    """The data with nothing in the comment lines before them, and the places of these."""
+    found = []
+    begin = 0
+    for line, text in _split(data):
+        if not text.lstrip().startswith(_COMMENT):
+            break
+        found.append((line, COMMENT_BEFORE))
+        begin = data.index(text, begin) + len(text)
+    return (b"\n" * data.count(b"\n", 0, begin) + data[begin:] if found else data), tuple(found)
 
 
 def _split(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -84,10 +146,17 @@ def _split(data: bytes) -> Iterator[tuple[int, bytes]]:
             yield line, text
 
 
-def _lines(path: Path, data: bytes) -> Iterator[tuple[int, Row]]:
-    # One by one: as values of Python, the rows of a file take several times its size.
-    for line, text in _split(data):
-        yield line, row_of(path, text, line)
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """The rows of JSON lines, one by one: as values of Python they take several times the size."""
+
+    path: Path
+    data: bytes
+
+    def __iter__(self) -> Iterator[tuple[int, Row]]:
+        for line, text in _split(self.data):
+            for row in unfolded(row_of(self.path, text, line)):
+                yield line, row
 
 
 def row_of(path: Path, text: bytes, line: int) -> Row:
@@ -96,56 +165,143 @@ def row_of(path: Path, text: bytes, line: int) -> Row:
     if not isinstance(row, dict):
         raise BenchmarkError(
             "{}:{}: expected a JSON object, found {}", path, line, Public(_kind(row)),
-            remedy=Remedy.ONE_ITEM_A_LINE,
+            hint="in JSON lines every line is one item",
         )  # fmt: skip
     return row
 
 
-def _of_object(path: Path, value: object) -> FileRows:
-    if isinstance(value, dict):
-        for key in CONTAINERS:
-            if isinstance(value.get(key), list):
-                return FileRows("json", "row", _checked_list(path, value[key], key))
+def _of_object(path: Path, value: object, field_map: FieldMap) -> FileRows:
+    if not isinstance(value, dict):
+        raise BenchmarkError("{}: expected a list of items, found {}", path, Public(_kind(value)))
+    mapped = _mapped(field_map)
+    if _is_item(path, value, mapped):
+        return FileRows("json", "row", _checked_list(path, [value]))
+    if found := _containers(value, mapped):
+        inner = value[found[0]]
+        rows = columns_as_rows(inner) if isinstance(inner, dict) else inner
+        if len(found) > 1:
+            rows = [{"split": name, **row} for name in found for row in value[name]]
+        return FileRows("json", "row", _checked_list(path, rows))
+    if _is_keyed(value, mapped):
+        named = [{"id": name, **row} for name, row in value.items()]
+        return FileRows("json", "row", _checked_list(path, named))
     raise NoItemsHereError(
         path, "a JSON object without a list of items",
-        remedy=Remedy.PUT_LIST_UNDER(known=Public(", ".join(CONTAINERS))),
+        hint=Statement(
+            "the list is looked for under {}, or by a field of its rows: --map question=FIELD",
+            Public(", ".join(CONTAINERS)),
+        ),
     )  # fmt: skip
 
 
-def _checked_list(path: Path, value: object, key: str) -> list[tuple[int, Row]]:
+def _mapped(field_map: FieldMap) -> frozenset[str]:
+    """The top-level fields of a row that the user names for the question."""
+    return frozenset(name.partition(".")[0] for name in field_map.fields.get("question", ()))
+
+
+def _is_item(path: Path, value: Row, mapped: frozenset[str]) -> bool:
+    """Whether an object is an item, and no file of them."""
+    if mapped:
+        inner = [value[name] for name in _containers(value, mapped)]
+        if mapped.isdisjoint(value):
+            return not (inner or _is_keyed(value, mapped))
+        rows = [row for some in inner for row in (some if isinstance(some, list) else [some])]
+        return all(not isinstance(row, dict) or mapped.isdisjoint(row) for row in rows)
+    # Folders hold manifests as .json; a lone row of .jsonl with unknown fields is a real problem.
+    named = any(map(is_question, value)) or ".json" not in [one.lower() for one in path.suffixes]
+    return named and not _containers(value)
+
+
+def _containers(value: Mapping[str, Any], mapped: frozenset[str] = frozenset()) -> list[str]:
+    """The keys that hold the rows: lists of records that ask, else one of a usual name."""
+    asking = [
+        name
+        for name, inner in value.items()
+        if isinstance(inner, list) and inner and all(_asks(row, mapped) for row in inner)
+    ]
+    usual = {plain(name): name for name in reversed([*value])}
+    for key in CONTAINERS:
+        inner = value.get(usual.get(key, ""))
+        if isinstance(inner, list) or (isinstance(inner, dict) and columns_as_rows(inner)):
+            return asking if usual[key] in asking else [usual[key]]
+    return [] if any(is_question(name) or name in mapped for name in value) else asking
+
+
+def _is_keyed(value: Mapping[str, Any], mapped: frozenset[str]) -> bool:
+    """Whether an object holds rows, each under its id."""
+    rows = list(value.values())
+    return (
+        bool(rows)
+        and all(isinstance(row, dict) for row in rows)
+        and any(
+            is_question(name) or name in mapped
+            for row in rows
+            for one in unfolded(row)
+            for name in one
+        )
+    )
+
+
+def columns_as_rows(row: Mapping[str, object]) -> list[Row]:
+    """The rows of a table that is kept column by column; [] for any other record.
+
+    Raises RowError for columns of different lengths.
+    """
+    cells = list(row.values())
+    keyed = [cell for cell in cells if isinstance(cell, dict)]
+    if keyed and len(keyed) == len(cells) and all(cell.keys() == keyed[0].keys() for cell in keyed):
+        if not any(map(is_question, row)):
+            return []
+        cells = [list(cell.values()) for cell in keyed]
+    asked = [
+        cell
+        for name, cell in zip(row, cells, strict=True)
+        if is_question(name) and isinstance(cell, list) and all(isinstance(c, str) for c in cell)
+    ]
+    lists = [cell for cell in cells if isinstance(cell, list)]
+    if not asked or len(lists) < len(cells) or len(cells) == 1:
+        return []
+    lengths = [len(cell) for cell in lists]
+    if len(set(lengths)) > 1:
+        raise RowError("its columns are lists of {} to {} rows", min(lengths), max(lengths))
+    return [dict(zip(row, some, strict=True)) for some in zip(*lists, strict=True)]
+
+
+def _checked_list(path: Path, value: object) -> list[tuple[int, Row]]:
     if not isinstance(value, list):
         raise BenchmarkError("{}: expected a list of items, found {}", path, Public(_kind(value)))
-    if key == "data" and any(isinstance(row, dict) and "paragraphs" in row for row in value):
-        value = list(_squad_rows(value))
+    if value and not any(isinstance(row, dict) for row in value):
+        raise NoItemsHereError(
+            path, f"a list of which no element is an object, but {_kind(value[0])}",
+            hint="formats: JSONL, JSON, CSV, TSV, Parquet, Arrow, saved datasets folders",
+        )  # fmt: skip
     for place, row in enumerate(value, 1):
         if not isinstance(row, dict):
             raise BenchmarkError(
                 "{}, row {}: expected an object, found {}", path, place, Public(_kind(row))
             )
-    return list(enumerate(value, 1))
+    return list(enumerate((inner for row in value for inner in unfolded(row)), 1))
 
 
-def _squad_rows(articles: list[object]) -> Iterator[Row]:
-    """The nested original form of SQuAD, one row per question."""
-    for article in articles:
-        for paragraph in _list_in(article, "paragraphs"):
-            context = paragraph.get("context") if isinstance(paragraph, Mapping) else None
-            for question in _list_in(paragraph, "qas"):
-                if isinstance(question, Mapping):
-                    yield {**question, "context": context}
+def unfolded(row: Row) -> Iterator[Row]:
+    """A row, or one for each question that it holds, as SQuAD and DROP keep them."""
+    for name in _INSIDE:
+        inner = row.get(name)
+        if not isinstance(inner, list) or not inner or not all(map(_asks, inner)):
+            continue
+        around = {key: value for key, value in row.items() if key != name}
+        for one in inner:
+            yield from unfolded({**one, **{k: v for k, v in around.items() if k not in one}})
+        return
+    yield row
 
 
-def _list_in(value: object, key: str) -> list[object]:
-    found = value.get(key) if isinstance(value, Mapping) else None
-    return found if isinstance(found, list) else []
-
-
-def _is_item(path: Path, value: Row, field_map: FieldMap) -> bool:
-    if any(isinstance(value.get(key), list) for key in CONTAINERS):
-        return "question" in field_map.fields
-    # Folders hold manifests as .json; a lone row of .jsonl with unknown fields is a real problem.
-    named = "question" in field_map.fields or any(map(is_question, value))
-    return named or ".json" not in [suffix.lower() for suffix in path.suffixes]
+def _asks(value: object, mapped: frozenset[str] = frozenset()) -> bool:
+    """Whether a record has a question, or more of them inside."""
+    return isinstance(value, dict) and any(
+        is_question(name) or name in mapped or (name in _INSIDE and isinstance(inner, list))
+        for name, inner in value.items()
+    )
 
 
 def is_whole(text: bytes) -> bool:
@@ -164,7 +320,11 @@ def _parse(path: Path, text: bytes, line: int = 0) -> object:
     except orjson.JSONDecodeError:
         value = _tolerantly(path, text, line)
     try:
-        doubled = doubled_key(text) if may_repeat(text, value) else None
+        doubled = None
+        if may_repeat(text, value):
+            # What is said twice about all items is part of none.
+            inside = isinstance(value, dict) and bool(_containers(value))
+            doubled = doubled_key(text, equal=True, inside=inside)
     except RecursionError as error:
         raise _too_deep(path, line) from error
     if doubled is not None:
@@ -175,7 +335,7 @@ def _parse(path: Path, text: bytes, line: int = 0) -> object:
         name = ".".join(map(str, rest if row else doubled))
         raise BenchmarkError(
             "{}: the field {!r} occurs twice in one object", Place(at), name,
-            remedy=Remedy.REMOVE_ONE_OR_NAME_APART,
+            hint="remove one of the two, or name them apart",
         )  # fmt: skip
     return value
 
@@ -187,7 +347,7 @@ def _tolerantly(path: Path, text: bytes, line: int) -> object:
     except UnicodeDecodeError as error:
         at = (line or 1) + text.count(b"\n", 0, error.start)
         raise BenchmarkError(
-            "{}:{}: not valid UTF-8", path, at, remedy=Remedy.CONVERT_TO_UTF8
+            "{}:{}: not valid UTF-8", path, at, hint="convert the file to UTF-8"
         ) from error
     except UnicodeEncodeError as error:
         raise BenchmarkError("{}:{}: half a surrogate pair in a text", path, line or 1) from error
@@ -195,7 +355,7 @@ def _tolerantly(path: Path, text: bytes, line: int) -> object:
         at = (line or 1) + error.lineno - 1
         raise BenchmarkError(
             "{}:{}: not valid JSON ({})", path, at, Public(error.msg),
-            remedy=Remedy.ONE_OBJECT_A_LINE,
+            hint="in JSON lines every line is one whole object; is the file complete?",
         ) from error  # fmt: skip
     except RecursionError as error:
         raise _too_deep(path, line) from error
@@ -211,3 +371,74 @@ def _too_deep(path: Path, line: int) -> BenchmarkError:
 def _kind(value: object) -> str:
     names = {list: "a list", dict: "an object", str: "a text", bool: "a truth value"}
     return names.get(type(value), "null" if value is None else "a number")
+
+
+#: Shorter files are read as a whole.
+_LONG_BYTES: Final = 64 << 20
+
+
+class LongLines:
+    """The rows of a long file, and its digest and size when all were read."""
+
+    def __init__(self, path: Path) -> None:
+        """Read this file, for which `is_long_lines` said yes."""
+        self._path = path
+        self._digest = hashlib.sha256()
+        self.size = 0
+
+    @property
+    def sha256(self) -> str:
+        """Hex digest of the lines read."""
+        return self._digest.hexdigest()
+
+    def __iter__(self) -> Iterator[tuple[int, Row]]:
+        """Rows and their lines.
+
+        Raises BenchmarkError for what is no JSON object, and for a file that is written to.
+        """
+        self._digest, self.size = hashlib.sha256(), 0
+        try:
+            with open_file(self._path) as file:
+                listed = FileState.of(os.fstat(file.fileno()))
+                for line, text in enumerate(file, 1):
+                    self._digest.update(text)
+                    self.size += len(text)
+                    data = text.removeprefix(BOM) if line == 1 else text
+                    if data.strip():
+                        row = row_of(self._path, data.removesuffix(b"\n"), line)
+                        for one in unfolded(row):
+                            yield line, one
+                states = FileState.of(os.fstat(file.fileno())), FileState.at(str(self._path))
+        except OSError as error:
+            raise unreadable(self._path, error) from error
+        if fact := difference(listed, states[0]) or difference(listed, states[1]):
+            raise BenchmarkError(
+                "{}: {} while it was read", self._path, Public(fact),
+                hint="let nobody write to it meanwhile",
+            )  # fmt: skip
+
+
+def is_long_lines(path: Path) -> bool:
+    """Whether a file is long and, by its beginning, JSON lines that are not compressed.
+
+    Whatever is not, or cannot be opened, is for `read_unpacked`.
+    """
+    if isinstance(path, Address):
+        return False
+    try:
+        if path.stat().st_size < _LONG_BYTES:
+            return False
+        with open_file(path) as file:
+            head = file.peek(len(LFS_HEAD))
+            if codec_of(head) or head.startswith(LFS_HEAD):
+                return False
+            return _are_lines(file)
+    except OSError:
+        return False
+
+
+def _are_lines(file: BufferedReader) -> bool:
+    """Whether a second line that is not blank follows a first that is an object on its own."""
+    lines = (text if at else text.removeprefix(BOM) for at, text in enumerate(file))
+    first = list(islice((text for text in lines if text.strip()), 2))
+    return len(first) > 1 and first[0].lstrip()[:1] != b"[" and is_whole(first[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from contam.errors import Public, Remedy, UsageError
+from contam.errors import Public, Statement, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,6 +19,7 @@ MAPPABLE = (
     "id",
     "benchmark",
     "split",
+    "incomplete",
 )
 _SEVERAL = frozenset({"passage", "question", "choices", "answer"})
 
@@ -28,9 +29,11 @@ class FieldMap:
     """Checked form of a mapping.
 
     fields  target -> fields of the file, each a name or a dotted path; () means "there is none"
+    ignored  fields that are no part of an item
     """
 
     fields: Mapping[str, tuple[str, ...]]
+    ignored: tuple[str, ...] = ()
 
 
 def parse_mapping(texts: Iterable[str]) -> dict[str, str]:
@@ -48,15 +51,20 @@ def parse_mapping(texts: Iterable[str]) -> dict[str, str]:
             target = target.strip()
             if not equals:
                 raise UsageError(
-                    "cannot read the mapping {!r}", piece.strip(), remedy=Remedy.WRITE_MAPPING,
-                )  # fmt: skip
+                    "cannot read the mapping {!r}",
+                    piece.strip(),
+                    hint=(
+                        "write pairs: --map question=prompt,answer=solution, --columns "
+                        "model=name,score=acc"
+                    ),
+                )
             if target in mapping:
                 raise UsageError("the mapping names {!r} twice", target)
             mapping[target] = field.strip()
     return mapping
 
 
-def check_mapping(mapping: Mapping[str, str] | None) -> FieldMap:
+def check_mapping(mapping: Mapping[str, str] | None, ignored: Iterable[str] = ()) -> FieldMap:
     """Check the targets of a mapping; `question=body+ask` joins fields, `id=` means none.
 
     Raises UsageError for an unknown target and for a question mapped to nothing.
@@ -66,15 +74,15 @@ def check_mapping(mapping: Mapping[str, str] | None) -> FieldMap:
         if target not in MAPPABLE:
             raise UsageError(
                 "cannot map {!r}", target,
-                remedy=Remedy.MAP_TO_KNOWN_PART(known=Public(", ".join(MAPPABLE))),
+                hint=Statement("targets of a mapping: {}", Public(", ".join(MAPPABLE))),
             )  # fmt: skip
         names = tuple(name.strip() for name in field.split("+") if name.strip())
         if target == "question" and not names:
-            raise UsageError("the question must be mapped to a field", remedy=Remedy.MAP_QUESTION)
+            raise UsageError("the question must be mapped to a field", hint="--map question=FIELD")
         if len(names) > 1 and target not in _SEVERAL:
             raise UsageError("{!r} can be mapped to one field only, got {!r}", target, field)
         fields[target] = names
-    return FieldMap(fields)
+    return FieldMap(fields, tuple(name.strip() for name in ignored if name.strip()))
 
 
 def resolve(field: str, columns: Iterable[str]) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ N_PARTS: Final = len(PARTS)
 _PASSAGE, _QUESTION, _CHOICES, _ANSWER = range(N_PARTS)
 #: In place of the right choice's number.
 _NONE: Final = np.iinfo(np.int32).min
+NAMED: Final = ("benchmark", "split", "source", "incomplete")
+"""Texts that many items share, each kept once."""
 AT_ONCE: Final = 1 << 12
 """Items that are packed together."""
 #: Items that are made at a time where they do not lie in the order in which they are asked for.
@@ -73,7 +75,7 @@ class Store:
     choice_bytes  int32[choices], bytes of each choice of all items
     first_choice  int64[n + 1], where the choices of each item begin in that
     answer_index, line  int32[n]
-    benchmark, split, source  int32[n], index into `names`
+    benchmark, split, source, incomplete  int32[n], index into `names`
     names         different texts of these
     last          the texts of the chunk last asked for, by its number
     """
@@ -88,7 +90,8 @@ class Store:
     benchmark: NDArray[np.int32]
     split: NDArray[np.int32]
     source: NDArray[np.int32]
-    names: tuple[str, ...]
+    incomplete: NDArray[np.int32]
+    names: list[str]
     ids: PackedIds
     last: list[tuple[int, bytes]] = field(default_factory=list)
 
@@ -102,7 +105,7 @@ class Store:
         absent = np.zeros((n, N_PARTS), np.bool_)
         choice_bytes: list[NDArray[np.int32]] = []
         right, line = np.empty(n, np.int32), np.empty(n, np.int32)
-        named = {name: np.empty(n, np.int32) for name in ("benchmark", "split", "source")}
+        named = {name: np.empty(n, np.int32) for name in NAMED}
         n_choices, id_bytes = np.empty(n, np.int64), np.empty(n, np.int64)
         ids = []
         for begin in range(0, n, AT_ONCE):
@@ -131,13 +134,14 @@ class Store:
             absent=absent,
             choice_bytes=np.concatenate([np.empty(0, np.int32), *choice_bytes]),
             first_choice=np.concatenate([[0], np.cumsum(n_choices)]),
-            names=tuple(names),
+            names=list(names),
             ids=PackedIds(b"".join(ids), np.concatenate([[0], np.cumsum(id_bytes)])),
             answer_index=right,
             line=line,
             benchmark=named["benchmark"],
             split=named["split"],
             source=named["source"],
+            incomplete=named["incomplete"],
         )
 
     def texts(self, chunk: int) -> bytes:
@@ -208,6 +212,7 @@ class Store:
             answer_index=None if right == _NONE else right,
             source=self.names[self.source[item]],
             line=int(self.line[item]),
+            incomplete=self.names[self.incomplete[item]],
         )
 
 
@@ -262,12 +267,19 @@ class PackedItems(Sequence[BenchItem]):
         rows = self.rows.tolist()
         if name == "item_id":
             return map(store.ids.__getitem__, rows)
-        if name in ("benchmark", "split", "source"):
+        if name in NAMED:
             return map(store.names.__getitem__, getattr(store, name)[self.rows].tolist())
         if name == "choices":
             return map(store.choices, rows)
         part = PARTS.index(name)
         return (store.optional(row, part) for row in rows)
+
+    def give_reason(self, places: Sequence[int], why: str) -> None:
+        """Say of the items at these places why they are incomplete, where nothing says so yet."""
+        rows = self.rows[list(places)]
+        without = [not self.store.names[at] for at in self.store.incomplete[rows].tolist()]
+        self.store.incomplete[rows[without]] = len(self.store.names)
+        self.store.names.append(why)
 
     def right_choices(self) -> list[int | None]:
         """The number of each item's right choice; None where there is none of that number."""

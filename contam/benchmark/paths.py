@@ -1,15 +1,21 @@
-"""Expand files, folders and globs into existing paths, in natural order."""
+"""Expand, name and open the files of benchmarks."""
 
 from __future__ import annotations
 
 import glob
+import hashlib
+import os
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contam.errors import Public, Remedy, UsageError
-from contam.files.addresses import refuse_address
+from contam.errors import BenchmarkError, Public, UsageError
+from contam.files.addresses import Address, refuse_address
+from contam.files.compression import DamagedError, codec_of, unpack
+from contam.files.lfs import LFS_FACT, LFS_HEAD
 from contam.files.natural_order import natural_key
-from contam.files.single import irregular
+from contam.files.single import irregular, open_file, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +34,9 @@ def expanded(
     for given in paths:
         if not str(given):
             # Path("") is the current folder; an unset shell variable must not mean what lies there.
-            raise UsageError("a {} path is empty", Public(what), remedy=Remedy.CHECK_VARIABLE)
+            raise UsageError(
+                "a {} path is empty", Public(what), hint="check the variable it came from"
+            )
         if what != "benchmark":
             refuse_address(given, f"a {what}")
         path = Path(given)
@@ -37,7 +45,7 @@ def expanded(
         except OSError as error:  # a folder on the way is closed, or the name is too long
             reason = error.strerror or type(error).__name__
             raise error_kind(
-                "cannot read {}: {}", path, Public(reason), remedy=Remedy.CHECK_PATH_AND_RIGHTS
+                "cannot read {}: {}", path, Public(reason), hint="check the path and its rights"
             ).of_call() from error
         # Names may hold brackets and bars: what is there is no pattern.
         if there:
@@ -48,18 +56,192 @@ def expanded(
         pattern = str(path)
         matches = glob.glob(pattern, recursive=True) if glob.has_magic(pattern) else []  # noqa: PTH207
         if not matches:
-            remedy = (
-                Remedy.CHECK_BENCHMARK_PATH if what == "benchmark" else Remedy.CHECK_PATH_AND_RIGHTS
-            )
+            hint = "check the path" if what == "benchmark" else "check the path and its rights"
             # It may be a text of an item: of that nothing is quoted where nothing may be.
             fact = str(path) if any(map(str.isspace, pattern)) else path
-            raise error_kind("no such {}: {}", Public(what), fact, remedy=remedy).of_call()
+            raise error_kind("no such {}: {}", Public(what), fact, hint=hint).of_call()
         for match in map(Path, sorted(matches, key=natural_key)):
             refuse_pipe(match, error_kind)
             yield match
 
 
+def hidden_files(entry: Path) -> str:
+    """What to say of a hidden folder that holds files of a known format; "" for anything else."""
+    names = (name for _, _, files in os.walk(entry) for name in files)
+    known = any(format_of(Path(name)) or name.endswith(".eval") for name in names)
+    return "a folder whose name begins with a dot, not read" if known else ""
+
+
+def passed_over(entry: Path, folder: Path) -> str | None:
+    """Why an entry below a folder is not read as a log, "" where nothing need be said.
+
+    None for one that is looked at. A table of contam's own result has columns of numbers, too.
+    """
+    hidden = [part.startswith(".") for part in entry.relative_to(folder).parts]
+    if any(hidden):
+        return "" if any(hidden[:-1]) else hidden_files(entry)
+    is_own = all((entry.parent / name).exists() for name in ("run.json", "verdicts.parquet"))
+    return "a result of contam, no log" if is_own else None
+
+
 def refuse_pipe(path: Path, error_kind: type[ContamError]) -> None:
     """Raise for a pipe, a socket or a device, before anybody opens it and waits."""
     if fact := irregular(path):
-        raise error_kind("{}: {}", path, Public(fact), remedy=Remedy.WRITE_TO_FILE_FIRST)
+        raise error_kind(
+            "{}: {}",
+            path,
+            Public(fact),
+            hint="files are read more than once: write it to a file first, and name that",
+        )
+
+
+# Longest first, so that a name ending in auxiliary_train is not read as ending in train.
+SPLITS = (
+    "auxiliary_train",
+    "validation",
+    "holdout",
+    "train",
+    "valid",
+    "test",
+    "eval",
+    "dev",
+    "val",
+)
+_SHARD = re.compile(r"(?P<stem>.+)-\d{5}-of-\d{5}(?:-[0-9a-f]+)?")
+_NO_NAMES = frozenset({"", ".", "data", "default", "main", "all", "plain_text"})
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """What a path tells; `split_sure` is False for a split from the end of a file name."""
+
+    benchmark: str
+    split: str
+    split_sure: bool
+
+
+def name_of(path: Path) -> Naming:
+    """Read `gsm8k_test.jsonl.gz` as benchmark gsm8k, split test; Hub shards by their folder."""
+    if isinstance(path, Address):
+        # Of a data set on the Hub, `@` and the revision are no part of the name.
+        path = Path("/", *(part.partition("@")[0] or part for part in path.parts[1:]))
+    # A name that is no UTF-8 could not be written into any table.
+    path = Path(os.fsencode(path).decode(errors="backslashreplace"))
+    stem = stem_of(path)
+    shard = _SHARD.fullmatch(stem)
+    if shard:
+        stem = shard["stem"]
+    if stem.lower() in SPLITS:
+        return Naming(folder_name(path.parent) or stem, stem, shard is not None)
+    for split in SPLITS:
+        for gap in "_-.":
+            head = stem[: -len(split) - 1]
+            if head and stem.lower().endswith(gap + split):
+                return Naming(head, stem[-len(split) :], split_sure=False)
+    return Naming(stem, "", split_sure=False)
+
+
+def stem_of(path: Path) -> str:
+    """File name without the suffixes of format and compression."""
+    name = path.name
+    for suffix in reversed(path.suffixes):
+        if suffix.lower() in SUFFIXES or suffix.lower() in FORMATS:
+            name = name[: -len(suffix)]
+        else:
+            break
+    return name or path.name
+
+
+def folder_name(folder: Path) -> str:
+    """Name of the nearest folder that is not just called `data` or after a split."""
+    for candidate in (folder.absolute(), *folder.absolute().parents):
+        name = candidate.name
+        if name.lower() not in _NO_NAMES and name.lower() not in SPLITS:
+            return name
+    return ""
+
+
+FORMATS = {
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
+"""Suffix -> family of formats."""
+
+
+def format_of(path: Path) -> str:
+    """Family of formats by suffix, compression suffixes aside; "" when the suffix is unknown."""
+    for suffix in reversed(path.suffixes):
+        if suffix.lower() not in SUFFIXES:
+            return FORMATS.get(suffix.lower(), "")
+    return ""
+
+
+SUFFIXES = frozenset({".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz"})
+#: As results and messages have always called the codecs.
+_NAMES = {"gzip": "gzip", "zstd": "zstd", "bz2": "bzip2", "xz": "xz"}
+
+
+@dataclass(frozen=True, slots=True)
+class FileBytes:
+    """A whole file: its unpacked bytes, the digest and size of what is on disk, and the codec."""
+
+    data: bytes
+    sha256: str
+    size: int
+    codec: str
+
+
+def read_unpacked(path: Path) -> FileBytes:
+    """Read and unpack a file. Raises BenchmarkError when it is unreadable, damaged or cut off."""
+    try:
+        raw = read_file(path)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if raw.startswith(LFS_HEAD):
+        raise lfs_pointer(path)
+    digest = hashlib.sha256(raw).hexdigest()
+    if codec := codec_of(raw):
+        name = _NAMES[codec]
+        try:
+            return FileBytes(unpack(codec, raw), digest, len(raw), name)
+        except DamagedError as error:
+            raise BenchmarkError(
+                "{}: the {} data is damaged or ends early ({})", path, Public(name), Public(error),
+                hint="copy the file again",
+            ) from error  # fmt: skip
+    return FileBytes(raw, digest, len(raw), "")
+
+
+def lfs_pointer(path: Path) -> BenchmarkError:
+    """The error for a file that a clone without Git LFS left a pointer of."""
+    return BenchmarkError(
+        "{} {}", path, Public(LFS_FACT), hint="fetch the file: run `git lfs pull` in its repository"
+    )
+
+
+def refuse_pointer(path: Path) -> None:
+    """Raise `lfs_pointer` for a pointer, and `unreadable` for what cannot be opened."""
+    try:
+        with open_file(path) as file:
+            start = file.read(len(LFS_HEAD))
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if start == LFS_HEAD:
+        raise lfs_pointer(path)
+
+
+def unreadable(path: Path, error: OSError) -> BenchmarkError:
+    """The error for a file that the system does not let us read."""
+    reason = error.strerror or type(error).__name__
+    return BenchmarkError(
+        "cannot read {}: {}", path, Public(reason), hint="check the path and its rights"
+    )

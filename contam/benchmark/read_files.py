@@ -7,18 +7,26 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from contam.benchmark.collector import Collector
-from contam.benchmark.compressed import read_unpacked, refuse_pointer, unreadable
+from contam.benchmark.decon_rows import FIELD_PAIRS, DeconFolder, is_decon
 from contam.benchmark.delimited import read_delimited
+from contam.benchmark.field_names import is_usual
 from contam.benchmark.fields import FieldPlan, Row, RowError, get, make_plan
-from contam.benchmark.folding import DECON_FIELDS, FIELD_PAIRS, DeconFolder, is_decon
 from contam.benchmark.items import Benchmark, SkippedRow, SourceFile
-from contam.benchmark.jsonrows import NoItemsHereError, read_json
-from contam.benchmark.long_lines import LongLines, is_long_lines
-from contam.benchmark.mapping import FieldMap, check_mapping
+from contam.benchmark.jsonrows import (
+    LongLines,
+    NoItemsHereError,
+    columns_as_rows,
+    is_long_lines,
+    read_json,
+    unfolded,
+)
+from contam.benchmark.looks import Look, unread_shares
+from contam.benchmark.mapping import FieldMap, check_mapping, resolve
+from contam.benchmark.paths import read_unpacked, refuse_pointer, unreadable
 from contam.benchmark.rows import read_parts
 from contam.benchmark.sources import BenchmarkFile, find_sources
 from contam.benchmark.values import as_label
-from contam.errors import BenchmarkError, Names, Place, Public, Remedy
+from contam.errors import BenchmarkError, Names, Place, Public, Statement
 from contam.files.addresses import Address
 from contam.files.listed import FileState, difference
 from contam.files.single import open_file, read_file
@@ -33,6 +41,7 @@ def read_benchmarks(
     paths: Sequence[str | Path | BenchmarkFile],
     *,
     mapping: Mapping[str, str] | None = None,
+    ignore: Sequence[str] = (),
     name: str | None = None,
     split: str | None = None,
     secret: bool = False,
@@ -44,6 +53,7 @@ def read_benchmarks(
     mapping  part -> field where the usual names do not fit: passage, question, choices, answer,
              answer_index, id, benchmark, split; dotted paths reach into records, `a+b` joins
              fields, "" means that there is none
+    ignore   fields whose text is no part of an item: it is neither read nor missed
     name     benchmark name for all rows, instead of the one rows or paths state
     split    takes only the rows of this split where rows or data sets state theirs (the others
              are counted as skipped), and names the split of rows that state none
@@ -54,11 +64,11 @@ def read_benchmarks(
     """
     if secret:
         try:
-            return read_benchmarks(paths, mapping=mapping, name=name, split=split)
+            return read_benchmarks(paths, mapping=mapping, ignore=ignore, name=name, split=split)
         except BenchmarkError as error:
             # Not chained: the message of the cause quotes, too.
             raise error.without_quotes() from None
-    field_map = check_mapping(mapping)
+    field_map = check_mapping(mapping, ignore)
     sources, skipped_files = find_sources(paths)
     reading = _FileReader(field_map, name, split)
     skipped = list(skipped_files)
@@ -77,6 +87,7 @@ class _FileState:
     """What was learned while reading one file."""
 
     source: BenchmarkFile
+    look: Look
     unit: str = "line"
     plans: dict[tuple[str, ...], FieldPlan] = field(default_factory=dict)
     benchmarks: dict[str, None] = field(default_factory=dict)
@@ -102,28 +113,28 @@ class _FileReader:
 
     def read(self, source: BenchmarkFile) -> None:
         """Take all rows of one file."""
-        state = _FileState(source)
+        state = _FileState(source, Look.for_names(self._field_map))
         if source.data is not None:
             data, state.unit = source.data, "row"
             format_name, digest, size = source.family, hashlib.sha256(data).hexdigest(), len(data)
             if source.family == "json":
                 self._take(state, read_json(source.path, data, self._field_map).rows)
             else:
-                self._take(state, enumerate(_table_rows(source, self._columns_wanted), 1))
+                self._take(state, _TableRows(source))
         elif source.family in ("parquet", "arrow"):
             state.unit = "row"
             refuse_pointer(source.path)
             listed = _state_of(source.path)
             format_name, digest, size = source.family, *_digest(source.path)
-            self._take(state, enumerate(_table_rows(source, self._columns_wanted), 1))
+            self._take(state, _TableRows(source))
             if fact := difference(listed, _state_of(source.path)):
                 raise BenchmarkError(
                     "{}: {} while it was read", source.path, Public(fact),
-                    remedy=Remedy.LET_NOBODY_WRITE_TO_IT,
+                    hint="let nobody write to it meanwhile",
                 )  # fmt: skip
         elif source.family == "json" and is_long_lines(source.path):
             lines = LongLines(source.path)
-            self._take(state, lines.rows())
+            self._take(state, lines)
             format_name, digest, size = "jsonl", lines.sha256, lines.size
         else:
             file = read_unpacked(source.path)
@@ -136,13 +147,26 @@ class _FileReader:
             format_name = found.format + (f"+{file.codec}" if file.codec else "")
             digest, size = file.sha256, file.size
             self._take(state, found.rows)
-        self._check_mapped_fields(state)
-        fields = dict.fromkeys(pair for plan in state.plans.values() for pair in plan.described())
+            for benchmark in state.benchmarks:
+                for line, what in found.before:
+                    self._collector.skip(benchmark, SkippedRow(str(source.path), line, what))
+        self._check_named_fields(state)
+        plans = tuple(state.plans.values())
+        fields = dict.fromkeys(pair for plan in plans for pair in plan.described())
         if state.decon:
             fields.update(dict.fromkeys(FIELD_PAIRS))
         self._collector.add_source(
             state.benchmarks,
-            SourceFile(str(source.path), digest, size, state.n_rows, format_name, tuple(fields)),
+            SourceFile(
+                path=str(source.path),
+                sha256=digest,
+                size=size,
+                n_rows=state.n_rows,
+                format=format_name,
+                fields=tuple(fields),
+                unread=unread_shares(plans, state.look),
+                left_out=tuple({name: None for plan in plans for name in plan.left_out}),
+            ),
         )
 
     def finish(self, skipped_files: Sequence[SkippedRow]) -> tuple[Benchmark, ...]:
@@ -154,18 +178,33 @@ class _FileReader:
         return self._collector.finish(skipped_files)
 
     def _take(self, state: _FileState, rows: Iterable[tuple[int, Row]]) -> None:
+        """Take the rows, after a look at all of them."""
+        only: Row | None = None
+        for place, row in rows:
+            state.look.add(row)
+            only, first = row, place
+        if only is not None and state.look.n_rows == 1 and not is_decon(only):
+            try:
+                table = columns_as_rows(only)
+            except RowError as error:
+                raise _at(state, first, error) from error
+            if table:
+                state.look = Look.for_names(self._field_map)
+                state.unit, rows = "row", list(enumerate(table, 1))
+                for _, row in rows:
+                    state.look.add(row)
         for place, row in rows:
             state.n_rows += 1
             try:
                 self._take_row(state, place, row)
             except RowError as error:
-                raise BenchmarkError(
-                    "{}: {}", Place(state.at(place)), error.statement, remedy=error.remedies
-                ) from error
+                raise _at(state, place, error) from error
         if state.n_rows == 0:
             what = "file" if state.source.data is None else "table"
             raise NoItemsHereError(
-                state.source.path, f"the {what} holds no rows", remedy=Remedy.CHECK_FILES_COMPLETE
+                state.source.path,
+                f"the {what} holds no rows",
+                hint="check that the files are complete",
             )
         for (benchmark, own), n_rows in state.other_splits.items():
             reason = f"{n_rows} rows of split {own!r}, not {self._split!r}"
@@ -212,31 +251,51 @@ class _FileReader:
         columns = tuple(row)
         plan = state.plans.get(columns)
         if plan is None:
-            plan = state.plans[columns] = make_plan(columns, self._field_map)
+            plan = state.plans[columns] = make_plan(columns, self._field_map, state.look)
         return plan
 
-    def _columns_wanted(self, columns: Sequence[str]) -> Sequence[str]:
-        if not self._field_map.fields and is_decon(columns):
-            return [column for column in columns if column in DECON_FIELDS]
-        roots = set(make_plan(columns, self._field_map).roots())
-        return [column for column in columns if column in roots]
-
-    def _check_mapped_fields(self, state: _FileState) -> None:
-        """A mapped field that no row has is a slip of the user's, not an absent part."""
+    def _check_named_fields(self, state: _FileState) -> None:
+        """A named field that no row has is a slip of the user's, not an absent part."""
         seen = {column for columns in state.plans for column in columns}
-        for target, names in self._field_map.fields.items():
-            for name in names:
-                if name not in seen and name.split(".")[0] not in seen:
-                    raise BenchmarkError(
-                        "{}: no field {!r} for the {}", state.source.path, name, Public(target),
-                        remedy=Remedy.CHOOSE_AMONG_FIELDS(fields=Names(sorted(seen))),
-                    )  # fmt: skip
+        named = [(target, name) for target, some in self._field_map.fields.items() for name in some]
+        named += [("--ignore", name) for name in self._field_map.ignored]
+        inner = [path for column in state.look.columns.values() for path in column.paths]
+        for target, name in named:
+            root, *below = resolve(name, seen)
+            if root not in seen or (below and not state.look.has(name)):
+                fields = sorted({*seen, *(path for path in inner if "." in path)})
+                raise BenchmarkError(
+                    "{}: no field {!r} for the {}", state.source.path, name, Public(target),
+                    hint=Statement("fields there: {}", Names(fields)),
+                )  # fmt: skip
+
+
+def _at(state: _FileState, place: int, error: RowError) -> BenchmarkError:
+    return BenchmarkError("{}: {}", Place(state.at(place)), error.statement, hint=error.hints)
+
+
+@dataclass(frozen=True, slots=True)
+class _TableRows:
+    """Rows of a Parquet or Arrow file, without images and embeddings."""
+
+    source: BenchmarkFile
+
+    def __iter__(self) -> Iterator[tuple[int, Row]]:
+        place = 0
+        for row in _table_rows(self.source, _without_bulk):
+            for one in unfolded(row):
+                place += 1
+                yield place, one
+
+
+def _without_bulk(columns: Mapping[str, bool]) -> Sequence[str]:
+    return [name for name, is_bulk in columns.items() if not is_bulk or is_usual(name)]
 
 
 def _table_rows(
-    source: BenchmarkFile, choose: Callable[[Sequence[str]], Sequence[str]]
+    source: BenchmarkFile, choose: Callable[[Mapping[str, bool]], Sequence[str]]
 ) -> Iterator[Row]:
-    """Rows of a Parquet or Arrow file, with the columns that hold parts."""
+    """Rows of a Parquet or Arrow file, with the columns that are chosen."""
     # Here, not above: reading only text formats must not load the table library.
     from contam.tables.input_tables import arrow_rows, parquet_rows
 
@@ -245,10 +304,6 @@ def _table_rows(
         data = read_file(source.path) if isinstance(source.path, Address) else source.data
         rows = parquet_rows if source.family == "parquet" else arrow_rows
         yield from rows(source.path, choose, data)
-    except RowError as error:
-        raise BenchmarkError(
-            "{}: {}", source.path, error.statement, remedy=error.remedies
-        ) from error
     except StoreError as error:
         raise unreadable(source.path, error) from error
 

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import orjson
 
-from contam.benchmark.compressed import unreadable
 from contam.benchmark.items import SkippedRow
-from contam.benchmark.naming import Naming, folder_name, format_of, name_of
-from contam.benchmark.paths import expanded, refuse_pipe
+from contam.benchmark.paths import (
+    Naming,
+    expanded,
+    folder_name,
+    format_of,
+    hidden_files,
+    name_of,
+    refuse_pipe,
+    unreadable,
+)
 from contam.corpus.objects import expand_address
-from contam.errors import BenchmarkError, CorpusError, Place, Public, Remedy
+from contam.errors import BenchmarkError, CorpusError, Place, Public
 from contam.files.addresses import is_address
 from contam.files.natural_order import natural_key
 from contam.files.single import open_file, read_file
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+_GIVE_BENCHMARK_FILES: Final = (
+    "formats: JSONL, JSON, CSV, TSV, Parquet, Arrow, saved datasets folders"
+)
+
 
 # What the Hugging Face `datasets` library writes next to its data.
 _INFO, _STATE, _DICT = "dataset_info.json", "state.json", "dataset_dict.json"
@@ -58,7 +70,7 @@ def find_sources(
     sources: dict[Path, BenchmarkFile] = {}
     skipped: list[SkippedRow] = []
     if not paths:
-        raise BenchmarkError("no benchmark given", remedy=Remedy.NAME_BENCHMARK)
+        raise BenchmarkError("no benchmark given", hint="--benchmark PATH")
     in_memory = [given for given in paths if isinstance(given, BenchmarkFile)]
     on_disk = [given for given in paths if not isinstance(given, BenchmarkFile)]
     for given in [given for given in on_disk if is_address(given)]:
@@ -72,7 +84,7 @@ def find_sources(
             raise BenchmarkError(
                 "no benchmark files in {} (it holds {})" if seen else "no benchmark files in {}",
                 path, Place(seen),
-                remedy=Remedy.GIVE_BENCHMARK_FILES,
+                hint=_GIVE_BENCHMARK_FILES,
             )  # fmt: skip
         for source in found:
             sources.setdefault(source.path.resolve(), source)
@@ -84,7 +96,7 @@ def _in_store(given: str | Path, skipped: list[SkippedRow]) -> Iterator[Benchmar
     try:
         found = sorted(expand_address(given), key=lambda one: natural_key(str(one[0])))
     except CorpusError as error:
-        refused = BenchmarkError(error.statement, remedy=error.remedies)
+        refused = BenchmarkError(error.statement, hint=error.hints)
         refused.exit_code = error.exit_code
         raise refused from error
     n_sources = 0
@@ -100,9 +112,7 @@ def _in_store(given: str | Path, skipped: list[SkippedRow]) -> Iterator[Benchmar
         else:
             skipped.append(SkippedRow(str(path), 0, "not a benchmark format", n_rows=0))
     if not n_sources:
-        raise BenchmarkError(
-            "no benchmark files in {}", Place(given), remedy=Remedy.GIVE_BENCHMARK_FILES
-        )
+        raise BenchmarkError("no benchmark files in {}", Place(given), hint=_GIVE_BENCHMARK_FILES)
 
 
 def _below(
@@ -124,6 +134,8 @@ def _below(
         return
     for entry in sorted(entries, key=lambda entry: natural_key(str(entry))):
         if entry.name.startswith(".") or entry.name in _METADATA:
+            if reason := hidden_files(entry):
+                skipped.append(SkippedRow(str(entry), 0, reason, n_rows=0))
             continue
         if entry.is_dir():
             if entry.resolve() not in above:
@@ -149,7 +161,7 @@ def _saved_dataset(folder: Path, whole: Path, split: str | None) -> Iterator[Ben
         path = folder / str(file.get("filename"))
         if not path.is_file():
             raise BenchmarkError(
-                "{} lacks its file {}", folder, Public(path.name), remedy=Remedy.COPY_AGAIN
+                "{} lacks its file {}", folder, Public(path.name), hint="copy the file again"
             )
         yield BenchmarkFile(
             path, "arrow", Naming(benchmark, split, split_sure=bool(split)), explicit=False
@@ -199,7 +211,7 @@ def _family_of_content(path: Path, *, explicit: bool) -> str:
         return "json"
     raise BenchmarkError(
         "{}: cannot tell the format from the name or the first bytes", path,
-        remedy=Remedy.RENAME_BY_FORMAT,
+        hint="rename it to .jsonl, .json, .csv, .tsv, .parquet or .arrow",
     )  # fmt: skip
 
 

@@ -10,13 +10,18 @@ import tokenize
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import orjson
 
+from contam.benchmark.field_names import plain
 from contam.benchmark.fields import RowError
-from contam.facts import Names, Public
+from contam.benchmark.looks import LONE, Told, texts_in
+from contam.facts import Public
 from contam.files.doubled_keys import doubled_key, may_repeat
-from contam.remedies import Remedy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # Possessive, and never begun within blanks: a text may hold any number of these.
 _LABEL = re.compile(r"\s*+[(\[]?\s*+([A-Za-z])\s*+[)\].:]?\s*+")
@@ -34,18 +39,26 @@ class Choices:
     right: int | None = None
 
 
-def as_text(value: object, what: str) -> str | None:
-    """Text of a question or passage; None for null. Raises RowError for anything not a text."""
+def is_null(value: object) -> bool:
+    """Whether a value stands for none: null, or not a number as tables have it."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def as_text(value: object, what: str, told: Told = LONE) -> str | None:
+    """Text of a question or passage; None for null. Raises RowError for anything not a text.
+
+    Of lists and records it is the texts inside at any depth, but those that `told` leaves out.
+    """
     if isinstance(value, str):
         return value
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if is_null(value):
         return None
     if isinstance(value, bytes):
         return _decoded(value, what)
     if isinstance(value, Mapping) and isinstance(value.get("stem"), str):
         return str(value["stem"])
-    if isinstance(value, Sequence) and value:
-        return "\n".join(_turns(value, what))
+    if isinstance(value, Mapping | Sequence):
+        return _told(value, told)
     raise RowError("the {} is {}, expected a text", Public(what), Public(_kind(value)))
 
 
@@ -53,7 +66,7 @@ def as_label(value: object, what: str) -> str:
     """Name of a benchmark, split or item; "" for null. Numbers and records are written out."""
     if isinstance(value, str):
         return value.strip()
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if is_null(value):
         return ""
     if isinstance(value, bool):
         raise RowError(
@@ -72,7 +85,7 @@ def scalar_text(value: object, what: str) -> str | None:
     """Text of a choice or answer: numbers and truth values are written out, null stays None."""
     if isinstance(value, str):
         return value
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if is_null(value):
         return None
     if isinstance(value, bytes):
         return _decoded(value, what)
@@ -83,7 +96,7 @@ def scalar_text(value: object, what: str) -> str | None:
 
 def as_choices(value: object) -> Choices:
     """Choices from a list, a record of lists, a record of letters, or a list written as text."""
-    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+    if value == "" or is_null(value):
         return Choices()
     if isinstance(value, str):
         value = _list_in_text(value)
@@ -181,16 +194,22 @@ def references(value: object) -> list[object]:
     if isinstance(value, str | int | float):
         return [] if value == "" else [value]
     if isinstance(value, Mapping):
-        for key in ("text", "value", "spans", "answer", "aliases"):
-            if key in value:
-                return references(value[key])
-        raise RowError("the answer is a record with {}", Names([*value]))
+        named = {plain(str(key)): single for key, single in value.items()}
+        for key in ("text", "value", "spans", "answer", "aliases", "input_text"):
+            if key in named:
+                return references(named[key])
+        found = [single for inner in value.values() for single in references(inner)]
+        return [single for single in found if isinstance(single, str)] or found
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [single for element in value for single in references(element)]
     return [] if value is None else [value]
 
 
 def _choices_of_record(value: Mapping[object, object]) -> Choices:
+    if value and all(isinstance(score, int | float) for score in value.values()):
+        best = max(value.values())  # type: ignore[type-var]  # all of them are numbers
+        right = [place for place, score in enumerate(value.values()) if score == best]
+        return Choices(tuple(map(str, value)), right=right[0] if len(right) == 1 else None)
     texts = value.get("text", value.get("choices"))
     if isinstance(texts, Sequence) and not isinstance(texts, str):
         labels = value.get("label", value.get("labels"))
@@ -256,7 +275,7 @@ def _list_in_text(value: str) -> object:
         ]
     raise RowError(
         "the choices are one text, expected a list",
-        remedy=Remedy.MAP_CHOICES,
+        hint="a field per choice can be named: --map choices=A+B+C+D",
     )
 
 
@@ -275,18 +294,25 @@ def _strings_in_brackets(text: str) -> list[object]:
     return found
 
 
-def _turns(value: Sequence[object], what: str) -> list[str]:
-    """Texts of a list of turns: plain texts, or what the user writes in a chat."""
-    if all(isinstance(turn, str) for turn in value):
-        return [str(turn) for turn in value]
-    texts = []
-    for turn in value:
-        content = turn.get("content") if isinstance(turn, Mapping) else None
-        if not isinstance(turn, Mapping) or not isinstance(content, str):
-            raise RowError("the {} is {}, expected a text", Public(what), Public(_kind(value)))
-        if turn.get("role") == "user":
-            texts.append(content)
-    return texts
+def _told(value: object, told: Told) -> str | None:
+    """Texts inside a value: of a chat, what rows do not share, or alone what the user writes."""
+    if isinstance(value, Sequence) and all(isinstance(turn, str) for turn in value):
+        kept = [str(turn) for turn in value if not told.drops or hash(turn) not in told.shared]
+        return "\n".join(kept or map(str, value))
+    texts = [text for _, text in texts_in(value, told.ignored, told.at) if text.strip()]
+    kept = [text for text in texts if hash(text) not in told.shared]
+    if told.is_lone or not kept:
+        kept = list(_of_users(value)) or texts
+    return "\n".join(kept) if kept else None
+
+
+def _of_users(value: object) -> Iterator[str]:
+    """What the user writes in a chat, at any depth of turns."""
+    if isinstance(value, Mapping) and value.get("role") == "user":
+        yield from (text for _, text in texts_in(value.get("content")) if text.strip())
+    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        for turn in value:
+            yield from _of_users(turn)
 
 
 def _decoded(value: bytes, what: str) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass, field, fields
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 
 from contam.detect.labels import FLAGGED, LABELS
 from contam.detect.policies.exposure import EXPOSURES
 from contam.detect.policies.policy import sees_rephrasings
-from contam.errors import PolicyError, Remedy, UsageError
+from contam.errors import PolicyError, Statement, UsageError
+from contam.text.text_tables import FoldKind, load_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +42,9 @@ class CleanOptions:
     weights        benchmark -> what each of its items weighs, others weigh 1: a document goes when
                    the items in it weigh 1 or more together
     most           stop when more documents would go: a share ("0.1%") or a number; None: never
-    around         code points to cut on both sides of a stretch, besides
+    around         code points to cut on both sides of a stretch, besides, and to the end of a word
+    min_piece      code points of the shortest piece that a cut leaves; what is shorter goes, too
+    max_cuts       cuts in a document from more of which on it is dropped; None: any number
     keep_removed   whether `removed/` holds the text that was taken out
     """
 
@@ -50,6 +54,8 @@ class CleanOptions:
     weights: Mapping[str, float] = field(default_factory=dict)
     most: str | None = None
     around: int = 0
+    min_piece: int = 0
+    max_cuts: int | None = None
     keep_removed: bool = False
 
     def __post_init__(self) -> None:
@@ -58,14 +64,24 @@ class CleanOptions:
         _refuse_unknown("exposure", self.exposures, EXPOSURES)
         if not self.labels:
             raise UsageError(
-                "no label was asked for", remedy=Remedy.CHOOSE_KNOWN(known=", ".join(LABELS))
+                "no label was asked for", hint=Statement("known: {}", ", ".join(LABELS))
             )
         for name, weight in self.weights.items():
             if not 0 <= weight < float("inf"):
                 raise UsageError("the weight of {} must be 0 or more, not {}", name, weight)
-        if self.around < 0 or (self.around and self.action != "cut"):
-            raise UsageError("`around` is a number of characters, and only for cutting")
+        for name in ("around", "min_piece", "max_cuts"):
+            value = getattr(self, name)
+            if value is not None and (value < 0 or (value and self.action != "cut")):
+                raise UsageError("`{}` is a number from 0, and only for cutting", name)
         self.most_documents(0)
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """Those among the keywords of a call that are fields of this one."""
+        given = {one.name: options[one.name] for one in fields(cls) if one.name in options}
+        for name in {"labels", "exposures"} & given.keys():
+            given[name] = tuple([given[name]] if isinstance(given[name], str) else given[name])
+        return cls(**{**given, "weights": dict(given.get("weights") or {})})
 
     def most_documents(self, n_documents: int) -> float:
         """How many of so many documents may go. Raises UsageError for a limit that is none."""
@@ -88,7 +104,7 @@ def _refuse_unknown(what: str, given: Sequence[str], known: Sequence[str]) -> No
     for name in given:
         if name not in known:
             raise UsageError(
-                "{!r} is no {}", name, what, remedy=Remedy.CHOOSE_KNOWN(known=", ".join(known))
+                "{!r} is no {}", name, what, hint=Statement("known: {}", ", ".join(known))
             )
 
 
@@ -160,7 +176,7 @@ def refuse_unfit(plan: Plan, options: CleanOptions) -> None:
         raise PolicyError(
             "{} says where people should look; by itself it is no ground to take text out",
             ", ".join(asked),
-            remedy=Remedy.LIST_POLICIES,
+            hint="`contam policies` lists them",
         )
     known = sorted({item.benchmark for item in plan.items})
     _refuse_unknown("benchmark", tuple(options.weights), known)
@@ -217,6 +233,54 @@ def joined(spans: Sequence[Span]) -> tuple[Span, ...]:
 def widened(spans: Sequence[Span], around: int, length: int) -> tuple[Span, ...]:
     """The stretches with so many code points more on both sides, within a text of this length."""
     return joined([(max(0, start - around), min(length, end + around)) for start, end in spans])
+
+
+def whole_words(spans: Sequence[Span], text: str) -> tuple[Span, ...]:
+    """The stretches widened to whole words; what is left on both sides stays apart.
+
+    Characters of scripts that are written without spaces are words of their own.
+    """
+    found = []
+    for start, end in spans:
+        while start > 0 and _in_word(text[start - 1]) and _in_word(text[start]):
+            start -= 1  # noqa: PLW2901 - the stretch grows
+        while end < len(text) and _in_word(text[end - 1]) and _in_word(text[end]):
+            end += 1  # noqa: PLW2901
+        if start > 0 and end < len(text) and _in_word(text[start - 1]) and _in_word(text[end]):
+            # Neither edge of the stretch is part of a word: one of them stays.
+            if text[end - 1].isspace():
+                end -= 1  # noqa: PLW2901
+            else:
+                start += 1  # noqa: PLW2901
+        found.append((start, end))
+    return joined(found)
+
+
+def _in_word(char: str) -> bool:
+    tables = load_tables()
+    code = ord(char)
+    kind = tables.entry[int(tables.page[code >> 8]) * 256 + (code & 255)] & 7
+    return kind not in (FoldKind.SEPARATOR, FoldKind.SINGLE)
+
+
+def long_pieces(spans: Sequence[Span], bounds: Sequence[Span], least: int) -> tuple[Span, ...]:
+    """The stretches, and what they would leave of their texts in pieces that are too short.
+
+    bounds  where each text begins and ends in the whole, for instance the turns of a conversation
+    """
+    found = list(spans)
+    for begin, end in bounds:
+        own = [(max(a, begin), min(b, end)) for a, b in spans if a < end and b > begin]
+        places = [begin, *(place for span in own for place in span), end]
+        pieces = list(zip(places[::2], places[1::2], strict=True))
+        found += [(a, b) for a, b in pieces if own and b - a < least]
+    return joined(found)
+
+
+def n_cuts(spans: Sequence[Span], text: str) -> int:
+    """How many cuts these stretches are: those with nothing between them are one."""
+    gaps = (text[end:start] for (_, end), (start, _) in pairwise(spans))
+    return sum(not gap.isspace() for gap in gaps) + bool(spans)
 
 
 def within_lines(spans: Sequence[Span], text: str) -> tuple[Span, ...]:

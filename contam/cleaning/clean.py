@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from contam.cleaning.choice import CleanOptions, refuse_unfit
 from contam.cleaning.findings import Findings, refuse_unread
@@ -16,10 +16,10 @@ from contam.cleaning.work_folder import RECORD, WorkFolder, digest_of
 from contam.detect.leases.cut import cut_leases
 from contam.detect.leases.local import do_leases
 from contam.detect.leases.plan_folder import question_of_leases
-from contam.detect.plan import ScanParameters, named_fields, named_policies
-from contam.detect.scan import as_list, named_columns, open_scan, worker_count
-from contam.errors import Place, Remedy, UsageError
-from contam.files.addresses import is_address, refuse_address
+from contam.detect.parameters import CorpusOptions, ScanParameters
+from contam.detect.scan import as_list, open_scan, worker_count
+from contam.errors import Place, UsageError
+from contam.files.addresses import NAME_LOCAL_FOLDER, is_address, refuse_address
 from contam.files.publish import check_publishable
 
 if TYPE_CHECKING:
@@ -29,78 +29,57 @@ if TYPE_CHECKING:
     from contam.detect.scan import Corpus, PathLike, ScanProgress
 
 
-def clean(  # noqa: PLR0913 - the options of a scan and of what is done with what it finds
+class CleaningOptions(CorpusOptions, total=False):
+    """What `clean` may be told: of items and corpus, as `scan`; the others: see `CleanOptions`."""
+
+    action: str
+    labels: str | Sequence[str]
+    exposures: str | Sequence[str]
+    weights: Mapping[str, float] | None
+    most: str | None
+    around: int
+    min_piece: int
+    max_cuts: int | None
+    keep_removed: bool
+
+
+def clean(
     corpus: PathLike | Sequence[PathLike],
     benchmark: PathLike | Sequence[PathLike],
     out: PathLike,
     *,
-    action: str = "drop",
-    policies: str | Sequence[str] = ("contam",),
-    labels: Sequence[str] = ("contaminated", "suspect"),
-    exposures: Sequence[str] = (),
-    weights: Mapping[str, float] | None = None,
-    most: str | None = None,
-    around: int = 0,
-    keep_removed: bool = False,
-    dry_run: bool = False,
-    unit: str = "word",
     workers: int | None = None,
-    seed: int = 5,
-    min_run: int = 8,
-    text: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    exclude: str | Sequence[str] = (),
-    mapping: str | Mapping[str, str] | None = None,
-    name: str | None = None,
-    split: str | None = None,
     overwrite: bool = False,
     resume: bool = False,
     cluster: RayCluster | None = None,
     progress: ScanProgress | None = None,
+    **options: Unpack[CleaningOptions],
 ) -> Cleaned:
     """Write a copy of a corpus without the documents, or the stretches, that hold benchmark items.
 
     corpus, benchmark  files, folders or globs, one or several
     out                a folder: `corpus/` with every shard, `removed/` with a table for each shard
                        that something was found in, and `clean.json`
-    action             drop the document, mask the stretch, cut it out, or only list it
-    labels             and exposures, weights, most, around, keep_removed: as
-                       `contam.cleaning.choice.CleanOptions` says
-    dry_run            only count; nothing is written
     resume             go on from what an interrupted run had done
 
-    The others are those of `contam.scan`.
+    Options: action ("drop", "mask", "cut" or "list"), labels, exposures, weights, most, around,
+    min_piece, max_cuts and keep_removed, as `contam.cleaning.choice.CleanOptions` says; those of
+    items and of the corpus are the ones of `contam.scan`.
 
     Raises ContamError subclasses: a shard that cannot be read, or what still matches after the last
     pass, is an error, and nothing is published.
     """
     started = time.time()
-    options = CleanOptions(
-        action=action,
-        labels=tuple([labels] if isinstance(labels, str) else labels),
-        exposures=tuple([exposures] if isinstance(exposures, str) else exposures),
-        weights=dict(weights or {}),
-        most=most,
-        around=around,
-        keep_removed=keep_removed,
-    )
-    parameters = ScanParameters(
-        policies=named_policies(policies),
-        unit=unit,
-        seed=seed,
-        min_run=min_run,
+    chosen = CleanOptions.of(options)
+    own = {one.name for one in fields(CleanOptions)}
+    parameters = ScanParameters.of(
+        {key: value for key, value in options.items() if key not in own},
+        CorpusOptions.__optional_keys__,
         max_evidence=1,
-        text=text,
-        columns=named_columns(columns),
-        exclude=tuple([exclude] if isinstance(exclude, str) else exclude),
-        mapping=named_fields(mapping),
-        name=name,
-        split=split,
         every_hit=True,
     )
     how = How(
         workers=worker_count(workers),
-        dry_run=dry_run,
         overwrite=overwrite,
         resume=resume,
         cluster=cluster,
@@ -111,8 +90,8 @@ def clean(  # noqa: PLR0913 - the options of a scan and of what is done with wha
     if not resume:
         check_publishable(out, names=NAMES, last=RECORD, overwrite=overwrite)
     opened, plan = open_scan(paths, as_list(benchmark), parameters)
-    question = question_of_run(question_of_leases(plan, opened, cut_leases(opened.chunks)), options)
-    refuse_unfit(plan, options)
+    question = question_of_run(question_of_leases(plan, opened, cut_leases(opened.chunks)), chosen)
+    refuse_unfit(plan, chosen)
     refuse_shards_in(out, opened)
     refuse_unread(opened.coverage)
     work = WorkFolder.beside(out)
@@ -126,7 +105,7 @@ def clean(  # noqa: PLR0913 - the options of a scan and of what is done with wha
         try:
             with workshop.held():
                 planned = do_leases(opened, plan, workshop, workers=how.workers, progress=progress)
-                found = Findings.of(planned, [workshop.parts], options)
+                found = Findings.of(planned, [workshop.parts], chosen)
             run = Run(
                 corpus=opened,
                 findings=found,
@@ -134,7 +113,7 @@ def clean(  # noqa: PLR0913 - the options of a scan and of what is done with wha
                 workers=how.workers,
                 started=started,
             )
-            result = run.only_counted(dry_run=dry_run)
+            result = run.refused(kept=work.folder)
             if result is None:
                 result = write_and_publish(run, work, lock, Path(out), how)
         except BaseException:
@@ -151,7 +130,6 @@ class How:
     """How a run goes about it; see `clean`."""
 
     workers: int
-    dry_run: bool = False
     overwrite: bool = False
     resume: bool = False
     cluster: RayCluster | None = None
@@ -183,7 +161,7 @@ def refuse_nested(out: PathLike, paths: Sequence[PathLike]) -> None:
 
     It cannot lie in a store, either: there a shard cannot be made aside and put in its place.
     """
-    refuse_address(out, "the folder of a cleaned corpus", Remedy.NAME_LOCAL_FOLDER)
+    refuse_address(out, "the folder of a cleaned corpus", NAME_LOCAL_FOLDER)
     home = Path(os.path.realpath(out))
     for path in paths:
         if is_address(str(path)):
@@ -194,7 +172,7 @@ def refuse_nested(out: PathLike, paths: Sequence[PathLike]) -> None:
         if (n_plain == len(steps) or "**" in steps) and home.is_relative_to(folder):
             raise UsageError(
                 "the result would lie in the corpus: {} in {}", Place(out), Place(path),
-                remedy=Remedy.CHOOSE_FOLDER_OUTSIDE_CORPUS,
+                hint="its files would be taken for corpus: choose a folder outside",
             )  # fmt: skip
 
 
@@ -212,7 +190,7 @@ def refuse_shards_in(out: PathLike, corpus: Corpus) -> None:
         if Path(os.path.realpath(path)).is_relative_to(home):
             raise UsageError(
                 "the shard {} lies where the result would: in {}", Place(shard.name), Place(out),
-                remedy=Remedy.CHOOSE_ANOTHER_FOLDER,
+                hint="choose another folder",
             )  # fmt: skip
         folders.update(path.parents[: len(Path(shard.name).parts) - 1])
     refuse_nested(out, sorted(folder for folder in folders if folder.is_symlink()))

@@ -15,7 +15,7 @@ from contam.detect.corpus_checks import refuse_without_text, undecoded_shards
 from contam.detect.leases.parts_folder import hits_in
 from contam.detect.leases.work import gathered_parts
 from contam.detect.match.hits import Hits
-from contam.errors import IncompleteError, InternalError, Place, Remedy
+from contam.errors import Hint, IncompleteError, InternalError, Place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from contam.detect.leases.plan_folder import OpenPlan
     from contam.detect.model import Int8s
     from contam.detect.scan import ScanProgress
+
+_EXCLUDE_SHARDS: Final = (
+    "repair them, or leave them out with --exclude NAME: they are not in the result either"
+)
+
 
 _NAMED: Final = 3
 
@@ -65,6 +70,7 @@ class Findings:
 
     labels   int8[n, p], of every item and policy, before anything is taken out
     touched  what goes of each shard that something goes of, by its number
+    sha256   of the shards as they were searched
     """
 
     coverage: Coverage
@@ -72,6 +78,7 @@ class Findings:
     labels: Int8s
     touched: dict[int, dict[str, Any]]
     hits: PartHits
+    sha256: Mapping[int, str]
 
     @classmethod
     def of(
@@ -81,7 +88,7 @@ class Findings:
         options: CleanOptions,
         progress: ScanProgress | None = None,
         *,
-        unread: Remedy = Remedy.EXCLUDE_SHARDS,
+        unread: Hint = _EXCLUDE_SHARDS,
     ) -> Self:
         """What lies in the parts of a plan in these folders.
 
@@ -94,9 +101,14 @@ class Findings:
             missing = [one.number for one in opened.leases if one.number not in found.paths]
             raise IncompleteError(
                 "{} of {} leases have no part in {}, the first is lease {}: the search is not done",
-                len(missing), len(opened.leases), Place(", ".join(map(str, folders))), missing[0],
-                remedy=Remedy.WAIT_FOR_SEARCH,
-            )  # fmt: skip
+                len(missing),
+                len(opened.leases),
+                Place(", ".join(map(str, folders))),
+                missing[0],
+                hint=(
+                    "wait until `contam scan --plan` has done the other leases, and repeat the call"
+                ),
+            )
         coverage = found.whole.coverage
         coverage = coverage.with_failures(*undecoded_shards(opened.corpus, coverage))
         refuse_unread(coverage, unread)
@@ -118,6 +130,7 @@ class Findings:
             labels=labels,
             touched=_touched(hits, cleaning),
             hits=hits,
+            sha256=found.sha256,
         )
 
     @property
@@ -126,7 +139,7 @@ class Findings:
         return sum(shard["found"] for shard in self.touched.values())
 
 
-def refuse_unread(coverage: Coverage, remedy: Remedy = Remedy.EXCLUDE_SHARDS) -> None:
+def refuse_unread(coverage: Coverage, hint: Hint = _EXCLUDE_SHARDS) -> None:
     """Raise IncompleteError where shards could not be read: nobody knows what is in them."""
     if coverage.complete or not coverage.failures:
         return
@@ -139,7 +152,7 @@ def refuse_unread(coverage: Coverage, remedy: Remedy = Remedy.EXCLUDE_SHARDS) ->
     )
     raise IncompleteError(
         "{} of {} shards could not be read, and what is in them cannot be taken out: {}{}",
-        len(failures), len(coverage.names), Place(said), more, remedy=remedy,
+        len(failures), len(coverage.names), Place(said), more, hint=hint,
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from contam.detect.leases.mapped import MappedFile, write_tree
 from contam.detect.leases.plan_folder import open_plan, worker_files
 from contam.detect.leases.work import as_listed
 from contam.detect.warm import scan_a_little
-from contam.errors import AccessError, ContamError, IncompleteError, OutputError, Plain, Remedy
+from contam.errors import AccessError, ContamError, IncompleteError, OutputError, Plain
 from contam.files.addresses import Address
 from contam.files.listed import FileState
 from contam.files.publish import output_errors
@@ -48,8 +48,8 @@ class CleanWorker:
         Raises OutputError where the node does not see what all nodes have to.
         """
         opened = open_plan(folder)
-        (home, sign), question, (options, *choices), names, rows, touched, paths = MappedFile.tree(
-            folder / _ORDER
+        (home, sign), question, (options, *choices), (names, rows, touched, sha256), paths = (
+            MappedFile.tree(folder / _ORDER)
         )
         self._sign = home / sign
         _refuse_unseen(self._sign, home)
@@ -64,6 +64,7 @@ class CleanWorker:
             names=names.__getitem__,
             rows=rows,
             touched=touched,
+            sha256=sha256,
             hits=PartHits(opened, paths).of_shard,
         )
         self._threads = threads
@@ -119,9 +120,12 @@ class CleanJob:
                 (writer.work.folder, self._sign),
                 writer.question,
                 (cleaning.options, cleaning.choice, cleaning.after),
-                tuple(ItemName.of(item) for item in cleaning.plan.items),
-                dict(writer.rows),
-                writer.touched,
+                (
+                    tuple(ItemName.of(item) for item in cleaning.plan.items),
+                    dict(writer.rows),
+                    writer.touched,
+                    dict(writer.sha256),
+                ),
                 {number: _anywhere(path) for number, path in self._hits.paths.items()},
             ),
         )
@@ -141,7 +145,7 @@ class CleanJob:
         """Nobody could write a shard."""
         self.errors[number] = IncompleteError(
             "{} was not written: {}", self._writer.corpus.shards[number].name, Plain(reason),
-            remedy=Remedy.RESUME_WITH_FEWER_WORKERS,
+            hint="often memory runs out: go on with fewer --workers and --resume",
         )  # fmt: skip
 
 
@@ -193,5 +197,7 @@ def _refuse_unseen(path: Path, shown: Path) -> None:
         FileState.at(str(path))
     except OSError as error:
         raise OutputError(
-            "{} is not seen here", shown, remedy=Remedy.SHARE_FOLDER_OF_RESULT
+            "{} is not seen here",
+            shown,
+            hint="put the result, and parts, on storage that all nodes see",
         ) from error

@@ -21,7 +21,7 @@ from contam.cleaning.work_folder import RECORD, WorkFolder, published_record
 from contam.detect.leases.parts_folder import question_of_parts
 from contam.detect.leases.plan_folder import open_plan
 from contam.detect.leases.work import here, present
-from contam.errors import Remedy, UsageError
+from contam.errors import UsageError
 from contam.files.publish import check_publishable
 from contam.files.uploads import place
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from contam.detect.scan import PathLike
 
 #: What helps where shards could not be read, which the plan has settled.
-_UNREAD: Final = Remedy.REPAIR_OR_PLAN_AGAIN
+_UNREAD: Final = "repair them and do their leases again, or make a new plan"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ def clean_parts(
         workers=how.workers,
         started=started,
     )
-    counted = run.only_counted(dry_run=how.dry_run)
+    counted = run.refused()
     if counted is not None:
         return counted
     with work.alone() as lock:
@@ -126,7 +126,7 @@ def clean_share(
         workers=how.workers,
         started=time.time(),
     )
-    counted = run.only_counted(dry_run=False)
+    counted = run.refused()
     if counted is not None:
         return counted
     sizes = [shard.size_bytes for shard in corpus.shards]
@@ -161,7 +161,7 @@ def _opened(
     if not opened.plan.parameters.every_hit:
         raise UsageError(
             "the plan was not made to clean: it keeps only some documents of each item",
-            remedy=Remedy.PLAN_TO_CLEAN,
+            hint="make it with `contam plan --to-clean`, and do its leases again",
         )
     refuse_nested(out, opened.corpus.paths)
     refuse_unfit(opened.plan, options)

@@ -59,7 +59,9 @@ def record_of(
     """The content of clean.json; done  whether the shards were written, or only looked at."""
     plan, corpus = run.plan, run.corpus
     n_rows = run.coverage.total.rows
-    rows_after = sum(shard["rows_after"] for shard in shards) if done else n_rows
+    # Rows are those of the file, blank lines among them.
+    gone = sum(shard["rows_before"] - shard["rows_after"] for shard in shards) if done else 0
+    rows_after = n_rows - gone
     action = run.options.action
     n_found = sum(shard["found"] for shard in shards)
     record: dict[str, Any] = {
@@ -78,7 +80,7 @@ def record_of(
             "found": n_found,
             "share": round(n_found / n_rows, 9) if n_rows else 0.0,
             "dropped": n_rows - rows_after,
-            "edited": n_found if done and action in ("mask", "cut") else 0,
+            "edited": n_found - (n_rows - rows_after) if done and action in ("mask", "cut") else 0,
             "after": rows_after,
         },
     }

@@ -26,16 +26,18 @@ NAMES: Final = (CORPUS, REMOVED, RECORD)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Cleaned:
-    """What was done, or would be.
+    """What was done, or would be where too much would go.
 
     record     the content of clean.json
     folder     where the result is; None where nothing was published
     too_many   more documents would go than was allowed, so nothing was published
+    kept       the folder with what was searched then, for `resume`; it may be removed
     """
 
     record: dict[str, Any]
     folder: Path | None
     too_many: bool = False
+    kept: Path | None = None
 
     @property
     def not_kept(self) -> list[str]:
@@ -64,14 +66,13 @@ class Run:
         """What is done with what was found."""
         return self.findings.cleaning.options
 
-    def only_counted(self, *, dry_run: bool) -> Cleaned | None:
-        """What would go, where that is all that is asked, or too much; else None."""
+    def refused(self, kept: Path | None = None) -> Cleaned | None:
+        """What would go, where that is too much; else None. kept  see `Cleaned`."""
         found = self.findings
-        too_many = found.n_found > self.options.most_documents(found.coverage.total.rows)
-        if not (dry_run or too_many):
+        if found.n_found <= self.options.most_documents(found.coverage.total.rows):
             return None
-        return Cleaned(record=self._record(found.touched, done=False), folder=None,
-                       too_many=too_many)  # fmt: skip
+        record = self._record(found.touched, done=False)
+        return Cleaned(record=record, folder=None, too_many=True, kept=kept)
 
     def writer(self, work: WorkFolder, corpus: Corpus | None = None) -> Writer:
         """What writes the shards; corpus  as it is on this machine, where `corpus` is not that."""
@@ -83,8 +84,9 @@ class Run:
             cleaning=found.cleaning,
             corpus=corpus or self.corpus,
             names=lambda item: ItemName.of(items[item]),
-            rows={number: read.rows for number, read in found.coverage.read.items()},
+            rows={number: read.rows + read.n_blank for number, read in found.coverage.read.items()},
             touched=frozenset(found.touched),
+            sha256=found.sha256,
             hits=found.hits.of_shard,
         )
 

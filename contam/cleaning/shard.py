@@ -7,11 +7,19 @@ import fcntl
 import hashlib
 import shutil
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import numpy as np
 
-from contam.cleaning.choice import in_original, widened, within_lines
+from contam.cleaning.choice import (
+    in_original,
+    long_pieces,
+    n_cuts,
+    whole_words,
+    widened,
+    within_lines,
+)
 from contam.corpus.batches import BATCH_BYTES, gathered
 from contam.corpus.chunks import cut_shard
 from contam.corpus.columns import select_columns
@@ -22,7 +30,7 @@ from contam.detect.chunk_scan import scan_chunks
 from contam.detect.match.matching import Matcher
 from contam.detect.partial import start_collections
 from contam.detect.scan import Corpus
-from contam.errors import CorpusError, InternalError, Remedy, ShardError
+from contam.errors import CorpusError, InternalError, ShardError
 from contam.files.listed import FileState, opened
 from contam.tables.edits import Edit, edited
 
@@ -66,12 +74,14 @@ class Cleaning:
 class Removal:
     """A document that was found, with the stretches that were taken out in the end.
 
+    drop   whether all of it goes
     texts  what was taken out: the whole text of a dropped document, else the text of each stretch;
            None where it was not read
     """
 
     found: Found
     meta: DocumentMeta
+    drop: bool
     texts: tuple[str, ...] | None
 
 
@@ -128,7 +138,7 @@ def removals(
     metas = read_metadata(shard, selection, rows)
     if options.action in ("drop", "list") and not options.keep_removed:
         return [
-            Removal(found=one, meta=meta, texts=None)
+            Removal(found=one, meta=meta, drop=options.action == "drop", texts=None)
             for one, meta in zip(found, metas, strict=True)
         ], 1
     documents = dict(zip(rows, read_documents(shard, selection, rows), strict=True))
@@ -138,32 +148,61 @@ def removals(
         if one.spans and one.spans[-1][1] > len(text):
             raise ShardError(
                 "{shard}: row {} is shorter than what was found in it", one.row, shard=shard.name,
-                remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
+                hint="let nobody write to the corpus while it is read",
             )  # fmt: skip
-        spans = widened(one.spans, options.around, len(text))
-        final[one.row] = one._replace(spans=_editable(documents[one.row], spans))
+        spans = _stretches(options, documents[one.row], one.spans, options.around)
+        final[one.row] = one._replace(spans=spans)
     n_passes = 1
     if options.action in ("mask", "cut"):
         n_passes = _settle(cleaning, shard, documents, final)
     made = []
     for row, meta in zip(rows, metas, strict=True):
         one, text = final[row], documents[row].text
-        texts = (text,) if options.action == "drop" else tuple(text[a:b] for a, b in one.spans)
-        made.append(Removal(found=one, meta=meta, texts=texts))
+        drop = _is_dropped(options, text, one.spans)
+        texts = (text,) if drop else tuple(text[a:b] for a, b in one.spans)
+        made.append(Removal(found=one, meta=meta, drop=drop, texts=texts))
     return made, n_passes
 
 
-def _editable(document: Document, spans: tuple[Span, ...]) -> tuple[Span, ...]:
-    return spans if document.turns is None else within_lines(spans, document.text)
+def _stretches(
+    options: CleanOptions, document: Document, spans: tuple[Span, ...], around: int = 0
+) -> tuple[Span, ...]:
+    """What is taken out of a document for the stretches that were found in it."""
+    text = document.text
+    if options.action == "cut":
+        spans = whole_words(widened(spans, around, len(text)), text)
+        spans = long_pieces(spans, _bounds(document), options.min_piece)
+    return spans if document.turns is None else within_lines(spans, text)
+
+
+def _bounds(document: Document) -> list[Span]:
+    """Where the texts that a document is joined from begin and end in it."""
+    if document.turns is None:
+        return [(0, len(document.text))]
+    lengths = [len(turn.text) for turn in document.turns]
+    begins = accumulate((length + 1 for length in lengths), initial=0)
+    return [(begin, begin + length) for begin, length in zip(begins, lengths, strict=False)]
+
+
+def _is_dropped(options: CleanOptions, text: str, spans: Sequence[Span]) -> bool:
+    if options.action != "cut":
+        return options.action == "drop"
+    if options.max_cuts is not None and n_cuts(spans, text) > options.max_cuts:
+        return True
+    return bool(options.min_piece) and not edited(text, spans, None).strip()
 
 
 def _settle(
     cleaning: Cleaning, shard: Shard, documents: Mapping[int, Document], final: dict[int, Found]
 ) -> int:
     """Add stretches to those in `final` until nothing is found; returns the number of passes."""
-    replacement = cleaning.options.replacement
+    options, replacement = cleaning.options, cleaning.options.replacement
     rows = sorted(final)
     for n_passes in range(1, MOST_PASSES + 1):
+        # Those that are dropped need not be searched again.
+        rows = [r for r in rows if not _is_dropped(options, documents[r].text, final[r].spans)]
+        if not rows:
+            return n_passes
         texts = [edited(documents[row].text, final[row].spans, replacement) for row in rows]
         left = _found_in_texts(cleaning, rows, texts)
         if not left:
@@ -171,10 +210,11 @@ def _settle(
         for one in left:
             old = final[one.row]
             spans = in_original(one.spans, old.spans, replacement)
+            spans = _stretches(options, documents[one.row], spans)
             final[one.row] = old._replace(
                 items=tuple(sorted({*old.items, *one.items})),
                 policies=tuple(sorted({*old.policies, *one.policies})),
-                spans=_editable(documents[one.row], spans),
+                spans=spans,
             )
         rows = [one.row for one in left]
     raise _still_found(shard, left)
@@ -184,7 +224,7 @@ def _still_found(shard: Shard, left: Sequence[Found]) -> ShardError:
     rows = ", ".join(str(one.row) for one in left[:_SHOWN])
     return ShardError(
         "{shard}: {} documents still match, among them row {}", len(left), rows, shard=shard.name,
-        remedy=Remedy.DROP_DOCUMENT,
+        hint="drop the document as a whole, or leave the file out",
     )  # fmt: skip
 
 
@@ -221,11 +261,11 @@ def written(
 
     Raises ShardError when anything is found, or when a row is not what it should be.
     """
-    replacement, drop = cleaning.options.replacement, cleaning.options.action == "drop"
+    replacement = cleaning.options.replacement
     sources = selection.sources
     if sources is None:
         raise InternalError(f"{shard.name}: rows were found without a text column")
-    edits = [Edit(one.found.row, drop, () if drop else one.found.spans) for one in removed]
+    edits = [Edit(one.found.row, one.drop, () if one.drop else one.found.spans) for one in removed]
     with errors_named(shard):
         done = shard.kind.rewrite(shard.path, target, edits, sources, replacement=replacement)
     state = FileState.at(str(target))
@@ -250,7 +290,7 @@ def found_in(
     try:
         fresh = select_columns(new, parameters.text, parameters.columns)
     except CorpusError as error:
-        raise ShardError(error.statement, shard=new.name, remedy=error.remedies) from error
+        raise ShardError(error.statement, shard=new.name, hint=error.hints) from error
     selections = [fresh] if fresh.sources == selection.sources else [selection, fresh]
     found: dict[int, Found] = {}
     for chosen in selections:
@@ -273,9 +313,10 @@ def found_in(
                 "{shard}: what was written cannot be read: {}", coverage.failures[0].reason,
                 shard=new.name,
             )  # fmt: skip
-        if coverage.total.rows != n_rows:
+        total = coverage.total
+        if total.rows + total.n_blank != n_rows:
             raise ShardError(
-                "{shard}: {} rows were read where {} were written", coverage.total.rows, n_rows,
+                "{shard}: {} rows were read where {} were written", total.rows, n_rows,
                 shard=new.name,
             )  # fmt: skip
         hits = _hits(partial.collections)

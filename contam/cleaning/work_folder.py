@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.detect.finish import versions
 from contam.detect.leases.node_folder import refuse_foreign
 from contam.detect.leases.workshop import Workshop
-from contam.errors import OutputError, Remedy
+from contam.errors import OutputError
 from contam.files.listed import FileState
 from contam.files.locks import lock_file
 from contam.files.publish import output_errors, sync_path, work_folder
@@ -125,7 +125,11 @@ class WorkFolder:
                     handle = lock_file(self.folder / name, shared=shared)
                     break
         if handle is None:
-            raise OutputError("another run works in {}", self.folder, remedy=Remedy.WAIT_FOR_RUN)
+            raise OutputError(
+                "another run works in {}",
+                self.folder,
+                hint="wait until it has ended, or choose another folder",
+            )
         return handle
 
     def begin(self, question: str, *, resume: bool = False, shared: bool = False) -> None:
@@ -144,7 +148,7 @@ class WorkFolder:
         if not same and self.n_done() and (shared or old.get("shared")):
             raise OutputError(
                 "{} holds shards of another run: of another plan, with other options or packages",
-                self.folder, remedy=Remedy.GIVE_SAME_OPTIONS_OR_REMOVE,
+                self.folder, hint="give all calls the same plan and options, or remove the folder",
             )  # fmt: skip
         go_on = same and (resume or shared or old.get("shared", False))
         with output_errors(self.folder):
@@ -218,7 +222,7 @@ class WorkFolder:
         if not path.resolve().is_relative_to(home.resolve()) or path == home:
             raise OutputError(
                 "the shard {} has a name that is no path below a folder", name,
-                remedy=Remedy.CHOOSE_ANOTHER_FOLDER,
+                hint="choose another folder",
             )  # fmt: skip
         return path
 

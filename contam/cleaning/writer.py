@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.cleaning.shard import copy, digest, removals, written
 from contam.cleaning.work_folder import CORPUS, REMOVED
 from contam.detect.match.workers import on_threads
-from contam.errors import InternalError, Remedy, ShardError
+from contam.errors import IncompleteError, InternalError, Place, ShardError
 from contam.files.publish import output_errors
 from contam.tables.removed import RemovedRow, write_removed
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from contam.detect.match.hits import Hits
     from contam.detect.scan import Corpus, ScanProgress
 
+_LET_NOBODY_WRITE_TO_CORPUS: Final = "let nobody write to the corpus while it is read"
+
+
 #: How often a shard that another process writes is looked at, in seconds.
 _PAUSE_S: Final = 0.2
 
@@ -39,6 +42,7 @@ class Writer:
     names     gives the name of an item by its number
     rows      of each shard that was read
     touched   the shards in which something was found
+    sha256    of the shards as they were searched
     hits      gives the hits of a shard, by view
     """
 
@@ -49,6 +53,7 @@ class Writer:
     names: Callable[[int], ItemName]
     rows: Mapping[int, int]
     touched: frozenset[int]
+    sha256: Mapping[int, str]
     hits: Callable[[int], dict[int, Hits]]
 
     @property
@@ -118,15 +123,24 @@ class Writer:
             if known is not None:
                 return known
             shard = self.corpus.shards[number]
+            before = _digest(shard)
+            now = f"sha256:{before['sha256']}"
+            if self.sha256.get(number) != now:
+                raise IncompleteError(
+                    "{} is not the file that was searched",
+                    Place(shard.name),
+                    hint=(
+                        "search the corpus again, and let nobody write to it until it is cleaned"
+                    ),
+                )
             if number in self.touched:
-                noted = self._touched(number, shard, workers)
+                noted = self._touched(number, shard, before, workers)
             else:
-                noted = self._copied(number, shard)
+                noted = self._copied(number, shard, before)
             self.work.note_done(number, self.question, noted, self.files(number))
             return noted
 
-    def _copied(self, number: int, shard: Shard) -> dict[str, Any]:
-        before = _digest(shard)
+    def _copied(self, number: int, shard: Shard, before: dict[str, Any]) -> dict[str, Any]:
         copied = None
         if self.options.action != "list":
             draft = self.work.draft(number, shard.name)
@@ -136,7 +150,7 @@ class Writer:
             if copied != before:
                 raise ShardError(
                     "{shard}: its copy is not the same", shard=shard.name,
-                    remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
+                    hint=_LET_NOBODY_WRITE_TO_CORPUS,
                 )  # fmt: skip
         rows = self.rows.get(number, 0)
         return {
@@ -144,11 +158,12 @@ class Writer:
             "found": 0, "in": before, CORPUS: copied, REMOVED: None,
         }  # fmt: skip
 
-    def _touched(self, number: int, shard: Shard, workers: int) -> dict[str, Any]:
+    def _touched(
+        self, number: int, shard: Shard, before: dict[str, Any], workers: int
+    ) -> dict[str, Any]:
         selection = self.corpus.selections[number]
         if selection is None:
             raise InternalError(f"{shard.name}: rows were found without a text column")
-        before = _digest(shard)
         found = self.cleaning.choice.documents(self.hits(number))
         removed, n_passes = removals(self.cleaning, shard, selection, found)
         rows_before = rows_after = self.rows[number]
@@ -161,11 +176,10 @@ class Writer:
             if done.rows_before != rows_before:
                 raise ShardError(
                     "{shard}: {} rows were searched, and {} written from", rows_before,
-                    done.rows_before, shard=shard.name, remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
+                    done.rows_before, shard=shard.name, hint=_LET_NOBODY_WRITE_TO_CORPUS,
                 )  # fmt: skip
             rows_after = done.rows_after
-            dropped = len(removed) if self.options.action == "drop" else 0
-            if rows_after != rows_before - dropped:
+            if rows_after != rows_before - sum(one.drop for one in removed):
                 raise InternalError(f"{shard.name}: {rows_after} rows were written")
             facts = {
                 "rows_same": again.n_same,
@@ -176,8 +190,7 @@ class Writer:
         table = self.work.draft(number, f"{shard.name}.parquet")
         with output_errors(table):
             write_removed(
-                table, shard.name, self.options.action,
-                [self._row(shard, one) for one in removed],
+                table, shard.name, [self._row(shard, one) for one in removed],
                 with_text=self.options.keep_removed,
             )  # fmt: skip
         return {
@@ -200,6 +213,7 @@ class Writer:
         return RemovedRow(
             row=one.found.row,
             document_id=one.meta.document_id or f"{shard.name}:{one.found.row}",
+            action="drop" if one.drop else self.options.action,
             spans=one.found.spans,
             items=tuple((name.benchmark, name.split, name.item_id) for name in names),
             policies=tuple(self.cleaning.plan.policies[n].spec.id for n in one.found.policies),
@@ -222,5 +236,5 @@ def _digest(shard: Shard) -> dict[str, Any]:
     except OSError as error:
         raise ShardError(
             "{shard}: cannot be read: {}", error.strerror or str(error), shard=shard.name,
-            remedy=Remedy.CHECK_FILE_READABLE,
+            hint="check that the file is there and may be read",
         ) from error  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Final
 
-from contam.cli.row_file import csv_text
+from contam.cli.output_file import csv_text
 from contam.detect.policies.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from contam.audit.chance.qvalues import QValues
+    from contam.audit.chance.calibration import QValues
     from contam.benchmark.items import ItemName
     from contam.detect.report import Report
     from contam.detect.show.choose import Choice
@@ -98,14 +98,13 @@ def html_page(
 
     about  lines for the head of the page: what of the corpus was read
     """
-    from contam.audit.report.items_page import COLUMNS, items_page
-    from contam.audit.report.pages import make_pages
+    from contam.audit.report.pages import COLUMNS, items_page, make_pages
     from contam.cli.render import counted
     from contam.detect.notebook import result_html
     from contam.detect.result import label_counts
 
     rows, pages = make_pages(
-        report, None, {}, chance, keys=keys, choice=choice, max_documents=max_documents
+        report, None, chance, keys=keys, choice=choice, max_documents=max_documents
     )
     lacking = {"date"} if chance is not None else {"date", "q"}
     return items_page(

@@ -14,26 +14,24 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TextIO
 
 import typer
 
+from contam.cli import defaults, worker
 from contam.cli.commands import (
     annotate,
     audit,
     check,
     clean,
-    dupes,
     export,
-    hashing,
     index,
     items,
-    judge,
     keys,
     logs,
-    merge,
     plan,
     policies,
     query,
@@ -45,14 +43,11 @@ from contam.cli.commands import (
     sql,
     study,
     warm,
-    watch,
-    worker,
 )
-from contam.cli.defaults import described, origin_of, supplied, with_defaults
-from contam.cli.grouped_help import GroupedHelp
+from contam.cli.help_pages import GroupedHelp, add_examples
 from contam.cli.options import help_without_command, spread_values
-from contam.cli.remedies import hint
 from contam.cli.terminal import emit, plain, talk
+from contam.config import FILE
 from contam.errors import ContamError, UsageError
 from contam.extras import claim_process
 from contam.files.addresses import is_address
@@ -79,7 +74,7 @@ app = typer.Typer(
 )
 app.command("scan", short_help="Search a corpus for benchmark items.")(scan.scan)
 app.command("plan", short_help="Freeze a scan into a folder that many workers share.")(plan.plan)
-app.command("merge", short_help="Merge the parts of all workers into results.")(merge.merge)
+app.command("merge", short_help="Merge the parts of all workers into results.")(plan.merge)
 app.command("clean", short_help="Write a corpus without the documents that hold items.")(
     clean.clean
 )
@@ -88,75 +83,34 @@ app.command("query", short_help="Search an index for benchmark items, or for one
 )
 app.command("show", short_help="Show flagged items and documents side by side.")(show.show)
 app.command("review", short_help="Review a random sample of items.")(review.review)
-app.command("judge", short_help="Ask a model about flagged items, to be corrected by a review.")(
-    judge.judge
-)
 app.command("policies", short_help="List the policies, or describe one in full.")(policies.policies)
 app.command("sql", short_help="Query a result folder in SQL (DuckDB).")(sql.sql)
-app.command("dupes", short_help="Find near-duplicates between benchmarks or splits.")(dupes.dupes)
 app.command("warm", short_help="Compile the kernels before the first run.")(warm.warm)
 app.command("logs", short_help="List evaluation logs and how they will join.")(logs.logs)
-app.command("items", short_help="Make a benchmark from the items in logs.")(items.items)
+app.command("items", short_help="Show how benchmarks are read, or make one from logs.")(items.items)
 app.command("rescore", short_help="Score models with and without the flagged items.")(
     rescore.rescore
 )
-app.command("export", short_help="Export the clean items to lm-eval or Inspect.")(export.export)
+app.command("export", short_help="Export the clean items to lm-eval.")(export.export)
 app.command("check", short_help="Check benchmark items, or one text, with a service.")(check.check)
 app.command("annotate", short_help="Write clean scores beside those of lm-eval and Inspect.")(
     annotate.annotate
 )
-app.command("hash", short_help="Hash items, so that they can be checked without their text.")(
-    hashing.hash_items
-)
 app.command("serve", short_help="Serve checks over HTTP.")(serve.serve)
 app.add_typer(keys.app, name="keys", short_help="Make, list and revoke the keys of a service.")
 app.add_typer(audit.app, name="audit", short_help="Make and verify the pack of a release.")
-app.command("watch", short_help="Audit again what changed, and keep a history.")(watch.watch)
 app.add_typer(study.app, name="study", short_help="Study what scores are made of.")
 app.add_typer(index.app, name="index", short_help="Build, change, check and show an index.")
-
-#: Of a command that has none of its own: `contam scan`.
-_WORDS_OF_COMMAND: Final = 2
-
-COMMANDS = (
-    *(command.name for command in app.registered_commands),
-    *(group.name for group in app.registered_groups),
-)
-#: Commands that have commands of their own.
-GROUPS = frozenset(group.name for group in app.registered_groups)
-SPREAD_OPTIONS = {
-    "scan": scan.SPREAD_OPTIONS,
-    "plan": plan.SPREAD_OPTIONS,
-    "clean": clean.SPREAD_OPTIONS,
-    "query": query.SPREAD_OPTIONS,
-    "show": show.SPREAD_OPTIONS,
-    "index": index.SPREAD_OPTIONS,
-    "dupes": dupes.SPREAD_OPTIONS,
-    "logs": logs.SPREAD_OPTIONS,
-    "items": items.SPREAD_OPTIONS,
-    "rescore": rescore.SPREAD_OPTIONS,
-    "export": export.SPREAD_OPTIONS,
-    "judge": judge.SPREAD_OPTIONS,
-    "check": check.SPREAD_OPTIONS,
-    "hash": hashing.SPREAD_OPTIONS,
-    "serve": serve.SPREAD_OPTIONS,
-    "audit": audit.SPREAD_OPTIONS,
-    "study": study.SPREAD_OPTIONS,
-}
-
-WITH_DEFAULTS: Final[dict[str, Callable[..., int]]] = {
-    "scan": scan.scan,
-    "plan": plan.plan,
-    "query": query.query,
-    "rescore": rescore.rescore,
-}
-"""Commands whose options may come from the environment and from the settings file."""
+add_examples(app)
 
 
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    debug: Annotated[  # noqa: ARG001 - taken by `main`, listed here for --help
+        bool, typer.Option("--debug", help="Of every command: show the stack trace of an error.")
+    ] = False,
 ) -> None:
     if version:
         import contam
@@ -195,7 +149,7 @@ def main(arguments: Sequence[str]) -> int:
     debug = "--debug" in arguments
     LAST.begin(None)
     try:
-        return _dispatch(list(arguments))
+        return _dispatch([word for word in arguments if word != "--debug"])
     except (KeyboardInterrupt, typer.Abort):
         talk(f"interrupted: {_published(arguments) or _left(arguments)}")
         return EXIT_INTERRUPTED
@@ -205,7 +159,7 @@ def main(arguments: Sequence[str]) -> int:
     except ContamError as error:
         if debug:
             traceback.print_exc()
-        _print_error(error.message, hint(error))
+        _print_error(error.message, error.hint)
         return error.exit_code
     except MemoryError:
         if debug:
@@ -241,8 +195,6 @@ def _left(arguments: Sequence[str]) -> str:
     if "clean" in arguments[:1]:
         is_share = any(word.startswith("--shard") for word in arguments)
         return clean.SHARE_INTERRUPTED if is_share else clean.INTERRUPTED
-    if "judge" in arguments[:1]:
-        return judge.INTERRUPTED
     if "scan" in arguments[:1] and any(word.startswith("--plan") for word in arguments):
         return worker.INTERRUPTED
     return "nothing was written"
@@ -252,39 +204,78 @@ def _command(arguments: Sequence[str]) -> str:
     return next((word for word in arguments if not word.startswith("-")), "")
 
 
+@cache
+def _tree() -> Any:  # noqa: ANN401 - typer's
+    return typer.main.get_command(app)
+
+
 def _dispatch(arguments: list[str]) -> int:
-    command = _command(arguments)
     if arguments[:1] == ["audit"]:
         arguments = audit.with_command(arguments)
-    if command in SPREAD_OPTIONS:
-        arguments = spread_values(arguments, SPREAD_OPTIONS[command])
-    arguments = with_defaults(arguments, command, WITH_DEFAULTS.get(command))
-    if supplied():
-        talk(plain(described(supplied())))
+    root = _tree()
+    leaf, path = _leaf(root, arguments)
+    arguments = spread(leaf, arguments)
+    settings = _settings(arguments)
+    given = {}
+    if path[:1] and path[0] in defaults.COMMANDS and not {"-h", "--help"} & {*arguments}:
+        given = {path[0]: defaults.settings_of(leaf, path[0], settings)}
     try:
-        code = app(arguments, prog_name="contam", standalone_mode=False)
+        code = root.main(
+            arguments, prog_name="contam", standalone_mode=False, default_map=given or None
+        )
     except Exception as error:
         if hasattr(error, "format_message"):
             # A parse error of typer, whose class has moved between its versions.
-            raise _usage_error(error.format_message(), command, _subcommand(error)) from error
+            raise _usage_error(error, " ".join(path), settings) from error
         raise
     if code == EXIT_INTERRUPTED:
         raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
 
 
-def _subcommand(error: Exception) -> str:
-    """`merge` where the call of `contam index merge` was wrong, "" where there is none."""
-    path = getattr(getattr(error, "ctx", None), "command_path", "").split()
-    return path[2] if len(path) > _WORDS_OF_COMMAND else ""
+def _leaf(root: Any, arguments: Sequence[str]) -> tuple[Any, list[str]]:  # noqa: ANN401 - typer's
+    """The command that is called, and its name: `index`, `build`."""
+    node, path = root, []
+    for word in arguments:
+        if word in getattr(node, "commands", {}):
+            node = node.commands[word]
+            path.append(word)
+    return node, path
 
 
-def _usage_error(message: str, command: str, subcommand: str) -> UsageError:
-    known = command if command in COMMANDS else ""
-    call = f"contam {known} {subcommand if known in GROUPS else ''}".strip()
-    origin = origin_of(message)
-    said = message.rstrip(".") + (f" (from {origin})" if origin else "")
-    return UsageError(said, hint=f"see `{call} --help`")
+def spread(command: Any, arguments: Sequence[str]) -> list[str]:  # noqa: ANN401 - typer's
+    """Let options take every word up to the next option: help shows dots behind their values.
+
+    Where a command has arguments, they may stand behind a list of names with commas.
+    """
+    has_arguments = any(param.param_type_name == "argument" for param in command.params)
+    wanted = [
+        option
+        for param in command.params
+        if param.param_type_name == "option" and param.multiple
+        if str(param.metavar).endswith("...")
+        if "=" in param.metavar or not (has_arguments and param.metavar.endswith(",..."))
+        for option in param.opts
+    ]
+    return spread_values(arguments, wanted)
+
+
+def _settings(arguments: Sequence[str]) -> str | None:
+    """The file that `--settings` names."""
+    for at, word in enumerate(arguments):
+        option, equals, value = word.partition("=")
+        if option == "--settings":
+            return value if equals else next(iter(arguments[at + 1 :]), None)
+    return None
+
+
+def _usage_error(error: Any, call: str, settings: str | None) -> UsageError:  # noqa: ANN401 - typer's
+    said = error.format_message().rstrip(".")
+    context, param = getattr(error, "ctx", None), getattr(error, "param", None)
+    if context is not None and param is not None:
+        origin = defaults.origin_of(context, param, settings or FILE)
+        said += f" (from {origin})" if origin else ""
+    return UsageError(said, hint=f"see `{f'contam {call}'.strip()} --help`")
 
 
 def _print_error(message: str, hint: str) -> None:

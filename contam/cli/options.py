@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterable, Sequence
-from typing import Annotated
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -13,12 +15,17 @@ from contam.errors import UsageError
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
-Corpus = Annotated[
-    list[str],
+_CORPUS = typer.Option(
+    "--corpus",
+    metavar="PATH...",
+    help="Corpus shards: files, folders or globs; Parquet, Arrow, JSONL, CSV, TSV, WET.",
+)
+Corpus = Annotated[list[str], _CORPUS]
+CorpusOrPlan = Annotated[list[str] | None, _CORPUS]
+Moved = Annotated[
+    list[str] | None,
     typer.Option(
-        "--corpus",
-        metavar="PATH...",
-        help="Corpus shards: files, folders or globs; Parquet, Arrow, JSONL, CSV, TSV, WET.",
+        "--corpus", metavar="PATH...", help="Where the shards are now, if they were moved."
     ),
 ]
 Unit = Annotated[
@@ -38,17 +45,6 @@ BlockItems = Annotated[
 ]
 MinRun = Annotated[
     int, typer.Option(min=1, metavar="N", help="Report every run of at least this many tokens.")
-]
-AllowUnread = Annotated[
-    bool, typer.Option("--allow-missing", help="Judge items even if shards could not be read.")
-]
-CorpusOrPlan = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--corpus",
-        metavar="PATH...",
-        help="Corpus shards: files, folders or globs; Parquet, Arrow, JSONL, CSV, TSV, WET.",
-    ),
 ]
 Policies = Annotated[
     list[str] | None,
@@ -95,6 +91,13 @@ Mapping = Annotated[
         help="Which benchmark field is which part: question=prompt,answer=solution",
     ),
 ]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FIELD...",
+        help="Benchmark fields that are no part of an item: notes, translations, results.",
+    ),
+]
 Name = Annotated[str | None, typer.Option(metavar="NAME", help="What to call the benchmark.")]
 Split = Annotated[
     str | None,
@@ -105,7 +108,7 @@ Split = Annotated[
 NoText = Annotated[
     bool, typer.Option("--no-text", help="Leave the items' texts out of the results.")
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a finished result in DIR.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 MaxEvidence = Annotated[
     int,
     typer.Option(
@@ -123,6 +126,8 @@ Home = Annotated[
     str | None,
     typer.Option(
         metavar="DIR",
+        envvar="CONTAM_HOME",
+        show_envvar=False,
         help="Folder of named indexes. [default: CONTAM_HOME, else indexes/ of a checkout,"
         " else the user's data folder]",
     ),
@@ -143,9 +148,6 @@ Served = Annotated[
         "--index", metavar="NAME,...", help="Indexes of the service. [default: all, as one corpus]"
     ),
 ]
-Summary = Annotated[
-    bool, typer.Option("--json", help="Print the summary and the flagged items as JSON.")
-]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
 Settings = Annotated[
@@ -156,14 +158,11 @@ Settings = Annotated[
     ),
 ]
 """Read by `main` before any command runs; a command lists it for --help."""
-Debug = Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")]
-"""Read by `main` before any command runs; a command lists it for --help."""
-
 
 AllowMissing = Annotated[
     bool,
     typer.Option(
-        "--allow-missing", help="Judge items even if shards are not indexed, missing or changed."
+        "--allow-missing", help="Judge items even if shards are missing, changed or unread."
     ),
 ]
 AllowUnmatched = Annotated[
@@ -172,47 +171,62 @@ AllowUnmatched = Annotated[
         "--allow-unmatched", help="Go on even if over 1 % of a log's items were not judged."
     ),
 ]
-Benchmark = Annotated[
-    list[str] | None,
+_BENCHMARK = typer.Option(
+    "--benchmark",
+    metavar="PATH...",
+    help="Benchmark items: JSONL, JSON, CSV, TSV, Parquet or a datasets folder.",
+)
+Benchmark = Annotated[list[str] | None, _BENCHMARK]
+Benchmarks = Annotated[list[str], _BENCHMARK]
+PlanPlace = Annotated[
+    str | None,
     typer.Option(
-        metavar="PATH...",
-        help="Benchmark items: JSONL, JSON, CSV, TSV, Parquet or a datasets folder.",
+        "--plan",
+        metavar="DIR",
+        help="The plan, if it is not where the workers found it any more.",
     ),
+]
+Shard = Annotated[
+    str | None,
+    typer.Option(metavar="I/N", help="Do the share of worker I of N, or auto (Slurm, Kubernetes)."),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on from what an interrupted run had done.")
 ]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="ROLE=NAME,...", help="Columns of plain tables: id=..., score=..., model=..."
-    ),
-]
-Benchmarks = Annotated[
-    list[str],
-    typer.Option(
-        metavar="PATH...",
-        help="Benchmark items: JSONL, JSON, CSV, TSV, Parquet or a datasets folder.",
+        metavar="ROLE=NAME,...",
+        help="Columns of plain tables: id=..., question=..., score=..., model=...",
     ),
 ]
 Tokenizer = Annotated[
     str | None,
     typer.Option(metavar="FILE", help="The tokenizer.json for a recipe like bpe."),
 ]
-OutFolder = Annotated[str, typer.Option(metavar="DIR", help="Folder for the results.")]
-IndexFolder = Annotated[
-    str,
-    typer.Option(
-        "--index",
-        metavar="DIR",
-        help="The index: a folder (./name in this folder), or a bare name in --home.",
-    ),
+
+
+def _named(folder: str | None) -> str | None:
+    """What `--out` says. Raises UsageError for nothing, which as a path were this folder."""
+    if folder == "":
+        raise UsageError("--out is empty", hint="check the variable it came from")
+    return folder
+
+
+OutFolder = Annotated[
+    str, typer.Option("--out", metavar="DIR", help="Folder for the results.", callback=_named)
 ]
-IndexOrParts = Annotated[
+OptionalOut = Annotated[
     str | None,
-    typer.Option(
-        "--index",
-        metavar="DIR",
-        help="The index: a folder (./name in this folder), or a bare name in --home.",
-    ),
+    typer.Option("--out", metavar="DIR", help="Folder for the results.", callback=_named),
 ]
+_INDEX = typer.Option(
+    "--index",
+    metavar="DIR",
+    help="The index: a folder (./name in this folder), or a bare name in --home.",
+)
+IndexFolder = Annotated[str, _INDEX]
+IndexOrParts = Annotated[str | None, _INDEX]
 Recipe = Annotated[
     str,
     typer.Option(metavar="NAME", help="standard, compact, chars, bpe, or a TOML file of your own."),
@@ -225,6 +239,132 @@ BuildMemory = Annotated[
         "decides how large segments are.",
     ),
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkOptions:
+    """How benchmarks are read."""
+
+    mapping: Mapping = None
+    ignore: Ignore = None
+    name: Name = None
+    split: Split = None
+
+    def arguments(self) -> dict[str, Any]:
+        """The same as the library's calls take it. Raises UsageError for what does not fit."""
+        from contam.benchmark.mapping import parse_mapping
+
+        return {
+            "mapping": parse_mapping(self.mapping) if self.mapping else None,
+            "ignore": tuple(self.ignore or ()),
+            "name": self.name,
+            "split": self.split,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemOptions(BenchmarkOptions):
+    """How benchmarks are read, and their items matched and judged."""
+
+    policy: Policies = None
+    seed: Seed = 5
+    min_run: MinRun = 8
+
+    def arguments(self) -> dict[str, Any]:
+        """The same as the library's calls take it. Raises UsageError for what does not fit."""
+        if self.seed > self.min_run:
+            raise UsageError(
+                f"--seed {self.seed} is longer than --min-run {self.min_run}",
+                hint="a run is found by its seeds: choose a shorter --seed",
+            )
+        return {
+            **BenchmarkOptions.arguments(self),
+            "policies": tuple(policy_names(self.policy)),
+            "seed": self.seed,
+            "min_run": self.min_run,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnOptions:
+    """Which shards of a corpus are read, and which of their columns."""
+
+    text: Text = None
+    id_column: IdColumn = None
+    url_column: UrlColumn = None
+    date_column: DateColumn = None
+    exclude: Exclude = None
+
+    def arguments(self) -> dict[str, Any]:
+        """The same as the library's calls take it."""
+        named = {"id": self.id_column, "url": self.url_column, "date": self.date_column}
+        columns = {field: name for field, name in named.items() if name is not None}
+        return {
+            "text": self.text,
+            "columns": columns or None,
+            "exclude": tuple(self.exclude or ()),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptOptions:
+    """What of the items and documents stands in the results."""
+
+    no_text: NoText = False
+    allow_missing: AllowMissing = False
+    max_evidence: MaxEvidence = 20
+
+    def arguments(self) -> dict[str, Any]:
+        """The same as the library's calls take it."""
+        return {
+            "keep_text": not self.no_text,
+            "allow_missing": self.allow_missing,
+            "max_evidence": self.max_evidence,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputOptions:
+    """How a command says what it did, and whether it may replace what is there."""
+
+    as_json: Json = False
+    quiet: Quiet = False
+    overwrite: Overwrite = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictOptions(OutputOptions):
+    """The same of a command that gives verdicts."""
+
+    fail_on_flagged: FailOnFlagged = False
+
+
+def shared(command: Callable[..., int]) -> Callable[..., int]:
+    """Let typer see the fields of the dataclasses among a command's parameters as its options."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    seen: list[inspect.Parameter] = []
+    for param in inspect.signature(command).parameters.values():
+        if param.name not in groups:
+            seen.append(param.replace(annotation=hints[param.name]))
+            continue
+        types = get_type_hints(groups[param.name], include_extras=True)
+        seen += [
+            inspect.Parameter(
+                field.name, param.kind, default=field.default, annotation=types[field.name]
+            )
+            for field in fields(groups[param.name])
+        ]
+
+    def call(**given: Any) -> int:  # noqa: ANN401 - what typer parsed
+        for name, kind in groups.items():
+            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+        return command(**given)
+
+    call.__name__, call.__doc__ = command.__name__, command.__doc__
+    call.__annotations__ = {param.name: param.annotation for param in seen}
+    vars(call)["__signature__"] = inspect.Signature(seen)
+    return call
 
 
 def spread_values(arguments: Sequence[str], options: Iterable[str]) -> list[str]:
@@ -279,12 +419,6 @@ def parse_size(text: str, flag: str) -> int:
     if found is None:
         raise UsageError(f"{flag} {text} is no size", hint=f"for example {flag} 2GB")
     return int(float(found[1]) * _UNITS[found[2]])
-
-
-def columns_of(id_: str | None, url: str | None, date: str | None) -> dict[str, str] | None:
-    """What `--id-column`, `--url-column` and `--date-column` name; None for nothing."""
-    named = {"id": id_, "url": url, "date": date}
-    return {field: name for field, name in named.items() if name is not None} or None
 
 
 def _is_option(word: str) -> bool:

@@ -1,16 +1,20 @@
-"""Refuse an output file that would replace an input, or lie inside a result."""
+"""Write files for people: CSV that a spreadsheet takes for text, and nothing over an input."""
 
 from __future__ import annotations
 
+import csv
 import glob
+import io
 import os
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
+from contam.cli.terminal import visible
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from contam.detect.report import Report
 
@@ -66,3 +70,27 @@ def _files(inputs: Iterable[str | Path]) -> Iterator[Path]:
         found = [path] if path.exists() else map(Path, glob.glob(str(given), recursive=True))  # noqa: PTH207 - takes absolute patterns
         for one in found:
             yield from one.rglob("*") if one.is_dir() else (one,)
+
+
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+def csv_text(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A header and a line for each row.
+
+    A spreadsheet takes a text that begins with one of `= + - @` or a tab for a formula: it gets an
+    apostrophe before it, unless it is a number. Control characters are written as <U+001B>.
+    """
+    page = io.StringIO()
+    writer = csv.writer(page, lineterminator="\n")
+    writer.writerow(map(_cell, names))
+    writer.writerows(map(_cell, row) for row in rows)
+    return page.getvalue()
+
+
+def _cell(value: Any) -> Any:  # noqa: ANN401 - whatever the csv module writes
+    if not isinstance(value, str):
+        return value
+    formula = value.startswith(_FORMULA) and not _NUMBER.fullmatch(value)
+    return visible(f"'{value}" if formula else value)

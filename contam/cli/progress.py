@@ -1,224 +1,114 @@
-"""Report progress: a bar on a terminal, a line per tenth elsewhere, or nothing."""
+"""Report progress on stderr: a bar on a terminal, a line per tenth elsewhere, or nothing."""
 
 from __future__ import annotations
 
 import threading
-import time
-from typing import TYPE_CHECKING, Self
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, Self
 
 from contam.cli.terminal import plain, stderr_is_terminal, talk
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, Task, TaskID
+    from rich.progress import Progress, TaskID
 
-_STEPS = 10
+_TENTH: Final = 10
 #: Less is read before anyone could follow lines about it.
-_WORTH_LINES = 10_000_000
-_WORTH_COUNTING = 20_000
-_MEGA = 1_000_000
+_WORTH_LINES: Final = 10_000_000
+_MEGA: Final = 1_000_000
 
 
-def reporter(*, quiet: bool) -> QuietReporter:
-    """The reporter that fits stderr."""
-    if quiet:
-        return QuietReporter()
-    return BarReporter() if stderr_is_terminal() else LineReporter()
+class Reporter:
+    """A `contam.detect.scan.ScanProgress`."""
 
-
-class QuietReporter:
-    """A `contam.detect.scan.ScanProgress` that says nothing.
-
-    It counts things, too: see `contam.detect.dupes.DupesProgress`.
-    """
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._lock = threading.Lock()
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+        self._told = 0
 
     def start(self, total_bytes: int) -> None:
-        """Ignored."""
+        """Begin to read so many bytes."""
+        self._begin("reading", total_bytes)
 
-    def count(self, total: int, thing: str) -> None:
-        """Ignored."""
-
-    def advance(self, n: int) -> None:
-        """Ignored."""
+    def advance(self, n: int, /) -> None:
+        """Move the bar, or say so when another tenth is read."""
+        if self._bar is None or self._task is None:
+            return
+        self._bar.advance(self._task, n)
+        if stderr_is_terminal():
+            return
+        with self._lock:
+            task = self._bar.tasks[0]
+            tenth = min(_TENTH, int(task.percentage) * _TENTH // 100)
+            if tenth > self._told and (task.total or 0) >= _WORTH_LINES:
+                self._told = tenth
+                left = timedelta(seconds=round(task.time_remaining or 0))
+                talk(
+                    f"{tenth * _TENTH:3d} %  {task.completed / _MEGA:.0f} of "
+                    f"{(task.total or 0) / _MEGA:.0f} MB  {(task.speed or 0) / _MEGA:.0f} MB/s  "
+                    f"{left} left"
+                )
 
     def note(self, message: str) -> None:
-        """Ignored."""
+        """Say it, above the bar."""
+        if self._bar is not None and stderr_is_terminal():
+            self._bar.console.print(plain(message))
+        elif not self._quiet:
+            talk(plain(message))
 
     def compiled(self, done: int, total: int) -> None:
-        """Ignored."""
+        """Move the bar of kernels, or say so whenever another quarter is compiled."""
+        if self._quiet:
+            return
+        if not stderr_is_terminal():
+            if done * 4 // total > (done - 1) * 4 // total:
+                talk(f"kernel {done} of {total}")
+            return
+        if self._bar is None:
+            self._begin("kernel", total)
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=done)
+        if done == total:
+            self.finish()
 
     def finish(self) -> None:
-        """Ignored."""
+        """Remove the bar."""
+        if self._bar is not None and stderr_is_terminal():
+            self._bar.stop()  # elsewhere it was not begun, and would end with an empty line
+        self._bar = None
+
+    def _begin(self, what: str, total: int) -> None:
+        self.finish()
+        if self._quiet:
+            return
+        from rich import progress
+        from rich.console import Console
+
+        counts = (
+            (progress.DownloadColumn(), progress.TransferSpeedColumn())
+            if what == "reading"
+            else (progress.MofNCompleteColumn(),)
+        )
+        self._bar = progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.TaskProgressColumn(),
+            *counts,
+            progress.TimeRemainingColumn(),
+            console=Console(stderr=True, highlight=False, markup=False, emoji=False),
+            transient=True,
+            # Older releases put something before stdout and stderr that knows of no terminal.
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._told = 0
+        self._task = self._bar.add_task(what, total=total or None)
+        if stderr_is_terminal():
+            self._bar.start()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.finish()
-
-
-class LineReporter(QuietReporter):
-    """One line per tenth of the work, for logs."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._total = 0
-        self._done = 0
-        self._step = 0
-        self._thing = ""
-        self._began = time.monotonic()
-
-    def start(self, total_bytes: int) -> None:
-        """Begin at zero."""
-        self.count(total_bytes, "")
-
-    def count(self, total: int, thing: str) -> None:
-        """Begin at zero; nothing is a byte."""
-        with self._lock:
-            self._total, self._done, self._step, self._thing = total, 0, 0, thing
-            self._began = time.monotonic()
-
-    def advance(self, n: int) -> None:
-        """Say so when another tenth is done."""
-        with self._lock:
-            self._done += n
-            if self._total < (_WORTH_COUNTING if self._thing else _WORTH_LINES):
-                return
-            step = min(_STEPS, self._done * _STEPS // self._total)
-            if step > self._step:
-                self._step = step
-                talk(self._line())
-
-    def note(self, message: str) -> None:
-        """Say it."""
-        talk(plain(message))
-
-    def compiled(self, done: int, total: int) -> None:
-        """Say so whenever another quarter is compiled."""
-        if done * 4 // total > (done - 1) * 4 // total:
-            talk(f"kernel {done} of {total}")
-
-    def _line(self) -> str:
-        seconds = max(time.monotonic() - self._began, 1e-9)
-        left = seconds * max(self._total - self._done, 0) / max(self._done, 1)
-        rate = self._done / seconds
-        if self._thing:
-            done = f"{self._done:,} of {self._total:,} {self._thing}s  {rate:,.0f} {self._thing}s/s"
-        else:
-            done = f"{self._done / _MEGA:.0f} of {self._total / _MEGA:.0f} MB"
-            done += f"  {rate / _MEGA:.0f} MB/s"
-        return f"{self._step * 100 // _STEPS:3d} %  {done}  {_clock(left)} left"
-
-
-class BarReporter(QuietReporter):
-    """A bar with a rate and the time left."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-
-        self._console = Console(stderr=True, highlight=False, markup=False, emoji=False)
-        self._progress: Progress | None = None
-        self._task: TaskID | None = None
-
-    def start(self, total_bytes: int) -> None:
-        """Draw the bar."""
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            Progress,
-            TaskProgressColumn,
-            TextColumn,
-            TimeRemainingColumn,
-            TransferSpeedColumn,
-        )
-
-        self.finish()
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            DownloadColumn(),
-            TransferSpeedColumn(),
-            TimeRemainingColumn(),
-            console=self._console,
-            transient=True,
-        )
-        self._task = self._progress.add_task("reading", total=total_bytes or None)
-        self._progress.start()
-
-    def count(self, total: int, thing: str) -> None:
-        """Draw a bar of things that are counted."""
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            ProgressColumn,
-            TaskProgressColumn,
-            TextColumn,
-            TimeRemainingColumn,
-        )
-        from rich.text import Text
-
-        class Rate(ProgressColumn):
-            def render(self, task: Task) -> Text:
-                return Text(f"{task.speed or 0:,.0f} {thing}s/s")
-
-        self.finish()
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            MofNCompleteColumn(" of "),
-            Rate(),
-            TimeRemainingColumn(),
-            console=self._console,
-            transient=True,
-        )
-        self._task = self._progress.add_task(f"{thing}s", total=total or None)
-        self._progress.start()
-
-    def advance(self, n: int) -> None:
-        """Move the bar."""
-        if self._progress is not None and self._task is not None:
-            self._progress.advance(self._task, n)
-
-    def note(self, message: str) -> None:
-        """A line above the bar."""
-        self._console.print(plain(message))
-
-    def compiled(self, done: int, total: int) -> None:
-        """Draw the bar of kernels, move it, and remove it when all are there."""
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
-
-        if self._progress is None:
-            self._progress = Progress(
-                TextColumn("kernel"),
-                MofNCompleteColumn(" of "),
-                BarColumn(),
-                TimeRemainingColumn(),
-                console=self._console,
-                transient=True,
-            )
-            self._task = self._progress.add_task("kernel", total=total)
-            self._progress.start()
-        if self._task is not None:
-            self._progress.update(self._task, completed=done)
-        if done == total:
-            self.finish()
-
-    def finish(self) -> None:
-        """Remove the bar."""
-        if self._progress is not None:
-            self._progress.stop()
-            self._progress = None
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from contam.cli.terminal import emit, laid_out, plain, visible
+from contam.cli.terminal import PLAIN_WIDTH, emit, laid_out, page_width, plain, visible
 from contam.detect.labels import SHOWN
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from contam.cli.sheet import Sheet
 
 _LABEL_STYLES = {
     "contaminated": "bold red",
@@ -46,37 +45,39 @@ def emit_renderable(*renderables: RenderableType) -> None:
     emit(laid_out(renderables))
 
 
-def verdict_table(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Sheet:
-    """Counts by benchmark, policy and label -> a sheet with a row per benchmark and policy."""
+def verdict_table(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Table:
+    """Counts by benchmark, policy and label -> a table with a row per benchmark and policy."""
     from rich.text import Text
 
-    from contam.cli.sheet import Sheet
-
     labels_shown = (label.replace("_", " ") for label in SHOWN)
-    sheet = Sheet(("benchmark", "policy"), ("items", *labels_shown, "flagged"), grouped=True)
+    table = new_table("benchmark", "policy", numbers=("items", *labels_shown, "flagged"))
     for benchmark, policies in counts.items():
-        for policy, labels in policies.items():
+        for at, (policy, labels) in enumerate(policies.items()):
             n_items = sum(labels.values())
             n_flagged = labels["contaminated"] + labels["suspect"]
             numbers = (
                 Text(f"{labels[label]:,}", style=label_style(label) if labels[label] else "dim")
                 for label in SHOWN
             )
-            sheet.add(
-                (visible(benchmark), visible(policy)),
-                (f"{n_items:,}", *numbers, share(n_flagged, n_items)),
-            )
-    return sheet
+            table.add_row(
+                "" if at else visible(benchmark), visible(policy), f"{n_items:,}", *numbers,
+                share(n_flagged, n_items),
+            )  # fmt: skip
+    return table
 
 
-def new_table(*headings: str) -> Table:
-    """An empty table whose first columns never lose characters."""
+def new_table(*headings: str, numbers: Sequence[str] = ()) -> Table:
+    """An empty table that loses no characters where it is narrow; numbers stand to the right."""
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
+    table.collapse_padding = narrow = page_width() < PLAIN_WIDTH
     for heading in headings:
         table.add_column(heading, overflow="fold")
+    for heading in numbers:
+        shown = heading.replace(" ", "\n") if narrow else heading
+        table.add_column(shown, justify="right", overflow="fold")
     return table
 
 
@@ -128,6 +129,12 @@ def gap_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
         yield (
             f"NOT IN THE INDEX {counted(len(missing), 'shard')}: {_first(missing)}"
             f" (`contam index add` adds {them})"
+        )
+    if aside := coverage.get("passed_over"):
+        them = "it" if len(aside) == 1 else "them"
+        yield (
+            f"NOT SEARCHED {counted(len(aside), 'folder')} whose names begin with a dot or _: "
+            f"{_first(aside)} (to read {them}, give {them} to --corpus as well)"
         )
     failed = coverage.get("shards_failed", [])
     for failure in failed[:_NAMED_FAILURES]:
@@ -183,10 +190,53 @@ def _skipped_lines(inputs: Mapping[str, Any]) -> Iterable[str]:
         )
 
 
+def benchmark_lines(inputs: Mapping[str, Any]) -> Iterable[str]:
+    """What of the benchmarks was not taken, and how they were read where that needs saying."""
+    yield from _skipped_lines(inputs)
+    yield from _reading_lines(inputs)
+
+
+def _reading_lines(inputs: Mapping[str, Any]) -> Iterable[str]:
+    """How benchmarks were read, a line for each where that is not plain, or not all was read."""
+    from contam.benchmark.reading import readings
+
+    for name, read in readings(inputs.get("benchmarks", ())).items():
+        said = []
+        if not read.is_usual:
+            parts = [part for part in ("question", "passage") if read.fields[part]]
+            said += [f"{part} from {_few(read.fields[part])}" for part in parts]
+        if read.unread:
+            shares = [f"{field} ({text_share(of)})" for field, of in read.unread.items()]
+            said.append(f"UNREAD {_few(shares)}")
+        if read.left_out:
+            said.append(f"left out {_few(read.left_out)}")
+        if read.incomplete:
+            said.append(f"never clean {counted(sum(read.incomplete.values()), 'item')}")
+        if said:
+            yield plain(f"{name}: {'; '.join(said)}")
+
+
+def text_share(of: float) -> str:
+    """A share of a file's text: `12.3 % of its text`."""
+    return f"{share(round(10_000 * of) or int(of > 0), 10_000)} of its text"
+
+
+def readings_json(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of every benchmark, by name, for --json."""
+    from contam.benchmark.reading import readings
+
+    found = readings(inputs.get("benchmarks", ()))
+    return {name: read.to_dict() for name, read in found.items()}
+
+
+def _few(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED_FAILURES
+    return ", ".join(names[:_NAMED_FAILURES]) + (f" and {more:,} more" if more > 0 else "")
+
+
 def _first(names: Sequence[str]) -> str:
     """The first names, and how many there are besides."""
-    more = len(names) - _NAMED_FAILURES
-    return plain(", ".join(names[:_NAMED_FAILURES]) + (f" and {more:,} more" if more > 0 else ""))
+    return plain(_few(names))
 
 
 def result_lines(run: Mapping[str, Any], n_unchecked: int = 0) -> list[str]:
@@ -196,7 +246,7 @@ def result_lines(run: Mapping[str, Any], n_unchecked: int = 0) -> list[str]:
     """
     from contam.detect.result import notes_below  # after --help, which needs no Arrow
 
-    lines = [*coverage_lines(run["coverage"]), *_skipped_lines(run.get("inputs", {}))]
+    lines = [*coverage_lines(run["coverage"]), *benchmark_lines(run.get("inputs", {}))]
     lines += map(plain, notes_below(run))
     if n_unchecked:
         lines.append(f"{counted(n_unchecked, 'item')} could not be checked")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options
+from contam.cli.results import tell_scored
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ Metric = Annotated[
 ]
 Draws = Annotated[int, typer.Option(min=99, metavar="N", help="Draws of a bootstrap.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all draws.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the study as JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")]
 
 _MOST_ROWS = 20
 
@@ -63,7 +62,6 @@ def command(
             overwrite: bool,
             as_json: bool,
             quiet: bool,
-            debug: bool,  # noqa: ARG001 - read by main, listed here for --help
             **typed: Any,  # noqa: ANN401 - what the options are
         ) -> int:
             from contam.benchmark.mapping import parse_mapping
@@ -78,7 +76,9 @@ def command(
                 if short in given:
                     given[whole] = given.pop(short)
             return finish(
-                run_options(name, given), out, overwrite=overwrite, as_json=as_json, quiet=quiet
+                run_options(name, given),
+                out,
+                options.OutputOptions(as_json=as_json, quiet=quiet, overwrite=overwrite),
             )
 
         own, shared = (_parameters(one) for one in (declared, _shared))
@@ -97,9 +97,8 @@ def _shared(
     *,
     out: options.OutFolder,
     overwrite: options.Overwrite = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    debug: options.Debug = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """The options of every study."""
 
@@ -128,22 +127,17 @@ def by_name(option: str, example: str, *, at_last: bool = False) -> Callable[[An
     return parsed
 
 
-def finish(study: Study, out: str, *, overwrite: bool, as_json: bool, quiet: bool) -> int:
+def finish(study: Study, out: str, output: options.OutputOptions) -> int:
     """Write a study and show it: exit code 4 if its verdicts do not cover the whole corpus."""
     from pathlib import Path
 
     from contam.cli import render
-    from contam.cli.terminal import emit, plain, talk, visible
+    from contam.cli.terminal import emit, visible
     from contam.study.write import SUMMARY, tree, write_study
 
-    write_study(study, out, overwrite=overwrite)
-    complete = study.run.get("coverage", {}).get("complete", True)
-    if not quiet:
-        for note in study.run.get("notes", ()):
-            talk(f"note: {plain(note)}")
-        if not complete:
-            talk("the verdicts do not cover the whole corpus: clean is not certain")
-    if as_json:
+    write_study(study, out, overwrite=output.overwrite)
+    code = tell_scored(study.run, output)
+    if output.as_json:
         render.emit_json({"out": out, **tree(study)})
     else:
         for text in (study.finding.found, study.finding.sure, study.finding.change):
@@ -154,7 +148,7 @@ def finish(study: Study, out: str, *, overwrite: bool, as_json: bool, quiet: boo
         for refusal in study.refusals:
             emit(_wrapped(f"not estimated: {refusal.what}: {refusal.reason}"))
         emit(f"\nresults  {visible(out)}\nsummary  {visible(str(Path(out) / SUMMARY))}\n")
-    return 0 if complete else 4
+    return code
 
 
 def _wrapped(text: str) -> str:
@@ -168,9 +162,9 @@ def _wrapped(text: str) -> str:
 
 def _table(study: Study) -> RenderableType:
     """The columns of the main table that a study shows; limits as one column."""
-    from contam.cli.sheet import Sheet
+    from contam.cli.render import new_table
     from contam.cli.terminal import visible
-    from contam.study.write import shown
+    from contam.study.model import shown
 
     rows = study.rows()
     names = study.shown_columns()
@@ -179,7 +173,7 @@ def _table(study: Study) -> RenderableType:
     texts = [name for name in texts if name == texts[0] or len({row[name] for row in rows}) > 1]
     kept = [name for name in names if name not in texts and not name.endswith("_high")]
     kept = [name for name in kept if not any(isinstance(row[name], str) for row in rows)]
-    sheet = Sheet(texts, [_heading(name) for name in kept])
+    table = new_table(*texts, numbers=[_heading(name) for name in kept])
     for row in rows[:_MOST_ROWS]:
         numbers = [
             f"[{shown(row[name])}, {shown(row[_high(name)])}]"
@@ -187,8 +181,8 @@ def _table(study: Study) -> RenderableType:
             else shown(row[name], name)
             for name in kept
         ]
-        sheet.add([visible(row[name]) for name in texts], numbers)
-    return sheet
+        table.add_row(*(visible(row[name]) for name in texts), *numbers)
+    return table
 
 
 def _high(name: str) -> str:

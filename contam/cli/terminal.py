@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-_PLAIN_WIDTH = 120
+PLAIN_WIDTH = 120
 
 # Control characters steer a terminal; characters that set the writing direction re-order a line.
 _STEERING = re.compile(
@@ -77,7 +77,7 @@ def page_width() -> int:
     """Characters that a line of stdout may have: the terminal's, or enough for a pipe."""
     if _is_terminal(sys.stdout) or os.environ.get("COLUMNS"):
         return shutil.get_terminal_size().columns
-    return _PLAIN_WIDTH
+    return PLAIN_WIDTH
 
 
 def laid_out(renderables: Iterable[RenderableType]) -> str:
@@ -91,7 +91,7 @@ def laid_out(renderables: Iterable[RenderableType]) -> str:
     console = Console(
         file=page,
         force_terminal=terminal,
-        width=None if terminal or os.environ.get("COLUMNS") else _PLAIN_WIDTH,
+        width=None if terminal or os.environ.get("COLUMNS") else PLAIN_WIDTH,
         highlight=False,
         markup=False,
         emoji=False,

@@ -1,4 +1,4 @@
-"""Ask a contam service over HTTP, from a script or from an event loop.
+"""Ask a contam service over HTTP.
 
     from contam.client import Client
 
@@ -12,22 +12,20 @@ Loads neither Numba nor Arrow until a result folder is written or logs are read.
 from __future__ import annotations
 
 from contam.benchmark.items import ItemName
-from contam.client.aio import AsyncClient
 from contam.client.answers import Answer, EvidenceRow, Job
+from contam.client.client import Client
 from contam.client.failures import (
     AnswerError,
     BusyError,
     JobError,
+    Retry,
     ServiceError,
     UnreachableError,
 )
-from contam.client.retry import Retry
-from contam.client.sync import Client
 
 __all__ = [
     "Answer",
     "AnswerError",
-    "AsyncClient",
     "BusyError",
     "Client",
     "EvidenceRow",

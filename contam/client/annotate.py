@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
 
 from contam.client import inspect_copy
 from contam.client.folder import result_folder
@@ -15,15 +18,14 @@ from contam.errors import IncompleteError, LogError, OutputError
 from contam.files.single import write_file
 from contam.rescore.export.clean import clean_results
 from contam.rescore.export.evaluator import flags_by, label_logs
+from contam.rescore.export.summary import figure
 from contam.rescore.logs.logged_items import LoggedBenchmark, benchmark_of
 from contam.rescore.logs.read import read_logs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from contam.client.flows import Asked
-    from contam.client.jobs import Watcher
-    from contam.client.sync import Client
+    from contam.client.client import Client, JobOptions, Watcher
     from contam.rescore.export.evaluator import LabelledLog
     from contam.rescore.logs.model import Log
 
@@ -65,6 +67,50 @@ class Written:
     out: Path
     judged: tuple[LabelledLog, ...]
 
+    @property
+    def notes(self) -> list[str]:
+        """What the clean scores leave out although nothing was found of it."""
+        return [note for judged in self.judged for note in judged.notes]
+
+    def scores(self) -> list[dict[str, Any]]:
+        """A row for each metric of each log: full and clean score, and the items by label."""
+        found = []
+        for judged in self.judged:
+            clean = judged.scores()
+            for column in judged.log.columns:
+                if column.metric not in clean:
+                    continue
+                value, n_clean = clean[column.metric]
+                full = column.aggregate(np.ones(len(judged.label), np.bool_))
+                found.append(
+                    {
+                        "model": judged.log.model, "benchmark": judged.log.benchmark,
+                        "metric": column.metric, "policy": judged.policy,
+                        "n": int(np.count_nonzero(column.scored)),
+                        "full": None if math.isnan(full) else full,
+                        "n_clean": n_clean, "clean": None if math.isnan(value) else value,
+                        "items": judged.counts,
+                    }
+                )  # fmt: skip
+        return found
+
+    def line(self) -> str:
+        """The clean scores, the items by label, what was left out, and the file, on one line."""
+        scores = self.scores()
+        told = ", ".join(
+            f"{row['metric']} {figure(row['clean'])} (all items {figure(row['full'])})"
+            for row in scores
+        )
+        labels = "; ".join(
+            f"{judged.log.benchmark}: "
+            + ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in judged.counts.items())
+            + f", by {judged.policy}"
+            for judged in self.judged
+        )
+        line = f"{told or 'no score'} on clean items; {labels}; in {self.out}"
+        line = "; ".join([line, *self.notes])
+        return "".join(char if char.isprintable() else "?" for char in line)
+
 
 def find_runs(paths: Sequence[PathLike], *, overwrite: bool = False) -> Runs:
     """The runs of lm-eval and Inspect below files, folders and globs.
@@ -99,15 +145,15 @@ def find_runs(paths: Sequence[PathLike], *, overwrite: bool = False) -> Runs:
 def annotate(
     paths: Sequence[PathLike],
     client: Client,
-    asked: Asked,
     *,
     verdicts: PathLike | None = None,
     allow_unmatched: bool = False,
     overwrite: bool = False,
+    **asked: Unpack[JobOptions],
 ) -> list[Written]:
     """Ask a service for the items of the runs below some paths, and write their clean scores.
 
-    asked     one policy, by which the items are clean or not
+    asked     as for `Client.submit`, one policy, by which the items are clean or not
     verdicts  a folder to keep the verdicts in, as `contam query --out` writes it
 
     Raises ContamError subclasses; no clean scores are written then but those of runs before the one
@@ -116,30 +162,23 @@ def annotate(
     found = find_runs(paths, overwrite=overwrite)
     with tempfile.TemporaryDirectory(prefix="contam-") as scratch:
         folder = Path(scratch) / "verdicts" if verdicts is None else Path(verdicts)
-        ask(client, found, asked, folder, overwrite=overwrite)
+        ask(client, found, folder, overwrite=overwrite, **asked)
         return write_clean(found.runs, folder, allow_unmatched=allow_unmatched, overwrite=overwrite)
 
 
 def ask(
     client: Client,
     found: Runs,
-    asked: Asked,
     folder: Path,
     *,
     overwrite: bool = False,
     watcher: Watcher | None = None,
+    **asked: Unpack[JobOptions],
 ) -> None:
     """Have the items of some runs judged, into a result folder."""
     rows = found.benchmark().rows
     with result_folder(folder, overwrite=overwrite) as draft:
-        job = client.submit(
-            rows,
-            index=asked.index,
-            policies=asked.policies,
-            max_evidence=asked.max_evidence,
-            allow_missing=asked.allow_missing,
-            keep_text=True,
-        )
+        job = client.submit(rows, keep_text=True, **asked)
         client.download(client.wait(job, watcher=watcher), draft)
 
 

@@ -9,6 +9,7 @@ from contam.benchmark.items import ItemName
 from contam.detect.labels import SHOWN
 from contam.detect.notebook import plot_counts, result_html, result_line
 from contam.errors import IncompleteError
+from contam.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -62,6 +63,8 @@ class Answer:
     guarantee_tokens  tokens of the shortest run that is always found
     coverage          what of the corpus the indexes answer for, as in run.json
     capped            what may have been missed because grams are too common
+    read              how the service read the items, by benchmark: `fields`, `unread`, `left_out`,
+                      `incomplete`; {} for a job, of which `run.json` says it
     allow_missing     whether an answer over part of the corpus was asked for
     """
 
@@ -72,6 +75,7 @@ class Answer:
     guarantee_tokens: int
     coverage: Mapping[str, Any] = field(repr=False)
     capped: Mapping[str, Any] = field(repr=False)
+    read: Mapping[str, Any] = field(default_factory=dict, repr=False)
     allow_missing: bool = False
 
     def __iter__(self) -> Iterator[Verdict]:
@@ -142,3 +146,33 @@ class Job:
     def ended(self) -> bool:
         """Whether nothing more will happen to it."""
         return self.state in ENDED
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rescored:
+    """A re-scoring: rows of every table of `contam rescore` by its name, and how it was made."""
+
+    tables: Mapping[str, list[dict[str, Any]]]
+    summary: str
+    run: Mapping[str, Any] = field(repr=False)
+
+    def plot(
+        self, *, benchmark: str | None = None, metric: str | None = None, policy: str | None = None
+    ) -> Figure:
+        """A figure of each model's scores on all and on clean items, with their intervals.
+
+        benchmark, metric, policy  of these only; a plot for each is drawn below the other
+
+        Raises UsageError for names without scores, MissingExtraError without matplotlib.
+        """
+        require("scores", "matplotlib")
+        # Here, not above: nothing else about an answer needs tables.
+        from contam.rescore.export.plots import score_figure
+
+        return score_figure(
+            self.tables["scores"],
+            self.run["parameters"]["least"],
+            benchmark=benchmark,
+            metric=metric,
+            policy=policy,
+        )

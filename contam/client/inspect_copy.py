@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.errors import LogError, OutputError, UsageError
-from contam.rescore.export.evaluator import unscored
-from contam.rescore.logs.log_files import LogFile, as_list
-from contam.rescore.logs.zipped import ZipMembers
+from contam.rescore.logs.json_values import as_list
+from contam.rescore.logs.log_files import LogFile
+from contam.rescore.logs.tools.inspect_ai import ZipMembers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +75,7 @@ def write_copy(
     except ImportError as error:
         raise UsageError(
             "a log of Inspect is edited by Inspect, which is not installed here",
-            hint="run this where inspect_ai is installed, or see `contam export --inspect`",
+            hint="run this where inspect_ai is installed",
         ) from error
 
     def provenance(reason: str) -> Any:  # noqa: ANN401 - a class of Inspect
@@ -90,13 +90,18 @@ def write_copy(
                 continue
             for name, score in list((sample.scores or {}).items()):
                 edit = ScoreEdit(
-                    value=unscored(score.value),
+                    value=_unscored(score.value),
                     reason=label,
                     provenance=provenance(f"{label} by policy {labelled_log.policy}"),
                 )
                 edit_score(log, sample.id, name, edit, False, sample.epoch)  # noqa: FBT003 - its API
         recompute_metrics(log)
-        metadata = {ABOUT: {**about, "policy": labelled_log.policy, "items": labelled_log.counts}}
+        own = {
+            "policy": labelled_log.policy,
+            "items": labelled_log.counts,
+            "notes": labelled_log.notes,
+        }
+        metadata = {ABOUT: {**about, **own}}
         edits = [TagsEdit(tags_add=[TAG]), MetadataEdit(metadata_set=metadata)]
         log = edit_eval_log(log, edits, provenance("clean items alone"))
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -112,3 +117,12 @@ def write_copy(
         ) from error
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _unscored(value: object) -> Any:  # noqa: ANN401 - in the shape of the score
+    """NaN in the shape of the score: one for each part of a score with several."""
+    if isinstance(value, dict):
+        return dict.fromkeys(value, float("nan"))
+    if isinstance(value, list):
+        return [float("nan")] * len(value)
+    return float("nan")

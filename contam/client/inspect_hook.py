@@ -37,24 +37,12 @@ class CleanScores(Hooks):
         if data.log.status == "success":
             # Its own thread: other tasks of the run go on meanwhile.
             written = await anyio.to_thread.run_sync(_annotate, str(data.log.location))
-            sys.stderr.write(f"{line_about(written)}\n")
-
-
-def line_about(written: Written) -> str:
-    """What was written, by which policy, over how many items."""
-    (judged,) = written.judged
-    counts = judged.counts
-    place = "".join(char if char.isprintable() else "?" for char in str(written.out))
-    return (
-        f"contam: scores on {counts['clean']:,} clean items of {sum(counts.values()):,}, "
-        f"by {judged.policy}, in {place}"
-    )
+            sys.stderr.write(f"contam: {written.line()}\n")
 
 
 def _annotate(location: str) -> Written:
     from contam.client.annotate import annotate
-    from contam.client.flows import Asked
-    from contam.client.sync import Client
+    from contam.client.client import Client
     from contam.errors import LogError
 
     path = _local(location)
@@ -66,9 +54,7 @@ def _annotate(location: str) -> Written:
     index = [name for name in os.environ.get("CONTAM_CHECK_INDEX", "").split(",") if name]
     policy = os.environ.get("CONTAM_CHECK_POLICY") or "contam"
     with Client(os.environ["CONTAM_SERVER"]) as client:
-        written = annotate(
-            [path], client, Asked(index=index or None, policies=[policy]), overwrite=True
-        )
+        written = annotate([path], client, overwrite=True, index=index or None, policies=[policy])
     return written[0]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from contam.benchmark.fields import RowError
 from contam.benchmark.items import BenchItem, ItemName
-from contam.benchmark.one_item import read_item
+from contam.benchmark.rows import read_item
 from contam.client.answers import ENDED, Answer, EvidenceRow, Job
 from contam.client.failures import AnswerError
 from contam.detect.given import given_benchmark, is_table
@@ -36,6 +36,7 @@ TEXT_ITEM: Final = ItemName("text", "", "1")
 
 _FIELDS: Final = (
     "id", "benchmark", "split", "passage", "question", "choices", "answer", "answer_index",
+    "incomplete",
 )  # fmt: skip
 _HINT: Final = f"fields: {', '.join(_FIELDS)}"
 _STATES: Final = ENDED | {"queued", "running"}
@@ -160,6 +161,7 @@ def answer_of(
         guarantee_tokens=_typed(tree, "guarantee_tokens", int),
         coverage=_typed(tree, "coverage", dict),
         capped=tree.get("capped") or {},
+        read=tree.get("read") or {},
         allow_missing=allow_missing,
     )
 
@@ -232,7 +234,7 @@ def job_of(tree: Mapping[str, Any]) -> Job:
     return Job(
         id=_typed(tree, "id", str),
         state=state,
-        share=float(share) if isinstance(share, int | float) else 0.0,
+        share=1.0 if state == "done" else float(share) if isinstance(share, int | float) else 0.0,
         phase=phase if isinstance(phase, str) else "",
         tree=tree,
     )

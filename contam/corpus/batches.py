@@ -40,6 +40,7 @@ class DocBatch:
     columns    the columns that documents with a text were read from, and how many from each
     n_moved    documents read from another column because theirs held no text
     n_elsewhere   documents without a text in the column the user named, with one in another
+    n_blank    blank lines among them, which are no documents
     rows       int64[n], the row of each document, within a shard ascending; None when they are
                consecutive
     shards     int32[n], the shard of each document; None when all are of `shard`
@@ -57,6 +58,7 @@ class DocBatch:
     columns: tuple[tuple[str, int], ...] = ()
     n_moved: int = 0
     n_elsewhere: int = 0
+    n_blank: int = 0
     rows: NDArray[np.int64] | None = None
     shards: NDArray[np.int32] | None = None
     records: Sequence[Mapping[str, object] | None] = ()
@@ -142,12 +144,13 @@ def _gathered(shards: list[int], rows: list[int], texts: list[bytes]) -> DocBatc
 def _batches(
     block: TextBlock, shard: int, row: int, batch_bytes: int, column: str
 ) -> Iterator[DocBatch]:
-    n_empty = int(np.count_nonzero(block.offsets[1:] == block.offsets[:-1])) - block.n_null
+    n_empty = int(np.count_nonzero(block.offsets[1:] == block.offsets[:-1]))
+    n_empty -= block.n_null + block.n_blank
     counts = (block.n_null, n_empty, block.n_undecodable, block.undecodable_bytes)
     n_moved = sum(n for _, n in block.moved)
-    n_first = len(block.offsets) - 1 - block.n_null - n_empty - n_moved
+    n_first = len(block.offsets) - 1 - block.n_null - n_empty - n_moved - block.n_blank
     columns = (*(((column, n_first),) if n_first else ()), *block.moved)
-    more = (columns, n_moved, block.n_elsewhere)
+    more = (columns, n_moved, block.n_elsewhere, block.n_blank)
     for begin, end in pieces(block, batch_bytes):
         data, offsets = block.data, block.offsets
         if (begin, end) != (0, len(offsets) - 1):
@@ -157,4 +160,4 @@ def _batches(
         # The block's counts go with its first piece: only their sum means something.
         records = block.records[begin:end]
         yield DocBatch(shard, row + begin, data, offsets, *counts, *more, records=records)
-        counts, more = (0, 0, 0, 0), ((), 0, 0)
+        counts, more = (0, 0, 0, 0), ((), 0, 0, 0)

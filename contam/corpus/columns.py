@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from contam.corpus.shards import errors_named
-from contam.errors import CorpusError, Place, Public, Remedy
+from contam.corpus.unread import unread_columns
+from contam.errors import CorpusError, Place, Public
 from contam.tables.columns import ColumnRef, Kind, TextColumns
 
 if TYPE_CHECKING:
     from contam.corpus.shards import Shard
+    from contam.corpus.unread import UnreadColumns
+
+_NAME_COLUMN_AMONG: Final = "name one of them, with dots for fields inside structs"
+
 
 MetadataField = Literal["id", "url", "date", "source", "language"]
 
@@ -112,6 +117,9 @@ NAMEABLE: tuple[MetadataField, ...] = ("id", "url", "date")
 METADATA_PARENTS = ("metadata", "meta")
 
 _MAX_LISTED = 40
+_RUN_ENDS = "run_end_encoded"
+#: Beside a chat, its first turn.
+_SYSTEM = ("system", "system_prompt")
 _SEARCHABLE = ("text", "null", "list", "chat")
 
 # A record may have keys that none of the first records has: every usual name is looked up.
@@ -128,12 +136,14 @@ class Selection:
     metadata  for each field, the columns that may hold it, best first; usually one
     others    columns that may hold the text of a row in which `text` holds none, best first
     named     the user named `text`: rows with a text in `others` only are counted, not read
+    unread    columns of text besides; None where there are none
     """
 
     text: ColumnRef | None
     metadata: Mapping[MetadataField, tuple[ColumnRef, ...]] = field(default_factory=dict)
     others: tuple[ColumnRef, ...] = ()
     named: bool = False
+    unread: UnreadColumns | None = None
 
     @property
     def sources(self) -> TextColumns | None:
@@ -165,12 +175,25 @@ def select_columns(
         columns = shard.kind.columns(shard.path)
     if not columns and shard.kind.open_keys:
         return Selection(text=None)
+    usual = {*TEXT_NAMES, *PART_NAMES, text}
+    encoded = [one for one in columns if one.type_name.startswith(_RUN_ENDS)]
+    if found := [one for one in encoded if one.dotted in usual]:
+        raise CorpusError(
+            "{}: the column {} is run-end encoded", Place(shard.name), found[0].dotted,
+            hint="decode it with pyarrow.compute.run_end_decode, and write the file again",
+        )  # fmt: skip
     chosen = _text_column(shard, columns, text)
+    others = _others(shard, columns, chosen)
+    about = _metadata(columns) | _named_fields(shard, columns, named or {})
+    known = {name for usual in METADATA_NAMES.values() for name in usual}
+    known |= {ref.path[-1] for refs in about.values() for ref in refs}
+    instead = others if text is None else ()
     return Selection(
         text=chosen,
-        metadata=_metadata(columns) | _named_fields(shard, columns, named or {}),
-        others=_others(shard, columns, chosen),
+        metadata=about,
+        others=others,
         named=text is not None,
+        unread=unread_columns(shard, columns, chosen, known, instead),
     )
 
 
@@ -182,7 +205,9 @@ def _text_column(shard: Shard, columns: tuple[ColumnRef, ...], text: str | None)
     for kinds in (("text", "list", "chat"), ("null",)):
         for name in TEXT_NAMES:
             if name in tops and tops[name].kind in kinds:
-                return tops[name]
+                told = [tops[one] for one in _SYSTEM if one in tops and tops[one].kind == "text"]
+                parts = (*told, tops[name]) if tops[name].kind == "chat" else (tops[name],)
+                return _group(parts, parts) if len(parts) > 1 else tops[name]
         parts = _parts(columns, kinds)
         names = {ref.path[0] for ref in parts}
         if names & _ASKING and names & _REPLYING:
@@ -193,11 +218,11 @@ def _text_column(shard: Shard, columns: tuple[ColumnRef, ...], text: str | None)
         raise CorpusError(
             "{}: this is The Stack v2 as published: file identifiers, and no text",
             Place(shard.name),
-            remedy=Remedy.FETCH_CONTENTS_BY_BLOB_ID,
+            hint="fetch the contents by blob_id first, then name their column with --text",
         )
     raise CorpusError(
         "{}: no text column found; columns seen: {}", Place(shard.name), _listing(columns),
-        remedy=Remedy.NAME_TEXT_COLUMN,
+        hint="name the column that holds the text with --text",
     )  # fmt: skip
 
 
@@ -227,16 +252,19 @@ def _others(
 
 def _named(shard: Shard, columns: tuple[ColumnRef, ...], text: str) -> ColumnRef:
     ref = _lookup(columns, text)
+    if ref is None and "+" in text:
+        parts = tuple(_named(shard, columns, part) for part in text.split("+"))
+        return _group(parts, parts)
     if ref is None:
         raise CorpusError(
             "{}: no column {}; columns seen: {}", Place(shard.name), text, _listing(columns),
-            remedy=Remedy.TEXT_COLUMN_AMONG,
+            hint="name one of them with --text, with dots for fields inside structs",
         )  # fmt: skip
     if ref.kind not in (*_SEARCHABLE, "json"):
         raise CorpusError(
             "{}: column {} holds {}, not text; columns seen: {}",
             Place(shard.name), text, ref.type_name, _listing(columns),
-            remedy=Remedy.NAME_A_TEXT_COLUMN,
+            hint="name a text column with --text",
         )  # fmt: skip
     return ref
 
@@ -255,13 +283,13 @@ def _named_fields(
             raise CorpusError(
                 "{}: no column {} for the {}; columns seen: {}",
                 Place(shard.name), name, Public(field_name), _listing(columns),
-                remedy=Remedy.NAME_COLUMN_AMONG,
+                hint=_NAME_COLUMN_AMONG,
             )  # fmt: skip
         if ref.kind not in {"text", "other", "json", "null"} or "<" in ref.type_name:
             raise CorpusError(
                 "{}: column {} holds {}, which is no {}; columns seen: {}",
                 Place(shard.name), name, ref.type_name or ref.kind, Public(field_name),
-                _listing(columns), remedy=Remedy.NAME_COLUMN_AMONG,
+                _listing(columns), hint=_NAME_COLUMN_AMONG,
             )  # fmt: skip
         found[field_name] = () if ref.kind == "null" else (ref,)
     return found

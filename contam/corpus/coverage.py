@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from contam.errors import Plain, Remedy, ShardError, Statement
+from contam.errors import Plain, ShardError, Statement
+from contam.facts import statements
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -15,31 +16,31 @@ if TYPE_CHECKING:
     from contam.corpus.batches import DocBatch
     from contam.corpus.chunks import Chunk
     from contam.corpus.shards import Shard
-    from contam.errors import Advice, ContamError
+    from contam.errors import ContamError, Hint
 
 
 @dataclass(frozen=True, slots=True)
 class ShardFailure:
     """A shard that could not be read whole, and why: the facts of the error that it met.
 
-    code  of the error;  statement  what happened;  remedies  the ways out
+    code  of the error;  statement  what happened;  hints  the ways out
     """
 
     shard: int
     name: str
     statement: Statement
-    remedies: tuple[Advice, ...] = ()
+    hints: tuple[Statement, ...] = ()
     code: str = ShardError.code
 
     @classmethod
     def of(cls, shard: int, name: str, error: ContamError) -> ShardFailure:
         """What an error says of a shard."""
-        return cls(shard, name, error.statement, error.remedies, error.code)
+        return cls(shard, name, error.statement, error.hints, error.code)
 
     @classmethod
-    def noted(cls, shard: int, name: str, reason: str, *remedies: Advice) -> ShardFailure:
+    def noted(cls, shard: int, name: str, reason: str, hint: Hint = ()) -> ShardFailure:
         """What was written down of a shard earlier: a sentence, whose facts are not known."""
-        return cls(shard, name, Statement("{}", (Plain(reason),)), remedies)
+        return cls(shard, name, Statement("{}", Plain(reason)), statements(hint))
 
     @property
     def reason(self) -> str:
@@ -48,7 +49,7 @@ class ShardFailure:
 
     def error(self) -> ShardError:
         """The same as an error, for who needs this very shard."""
-        return ShardError(self.statement, shard=self.name, remedy=self.remedies)
+        return ShardError(self.statement, shard=self.name, hint=self.hints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class ShardCoverage:
     n_undecodable      documents holding bytes that are not UTF-8; their number: undecodable_bytes
     n_moved            documents read from another column because theirs held no text
     n_elsewhere        documents without a text in the column the user named, with one in another
+    n_blank            blank lines between documents, which are none but have a row
     columns            columns that documents with a text were read from, by name, with their number
     """
 
@@ -73,6 +75,7 @@ class ShardCoverage:
     undecodable_bytes: int = 0
     n_moved: int = 0
     n_elsewhere: int = 0
+    n_blank: int = 0
     columns: tuple[tuple[str, int], ...] = ()
 
     def __add__(self, other: ShardCoverage) -> ShardCoverage:
@@ -83,7 +86,8 @@ class ShardCoverage:
 
     def to_dict(self) -> dict[str, int]:
         """Return the counts under their field names; `columns` is not among them."""
-        return {name: getattr(self, name) for name in _COUNTS}
+        found = {name: getattr(self, name) for name in _COUNTS}
+        return found if self.n_blank else {n: v for n, v in found.items() if n != "n_blank"}
 
     @classmethod
     def of_counts(cls, counts: Mapping[str, int]) -> ShardCoverage:
@@ -98,7 +102,7 @@ class ShardCoverage:
     def of_batch(cls, batch: DocBatch) -> ShardCoverage:
         """Count one batch; its unit is not yet finished."""
         return cls(
-            rows=batch.n_docs,
+            rows=batch.n_docs - batch.n_blank,
             n_bytes=batch.n_bytes,
             n_null=batch.n_null,
             n_empty=batch.n_empty,
@@ -106,6 +110,7 @@ class ShardCoverage:
             undecodable_bytes=batch.undecodable_bytes,
             n_moved=batch.n_moved,
             n_elsewhere=batch.n_elsewhere,
+            n_blank=batch.n_blank,
             columns=tuple(sorted(batch.columns)),
         )
 
@@ -119,7 +124,7 @@ class ShardCoverage:
         if 0 < n_texts <= self.n_undecodable and self.undecodable_bytes * 6 >= self.n_bytes:
             raise ShardError(
                 "{shard}: none of its {:,} texts is UTF-8", n_texts, shard=shard,
-                remedy=Remedy.CONVERT_TO_UTF8,
+                hint="convert the file to UTF-8",
             )  # fmt: skip
 
 
@@ -133,6 +138,7 @@ _COUNTS = (
     "undecodable_bytes",
     "n_moved",
     "n_elsewhere",
+    "n_blank",
 )
 
 
@@ -146,6 +152,8 @@ class Coverage:
     failures     shards that could not be read, at most one entry a shard
     excluded     names of shards that were left out on purpose; they are not expected
     not_indexed  names of files in the indexed folders that the index does not have; not expected
+    passed_over  folders that hold files like shards and were not entered for their names
+    unread_columns  columns of text beside those that are read
     """
 
     names: tuple[str, ...]
@@ -154,6 +162,8 @@ class Coverage:
     failures: tuple[ShardFailure, ...] = ()
     excluded: tuple[str, ...] = ()
     not_indexed: tuple[str, ...] = ()
+    passed_over: tuple[str, ...] = ()
+    unread_columns: tuple[str, ...] = ()
 
     @classmethod
     def expect(
@@ -162,13 +172,16 @@ class Coverage:
         chunks: Iterable[Chunk],
         failures: Iterable[ShardFailure] = (),
         excluded: tuple[str, ...] = (),
+        passed_over: tuple[str, ...] = (),
+        unread_columns: tuple[str, ...] = (),
     ) -> Coverage:
         """Start a coverage: everything expected, nothing read, what failed in planning failed."""
         counts = [0] * len(shards)
         for chunk in chunks:
             counts[chunk.shard] += 1
         names = tuple(shard.name for shard in shards)
-        return cls(names, tuple(counts), {}, _first_of_each(failures), excluded)
+        failed = _first_of_each(failures)
+        return cls(names, tuple(counts), {}, failed, excluded, (), passed_over, unread_columns)
 
     def with_failures(self, *failures: ShardFailure) -> Coverage:
         """Record shards that failed while they were read."""
@@ -223,6 +236,8 @@ class Coverage:
             "complete": self.complete,
             **({"shards_excluded": list(self.excluded)} if self.excluded else {}),
             **({"not_indexed": list(self.not_indexed)} if self.not_indexed else {}),
+            **({"passed_over": list(self.passed_over)} if self.passed_over else {}),
+            **({"unread_columns": list(self.unread_columns)} if self.unread_columns else {}),
             **total,
             "columns": dict(self.total.columns),
         }

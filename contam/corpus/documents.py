@@ -16,7 +16,7 @@ from contam.corpus.columns import (
     selection_of,
 )
 from contam.corpus.shards import errors_named, held
-from contam.errors import Remedy, ShardError
+from contam.errors import ASK_STORE_LATER, ShardError
 from contam.files.listed import check
 from contam.tables.json_text import at_path, clean
 
@@ -74,7 +74,7 @@ def metadata_or_lost(shard: Shard, selection: Selection, rows: Sequence[int]) ->
 
 def _raise_for_store(error: ShardError) -> None:
     """Raise an error of a store, which another row group would have to wait for, too."""
-    if any(advice.remedy is Remedy.ASK_STORE_LATER for advice in error.remedies):
+    if ASK_STORE_LATER in map(str, error.hints):
         raise error
 
 
@@ -152,7 +152,7 @@ def _in_order(
     if missing is not None:
         raise ShardError(
             "{shard}: row {} is not there", missing, shard=shard.name,
-            remedy=Remedy.FILE_MAY_HAVE_CHANGED,
+            hint="the file may have changed since it was scanned",
         )  # fmt: skip
     return [found[row] for row in rows]
 

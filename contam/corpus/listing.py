@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -16,15 +16,16 @@ from contam.corpus.formats.registry import (
     by_suffix,
     is_unfinished,
 )
-from contam.corpus.objects import expand_address, is_pattern
+from contam.corpus.objects import expand_address, is_aside, is_pattern
 from contam.corpus.outputs import written_by_contam
-from contam.errors import CorpusError, Place, Plain, Public, Remedy, UsageError
+from contam.errors import CorpusError, Place, Plain, Public, Statement, UsageError
 from contam.files.addresses import Address, is_address
 from contam.files.lfs import LFS_FACT, LFS_HEAD
+from contam.files.natural_order import natural_key
 from contam.files.single import irregular
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from contam.corpus.formats.base import CorpusFormat
 
@@ -34,71 +35,148 @@ _DOWNLOADS = ".cache"
 
 @dataclass(frozen=True, slots=True)
 class ListedFile:
-    """A corpus file, the argument it came from, and its name relative to that argument."""
+    """A corpus file, the argument it came from, and its name relative to that argument.
+
+    also  names of other links to the same file
+    """
 
     path: PurePath
     argument: PurePath
     name: str
     format: str
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file in a folder that is no shard, and why; `ours` when contam wrote it."""
+    """A file in a folder that is no shard, and why; `ours` when contam wrote it.
+
+    folder  its name in reports where it is a folder that was passed over although it holds files
+            that would be shards; "" for a file
+    """
 
     path: PurePath
     reason: str
     ours: bool = False
+    folder: str = ""
 
 
 def list_files(paths: Sequence[str | Path]) -> tuple[list[ListedFile], tuple[Skipped, ...]]:
-    """Expand arguments into corpus files, each once, and the files left out.
+    """Expand arguments into corpus files, each once, and the files and folders left out.
 
-    Raises CorpusError for a path that does not exist, a glob without a match, a file of a format
-    nobody here reads, a pipe or device, and a folder that cannot be listed; UsageError for an empty
-    path.
+    A file is the same by whichever link it is reached: it is read by the one whose name tells its
+    format. Raises CorpusError for a path that does not exist, a glob without a match, a file of a
+    format nobody here reads, a pipe or device, and a folder that cannot be listed; UsageError for
+    an empty path.
     """
     found: dict[PurePath, ListedFile] = {}
     skipped: dict[PurePath, Skipped] = {}
-    own: dict[Path, str] = {}
+    seen = _Seen({}, {}, {})
     for given in paths:
-        for path, name, argument, named in _expand(given, own):
+        for path, name, argument, named in _expand(given, seen):
             kind = _format(path, named=named)
-            if isinstance(path, Path) and path in own and not named:
-                kind = Skipped(path, own[path], ours=True)
+            if isinstance(path, Path) and path in seen.own and not named:
+                kind = Skipped(path, seen.own[path], ours=True)
             if isinstance(kind, Skipped):
                 skipped[path] = kind
                 continue
-            # A name that is no UTF-8 could not be written into any table.
-            entry = ListedFile(
-                path, argument, os.fsencode(name).decode(errors="backslashreplace"), kind.name
-            )
+            entry = ListedFile(path, argument, _told(name), kind.name)
             known = found.get(path)
             # Reached twice: the longer name is kept, whatever the order of the arguments.
             if known is None or (len(entry.name), entry.name) > (len(known.name), known.name):
                 found[path] = entry
+    same: dict[PurePath | tuple[int, int, int], PurePath] = {}
+    for path in sorted(found, key=lambda path: (by_suffix(path.name) is None, *_by_parts(path))):
+        first = same.setdefault(file_at(path), path)
+        if first != path:
+            kept = found[first]
+            skipped[path] = Skipped(path, f"the same file as {kept.name}")
+            found[first] = replace(kept, also=(*kept.also, found.pop(path).name))
     for path in found:
         skipped.pop(path, None)
+    for folder, name in seen.passed_over(same.keys()).items():
+        reason = f"its name begins with {'a dot' if folder.name.startswith('.') else '_'}"
+        skipped[folder] = Skipped(folder, reason, folder=_told(name))
     ordered = [found[path] for path in sorted(found, key=_by_parts)]
     return ordered, tuple(skipped[path] for path in sorted(skipped, key=_by_parts))
+
+
+def file_at(path: PurePath) -> PurePath | tuple[int, int, int]:
+    """What a file has in common with every other path that leads to it."""
+    if isinstance(path, Address):
+        return path
+    try:
+        state = os.stat(path)  # noqa: PTH116 - a path object costs as much as the call
+    except OSError:
+        return path  # reading it will report it
+    # File systems over a network may give one number to many files, but then these have no links.
+    if state.st_nlink > 1:
+        return state.st_dev, state.st_ino, state.st_mtime_ns
+    return Path(os.path.realpath(path))
+
+
+def passed_over(skipped: Sequence[Skipped]) -> tuple[str, ...]:
+    """Names of the folders among what was left out."""
+    return tuple(sorted({entry.folder for entry in skipped if entry.folder}, key=natural_key))
 
 
 def _by_parts(path: PurePath) -> tuple[bool, tuple[str, ...]]:
     return isinstance(path, Address), path.parts
 
 
-def _expand(
-    given: str | Path, own: dict[Path, str]
-) -> Iterator[tuple[PurePath, str, PurePath, bool]]:
-    """Yield (absolute path, name, argument, whether the user named this very file).
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was met on the way besides files.
 
-    own  gets the files that contam wrote below the folders, and what they belong to
+    own      files that contam wrote below the folders, and what they belong to
+    aside    folders that were not entered, and their names in reports
+    objects  objects in such folders, each with its folder and that folder's name
     """
+
+    own: dict[Path, str]
+    aside: dict[Path, str]
+    objects: dict[Address, tuple[Address, str]]
+
+    def passed_over(self, read: Collection[PurePath | tuple[int, int, int]]) -> dict[PurePath, str]:
+        """The folders with files that would be shards and are not among those that are read."""
+        found: dict[PurePath, str] = {
+            folder: name
+            for folder, name in self.aside.items()
+            if any(file_at(path) not in read for path in _would_be_shards(folder))
+        }
+        for one, (folder, name) in self.objects.items():
+            if by_suffix(one.name) and one not in read:
+                found[folder] = name
+        return found
+
+
+def _would_be_shards(folder: Path) -> Iterator[Path]:
+    """Files in a folder that was not entered; the folder itself where it cannot be listed."""
+    closed: list[OSError] = []
+    for root, _, files in os.walk(folder, onerror=closed.append):
+        for path in (Path(root, name) for name in files):
+            try:
+                kind = _format(path, named=False)
+            except CorpusError:
+                continue  # a pipe or a device
+            arrives = kind is UNFINISHED and folder.name == _DOWNLOADS
+            if not (isinstance(kind, Skipped) or arrives):
+                yield path
+    yield from (folder for _ in closed)
+
+
+def _told(name: str) -> str:
+    """A name as tables can hold it: in UTF-8."""
+    return os.fsencode(name).decode(errors="backslashreplace")
+
+
+def _expand(given: str | Path, seen: _Seen) -> Iterator[tuple[PurePath, str, PurePath, bool]]:
+    """Yield (absolute path, name, argument, whether the user named this very file)."""
     if not str(given):
         # Path("") is the current folder; an unset shell variable must not mean all that lies there.
-        raise UsageError("a corpus path is empty", remedy=Remedy.CHECK_VARIABLE)
+        raise UsageError("a corpus path is empty", hint="check the variable it came from")
     if is_address(given):
-        yield from expand_address(given)
+        yield from expand_address(given, seen.objects)
         return
     try:
         path = _absolute(Path(given).expanduser())
@@ -106,18 +184,20 @@ def _expand(
     except (OSError, RuntimeError) as error:  # a closed folder on the way, a name too long, ~nobody
         reason = Plain(error.strerror if isinstance(error, OSError) else error)
         raise CorpusError(
-            "{}: cannot be reached: {}", Place(given), reason, remedy=Remedy.CHECK_PATH_AND_RIGHTS
+            "{}: cannot be reached: {}", Place(given), reason, hint="check the path and its rights"
         ).of_call() from error
     if kind == "folder":
-        for file in _walk(path, own):
+        for file in _walk(path, path, seen):
             yield file, file.relative_to(path).as_posix(), path, False
     elif kind == "file":
         yield path, path.name, path.parent, True
     elif is_pattern(str(given)):
-        yield from _expand_glob(path, own)
+        yield from _expand_glob(path, seen)
     else:
         raise CorpusError(
-            "{}: no such file or folder", Place(given), remedy=Remedy.CHECK_PATH_OR_QUOTE_GLOB
+            "{}: no such file or folder",
+            Place(given),
+            hint="check the path; globs need quotes in a shell",
         ).of_call()
 
 
@@ -127,40 +207,40 @@ def _absolute(path: Path) -> Path:
     return Path(os.path.normpath(path.absolute()))
 
 
-def _expand_glob(
-    pattern: Path, own: dict[Path, str]
-) -> Iterator[tuple[PurePath, str, PurePath, bool]]:
+def _expand_glob(pattern: Path, seen: _Seen) -> Iterator[tuple[PurePath, str, PurePath, bool]]:
     depth = next(i for i, part in enumerate(pattern.parts) if is_pattern(part))
     base = Path(*pattern.parts[:depth])
     matches = sorted(base.glob(str(Path(*pattern.parts[depth:]))))
     if not matches:
-        raise CorpusError("{}: no file matches", pattern, remedy=Remedy.CHECK_PATTERN).of_call()
+        raise CorpusError("{}: no file matches", pattern, hint="check the pattern").of_call()
     for folder in {path.parent for path in matches}:
-        own.update(written_by_contam(folder))
+        seen.own.update(written_by_contam(folder))
     for path in matches:
-        files = _walk(path, own) if path.is_dir() else (path,)
+        files = _walk(path, base, seen) if path.is_dir() else (path,)
         for file in files:
             yield file, file.relative_to(base).as_posix(), base, False
 
 
-def _walk(folder: Path, own: dict[Path, str]) -> Iterator[Path]:
+def _walk(folder: Path, base: Path, seen: _Seen) -> Iterator[Path]:
     def refuse(error: OSError) -> None:
         raise CorpusError(
             "{}: the folder cannot be listed: {}", Place(error.filename), Plain(error.strerror),
-            remedy=Remedy.CHECK_OWNER_AND_MODE,
+            hint="check its owner and mode",
         ) from error  # fmt: skip
 
-    visited: set[tuple[int, int]] = set()
+    visited: set[str] = set()
     for root, folders, files in os.walk(folder, onerror=refuse, followlinks=True):
-        status = Path(root).stat()
-        if (status.st_dev, status.st_ino) in visited:
+        real = os.path.realpath(root)
+        if real in visited:
             folders.clear()
             continue
-        visited.add((status.st_dev, status.st_ino))
-        own.update(written_by_contam(Path(root)))
+        visited.add(real)
+        seen.own.update(written_by_contam(Path(root)))
         if _DOWNLOADS in folders:
             yield from _arriving(Path(root, _DOWNLOADS))
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        for path in (Path(root, name) for name in folders if is_aside(name)):
+            seen.aside[path] = path.relative_to(base).as_posix()
+        folders[:] = sorted(name for name in folders if not is_aside(name))
         for name in sorted(files):
             yield Path(root, name)
 
@@ -175,7 +255,12 @@ def _format(path: PurePath, *, named: bool) -> CorpusFormat | Skipped:
     kind = by_suffix(lowered)
     fact = "" if isinstance(path, Address) else irregular(Path(path))
     if fact and (named or kind):
-        raise CorpusError("{}: {}", path, Public(fact), remedy=Remedy.WRITE_TO_FILE_FIRST)
+        raise CorpusError(
+            "{}: {}",
+            path,
+            Public(fact),
+            hint="files are read more than once: write it to a file first, and name that",
+        )
     if named:
         return kind or _named_format(path)
     if is_unfinished(lowered):
@@ -195,7 +280,10 @@ def _named_format(path: PurePath) -> CorpusFormat:
     if kind is not None:
         return kind
     if head.startswith(LFS_HEAD):
-        raise CorpusError("{}: {}", path, Public(LFS_FACT), remedy=Remedy.RUN_GIT_LFS_PULL)
-    raise CorpusError(
-        "{}: not a corpus format", path, remedy=Remedy.GIVE_FILES_OF_FORMAT(formats=TITLES)
-    )
+        raise CorpusError(
+            "{}: {}",
+            path,
+            Public(LFS_FACT),
+            hint="fetch the file: run `git lfs pull` in its repository",
+        )
+    raise CorpusError("{}: not a corpus format", path, hint=Statement("give {} files", TITLES))

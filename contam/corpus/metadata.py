@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from contam.corpus.columns import METADATA_NAMES, MetadataField
 from contam.corpus.documents import as_text
 from contam.corpus.shards import errors_named
-from contam.errors import Remedy, ShardError
+from contam.errors import ShardError
 
 if TYPE_CHECKING:
     from contam.corpus.chunks import Chunk
@@ -45,8 +45,9 @@ class MetadataStream:
             if block is None:
                 raise ShardError(
                     "{shard}: its metadata ends before its text",
-                    shard=self._shard.name, remedy=Remedy.COPY_MAYBE_CORRUPT,
-                )  # fmt: skip
+                    shard=self._shard.name,
+                    hint="the file may be truncated or corrupt: copy it again, or leave it out",
+                )
             for name, refs in self._choices.items():
                 held[name] += _first_texts([block[ref] for ref in refs])
         taken: MetaColumns = {name: [None] * n for name in METADATA_NAMES if name not in held}

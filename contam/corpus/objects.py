@@ -6,12 +6,12 @@ import glob
 import re
 from typing import TYPE_CHECKING
 
-from contam.errors import CorpusError, Place, Plain, Remedy
+from contam.errors import ASK_STORE_LATER, CorpusError, Place, Plain
 from contam.files.addresses import Address, checked
 from contam.files.stores import RefusedError, lacks_bucket, store_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 
 def is_pattern(text: str) -> bool:
@@ -19,11 +19,22 @@ def is_pattern(text: str) -> bool:
     return glob.has_magic(text)
 
 
-def expand_address(given: object) -> Iterator[tuple[Address, str, Address, bool]]:
+def is_aside(folder: str) -> bool:
+    """Whether tools keep things of their own in a folder of this name: `.git`, `_temporary`.
+
+    A partition is none of them: `_year=2024`.
+    """
+    return folder.startswith(".") or (folder.startswith("_") and "=" not in folder)
+
+
+def expand_address(
+    given: object, aside: dict[Address, tuple[Address, str]] | None = None
+) -> Iterator[tuple[Address, str, Address, bool]]:
     """Yield (address, name, argument, whether the user named this very object), as for files.
 
-    Below a folder, what begins with a dot or an underscore is left out with all it holds, unless it
-    is an object itself: that is for the caller to judge. Raises UsageError and CorpusError.
+    aside  gets the objects that were left out because they lie in a folder that is aside, each with
+           that folder and its name
+    Raises UsageError and CorpusError.
     """
     address = checked(given)
     try:
@@ -34,37 +45,37 @@ def expand_address(given: object) -> Iterator[tuple[Address, str, Address, bool]
             yield address, address.name, address.parent, True
             return
         if kind == "folder":
-            base, found = address, _below(address)
+            base, listed = address, [(one, 0) for one in store_of(address).below(address)]
         else:
-            base, found = _fitting(address)
-        no_bucket = not found and lacks_bucket(address)
+            base, listed = _fitting(address)
+        no_bucket = not listed and lacks_bucket(address)
     except FileNotFoundError:
-        base, found, no_bucket = address, [], False
+        base, listed, no_bucket = address, [], False
     except OSError as error:
         refused = isinstance(error, RefusedError)
-        remedy = Remedy.GIVE_CREDENTIALS if refused else Remedy.ASK_STORE_LATER
+        hint = "check the credentials, and what they allow" if refused else ASK_STORE_LATER
         raise CorpusError(
-            "{}: cannot be listed: {}", Place(given), Plain(error.strerror or error), remedy=remedy
+            "{}: cannot be listed: {}", Place(given), Plain(error.strerror or error), hint=hint
         ) from error  # fmt: skip
-    if not found:
-        remedy = Remedy.CHECK_PATTERN if is_pattern(str(given)) else Remedy.CHECK_PATH_AND_RIGHTS
+    if not listed:
+        hint = "check the pattern" if is_pattern(str(given)) else "check the path and its rights"
         fact = "{}: there is no such bucket" if no_bucket else "{}: no object is there"
-        raise CorpusError(fact, Place(given), remedy=remedy).of_call()
-    for one in found:
-        yield one, "/".join(one.relative_to(base).parts), base, False
+        raise CorpusError(fact, Place(given), hint=hint).of_call()
+    for one, n_named in sorted(listed):
+        parts = one.relative_to(base).parts
+        depth = next((n for n in range(n_named, len(parts) - 1) if is_aside(parts[n])), None)
+        if depth is None:
+            yield one, "/".join(parts), base, False
+        elif aside is not None:
+            above = parts[: depth + 1]
+            aside[one] = base.joinpath(*above), "/".join(above)
 
 
-def _below(folder: Address) -> list[Address]:
-    found = store_of(folder).below(folder)
-    return sorted(one for one in found if _is_shown(one.relative_to(folder).parts[:-1]))
+def _fitting(pattern: Address) -> tuple[Address, list[tuple[Address, int]]]:
+    """The last folder without a wildcard, and the objects that fit or lie below what fits.
 
-
-def _is_shown(folders: Sequence[str]) -> bool:
-    return not any(name.startswith((".", "_")) for name in folders)
-
-
-def _fitting(pattern: Address) -> tuple[Address, list[Address]]:
-    """The last folder without a wildcard, and the objects that fit or lie below what fits."""
+    With each object, how many names below that folder the pattern speaks of.
+    """
     parts = pattern.parts
     depth = next((i for i, part in enumerate(parts) if is_pattern(part)), len(parts))
     base = Address(*parts[:depth])
@@ -74,10 +85,9 @@ def _fitting(pattern: Address) -> tuple[Address, list[Address]]:
     found = []
     for one in store_of(base).below(base):
         name = "/".join(one.relative_to(base).parts) + "/"
-        fit = fits.match(name)
-        if fit and _is_shown(name[fit.end() :].split("/")[:-2]):
-            found.append(one)
-    return base, sorted(found)
+        if fit := fits.match(name):
+            found.append((one, fit[0].count("/")))
+    return base, found
 
 
 def _expression(part: str) -> str:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from contam.corpus.streams import unreadable
-from contam.errors import Remedy, ShardError
+from contam.errors import ShardError
 from contam.files.listed import ListedPath, opened, state_of
 from contam.tables import ipc
 
@@ -58,7 +58,7 @@ def span_pieces(path: str, span: ByteSpan) -> Iterator[bytes]:
     if at < span.end:
         raise ShardError(
             "{shard}: ends at byte {}, before what was there when it was listed", at, shard=path,
-            remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
+            hint="let nobody write to the corpus while it is read",
         )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from contam.corpus.columns import select_columns
 from contam.corpus.lru_cache import LruCache
 from contam.corpus.shards import errors_named, seen
 from contam.corpus.streams import unreadable
-from contam.errors import CorpusError, Public, Remedy, ShardError
+from contam.errors import CorpusError, Public, ShardError
 from contam.files.listed import FileState
 from contam.tables.blocks import TextBlock, block_of
 
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from contam.corpus.columns import Selection
     from contam.corpus.shards import Shard
     from contam.tables.columns import ColumnRef
+
+_RETIRE_AND_ADD_SHARD: Final = "the shard changed after it was indexed: retire it and add it again"
+
 
 CACHE_BYTES: Final = 256 << 20
 """Default bound on the cached text."""
@@ -119,7 +122,7 @@ class RowCache:
         if source.digest is not None and digest != source.digest:
             raise ShardError(
                 "{shard}: changed since it was indexed", shard=shard.name,
-                remedy=Remedy.RETIRE_AND_ADD_SHARD,
+                hint=_RETIRE_AND_ADD_SHARD,
             )  # fmt: skip
         if (
             source.change_since is not None
@@ -127,9 +130,15 @@ class RowCache:
             and (why := source.change_since(now.state))
         ):
             raise ShardError(
-                "{shard}: {}; {}", Public(why), Public(VERIFY),
-                shard=shard.name, remedy=Remedy.VERIFY_AND_RELOAD,
-            )  # fmt: skip
+                "{shard}: {}; {}",
+                Public(why),
+                Public(VERIFY),
+                shard=shard.name,
+                hint=(
+                    "run `contam index verify`; a service that has the index open has to reload it "
+                    "afterwards"
+                ),
+            )
         self._shards[number] = now
 
     def spans_of(
@@ -276,7 +285,7 @@ class RowCache:
         try:
             selection = select_columns(shard, self._sources[number].column)
         except CorpusError as error:
-            raise ShardError(error.statement, shard=shard.name, remedy=error.remedies) from error
+            raise ShardError(error.statement, shard=shard.name, hint=error.hints) from error
         if selection.text is None:
             raise ShardError("{shard}: has no documents", shard=shard.name)
         opened = _opened(shard, selection, selection.text)
@@ -362,7 +371,7 @@ def _prove(
 def _other_text(shard: Shard, row: int) -> ShardError:
     return ShardError(
         "{shard}: row {} changed since it was indexed", row, shard=shard.name,
-        remedy=Remedy.RETIRE_AND_ADD_SHARD,
+        hint=_RETIRE_AND_ADD_SHARD,
     )  # fmt: skip
 
 
@@ -381,5 +390,5 @@ def _size(block: TextBlock) -> int:
 def _missing(shard: Shard, row: int) -> ShardError:
     return ShardError(
         "{shard}: row {} is not there", row, shard=shard.name,
-        remedy=Remedy.RETIRE_AND_ADD_SHARD,
+        hint=_RETIRE_AND_ADD_SHARD,
     )  # fmt: skip

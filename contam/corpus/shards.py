@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from contam.corpus.formats.registry import NAMED, TITLES
 from contam.corpus.listing import ListedFile, Skipped, list_files
 from contam.corpus.streams import unreadable
-from contam.errors import CorpusError, Names, Place, Remedy, ShardError, UsageError
+from contam.errors import CorpusError, Names, Place, ShardError, Statement, UsageError
 from contam.files.addresses import is_address
 from contam.files.lfs import LFS_FACT, is_pointer
 from contam.files.listed import (
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
     from contam.corpus.formats.base import CorpusFormat
 
+_CHECK_EXCLUDED: Final = "a pattern is compared with names of shards, of files and of folders"
+
+
 _EDGE_BYTES = 64 << 10
 _MAX_FOOTER_BYTES = 64 << 20
 _MAX_LISTED = 20
@@ -49,6 +52,7 @@ class Shard:
     format      the name of its format in `contam.corpus.formats.registry`
     size_bytes  size on disk when it was listed
     state       the state it was in then; None: it is read in whatever state it is in
+    also        names of other links to the same file
     """
 
     uri: str
@@ -56,6 +60,7 @@ class Shard:
     format: str
     size_bytes: int
     state: FileState | None = field(default=None, compare=False, repr=False)
+    also: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def kind(self) -> CorpusFormat:
@@ -88,7 +93,7 @@ def held(shard: Shard) -> Iterator[Shard]:
     """
     with holding(shard.path) as path:
         size = shard.size_bytes if shard.state else path.state.size
-        yield _HeldShard(shard.uri, shard.name, shard.format, size, path.state, path)
+        yield _HeldShard(shard.uri, shard.name, shard.format, size, path.state, held=path)
 
 
 def is_excluded(name: str, patterns: Sequence[str]) -> bool:
@@ -101,6 +106,15 @@ def is_excluded(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(one, pattern) for pattern in patterns for one in names)
 
 
+def is_out(shard: Shard, patterns: Sequence[str]) -> bool:
+    """Whether a shard is excluded by all names that it has."""
+    return all(is_excluded(name, patterns) for name in _names(shard))
+
+
+def _names(shard: Shard) -> tuple[str, ...]:
+    return shard.name, *shard.also
+
+
 def leave_out(
     shards: Sequence[Shard], patterns: Sequence[str]
 ) -> tuple[tuple[Shard, ...], tuple[str, ...]]:
@@ -109,19 +123,20 @@ def leave_out(
     Raises UsageError for an empty pattern or one that fits no shard, CorpusError when none is left.
     """
     for pattern in patterns:
-        if not any(is_excluded(shard.name, [pattern]) for shard in shards):
+        if not any(is_excluded(one, [pattern]) for shard in shards for one in _names(shard)):
             raise UsageError(
                 "{} excludes no shard; shards seen: {}", pattern or "an empty pattern",
                 Names([shard.name for shard in shards], _MAX_LISTED),
-                remedy=Remedy.CHECK_EXCLUDED,
+                hint=_CHECK_EXCLUDED,
             )  # fmt: skip
-    left = tuple(shard for shard in shards if not is_excluded(shard.name, patterns))
+    out = {shard.name for shard in shards if is_out(shard, patterns)}
+    left = tuple(shard for shard in shards if shard.name not in out)
     if shards and not left:
         raise CorpusError(
             "every shard of the corpus is excluded, by {}", Names(patterns),
-            remedy=Remedy.CHECK_EXCLUDED,
+            hint=_CHECK_EXCLUDED,
         )  # fmt: skip
-    gone = tuple(shard.name for shard in shards if is_excluded(shard.name, patterns))
+    gone = tuple(shard.name for shard in shards if shard.name in out)
     return left, gone
 
 
@@ -142,11 +157,12 @@ def survey(
         places = [Place(path) for path in paths] or [Place("no path given")]
         raise CorpusError(
             "no corpus shard found: " + ", ".join(["{}"] * len(places)) + "{}", *places,
-            _seen(skipped), remedy=Remedy.GIVE_FILES_OF_FORMAT(formats=TITLES),
+            _seen(skipped), hint=Statement("give {} files", TITLES),
         )  # fmt: skip
     names = _unique_names(found)
     unlisted = [
-        Shard(str(file.path), name, file.format, 0) for file, name in zip(found, names, strict=True)
+        Shard(str(file.path), name, file.format, 0, also=file.also)
+        for file, name in zip(found, names, strict=True)
     ]
     # Waiting for a store takes no lock.
     n_looks = _MOST_LOOKS if look and any(is_address(shard.uri) for shard in unlisted) else 1
@@ -198,7 +214,7 @@ def check_unchanged(shard: Shard, digest: str | None) -> None:
     elif shard_digest(shard) != digest:
         raise ShardError(
             "{shard}: its content changed after it was listed", shard=shard.name,
-            remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
+            hint="let nobody write to the corpus while it is read",
         )  # fmt: skip
 
 
@@ -225,7 +241,9 @@ def errors_named(shard: Shard) -> Iterator[None]:
             check(shard.path)
             if is_pointer(shard.path):
                 raise ShardError(
-                    "{shard} " + LFS_FACT, shard=shard.name, remedy=Remedy.RUN_GIT_LFS_PULL
+                    "{shard} " + LFS_FACT,
+                    shard=shard.name,
+                    hint="fetch the file: run `git lfs pull` in its repository",
                 ) from None
             raise
     except ShardError as error:

@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from contam.errors import Plain, Public, Remedy, ShardError
+from contam.errors import Hint, Plain, Public, ShardError
 from contam.files.compression import CutError, DamagedError, Unpacker, codec_of
 from contam.files.encodings import wide_encoding
 from contam.files.listed import not_answered, opened, state_of
@@ -28,10 +28,8 @@ _UNSUPPORTED = (
 _SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd", ".bz2": "bz2", ".xz": "xz"}
 
 
-def pieces(path: str, ends: list[tuple[int, int]] | None = None) -> Iterator[bytes]:
+def pieces(path: str) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file, about a megabyte at a time.
-
-    ends  gets where each member of a compressed file ends, see `Unpacker`
 
     The file's first bytes determine its compression; a name that promises another one is an error.
     Raises ShardError when the file cannot be opened, ends in the middle, is corrupt or is not as it
@@ -42,7 +40,7 @@ def pieces(path: str, ends: list[tuple[int, int]] | None = None) -> Iterator[byt
             codec = _compression(path, file.read(8))
             file.seek(0)
             if codec:
-                yield from _unpacked(path, file, codec, ends)
+                yield from _unpacked(path, file, codec)
             else:
                 while piece := file.read(PIECE_BYTES):
                     yield piece
@@ -52,30 +50,31 @@ def pieces(path: str, ends: list[tuple[int, int]] | None = None) -> Iterator[byt
 
 
 def unreadable(
-    path: str, error: OSError, remedy: Remedy | tuple[()] = Remedy.CHECK_FILE_READABLE
+    path: str,
+    error: OSError,
+    hint: Hint | tuple[()] = "check that the file is there and may be read",
 ) -> ShardError:
     """The error for a shard that the operating system, or its store, does not let us read."""
     if isinstance(error, StoreError):
         return not_answered(path, error)
     reason = Plain(error.strerror or error)
-    return ShardError("{shard}: cannot be read: {}", reason, shard=path, remedy=remedy)
+    return ShardError("{shard}: cannot be read: {}", reason, shard=path, hint=hint)
 
 
 def refuse_wide(path: str, head: bytes) -> None:
     """Raise ShardError for the first bytes of a file that is UTF-16 or UTF-32."""
     if name := wide_encoding(head):
         raise ShardError(
-            "{shard}: {}, not UTF-8", Public(name), shard=path, remedy=Remedy.CONVERT_TO_UTF8
+            "{shard}: {}, not UTF-8", Public(name), shard=path, hint="convert the file to UTF-8"
         )
 
 
-def stream(path: str, ends: list[tuple[int, int]] | None = None) -> io.BufferedReader:
+def stream(path: str) -> io.BufferedReader:
     """What `pieces` gives as a file to read once, from its beginning; its errors are the same.
 
-    ends  as for `pieces`
     Only a caller who reads to the end knows that the shard is complete and did not change.
     """
-    return io.BufferedReader(_Pieces(pieces(path, ends)), PIECE_BYTES)
+    return io.BufferedReader(_Pieces(pieces(path)), PIECE_BYTES)
 
 
 class _Pieces(io.RawIOBase):
@@ -115,7 +114,7 @@ def _compression(path: str, head: bytes) -> str:
         if head.startswith(magic):
             raise ShardError(
                 "{shard}: {} compression is not supported", Public(name), shard=path,
-                remedy=Remedy.RECOMPRESS,
+                hint="recompress it as .gz, .zst, .bz2 or .xz",
             )  # fmt: skip
     if codec := codec_of(head):
         return codec
@@ -124,15 +123,13 @@ def _compression(path: str, head: bytes) -> str:
         raise ShardError(
             "{shard}: named as {} but {}", Public(promised),
             Public("not that" if head else "empty"), shard=path,
-            remedy=Remedy.COPY_AGAIN_OR_LEAVE_OUT,
+            hint="copy the file again, or leave it out",
         )  # fmt: skip
     return ""
 
 
-def _unpacked(
-    path: str, file: BinaryIO, codec: str, ends: list[tuple[int, int]] | None
-) -> Iterator[bytes]:
-    unpacker = Unpacker(codec, piece_bytes=PIECE_BYTES, ends=ends)
+def _unpacked(path: str, file: BinaryIO, codec: str) -> Iterator[bytes]:
+    unpacker = Unpacker(codec, piece_bytes=PIECE_BYTES)
     try:
         while packed := file.read(_FEED_BYTES):
             yield from unpacker.feed(packed)
@@ -140,12 +137,12 @@ def _unpacked(
     except CutError as error:
         raise ShardError(
             "{shard}: {} data ends in the middle", Public(codec), shard=path,
-            remedy=Remedy.COPY_MAYBE_CORRUPT,
+            hint="the file may be truncated or corrupt: copy it again, or leave it out",
         ) from error  # fmt: skip
     except DamagedError as error:
         raise ShardError(
             "{shard}: corrupt {} data: {}", Public(codec), Plain(error), shard=path,
-            remedy=Remedy.COPY_AGAIN_OR_LEAVE_OUT,
+            hint="copy the file again, or leave it out",
         ) from error  # fmt: skip
 
 
@@ -155,5 +152,5 @@ def _check_all_read(path: str, file: BinaryIO) -> None:
     if n_read != size:
         raise ShardError(
             "{shard}: {:,} of its {:,} bytes could be read", n_read, size, shard=path,
-            remedy=Remedy.CHECK_DISK_OR_COPY_AGAIN,
+            hint="check the disk or the network it lies on, or copy it again",
         )  # fmt: skip

@@ -179,6 +179,10 @@ def _verdicts(
     """Arrays of the verdicts, and their reasons: item by item, policies as asked."""
     gap = CoverageGap(coverage, allowed=plan.parameters.allow_missing)
     n_items, n_policies = len(plan.items), len(plan.policies)
+    why = dict(enumerate(column_of(plan.items, "incomplete")))
+    why = {item: reason for item, reason in why.items() if reason}
+    incomplete = np.zeros(n_items, np.bool_)
+    incomplete[list(why)] = True
     numbers: dict[str, list[NDArray[np.generic]]] = {}
     reasons: list[list[str]] = []
     seen = [0] * len(plan.views)
@@ -188,8 +192,12 @@ def _verdicts(
         items = plan.views[at].items
         judged = policy.judge(items, totals)
         judged = Judgements(label=judged.label.copy(), score=judged.score)
-        gone = (judged.label == CLEAN) & gap.hides
-        reasons.append(_reasons(policy, items, totals, judged, gap))
+        clean = judged.label == CLEAN
+        gone = clean & (incomplete | gap.hides)
+        told = _reasons(policy, items, totals, judged, gap)
+        for item in np.flatnonzero(clean & incomplete).tolist():
+            told[item] = why[item]
+        reasons.append(told)
         label = np.where(gone, NOT_CHECKABLE, judged.label).astype(np.int8)
         for name, values in _figures(items, totals, label, judged, documents).items():
             numbers.setdefault(name, []).append(values)

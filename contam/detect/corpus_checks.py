@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.each import of_each_readable
 from contam.corpus.shards import check_unchanged
-from contam.errors import CorpusError, Place, Remedy, ShardError, UsageError
+from contam.errors import CorpusError, Place, ShardError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
@@ -63,7 +63,7 @@ def benchmark_shards(
         raise UsageError(
             "the benchmark file {} lies in the corpus, too: its items would match themselves",
             swept[0].name,
-            remedy=Remedy.KEEP_BENCHMARKS_OUT_OF_CORPUS,
+            hint="keep benchmarks out of the corpus folder, or name every shard",
         )
     return tuple(shard.name for shard in own)
 
@@ -85,5 +85,5 @@ def refuse_without_text(coverage: Coverage, *, allow_missing: bool) -> None:
         total.n_null,
         total.n_empty,
         *failed,
-        remedy=Remedy.CHECK_SHARDS_OR_TEXT_COLUMN,
+        hint="check that the shards are complete, or name the text column with --text",
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import resource
 import time
 from dataclasses import asdict
 from functools import cache, partial
@@ -16,6 +15,7 @@ from contam.benchmark.items import PARTS, ItemName
 from contam.benchmark.key_table import KeyTable
 from contam.benchmark.keys import KEY_VERSION
 from contam.benchmark.packed import column_of, text_column
+from contam.benchmark.reading import about_benchmark
 from contam.detect.block_rows import (
     BlockFound,
     evidence_columns,
@@ -23,16 +23,17 @@ from contam.detect.block_rows import (
     rows_of,
     verdict_columns,
 )
-from contam.detect.plan import SEED
+from contam.detect.parameters import SEED
 from contam.detect.result import ONE_QUESTION, SKIPPED, ScanResult
 from contam.detect.sources import document_notes
+from contam.memory import peak_bytes
 from contam.tables.schemas import Repeated, hex_column
 from contam.text.text_tables import NORMALISER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from contam.benchmark.items import Benchmark, SkippedRow
+    from contam.benchmark.items import Benchmark
     from contam.detect.match.collect import Collection
     from contam.detect.plan import Plan
     from contam.detect.sources import Sources
@@ -46,7 +47,7 @@ _KEYS = ("passage_key", "question_key", "choices_key", "answer_key", "item_key",
 _PACKAGES = ("contam", "numpy", "numba", "pyarrow", "tokenizers")
 
 
-def finish(  # noqa: PLR0913 - what an answer is made of, and options by name
+def finish(
     plan: Plan,
     sources: Sources,
     collections: Sequence[Collection],
@@ -79,7 +80,7 @@ def finish(  # noqa: PLR0913 - what an answer is made of, and options by name
     )
 
 
-def finish_blocks(  # noqa: PLR0913 - as `finish`
+def finish_blocks(
     plan: Plan,
     sources: Sources,
     found: Iterable[BlockFound],
@@ -115,7 +116,7 @@ def finish_blocks(  # noqa: PLR0913 - as `finish`
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
         "seconds": round(time.time() - started, 3),
         "workers": workers,
-        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "peak_memory_mb": peak_bytes() >> 20,
     }
 
     about = cache(index) if index is not None else None
@@ -195,7 +196,7 @@ def _item_columns(plan: Plan) -> dict[str, Column]:
 def parameters_of(plan: Plan) -> dict[str, Any]:
     """What was asked of a plan, as run.json records it."""
     parameters = asdict(plan.parameters)
-    for name in ("columns", "exclude", "every_hit"):
+    for name in ("columns", "exclude", "ignore", "every_hit"):
         # Older results do not have them: they are written where they say something.
         if not parameters[name]:
             del parameters[name]
@@ -221,31 +222,7 @@ def parameters_of(plan: Plan) -> dict[str, Any]:
 
 def benchmarks_of(plan: Plan) -> list[dict[str, Any]]:
     """The benchmarks of a plan, as run.json records them."""
-    return [
-        {
-            "name": benchmark.name,
-            "n_items": len(benchmark.items),
-            "n_skipped": len(benchmark.skipped),
-            **_skipped(benchmark.skipped),
-            "duplicates": [
-                [benchmark.items[i].item_id for i in group] for group in benchmark.duplicates
-            ],
-            "sources": [asdict(source) for source in benchmark.sources],
-        }
-        for benchmark in plan.benchmarks
-    ]
-
-
-def _skipped(skipped: Sequence[SkippedRow]) -> dict[str, Any]:
-    """How many rows were skipped for which reason, and which files; only what there is."""
-    reasons: dict[str, int] = {}
-    for row in skipped:
-        if row.n_rows:
-            kind = row.kind or row.reason
-            reasons[kind] = reasons.get(kind, 0) + row.n_rows
-    files = [{"path": row.source, "reason": row.reason} for row in skipped if not row.n_rows]
-    found = {"skipped": reasons, "skipped_files": files}
-    return {name: value for name, value in found.items() if value}
+    return [about_benchmark(benchmark) for benchmark in plan.benchmarks]
 
 
 def versions() -> dict[str, str]:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
-from contam.benchmark.naming import Naming
+from contam.benchmark.paths import Naming
 from contam.benchmark.sources import BenchmarkFile, name_in
-from contam.errors import Plain, Remedy, UsageError
+from contam.errors import Hint, Plain, UsageError
 from contam.files.listed import FileState
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     PathLike: TypeAlias = str | Path
     Rows: TypeAlias = Sequence[Mapping[str, object]]
+
+_GIVE_ROWS: Final = "a row is a dictionary: the key `text` for a document, `question` for an item"
+
 
 #: One path, several, rows as dictionaries, a table, tables by name, or several paths and tables.
 Source: TypeAlias = Any
@@ -141,7 +144,7 @@ def _given(given: Source, unnamed: str, what: str) -> Sequence[PathLike | _Table
             "two tables of the {} are called {}",
             what,
             twice[0],
-            remedy=Remedy.NAME_TABLES,
+            hint="give a dictionary of tables by name",
         )
     return found
 
@@ -175,7 +178,7 @@ def _named(name: object, content: Any, what: str) -> list[_Table]:  # noqa: ANN4
         name,
         what,
         _kind(content),
-        remedy=_way_out(content),
+        hint=_way_out(content),
     )
 
 
@@ -211,7 +214,7 @@ def _json_rows(rows: Rows, called: str) -> list[bytes]:
                 called,
                 number,
                 _kind(row),
-                remedy=Remedy.GIVE_ROWS,
+                hint=_GIVE_ROWS,
             )
         try:
             found.append(orjson.dumps(dict(row), option=orjson.OPT_SERIALIZE_NUMPY))
@@ -228,7 +231,7 @@ def _refuse_text(given: str, what: str) -> None:
         raise UsageError(
             "the {} is a list of texts, which are taken as paths",
             what,
-            remedy=Remedy.GIVE_ROWS,
+            hint=_GIVE_ROWS,
         )
 
 
@@ -243,13 +246,17 @@ def _matches(pattern: str) -> bool:
 
 
 def _unfit(given: object, what: str) -> UsageError:
-    return UsageError("the {} holds {}", what, _kind(given), remedy=_way_out(given))
+    return UsageError("the {} holds {}", what, _kind(given), hint=_way_out(given))
 
 
-def _way_out(given: object) -> Remedy:
+def _way_out(given: object) -> Hint:
     """A query of Polars that was not carried out yet becomes a table by `collect`."""
     lazy = hasattr(type(given), "collect_schema") and hasattr(type(given), "collect")
-    return Remedy.COLLECT_TABLE if lazy else Remedy.GIVE_PATHS_OR_TABLES
+    return (
+        "give the table that its .collect() returns"
+        if lazy
+        else ("give paths, a list of dictionaries, or a table: Arrow, pandas, Polars, datasets")
+    )
 
 
 def _kind(value: object) -> str:

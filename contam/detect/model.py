@@ -113,6 +113,8 @@ class Matches:
     renumbered     float32[m]     share of the question's other words that the document contains,
                                   if two or more of the question's numbers are between them and
                                   none of those is in the document; else 0
+    told           int32[m]       tokens of the longest run of the answer alone that says enough:
+                                  see `contam.kernels.told_answers`; 0 without one
     competing_item int32[m]       another item of the benchmark whose whole question is in the
                                   document and has most of the matched text; -1 without one
     variant_words  int32[m]       words of the question without its punctuation, if the document
@@ -136,6 +138,7 @@ class Matches:
     split: Bools
     scattered: Float32s
     renumbered: Float32s
+    told: Int32s
     competing_item: Int32s
     variant_words: Int32s
     read: Float32s
@@ -165,6 +168,7 @@ class Matches:
             split=np.zeros(n_rows, np.bool_),
             scattered=np.zeros(n_rows, np.float32),
             renumbered=np.zeros(n_rows, np.float32),
+            told=np.zeros(n_rows, np.int32),
             competing_item=np.full(n_rows, -1, np.int32),
             variant_words=np.zeros(n_rows, np.int32),
             read=np.zeros((n_rows, n_read, FIGURES_READ), np.float32),

@@ -41,6 +41,7 @@ def result_html(
         f"<p>{escape(_read(coverage))}</p>{_listed('Not read', failed)}"
         f"{_listed('Excluded on purpose', coverage.get('shards_excluded', ()))}"
         f"{_listed('Not in the index', coverage.get('not_indexed', ()))}"
+        f"{_listed('Folders not searched', coverage.get('passed_over', ()))}"
         f"{_listed('Notes', notes)}"
     )
 

@@ -17,7 +17,7 @@ from contam.corpus.coverage import CoverageCounter
 from contam.detect.found_meta import FoundMeta
 from contam.detect.match.collect import Collection
 from contam.detect.policies.policy import DEFAULT, get_policy
-from contam.errors import Remedy, UsageError
+from contam.errors import UsageError
 from contam.text.text_tables import NORMALISER
 
 if TYPE_CHECKING:
@@ -106,13 +106,13 @@ class Partial:
         if answer.question != question:
             raise UsageError(
                 "a partial answer is not of this corpus, these items and these policies",
-                remedy=Remedy.MAKE_PARTS_ALIKE,
+                hint="make all parts with the same files, options and version of contam",
             )
         if again := len(self.chunks & answer.chunks):
             raise UsageError(
                 "a partial answer repeats {} of the chunks merged before",
                 again,
-                remedy=Remedy.MERGE_EVERY_PART_ONCE,
+                hint="merge the answer of every part once",
             )
         for mine, theirs in zip(self.collections, answer.collected, strict=True):
             mine.take(theirs)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Final, TypedDict
 
 import numpy as np
 
 from contam.benchmark.items import ItemName
 from contam.benchmark.key_table import KeyTable
-from contam.benchmark.mapping import parse_mapping
 from contam.benchmark.packed import PackedItems, packed_together
 from contam.benchmark.read_files import read_benchmarks
 from contam.detect.blocks import views_in_blocks
 from contam.detect.match.token_view import TokenView, build_view
 from contam.detect.model import Matches
+from contam.detect.parameters import MIN_RUN, SEED
 from contam.detect.policies.policy import get_policy, reads_text, sees_rephrasings
 from contam.detect.result import item_ranks
-from contam.errors import ConfigError, PlanMemoryError, PolicyError, Remedy, UsageError
+from contam.errors import PlanMemoryError, PolicyError, Statement, UsageError
 from contam.memory import trim
 from contam.text.bpe import BUILT_IN_UNITS, load_tokenizer
 
@@ -28,68 +28,23 @@ if TYPE_CHECKING:
     from contam.benchmark.items import BenchItem, Benchmark
     from contam.benchmark.sources import BenchmarkFile
     from contam.detect.blocks import Blocks
-    from contam.detect.indexed.blind import BlindItem
+    from contam.detect.parameters import ScanParameters
     from contam.detect.policies.policy import Policy
 
-Item = TypeVar("Item", "BenchItem", "BlindItem")
+_SPLIT_BENCHMARK_OR_GIVE_MEMORY: Final = (
+    "split the benchmark and scan for each part by itself, or give the process more"
+    " memory: about 4 GB for a million short questions"
+)
+
 
 #: Seed and min_run of the `char` unit, in letters and digits; the published definitions use 50.
 CHAR_SEED = 24
 CHAR_MIN_RUN = 50
 #: Every ninth gram of 16 letters and digits finds what all of 24 find, with a ninth of the table.
 CHAR_STRIDE = 9
-#: Those of the other units where nobody asks otherwise.
-SEED = 5
-MIN_RUN = 8
-_LEAST_SEED = 2
 #: From so many on, free memory is given back between the steps of a plan: to take it again costs a
 #: tenth of the time.
 _MANY_ITEMS = 200_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanParameters:
-    """Everything that decides a run's answer, apart from corpus and benchmark.
-
-    unit      of the word-like policies: "word", "char" or the path of a tokenizer.json
-    columns   field of a document (id, url, date) -> the corpus column that holds it
-    exclude   patterns of shards that are left out on purpose
-    seed      tokens of the grams that find candidates; min_run  run that is always reported
-    every_hit  keep every document that a policy counts, to clean the corpus of them
-    """
-
-    policies: tuple[str, ...] = ("contam",)
-    unit: str = "word"
-    seed: int = SEED
-    min_run: int = MIN_RUN
-    max_evidence: int = 20
-    allow_missing: bool = False
-    keep_text: bool = True
-    text: str | None = None
-    columns: Mapping[str, str] | None = None
-    exclude: tuple[str, ...] = ()
-    mapping: Mapping[str, str] | None = None
-    name: str | None = None
-    split: str | None = None
-    every_hit: bool = False
-
-    def __post_init__(self) -> None:
-        if not self.policies:
-            raise UsageError("no policy was asked for", remedy=Remedy.LIST_POLICIES)
-        if len(set(self.policies)) != len(self.policies):
-            raise UsageError("a policy is named twice", remedy=Remedy.NAME_POLICY_ONCE)
-        if not _LEAST_SEED <= self.seed <= self.min_run:
-            raise ConfigError(
-                "seed {} and min_run {} do not fit: "
-                "a seed has 2 tokens or more and is no longer than min_run",
-                self.seed,
-                self.min_run,
-                remedy=Remedy.DEFAULTS_OF_SEED_AND_MIN_RUN,
-            )
-        if self.max_evidence < 1:
-            raise ConfigError(
-                "max_evidence must be 1 or more", remedy=Remedy.DEFAULT_OF_MAX_EVIDENCE
-            )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -154,21 +109,6 @@ class Plan:
         )
 
 
-def named_policies(policies: str | Sequence[str]) -> tuple[str, ...]:
-    """The policies a caller named, one by one or with commas between."""
-    return tuple(policies.split(",") if isinstance(policies, str) else policies)
-
-
-def named_fields(mapping: str | Mapping[str, str] | None) -> dict[str, str] | None:
-    """Part of an item -> field of a benchmark's rows, as given or as `part=field,...`.
-
-    Raises UsageError.
-    """
-    if isinstance(mapping, str):
-        mapping = parse_mapping([mapping])
-    return dict(mapping) if mapping else None
-
-
 def make_plan(
     benchmark: Sequence[str | Path | BenchmarkFile],
     parameters: ScanParameters,
@@ -186,6 +126,7 @@ def make_plan(
             *read_benchmarks(
                 benchmark,
                 mapping=parameters.mapping,
+                ignore=parameters.ignore,
                 name=parameters.name,
                 split=parameters.split,
                 secret=not parameters.keep_text,
@@ -194,7 +135,7 @@ def make_plan(
     except MemoryError as error:
         raise PlanMemoryError(
             "out of memory while reading the benchmark",
-            remedy=Remedy.SPLIT_BENCHMARK_OR_GIVE_MEMORY,
+            hint=_SPLIT_BENCHMARK_OR_GIVE_MEMORY,
         ) from error
     return plan_and_empty(benchmarks, parameters, policies, blocks)
 
@@ -230,7 +171,7 @@ def plan_and_empty(
         raise PlanMemoryError(
             "out of memory while planning the search for {:,} items",
             n_items,
-            remedy=Remedy.SPLIT_BENCHMARK_OR_GIVE_MEMORY,
+            hint=_SPLIT_BENCHMARK_OR_GIVE_MEMORY,
         ) from error
 
 
@@ -260,7 +201,7 @@ def _plan_for(
             parameters.min_run,
             CHAR_SEED,
             CHAR_MIN_RUN,
-            remedy=Remedy.LEAVE_BOTH_OUT_OR_JUDGE_WORDS,
+            hint="leave both out, or judge by words",
         )
     asked: list[list[Policy]] = [[] for _ in units]
     for policy, at in zip(policies, view_of, strict=True):
@@ -322,12 +263,12 @@ def _may_divide(
         raise UsageError(
             "{} looks at all items at once, so they cannot be looked up in blocks",
             whole[0],
-            remedy=Remedy.LEAVE_OUT_BLOCKS_OR_POLICIES(policies=", ".join(whole)),
+            hint=Statement("leave out --block-items, or {}", ", ".join(whole)),
         )
     if parameters.every_hit and blocks.most is not None:
         raise UsageError(
             "a search to clean looks at all items at once, so they cannot be looked up in blocks",
-            remedy=Remedy.LEAVE_BLOCKS_OUT,
+            hint="leave out --block-items",
         )
     return not whole and not parameters.every_hit
 
@@ -419,7 +360,7 @@ def plan_of(
     )
 
 
-def ordered(items: Sequence[Item]) -> list[Item]:
+def ordered(items: Sequence[BenchItem]) -> list[BenchItem]:
     """The items by name. Raises UsageError when there is none, or a name is given twice."""
     names = [ItemName.of(item) for item in items]
     if not names or len(set(names)) != len(names):

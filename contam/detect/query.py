@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 
 from contam.benchmark.items import ItemName
+from contam.corpus.unread import unread_notes
 from contam.detect.finish import finish
 from contam.detect.given import given_benchmark
 from contam.detect.indexed.candidates import LEAST_SHARE
@@ -22,16 +23,17 @@ from contam.detect.indexed.guarantee import (
 from contam.detect.indexed.indexes import IndexSet, IndexSources
 from contam.detect.indexed.search import nothing_found, search
 from contam.detect.match.deadline import NO_DEADLINE, Deadline, DeadlinePassed, Unanswered
-from contam.detect.plan import ScanParameters, make_plan, named_fields, named_policies
+from contam.detect.parameters import QueryOptions, ScanParameters
+from contam.detect.plan import make_plan
 from contam.detect.policies.policy import get_policy
 from contam.detect.scan import excluded_note, worker_count
 from contam.detect.warm import query_a_little
-from contam.errors import IndexMismatchError, Remedy
+from contam.errors import IndexMismatchError
 from contam.kernels.warm_up import compile_once
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from contam.detect.given import Source
     from contam.detect.indexed.indexes import PathLike
@@ -47,38 +49,30 @@ _MOST_LISTED: Final = 1000
 _MOST_NAMED: Final = 20
 
 
-def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
+def query(
     index: PathLike | Sequence[PathLike],
     benchmark: Source,
     *,
-    policies: str | Sequence[str] = ("contam",),
     corpus: PathLike | Sequence[PathLike] | None = None,
     home: PathLike | None = None,
     unit: str | None = None,
     workers: int | None = None,
-    seed: int = 5,
-    min_run: int = 8,
-    mapping: str | Mapping[str, str] | None = None,
-    name: str | None = None,
-    split: str | None = None,
-    allow_missing: bool = False,
-    max_evidence: int = 20,
-    keep_text: bool = True,
     progress: ScanProgress | None = None,
     deadline: float | None = None,
+    **options: Unpack[QueryOptions],
 ) -> ScanResult:
     """Search indexed documents for every item of the benchmarks; several indexes answer as one.
 
     index       paths or names of indexes, one or several
     benchmark   as for `contam.scan`
-    policies    as for `contam.scan`; one that needs more than the index guarantees is refused
     corpus      where the shards are now, if they were moved: they are recognised by their digests
     home        folder in which bare names of indexes are looked up
     unit        None takes the index's
     deadline    in seconds of `time.monotonic`: when it passes before all is answered, every item is
                 `not_checkable`, with the reason "deadline"
 
-    The other options are those of `contam.scan`. Of every item and document that share a run of
+    The options of items and of the result are those of `contam.scan`; a policy that needs more than
+    the index guarantees is refused. Of every item and document that share a run of
     `guarantee_tokens`, evidence and verdicts are the scan's; shorter runs are found by chance. An
     item of which the index may have missed something is `not_checkable`, never clean.
 
@@ -86,30 +80,20 @@ def query(  # noqa: PLR0913 - the options of a scan, all but two of them by name
     `result.coverage`.
     """
     started = time.time()
+    asked = ScanParameters.of(options, QueryOptions.__optional_keys__)
     opened = IndexSet.open(index, corpus=corpus, home=home)
     if unit is not None and unit != opened.unit:
         raise IndexMismatchError(
             "the index has the unit {}, not {}",
             opened.unit,
             unit,
-            remedy=Remedy.LEAVE_UNIT_OUT,
+            hint="leave out --unit, or build an index in that unit",
         )
-    parameters = ScanParameters(
-        policies=named_policies(policies),
-        unit=opened.unit,
-        seed=seed,
-        min_run=min_run,
-        max_evidence=max_evidence,
-        allow_missing=allow_missing,
-        keep_text=keep_text,
-        mapping=named_fields(mapping),
-        name=name,
-        split=split,
-    )
+    parameters = replace(asked, unit=opened.unit)
     n_workers = worker_count(workers)
     refuse_unanswerable([get_policy(policy) for policy in parameters.policies], opened.recipe)
     compile_once("query", query_a_little, progress)
-    plan = make_plan(given_benchmark(benchmark, name), parameters)
+    plan = make_plan(given_benchmark(benchmark, parameters.name), parameters)
     return query_opened(
         opened,
         plan,
@@ -210,6 +194,12 @@ def sources_of(opened: IndexSet, answer: SearchResult) -> IndexSources:
         for shard in sorted(answer.hashed)
     ]
     notes += excluded_note(opened.coverage.excluded)
+    notes += unread_notes(
+        (record.name, record.unread)
+        for index in opened.indexes
+        for record in index.manifest.shards
+        if not record.retired
+    )
     if missing := opened.coverage.not_indexed:
         notes.append(_not_covered(missing))
     return IndexSources(whole=opened, answer=answer, notes=tuple(notes))

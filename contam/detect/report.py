@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.detect.notebook import plot_counts, result_html, result_line
-from contam.detect.result import OPTIONAL, VERDICTS, iter_verdicts, label_counts, named_table
-from contam.errors import InternalError, OutputError, Public, Remedy
+from contam.detect.result import VERDICTS, iter_verdicts, label_counts, named_table
+from contam.errors import Hint, InternalError, OutputError, Public
 from contam.files.addresses import Address
 from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint, read_file
@@ -28,17 +28,14 @@ if TYPE_CHECKING:
     from contam.detect.result import ScanResult
     from contam.tables.schemas import Table
 
+_USE_VERSION_OF_RESULT: Final = "use the contam version named in its run.json, or scan again"
+
+
 RUN_FILE: Final = "run.json"
 TABLES: Final = {
     "verdicts.parquet": VERDICTS,
     "evidence.parquet": schemas.EVIDENCE,
     "items.parquet": schemas.ITEMS,
-}
-#: Columns of each table that an older version may not have written: null where they lack.
-OPTIONAL_COLUMNS: Final = {
-    "verdicts.parquet": OPTIONAL,
-    "evidence.parquet": schemas.EVIDENCE_OPTIONAL,
-    "items.parquet": frozenset(schemas.ITEM_TEXTS),
 }
 FILES: Final = (*TABLES, RUN_FILE)
 
@@ -147,10 +144,14 @@ class Report:
         return result_html(counts, self.run["coverage"], self.run.get("notes", ()))
 
 
-def load_report(folder: str | Path, *, remedy: Remedy = Remedy.GIVE_RESULT_FOLDER) -> Report:
+def load_report(
+    folder: str | Path,
+    *,
+    hint: Hint = "give the folder that `contam scan --out` or `contam query --out` wrote",
+) -> Report:
     """Read a result folder.
 
-    remedy  what to give instead of a path that is no result folder
+    hint  what to give instead of a path that is no result folder
 
     Raises OutputError when it is not there, not finished, written in another format, or when a
     table in it is missing, cut short or changed, or lacks a column that every version writes.
@@ -160,9 +161,9 @@ def load_report(folder: str | Path, *, remedy: Remedy = Remedy.GIVE_RESULT_FOLDE
     if not (names_below(folder) if isinstance(folder, Address) else folder.is_dir()):
         is_file = not isinstance(folder, Address) and folder.exists()
         fact = "is a file, not a folder" if is_file else "does not exist"
-        refused = OutputError("{} {}", folder, Public(fact), remedy=remedy)
+        refused = OutputError("{} {}", folder, Public(fact), hint=hint)
         raise refused if is_file else refused.of_call()
-    run = _read_run(folder, remedy)
+    run = _read_run(folder, hint)
     with contextlib.ExitStack() as stack:
         files = folder
         if isinstance(folder, Address):
@@ -171,24 +172,24 @@ def load_report(folder: str | Path, *, remedy: Remedy = Remedy.GIVE_RESULT_FOLDE
     return Report(folder=folder, run=run, verdicts=verdicts, evidence=evidence, items=items)
 
 
-def _read_run(folder: Path, remedy: Remedy) -> dict[str, Any]:
+def _read_run(folder: Path, hint: Hint) -> dict[str, Any]:
     path = folder / RUN_FILE
     try:
         run = json.loads(read_file(path))
     except FileNotFoundError as error:
         raise OutputError(
-            "{} holds no finished result: there is no {}", folder, Public(RUN_FILE), remedy=remedy
+            "{} holds no finished result: there is no {}", folder, Public(RUN_FILE), hint=hint
         ) from error
     except OSError as error:
         raise OutputError("cannot read {}: {}", path, Public(error.strerror)) from error
     except ValueError as error:
         raise _damaged(path) from error
     if not isinstance(run, dict) or run.get("tool") != "contam":
-        raise OutputError("{} was not written by contam", path, remedy=remedy)
+        raise OutputError("{} was not written by contam", path, hint=hint)
     if run.get("format") != schemas.RESULT_FORMAT:
         raise OutputError(
             "{} is a result of format {}; this contam reads format {}", folder, run.get("format"),
-            Public(schemas.RESULT_FORMAT), remedy=Remedy.USE_VERSION_OF_RESULT,
+            Public(schemas.RESULT_FORMAT), hint=_USE_VERSION_OF_RESULT,
         )  # fmt: skip
     if not _is_sound(run):
         raise _damaged(path)
@@ -216,20 +217,20 @@ def _read_table(folder: Path, name: str, run: dict[str, Any], files: Path) -> Ta
         found = fingerprint(files / name)
         if {key: expected[key] for key in found} != found:
             raise _damaged(path)
-        return schemas.read_parquet(files / name, TABLES[name], OPTIONAL_COLUMNS[name])
+        return schemas.read_parquet(files / name, TABLES[name])
     except FileNotFoundError as error:
         raise OutputError(
-            "{} is not whole: there is no {}", folder, name, remedy=Remedy.SCAN_AGAIN
+            "{} is not whole: there is no {}", folder, name, hint="scan again"
         ) from error
     except OSError as error:
         raise OutputError("cannot read {}: {}", path, Public(error.strerror or error)) from error
     except schemas.ColumnsError as error:
-        raise OutputError("{} {}", path, error, remedy=Remedy.USE_VERSION_OF_RESULT) from error
+        raise OutputError("{} {}", path, error, hint=_USE_VERSION_OF_RESULT) from error
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged(path) from error
 
 
 def _damaged(path: Path) -> OutputError:
     return OutputError(
-        "{} was cut short or changed since the scan", path, remedy=Remedy.SCAN_AGAIN_AND_OVERWRITE
+        "{} was cut short or changed since the scan", path, hint="scan again with --overwrite"
     )

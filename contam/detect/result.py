@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 import numpy as np
 
 from contam.benchmark.items import ItemName
+from contam.corpus.unread import UNREAD_COLUMNS
 from contam.detect.labels import FLAGGED, SHOWN
 from contam.detect.notebook import plot_counts, result_html, result_line
 from contam.detect.policies.verdict import COLUMNS, Verdict
-from contam.errors import IncompleteError, Remedy, UsageError
+from contam.errors import IncompleteError, Statement, UsageError
 from contam.files.natural_order import natural_key
 from contam.tables import schemas
 from contam.tables.frames import to_pandas, to_polars
@@ -34,7 +35,7 @@ VERDICTS: Final = schemas.schema_of(
     (column.name, column.kind, column.nullable) for column in COLUMNS
 )
 OPTIONAL: Final = frozenset(column.name for column in COLUMNS if column.optional)
-"""Columns of `VERDICTS` that a result of an older version may lack."""
+"""Columns of `VERDICTS` that whoever makes a result may leave out: they are null throughout."""
 
 TABLE_NAMES: Final = ("verdicts", "evidence", "items")
 """The tables of a result."""
@@ -235,7 +236,7 @@ def named_table(result: object, name: str) -> Table:
         raise UsageError(
             "a result has no table {!r}",
             name,
-            remedy=Remedy.CHOOSE_KNOWN(known=", ".join(TABLE_NAMES)),
+            hint=Statement("known: {}", ", ".join(TABLE_NAMES)),
         )
     table: Table = getattr(result, name)
     return table
@@ -291,5 +292,5 @@ def item_ranks(rows: Sequence[tuple[str, str, str]]) -> NDArray[np.int64]:
 
 def notes_below(run: Mapping[str, Any]) -> list[str]:
     """The notes that are shown below every table and list: without them it could mislead."""
-    parts = (UNREADABLE_DATES, ONE_QUESTION)
+    parts = (UNREADABLE_DATES, ONE_QUESTION, UNREAD_COLUMNS)
     return [note for note in run.get("notes", ()) if any(part in note for part in parts)]

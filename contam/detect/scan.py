@@ -6,15 +6,16 @@ import os
 import time
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 import numpy as np
 
-from contam.corpus.columns import NAMEABLE
 from contam.corpus.coverage import Coverage
 from contam.corpus.documents import metadata_or_lost
+from contam.corpus.listing import passed_over
 from contam.corpus.opening import open_shards
 from contam.corpus.shards import leave_out, survey
+from contam.corpus.unread import names_of, unread_notes
 from contam.detect.blocks import Blocks, folder_near
 from contam.detect.corpus_checks import benchmark_shards
 from contam.detect.given import IN_MEMORY, given_benchmark, given_corpus
@@ -22,12 +23,14 @@ from contam.detect.judge import finish_scan
 from contam.detect.leases.cut import cut_leases
 from contam.detect.leases.local import scan_in_leases
 from contam.detect.leases.work import scan_leases
-from contam.detect.plan import Plan, ScanParameters, make_plan, named_fields, named_policies
+from contam.detect.parameters import ScanOptions, ScanParameters
+from contam.detect.plan import Plan, make_plan
 from contam.detect.result import LEFT_OUT
 from contam.detect.warm import scan_a_little
-from contam.errors import InternalError, Remedy, UsageError
+from contam.errors import InternalError, UsageError
 from contam.files.natural_order import natural_key
 from contam.kernels.warm_up import compile_once
+from contam.memory import usable_cores
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
@@ -40,7 +43,6 @@ if TYPE_CHECKING:
     from contam.corpus.listing import Skipped
     from contam.corpus.shards import Shard
     from contam.detect.given import Source
-    from contam.detect.leases.kept_parts import KeptParts
     from contam.detect.leases.workshop import Workshop
     from contam.detect.model import Bools, Matches
     from contam.detect.result import ScanResult
@@ -116,12 +118,14 @@ class Corpus:
         """
         found = survey(paths, look=False) if paths or not tables else ((), ())
         shards, skipped = found
+        files = tuple(one for one in skipped if not one.folder)
         in_memory = frozenset(table.name for table in tables)
         if twice := sorted(in_memory.intersection(shard.name for shard in shards)):
             raise UsageError("a table and a file of the corpus are both called {}", twice[0])
         shards = tuple(sorted((*shards, *tables), key=lambda shard: natural_key(shard.name)))
         shards, excluded = leave_out(shards, exclude)
         opened = open_shards(shards, text, columns)
+        unread = [one.unread if one is not None else None for one in opened.selections]
         return cls(
             paths=tuple(
                 sorted([*map(str, paths), *(IN_MEMORY + name for name in in_memory)]),
@@ -130,14 +134,21 @@ class Corpus:
             digests=opened.digests,
             selections=opened.selections,
             chunks=opened.chunks,
-            coverage=Coverage.expect(shards, opened.chunks, opened.failures, excluded),
+            coverage=Coverage.expect(
+                shards,
+                opened.chunks,
+                opened.failures,
+                excluded,
+                passed_over(skipped),
+                names_of(unread),
+            ),
             notes=(
                 *excluded_note(excluded),
-                *(f"{LEFT_OUT}{file.path}: {file.reason}" for file in skipped),
-                *_unread_columns(shards, opened.selections, text),
+                *(f"{LEFT_OUT}{file.path}: {file.reason}" for file in files),
+                *unread_notes(zip([shard.name for shard in shards], unread, strict=True)),
             ),
             in_memory=in_memory,
-            skipped=skipped,
+            skipped=files,
         )
 
     @property
@@ -193,18 +204,6 @@ class Corpus:
         }
 
 
-def named_columns(columns: Mapping[str, str] | None) -> dict[str, str] | None:
-    """The columns a caller named, None for none. Raises UsageError for other fields."""
-    for field_name in columns or ():
-        if field_name not in NAMEABLE:
-            raise UsageError(
-                "{!r} is not one of id, url and date",
-                field_name,
-                remedy=Remedy.CHOOSE_KNOWN(known=", ".join(NAMEABLE)),
-            )
-    return {name: columns[name] for name in NAMEABLE if name in columns} if columns else None
-
-
 def excluded_note(names: Sequence[str]) -> tuple[str, ...]:
     """What to say of shards that were left out on purpose."""
     if not names:
@@ -214,91 +213,42 @@ def excluded_note(names: Sequence[str]) -> tuple[str, ...]:
     return (f"excluded on purpose, not searched: {count}: {', '.join(names[:_NAMED])}{more}",)
 
 
-def _unread_columns(
-    shards: Sequence[Shard], selections: Sequence[Selection | None], text: str | None
-) -> list[str]:
-    """What to say where a column was named, and shards have one that would have been read else."""
-    if text is None:
-        return []
-    # Of formats with open keys nobody knows them before all is read.
-    ignored = [
-        (shard.name, selection.others[0].dotted)
-        for shard, selection in zip(shards, selections, strict=True)
-        if selection is not None and selection.others and not shard.kind.open_keys
-    ]
-    if not ignored:
-        return []
-    (name, column), n = ignored[0], len(ignored)
-    where = name if n == 1 else f"{name} and {n - 1} more"
-    return [f"{where}: the column {column} was not read, because --text names {text}"]
-
-
-def scan(  # noqa: PLR0913 - the options of a scan, all but two of them by name
+def scan(
     corpus: Source,
     benchmark: Source,
     *,
-    policies: str | Sequence[str] = ("contam",),
-    unit: str = "word",
     workers: int | None = None,
-    seed: int = 5,
-    min_run: int = 8,
-    text: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    exclude: str | Sequence[str] = (),
-    mapping: str | Mapping[str, str] | None = None,
-    name: str | None = None,
-    split: str | None = None,
-    allow_missing: bool = False,
-    max_evidence: int = 20,
-    keep_text: bool = True,
     workshop: Workshop | None = None,
     block_items: int | None = None,
     progress: ScanProgress | None = None,
+    **options: Unpack[ScanOptions],
 ) -> ScanResult:
     """Search every document of a corpus for every item of the benchmarks.
 
     corpus, benchmark  files, folders or globs, one or several; or rows as dictionaries, a table
                        (Arrow, pandas, Polars, `datasets`), or several tables by name
-    policies           ids (`contam policies` lists them), id:preset, or policy files
     workers            threads; None takes one a core. The result does not depend on it.
-    text               column of the document text, where the usual names do not find it
-    columns            "id", "url" or "date" of a document -> the column that holds it
-    exclude            patterns of shards to leave out on purpose, as `--exclude`
-    mapping            part of an item -> field of the benchmark's rows
-    allow_missing      judge items although shards could not be read (recorded in the result)
-    max_evidence       documents kept as evidence per item; counts stay exact
-    keep_text          whether the result holds the items' texts
     workshop           where to keep what is done of a large corpus, to resume from, and to let
                        processes share the work; None keeps all in memory
     block_items        items that are looked up together, of whole benchmarks: fewer take less
                        memory and more time; None takes all up to a million. The result does not
                        depend on it.
 
+    Options of items: policies ("contam"), mapping, ignore, name, split, seed (5), min_run (8); of
+    the corpus: unit ("word"), text, columns, exclude; of the result: allow_missing, max_evidence
+    (20), keep_text. `contam.detect.parameters.ScanOptions` explains each.
+
     Raises ContamError subclasses; a shard that cannot be read does not raise, it is in
     `result.coverage`, and no item is then called clean.
     """
     started = time.time()
-    parameters = ScanParameters(
-        policies=named_policies(policies),
-        unit=unit,
-        seed=seed,
-        min_run=min_run,
-        max_evidence=max_evidence,
-        allow_missing=allow_missing,
-        keep_text=keep_text,
-        text=text,
-        columns=named_columns(columns),
-        exclude=tuple([exclude] if isinstance(exclude, str) else exclude),
-        mapping=named_fields(mapping),
-        name=name,
-        split=split,
-    )
+    parameters = ScanParameters.of(options, ScanOptions.__optional_keys__)
     n_workers = worker_count(workers)
     with given_corpus(corpus) as (paths, tables):
         opened = _opened(paths, parameters, tables)
         compile_once("scan", scan_a_little, progress)
         blocks = Blocks(block_items, folder_near(workshop.folder) if workshop else None)
-        plan = make_plan(given_benchmark(benchmark, name), parameters, blocks)
+        plan = make_plan(given_benchmark(benchmark, parameters.name), parameters, blocks)
         if workshop is not None and workshop.resume and progress is not None:
             n_done = workshop.n_done()
             progress.note(f"leases done before: {n_done}" if n_done else "nothing to resume")
@@ -350,12 +300,10 @@ def scan_opened(
     workers: int,
     progress: ScanProgress | None = None,
     started: float,
-    parts: KeptParts | None = None,
 ) -> ScanResult:
     """Search every document of a corpus for what a plan looks for; the plan is used up by it.
 
     started  when the run began, seconds since 1970
-    parts    what earlier runs found in shards; only the others are read
 
     Raises CorpusError when nothing that was read has a text.
     """
@@ -363,10 +311,7 @@ def scan_opened(
     release_unused()
     if progress is not None:
         progress.start(sum(chunk.n_bytes for chunk in opened.chunks))
-    if parts is None:
-        partial = scan_leases(plan, opened, workers=workers, progress=progress)
-    else:
-        partial = parts.search(plan, opened, workers=workers, progress=progress)
+    partial = scan_leases(plan, opened, workers=workers, progress=progress)
     result = finish_scan(plan, opened, partial, workers=workers, started=started)
     if progress is not None:
         progress.finish()
@@ -381,12 +326,12 @@ def as_list(paths: PathLike | Sequence[PathLike]) -> list[PathLike]:
 def worker_count(workers: int | None) -> int:
     """Threads to use; None is one a core. Raises UsageError."""
     if workers is None:
-        return max(1, min(_MOST_WORKERS, os.cpu_count() or 1))
+        return max(1, min(_MOST_WORKERS, usable_cores()))
     if not 1 <= workers <= _MOST_WORKERS:
         raise UsageError(
             "workers must be 1 to {}, not {}",
             _MOST_WORKERS,
             workers,
-            remedy=Remedy.LEAVE_OUT_FOR_ONE_PER_CORE,
+            hint="leave it out for one per core",
         )
     return workers

@@ -7,7 +7,13 @@ from pathlib import PurePath, PurePosixPath
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
-from contam.errors import Place, Public, Remedy, UsageError
+from contam.errors import Hint, Place, Public, UsageError
+
+NAME_LOCAL_FOLDER: Final = (
+    "name a folder of this machine, and copy what is written there to the store"
+)
+_NAME_STORE_ADDRESS: Final = "objects are named as s3://, gs://, az://, https:// or hf://datasets/"
+
 
 SCHEMES: Final = ("s3", "gs", "az", "https", "hf")
 """How the addresses begin that can be read."""
@@ -61,7 +67,7 @@ def checked(given: object) -> Address:
     text = _unfolded(given)
     scheme, _, rest = text.partition("://")
     if scheme not in SCHEMES:
-        raise UsageError("{}:// is not read", Public(scheme), remedy=Remedy.NAME_STORE_ADDRESS)
+        raise UsageError("{}:// is not read", Public(scheme), hint=_NAME_STORE_ADDRESS)
     try:
         parts = urlsplit(text)
         # In a bucket's name neither can be; of `key:secret` with a slash in it the name is cut.
@@ -73,23 +79,25 @@ def checked(given: object) -> Address:
     if secret:
         raise UsageError(
             "the address that begins with {}:// holds credentials", Public(scheme),
-            remedy=Remedy.GIVE_CREDENTIALS_OTHERWISE,
+            hint="leave them out, and give them as the store's own tools take them",
         )  # fmt: skip
     found = Address(text)
     if not rest.strip("/") or str(found) != text.rstrip("/"):
         raise UsageError(
             "{}: no address of an object: a part of its path is empty or a dot", Place(text),
-            remedy=Remedy.NAME_STORE_ADDRESS,
+            hint=_NAME_STORE_ADDRESS,
         )  # fmt: skip
     return found
 
 
-def refuse_address(given: object, what: str, remedy: Remedy = Remedy.NAME_LOCAL_PATH) -> None:
+def refuse_address(
+    given: object, what: str, hint: Hint = "copy it to this machine, and name the copy"
+) -> None:
     """Raise UsageError where only a path of this machine will do."""
     if is_address(given):
         raise UsageError(
             "{} must be a path of this machine, not an address", Public(what),
-            remedy=remedy,
+            hint=hint,
         )  # fmt: skip
 
 

@@ -71,7 +71,6 @@ class Unpacker:
         window: int = _MAX_WINDOW,
         step: int = _ZSTD_STEP,
         single: bool = False,
-        ends: list[tuple[int, int]] | None = None,
     ) -> None:
         """Unpack one of the codecs that `codec_of` names.
 
@@ -79,7 +78,6 @@ class Unpacker:
         window       zstd: the most memory, in bytes, that a frame may ask for
         step         zstd: packed bytes decoded at once; what comes of them is not bounded
         single       refuse anything behind the first member
-        ends         gets, for each member, how many packed and unpacked bytes end with it
         """
         self._codec = codec
         self._piece_bytes = piece_bytes
@@ -88,16 +86,12 @@ class Unpacker:
         self._single = single
         self._decoder: _Decoder | None = None
         self._begun = False
-        self._n_packed = self._n_unpacked = 0
-        self._ends = ends
 
     def feed(self, packed: bytes) -> Iterator[bytes]:
         """What more packed bytes unpack to. Raises DamagedError."""
         # In slices: decoders copy what they were given and have not used yet.
         for at in range(0, len(packed), _FEED_BYTES):
-            data = packed[at : at + _FEED_BYTES]
-            self._n_packed += len(data)
-            yield from self._unpacked(data)
+            yield from self._unpacked(packed[at : at + _FEED_BYTES])
 
     def finish(self) -> None:
         """Say that there are no more packed bytes. Raises CutError when there should be."""
@@ -118,13 +112,10 @@ class Unpacker:
                 raise DamagedError(str(error)) from error
             data = b""
             if out:
-                self._n_unpacked += len(out)
                 yield out
             if self._decoder.eof:
                 data = self._decoder.unused_data
                 self._decoder = None
-                if self._ends is not None:
-                    self._ends.append((self._n_packed - len(data), self._n_unpacked))
             elif self._decoder.needs_input:
                 return
 

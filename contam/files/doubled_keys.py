@@ -33,16 +33,23 @@ _KEEPING: Final = json.JSONDecoder(object_pairs_hook=_Pairs, parse_int=str, pars
 _SPACED: Final = re.compile(rb'"[ \t\r\n]+:')
 
 
-def doubled_key(text: bytes) -> Path | None:
+def doubled_key(text: bytes, *, equal: bool = False, inside: bool = False) -> Path | None:
     """The path of a name that occurs twice in one object of a JSON text; None when there is none.
 
+    equal   whether a name may occur again with the same value
+    inside  whether only the lists and objects of the outermost object matter, and their names
     The path ends in that name. What is inside an object is reported before the object itself.
 
     Raises ValueError or RecursionError for what is no JSON in UTF-8.
     """
     # Without its blanks: a decoder's own `decode` looks for them with an expression, slowly.
     whole = text.decode().strip(" \t\r\n")
-    return _find(_KEEPING.decode(whole), ()) if _is_doubled(whole) else None
+    if not _is_doubled(whole):
+        return None
+    value = _KEEPING.decode(whole)
+    if inside:
+        value = _Pairs(pair for pair in value if isinstance(pair[1], list))
+    return _find(value, (), equal=equal)
 
 
 def may_repeat(text: bytes, value: object) -> bool:
@@ -115,19 +122,19 @@ def _n_names(value: object) -> int:
     return n_names
 
 
-def _find(value: object, at: Path) -> Path | None:
-    seen = set()
+def _find(value: object, at: Path, *, equal: bool = False) -> Path | None:
+    seen: dict[str | int, Any] = {}
     inner: list[tuple[str | int, Any]] = []
     if isinstance(value, _Pairs):
         inner = list(value)
     elif isinstance(value, list):
         inner = list(enumerate(value))
     for step, element in inner:
-        found = _find(element, (*at, step))
+        found = _find(element, (*at, step), equal=equal)
         if found is not None:
             return found
-    for step, _ in inner:
-        if step in seen:
+    for step, element in inner:
+        if step in seen and not (equal and seen[step] == element):
             return (*at, step)
-        seen.add(step)
+        seen[step] = element
     return None

@@ -1,25 +1,20 @@
-"""Read and write the files of data sets on the Hugging Face Hub.
+"""Read the files of data sets on the Hugging Face Hub.
 
 What is read is pinned to a commit, which never changes, so what it holds is asked for once. The
-bytes come over https from wherever the Hub sends us. What is written is one commit to a branch,
-which the Hub takes only on top of the commit that was looked at before.
+bytes come over https from wherever the Hub sends us.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import hashlib
 import logging
 import os
-import re
 import threading
-from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from contam import extras
-from contam.errors import Place, Public, Remedy, UsageError
+from contam.errors import Public, UsageError
 from contam.files import web
 from contam.files.addresses import Address
 from contam.files.listed import FileState
@@ -31,12 +26,10 @@ from contam.files.stores import (
     access_lost,
     patience,
     persistently,
-    size_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
     from huggingface_hub import HfApi
 
@@ -52,18 +45,9 @@ _MISSING: Final = 404
 _BUSY: Final = frozenset({408, 500, 502, 503, 504})
 #: What else may pass, and how it is told.
 _PASSING: Final[dict[int | str, str]] = {
-    409: "others write to the data set at the same time",
-    412: "others write to the data set at the same time",
-    429: "the Hub limits requests, and commits per hour",
-    "ValueError": "the Hub refused a file, or its answer cannot be read",
+    429: "the Hub limits requests",
+    "ValueError": "the Hub's answer cannot be read",
 }
-#: Paths that are asked for at once: half of what the Hub takes.
-_PATHS: Final = 500
-#: Bytes a second of the slowest upload that is waited for.
-_SLOWEST: Final = 128 << 10
-#: A `.gitignore` that leaves nothing out, instead of the one of the data set.
-_NOTHING_IGNORED: Final = "#"
-_SIGNED: Final = re.compile(r"\?[^\s'\"]+")
 
 _stores: dict[Address, HubStore] = {}
 _lock = threading.Lock()
@@ -74,10 +58,12 @@ def store_of(address: Address) -> HubStore:
     extras.require("hub")
     if len(address.parts) < _PARTS or address.parts[1] != "datasets":
         raise UsageError(
-            "{}: no data set of the Hub", Public(address), remedy=Remedy.NAME_STORE_ADDRESS
+            "{}: no data set of the Hub",
+            Public(address),
+            hint="objects are named as s3://, gs://, az://, https:// or hf://datasets/",
         )
-    for library in ("huggingface_hub.utils._http", "httpx", "httpx2"):
-        logging.getLogger(library).addFilter(_unsigned)
+    for library in ("huggingface_hub.utils._http", "httpx2"):
+        logging.getLogger(library).addFilter(web.unsigned)
     with _lock:
         return _stores.setdefault(address.root, HubStore(address.root))
 
@@ -99,9 +85,6 @@ class HubStore:
         if _is_commit(self._revision):
             return address
         commit = self._asked(lambda api: api.dataset_info(self._name, revision=self._revision)).sha
-        return self._at(commit, address)
-
-    def _at(self, commit: str | None, address: Address) -> Address:
         if not _is_commit(commit or ""):
             raise StoreError("the Hub names no commit")
         owner, name = self._name.split("/")
@@ -167,109 +150,6 @@ class HubStore:
 
         return RemoteFile(state, fetch)
 
-    def claim(self, address: Address) -> None:
-        from huggingface_hub import CommitOperationAdd
-
-        self._head(address)
-        try:
-            probe = CommitOperationAdd(_path(address / "contam.txt"), b"contam\n")
-        except ValueError:
-            raise UsageError(
-                "{}: the Hub keeps folders of that name for itself", Place(address),
-                remedy=Remedy.CHOOSE_ANOTHER_FOLDER,
-            ) from None  # fmt: skip
-        # The Hub is asked how it would take a file, which it tells nobody who may not write.
-        self._asked(
-            lambda api: api.preupload_lfs_files(
-                self._name,
-                [probe],
-                repo_type=_KIND,
-                revision=self._revision,
-                gitignore_content=_NOTHING_IGNORED,
-            )
-        )
-
-    def commit(
-        self,
-        folder: Address,
-        made: Mapping[str, Path | bytes],
-        replaced: Callable[[Address], Collection[str]],
-    ) -> None:
-        files = {_path(folder / name): source for name, source in made.items()}
-        limit_s = (3 + 2 * len(files)) * patience().timeout_s
-        limit_s += sum(map(size_of, files.values())) / _SLOWEST
-        was_sent = False
-
-        def attempt() -> None:
-            nonlocal was_sent
-            head = self._head(folder)
-            is_there = self._holds(head, files)
-            if is_there and was_sent:
-                return  # The answer to it was lost.
-            old = {_path(folder / name) for name in replaced(self._at(head, folder))} - set(files)
-            if is_there and not old:
-                return
-            was_sent = True
-            try:
-                commit = self._sent(head, files, old, limit_s)
-            except RefusedError:
-                # The token may have been renewed.
-                commit = self._sent(head, files, old, limit_s)
-            if not self._holds(commit, files):
-                raise StoreError("the Hub does not hold what it was sent")
-
-        persistently(attempt)
-
-    def _head(self, address: Address) -> str:
-        """The last commit of the branch. Raises UsageError where the address is on none."""
-        found = self._asked(lambda api: api.list_repo_refs(self._name, repo_type=_KIND))
-        for branch in found.branches:
-            if branch.name == self._revision:
-                return str(branch.target_commit)
-        raise UsageError(
-            "{}: on no branch of the data set, and only branches are written to", Place(address),
-            remedy=Remedy.NAME_BRANCH,
-        )  # fmt: skip
-
-    def _holds(self, commit: str, files: Mapping[str, Path | bytes]) -> bool:
-        """Whether the files are in a commit as they are here."""
-        paths = iter(files)
-        there = list[Any]()
-        while some := list(islice(paths, _PATHS)):
-            there += self._paths_info(*some, at=commit)
-        return len(there) == len(files) and all(
-            _is_same(entry, files[entry.path]) for entry in there
-        )
-
-    def _sent(
-        self, head: str, files: Mapping[str, Path | bytes], old: Collection[str], limit_s: float
-    ) -> str:
-        """The commit that adds some files and removes others, on top of another commit."""
-        from huggingface_hub import CommitOperationAdd, CommitOperationDelete
-
-        def send(api: HfApi) -> str:
-            added = [CommitOperationAdd(path, source) for path, source in files.items()]
-            api.preupload_lfs_files(
-                self._name,
-                added,
-                repo_type=_KIND,
-                revision=self._revision,
-                free_memory=False,
-                gitignore_content=_NOTHING_IGNORED,
-            )
-            named, n_more = [*files][-1].rsplit("/", 1)[-1], len(files) - 1
-            return api.create_commit(
-                self._name,
-                [*added, *map(CommitOperationDelete, sorted(old))],
-                commit_message=f"contam: {named}{f' and {n_more} more' if n_more else ''}",
-                repo_type=_KIND,
-                revision=self._revision,
-                parent_commit=head,
-            ).oid
-
-        with _without_bars():
-            return self._once(send, limit_s)
-
     def _ranged(self, path: str, begin: int, end: int) -> web.Answer:
         from huggingface_hub import hf_hub_url
 
@@ -285,10 +165,10 @@ class HubStore:
             return False
         return True
 
-    def _paths_info(self, *paths: str, at: str = "") -> list[Any]:
+    def _paths_info(self, *paths: str) -> list[Any]:
         return self._asked(
             lambda api: api.get_paths_info(
-                self._name, [*paths], revision=at or self._revision, repo_type=_KIND
+                self._name, [*paths], revision=self._revision, repo_type=_KIND
             )
         )
 
@@ -351,45 +231,6 @@ def _told(error: BaseException) -> OSError:
     if status is None or status in _BUSY or status in _PASSING:
         return BusyError(_PASSING.get(cause) or f"the Hub did not answer: {cause}")
     return StoreError(f"the Hub answered with status {status}")
-
-
-def _is_same(entry: Any, source: Path | bytes) -> bool:  # noqa: ANN401 - a file or folder of the library
-    """Whether a file of the Hub, which names it as git does, has these bytes."""
-    size = size_of(source)
-    if getattr(entry, "size", None) != size:
-        return False
-    digest = hashlib.sha256() if entry.lfs else hashlib.sha1(b"blob %d\0" % size)  # noqa: S324 - what git takes
-    if isinstance(source, bytes):
-        digest.update(source)
-    else:
-        with source.open("rb") as file:
-            hashlib.file_digest(file, lambda: digest)
-    return bool(digest.hexdigest() == (entry.lfs.sha256 if entry.lfs else entry.blob_id))
-
-
-@contextlib.contextmanager
-def _without_bars() -> Iterator[None]:
-    """Let the library draw no bars of its own, unless the environment says what it draws."""
-    from huggingface_hub.utils.tqdm import (
-        are_progress_bars_disabled,
-        disable_progress_bars,
-        enable_progress_bars,
-    )
-
-    if "HF_HUB_DISABLE_PROGRESS_BARS" in os.environ or are_progress_bars_disabled():
-        yield
-        return
-    disable_progress_bars()
-    try:
-        yield
-    finally:
-        enable_progress_bars()
-
-
-def _unsigned(record: logging.LogRecord) -> bool:
-    """Cut the queries of addresses from a line: the Hub signs where files are sent to."""
-    record.msg, record.args = _SIGNED.sub("", record.getMessage()), None
-    return True
 
 
 def _headers() -> dict[str, str]:

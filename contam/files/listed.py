@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from contam.errors import Plain, Public, Remedy, ShardError
+from contam.errors import ASK_STORE_LATER, Plain, Public, ShardError
 from contam.files.addresses import checked, is_address
 from contam.files.single import open_file
 
@@ -244,7 +244,7 @@ def not_answered(path: str, error: OSError) -> ShardError:
     """The error for an object that its store does not let us read."""
     return ShardError(
         "{shard}: cannot be read: {}", Plain(error.strerror or error), shard=path,
-        remedy=Remedy.ASK_STORE_LATER,
+        hint=ASK_STORE_LATER,
     )  # fmt: skip
 
 
@@ -270,7 +270,7 @@ def _compare(path: str, listed: FileState, now: FileState) -> None:
     if listed == NOT_THERE and is_address(path):
         raise ShardError(
             "{shard}: its store said nothing of it when it was listed", shard=path,
-            remedy=Remedy.ASK_STORE_LATER,
+            hint=ASK_STORE_LATER,
         )  # fmt: skip
     if fact := difference(listed, now):
         raise _changed(path, fact)
@@ -279,5 +279,5 @@ def _compare(path: str, listed: FileState, now: FileState) -> None:
 def _changed(path: str, fact: str) -> ShardError:
     return ShardError(
         "{shard}: {} after it was listed", Public(fact), shard=path,
-        remedy=Remedy.LET_NOBODY_WRITE_TO_CORPUS,
+        hint="let nobody write to the corpus while it is read",
     )  # fmt: skip

@@ -20,18 +20,12 @@ _XZ_PRESET: Final = 6
 # A frame of zstd says its size first. Longer ones would not fit the memory a worker may use.
 _MOST_SIZED: Final = 64 << 20
 _GZIP_LEVELS: Final = {2: 9, 4: 1}
-_SKIPPABLE: Final = b"\x2a\x4d\x18"
 
 
 class _Packer(Protocol):
     def compress(self, data: bytes, /) -> bytes: ...
 
     def flush(self) -> bytes: ...
-
-
-def is_skippable(head: bytes) -> bool:
-    """Whether a member is a frame of zstd without data: a seek table, say."""
-    return head[1:4] == _SKIPPABLE
 
 
 def pack(codec: str, head: bytes, pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -44,22 +38,6 @@ def pack(codec: str, head: bytes, pieces: Iterable[bytes]) -> Iterator[bytes]:
         if packed := packer.compress(piece):
             yield packed
     yield packer.flush()
-
-
-def lost(codec: str, head: bytes, n_bytes: int) -> set[str]:
-    """What a member that began with `head`, and held about so much, loses when it is packed again.
-
-    Each is a noun phrase for a report.
-    """
-    if codec == "gzip":
-        named = head[3:4] != b"\0" or head[4:8] != b"\0\0\0\0"
-        return {"the exact gzip level"} | (
-            {"names, times and extra fields in gzip headers"} if named else set()
-        )
-    if codec == "zstd":
-        sized = _states_size(head) and n_bytes > _MOST_SIZED
-        return {"the zstd level"} | ({"the stated size of long zstd frames"} if sized else set())
-    return {"the xz preset and blocks"} if codec == "xz" else set()
 
 
 def _packer(codec: str, head: bytes, size: int | None) -> _Packer:

@@ -22,13 +22,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contam.errors import OutputError, Place, Plain, Public, Remedy
-from contam.files.addresses import Address, refuse_address
+from contam.errors import OutputError, Place, Plain, Public
+from contam.files.addresses import NAME_LOCAL_FOLDER, Address, refuse_address
 from contam.files.publication import LAST, kind_of
 from contam.files.uploads import publishing_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
 
 _DRAFT = ".contam-draft-"
 _OLD = ".contam-old-"
@@ -86,7 +87,7 @@ def publishing(
         ) as draft:
             yield draft
         return
-    refuse_address(out, "where this is written", Remedy.NAME_LOCAL_FOLDER)
+    refuse_address(out, "where this is written", NAME_LOCAL_FOLDER)
     shown = Path(out)
     with output_errors(shown):
         target = _target(shown, (*names, *earlier), last)
@@ -122,7 +123,7 @@ def work_folder(out: str | Path, what: str) -> Path:
 
     what  names the kind of run. It is on the file system of `out`; nothing is created.
     """
-    refuse_address(out, "where results are written", Remedy.NAME_LOCAL_FOLDER)
+    refuse_address(out, "where results are written", NAME_LOCAL_FOLDER)
     with output_errors(Path(out)):
         target = _target(Path(out), (), "")
     return target.home / f"{target.prefix}{_WORK}{what}"
@@ -132,7 +133,7 @@ def check_publishable(
     out: str | Path, *, names: Sequence[str], last: str, overwrite: bool = False
 ) -> None:
     """Raise OutputError where `publish_made` would; creates the folders above `out`."""
-    refuse_address(out, "where results are written", Remedy.NAME_LOCAL_FOLDER)
+    refuse_address(out, "where results are written", NAME_LOCAL_FOLDER)
     with output_errors(Path(out)):
         target = _target(Path(out), tuple(names), last)
         _make_parents(target.home)
@@ -162,7 +163,9 @@ def output_errors(out: Path) -> Iterator[None]:
             "cannot write {}: {}",
             out,
             Plain(os.strerror(error.errno) if error.errno else error),
-            remedy=Remedy.FREE_SPACE if full else Remedy.CHOOSE_WRITABLE_FOLDER,
+            hint="free some space or choose another disk"
+            if full
+            else "choose a folder you may write to",
         ) from error
 
 
@@ -170,9 +173,9 @@ def _target(out: Path, names: tuple[str, ...], last: str) -> _Target:
     # Behind a symbolic link the folder it points to is replaced, never the link.
     folder = Path(os.path.realpath(out))
     if not folder.name:
-        raise OutputError("cannot write results to {}", out, remedy=Remedy.CHOOSE_OWN_FOLDER)
+        raise OutputError("cannot write results to {}", out, hint="choose a folder of its own")
     if folder.exists() and not folder.is_dir():
-        raise OutputError("{} is a file, not a folder", out, remedy=Remedy.CHOOSE_ANOTHER_FOLDER)
+        raise OutputError("{} is a file, not a folder", out, hint="choose another folder")
     in_place = folder.is_dir() and (
         os.path.ismount(folder)
         or not os.access(folder.parent, os.W_OK | os.X_OK)
@@ -207,7 +210,7 @@ def _check_free(target: _Target, *, overwrite: bool) -> None:
             "{} holds files that are not a contam result: {}",
             target.shown,
             Place(", ".join(foreign[:3]) + (" ..." if len(foreign) > 3 else "")),  # noqa: PLR2004 - as many as are named
-            remedy=Remedy.CHOOSE_EMPTY_FOLDER,
+            hint="choose a new or empty folder",
         )
     if present and not overwrite:
         finished = target.last in present
@@ -216,7 +219,7 @@ def _check_free(target: _Target, *, overwrite: bool) -> None:
             target.shown,
             Public("a finished" if finished else "part of a"),
             kind_of(target.last),
-            remedy=Remedy.CHOOSE_FOLDER_OR_OVERWRITE,
+            hint="choose another folder, or replace it with --overwrite",
         )
 
 

@@ -12,8 +12,8 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from contam.errors import OutputError, Remedy
-from contam.files.addresses import Address, refuse_address
+from contam.errors import OutputError
+from contam.files.addresses import NAME_LOCAL_FOLDER, Address, refuse_address
 from contam.files.publish import output_errors, sync_path
 from contam.files.stores import StoreError, store_of
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from io import BufferedReader
 
 _ALL_THAT_IS_ALLOWED = 0o666
+#: Of an object that is read at once, as benchmarks are: their largest files have some hundred MB.
+_MOST_IN_MEMORY = 4 << 30
 _SPECIAL = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
@@ -63,6 +65,8 @@ def read_file(path: Path) -> bytes:
     """All bytes of a file or object, opened as above, and of one state of the object."""
     if isinstance(path, Address):
         with store_of(path).open(path) as found:
+            if found.state.size > _MOST_IN_MEMORY:
+                raise StoreError(f"the server states {found.state.size:,} bytes, too many to hold")
             data = found.read()
         if store_of(path).state(path) != found.state:
             raise StoreError("it was replaced while it was read")
@@ -86,9 +90,9 @@ def whole_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     Raises UsageError for an address, OutputError when the file is there and `overwrite` is not set,
     or cannot be written.
     """
-    refuse_address(path, "where results are written", Remedy.NAME_LOCAL_FOLDER)
+    refuse_address(path, "where results are written", NAME_LOCAL_FOLDER)
     if path.exists() and not overwrite:
-        raise OutputError("{} already exists", path, remedy=Remedy.CHOOSE_NAME_OR_OVERWRITE)
+        raise OutputError("{} already exists", path, hint="choose another name, or --overwrite")
     target = Path(os.path.realpath(path))
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.draft")
     with output_errors(path):

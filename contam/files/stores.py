@@ -13,7 +13,7 @@ import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
-from contam.errors import AccessError, ConfigError, Place, Plain, Public, Remedy
+from contam.errors import AccessError, ConfigError, Place, Plain, Public
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,6 +40,9 @@ _MODULES: Final = {
 _FIRST_BYTES: Final = 64 << 10
 _MOST_BYTES: Final = 8 << 20
 
+MOST_BYTES: Final = 1 << 44
+"""A server that states a larger object is not believed: stores take none, nor do file systems."""
+
 _PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 20
 
@@ -62,7 +65,7 @@ def access_lost(address: object, error: StoreError) -> AccessError:
     """The error that ends a run: no object can be read with the credentials, not only this one."""
     return AccessError(
         "{}: {}, and no other object can be read", Place(address), Plain(error.strerror),
-        remedy=Remedy.RENEW_CREDENTIALS,
+        hint="renew the credentials and repeat the call: what is done is kept",
     )  # fmt: skip
 
 
@@ -165,6 +168,8 @@ class RemoteFile(io.RawIOBase):
         close: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__()
+        if state.size > MOST_BYTES:
+            raise StoreError(f"the server states {state.size:,} bytes, which no file has")
         self.state = state
         self.fetch = fetch
         self._close = close

@@ -1,9 +1,8 @@
 """Write to stores: an object is there whole or not at all, and a folder ends with its mark.
 
-The Hub takes the files of a folder in one commit. Other stores take them one by one, and cannot
-rename a folder. So the object named `last`, which lists the digests of the others, is removed
-before they are written and is written after them: where it is missing, or they are not what it
-lists, there is no finished result.
+Stores take files one by one, and cannot rename a folder. So the object named `last`, which lists
+the digests of the others, is removed before they are written and is written after them: where it
+is missing, or they are not what it lists, there is no finished result.
 """
 
 from __future__ import annotations
@@ -15,17 +14,16 @@ import tempfile
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Protocol, cast
 
-from contam.errors import OutputError, Place, Plain, Public, Remedy, UsageError
+from contam.errors import ASK_STORE_LATER, OutputError, Place, Plain, Public, UsageError
 from contam.files.addresses import Address, checked, is_address
 from contam.files.publication import LAST, kind_of
 from contam.files.stores import RefusedError, Store, StoreError, lacks_bucket, size_of, store_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
-#: The stores that take objects one by one, and those that take commits; others are only read.
-_ONE_BY_ONE = ("s3", "gs", "az")
-_IN_COMMITS = ("hf",)
+#: The stores that are written to; others are only read.
+_WRITABLE = ("s3", "gs", "az")
 _NAMED = 3
 _PIECE = 8 << 20
 
@@ -38,21 +36,6 @@ class WritableStore(Store, Protocol):
 
     def remove(self, address: Address) -> None:
         """Remove an object if it is there. Raises OSError."""
-
-
-class CommitStore(Store, Protocol):
-    """A store that takes commits, too."""
-
-    def claim(self, address: Address) -> None:
-        """Raise OSError or UsageError where no commit would be taken."""
-
-    def commit(
-        self,
-        folder: Address,
-        made: Mapping[str, Path | bytes],
-        replaced: Callable[[Address], Collection[str]],
-    ) -> None:
-        """Do what `write_files` says at once, or nothing of it. Raises OSError."""
 
 
 def place(given: str | Path) -> Path:
@@ -77,17 +60,13 @@ def lies_in(out: str | Path, home: str | Path) -> bool:
 def writable(given: object) -> Address:
     """The address that is written to.
 
-    Raises UsageError for a store that is only read; OutputError where the Hub takes no commit, or
-    there is no bucket.
+    Raises UsageError for a store that is only read, OutputError where there is no bucket.
     """
     address = checked(given)
-    if address.scheme in _IN_COMMITS:
-        with store_errors(address):
-            _commits(address).claim(address)
-    elif address.scheme not in _ONE_BY_ONE:
+    if address.scheme not in _WRITABLE:
         raise UsageError(
             "{}:// is only read, and cannot be written to", Public(address.scheme),
-            remedy=Remedy.NAME_WRITABLE_PLACE,
+            hint="name a folder of this machine, or one in s3://, gs:// or az://",
         )  # fmt: skip
     with store_errors(address):
         if lacks_bucket(address):
@@ -98,24 +77,19 @@ def writable(given: object) -> Address:
 def write_files(
     folder: Address,
     made: Mapping[str, Path | bytes],
-    replaced: Callable[[Address], Collection[str]] = lambda _: (),
+    replaced: Collection[str] = (),
     *,
     last: str = "",
 ) -> dict[str, str]:
     """Write files into a folder, and remove those that they replace.
 
     made      the content of each, or a file that has it, by the names below the folder
-    replaced  says which files go, of those in the folder as it is at the address it is given, or
-              raises an error when nothing may be written there
-    last      where they go one by one, this is removed before all others and written after them
+    replaced  names of files in the folder that go
+    last      is removed before all others and written after them
 
-    Returns the stamps of objects that were written one by one. Raises OutputError.
+    Returns the stamps of the objects. Raises OutputError.
     """
-    if folder.scheme in _IN_COMMITS:
-        with store_errors(folder / next(iter(made)) if len(made) == 1 else folder):
-            _commits(folder).commit(folder, made, replaced)
-        return {}
-    old = [name for name in replaced(folder) if name not in made or name == last]
+    old = [name for name in replaced if name not in made or name == last]
     if last in old:
         _remove(folder / last)
         old.remove(last)
@@ -181,16 +155,19 @@ def store_errors(address: Address) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        remedy = Remedy.ASK_STORE_LATER
+        hint = ASK_STORE_LATER
         if isinstance(error, RefusedError):
-            in_commits = address.scheme in _IN_COMMITS
-            remedy = Remedy.CHECK_HUB_ACCESS if in_commits else Remedy.GIVE_CREDENTIALS
+            hint = (
+                "check HF_TOKEN and the name of the data set"
+                if address.scheme == "hf"
+                else "check the credentials, and what they allow"
+            )
         elif isinstance(error, FileNotFoundError):
-            remedy = Remedy.CHECK_FILE_READABLE
+            hint = "check that the file is there and may be read"
         elif error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            remedy = Remedy.FREE_SPACE
+            hint = "free some space or choose another disk"
         raise OutputError(
-            "{}: {}", Place(address), Plain(error.strerror or error), remedy=remedy
+            "{}: {}", Place(address), Plain(error.strerror or error), hint=hint
         ) from error
 
 
@@ -205,45 +182,43 @@ def publishing_objects(
     """
     folder = writable(out)
 
-    def before(at: Address) -> list[str]:
-        return _check_free(at, (*names, *earlier), last, overwrite=overwrite, shown=folder)
+    def before() -> list[str]:
+        return _check_free(folder, (*names, *earlier), last, overwrite=overwrite)
 
-    before(folder)
+    before()
     with tempfile.TemporaryDirectory(prefix="contam-draft-") as home:
         draft = Path(home)
         yield draft
         files = sorted(path for path in draft.rglob("*") if path.is_file())
         made = {"/".join(path.relative_to(draft).parts): path for path in files}
-        made[last] = made.pop(last)  # A commit is called after it.
+        made[last] = made.pop(last)
         LAST.begin(cast("Path", folder))
         # Asked again: another run may have finished here since.
-        stamps = write_files(folder, made, before, last=last)
+        stamps = write_files(folder, made, before(), last=last)
         for name, stamp in stamps.items():
             if _stamp(folder / name) != stamp:
                 raise OutputError(
                     "{}: another run wrote there at the same time", Place(folder / name),
-                    remedy=Remedy.CHOOSE_ANOTHER_FOLDER,
+                    hint="choose another folder",
                 )  # fmt: skip
         LAST.is_whole = True
 
 
-def _check_free(
-    at: Address, names: Sequence[str], last: str, *, overwrite: bool, shown: Address
-) -> list[str]:
+def _check_free(folder: Address, names: Sequence[str], last: str, *, overwrite: bool) -> list[str]:
     """The objects of an earlier result. Raises OutputError for others, or where it may not go."""
-    present = names_below(at)
+    present = names_below(folder)
     foreign = [name for name in present if name.partition("/")[0] not in names]
     if foreign:
         raise OutputError(
-            "{} holds files that are not a contam result: {}", Place(shown),
+            "{} holds files that are not a contam result: {}", Place(folder),
             Place(", ".join(foreign[:_NAMED]) + (" ..." if len(foreign) > _NAMED else "")),
-            remedy=Remedy.CHOOSE_EMPTY_FOLDER,
+            hint="choose a new or empty folder",
         )  # fmt: skip
     if present and not overwrite:
         raise OutputError(
-            "{} already holds {} {}", Place(shown),
+            "{} already holds {} {}", Place(folder),
             Public("a finished" if last in present else "part of a"), kind_of(last),
-            remedy=Remedy.CHOOSE_FOLDER_OR_OVERWRITE,
+            hint="choose another folder, or replace it with --overwrite",
         )  # fmt: skip
     return present
 
@@ -251,7 +226,3 @@ def _check_free(
 def _stamp(address: Address) -> str:
     with store_errors(address):
         return store_of(address).state(address).stamp
-
-
-def _commits(address: Address) -> CommitStore:
-    return cast("CommitStore", store_of(address))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import errno
-import http.client
+import functools
+import logging
+import os
 import re
 import ssl
-import urllib.error
-import urllib.request
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
+
+import httpx
 
 from contam.files.listed import FileState
 from contam.files.stores import (
@@ -24,13 +26,13 @@ from contam.files.stores import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from email.message import Message
 
     from contam.files.addresses import Address
 
 #: What a path may hold besides letters and digits; an address is taken as it was copied.
 _KEPT: Final = "/%:@!$&'()*+,;=~-._"
 _TOTAL: Final = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+)")
+_QUERY: Final = re.compile(r"\?[^\s'\"]+")
 _BUSY: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _GONE: Final = frozenset({404, 410})
 _REFUSED: Final = frozenset({401, 403, 407})
@@ -102,58 +104,60 @@ def ranged(url: str, begin: int, end: int, headers: Mapping[str, str] | None = N
     return answer
 
 
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows to https alone, and gives a key to nobody but whom it is for."""
+def unsigned(record: logging.LogRecord) -> bool:
+    """Cut the queries of addresses from a line of a library: they may be signed."""
+    record.msg, record.args = _QUERY.sub("", record.getMessage()), None
+    return True
 
-    def redirect_request(
-        self,
-        req: urllib.request.Request,
-        fp: object,
-        code: int,
-        msg: str,
-        headers: Message,
-        newurl: str,
-    ) -> urllib.request.Request | None:
-        old, new = urlsplit(req.full_url), urlsplit(newurl)
-        if old.scheme == "https" != new.scheme:
+
+logging.getLogger("httpx").addFilter(unsigned)
+
+
+@functools.cache
+def _client() -> httpx.Client:
+    """One for all files of a process: it keeps connections and reads the certificates once."""
+    return httpx.Client(
+        follow_redirects=True,
+        headers={"Accept-Encoding": "identity", "User-Agent": "contam"},
+        event_hooks={"response": [_refuse_plain_http]},
+    )
+
+
+def renew_connections() -> None:
+    """Begin anew: a child must not speak on its parent's connections."""
+    _client.cache_clear()
+    _client()  # several threads that ask first would make several
+
+
+def _refuse_plain_http(response: httpx.Response) -> None:
+    if response.has_redirect_location:
+        target = response.url.join(response.headers["Location"])
+        if response.url.scheme == "https" != target.scheme:
             raise StoreError("the server leads away from https")
-        found = super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
-        if found is not None and old.netloc != new.netloc:
-            found.remove_header("Authorization")
-        return found
+
+
+renew_connections()
+os.register_at_fork(after_in_child=renew_connections)
 
 
 def _answer(url: str, begin: int, end: int, headers: Mapping[str, str]) -> Answer:
-    request = urllib.request.Request(  # noqa: S310 - of an address that was checked
-        url,
-        headers={
-            "Accept-Encoding": "identity",
-            "Range": f"bytes={begin}-{end - 1}",
-            "User-Agent": "contam",
-            **headers,
-        },
-    )
-    opener = urllib.request.build_opener(_Redirects)
+    asked = {"Range": f"bytes={begin}-{end - 1}", **headers}
     try:
-        with opener.open(request, timeout=patience().timeout_s) as response:
-            return _read(response.headers, response.read(end - begin + 1), response.status)
-    except urllib.error.HTTPError as error:
-        with error:
-            if error.code == _NO_RANGE:
-                return _read(error.headers, b"", error.code)
-            raise _failure(error.code) from None
-    except StoreError:
-        raise
-    except urllib.error.URLError as error:
-        # Not chained, here and above: what failed may hold a signed address.
-        if isinstance(error.reason, ssl.SSLCertVerificationError):
-            raise StoreError("the certificate of the server is not valid") from None
-        raise BusyError(f"the server did not answer: {_why(error.reason)}") from None
-    except (OSError, http.client.HTTPException) as error:
-        raise BusyError(f"the server broke off: {_why(error)}") from None
+        with _client().stream("GET", url, headers=asked, timeout=patience().timeout_s) as response:
+            if response.status_code not in (_NO_RANGE, *range(200, 300)):
+                raise _failure(response.status_code)
+            data = bytearray()
+            for piece in response.iter_raw():
+                data += piece
+                if len(data) > end - begin:
+                    break
+            return _read(response.headers, bytes(data), response.status_code)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        # Not chained: what failed may hold a signed address.
+        raise _told(error) from None
 
 
-def _read(headers: Message, data: bytes, status: int) -> Answer:
+def _read(headers: httpx.Headers, data: bytes, status: int) -> Answer:
     found = _TOTAL.fullmatch(headers.get("Content-Range") or "")
     if found is None:
         raise StoreError("the server does not send ranges of files")
@@ -187,13 +191,17 @@ def _failure(status: int) -> OSError:
     return kind(fact)
 
 
-def _why(error: object) -> str:
-    """What failed, without words of a library that may repeat an address."""
-    if isinstance(error, TimeoutError):
-        return "it took too long"
-    if isinstance(error, OSError) and error.strerror and error.errno:
-        return error.strerror
-    return type(error).__name__
+def _told(error: Exception) -> StoreError:
+    """What failed, without words of the library, which may repeat an address."""
+    if isinstance(error, httpx.TimeoutException):
+        return BusyError("the server did not answer: it took too long")
+    cause: BaseException | None = error
+    while cause is not None and not (isinstance(cause, OSError) and cause.errno):
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return StoreError("the certificate of the server is not valid")
+    why = (isinstance(cause, OSError) and cause.strerror) or type(error).__name__
+    return BusyError(f"the server broke off: {why}")
 
 
 def _nanoseconds(text: str) -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import IndexDamageError, OutputError, Plain, Remedy
+from contam.errors import IndexDamageError, OutputError, Plain
 from contam.files.single import open_file, read_file
 from contam.index.model import FileRecord
 
@@ -33,7 +33,11 @@ BLOCK_BYTES: Final = 1 << 16
 def damaged(path: Path, fact: str) -> IndexDamageError:
     """The error for a file of an index that is not as it was written."""
     return IndexDamageError(
-        "{}: {}", path, Plain(fact), file=str(path), remedy=Remedy.RESTORE_INDEX
+        "{}: {}",
+        path,
+        Plain(fact),
+        file=str(path),
+        hint="restore the index from a copy, or build it again; `contam index verify` tells all",
     )
 
 
@@ -59,7 +63,7 @@ def writing(path: Path) -> Iterator[None]:
             "cannot write {}: {}",
             path,
             Plain(error.strerror or error),
-            remedy=Remedy.CHECK_INDEX_FOLDER,
+            hint="check the free space and the permissions of the index's folder",
         ) from error
 
 

@@ -10,9 +10,18 @@ from typing import TYPE_CHECKING, Final
 
 from contam.corpus.coverage import ShardCoverage
 from contam.corpus.each import of_each
+from contam.corpus.listing import passed_over
 from contam.corpus.shards import leave_out, survey
-from contam.errors import IndexMismatchError, OutputError, Place, Remedy, ShardError, UsageError
-from contam.files.addresses import refuse_address
+from contam.corpus.unread import unread_notes
+from contam.errors import (
+    IndexMismatchError,
+    OutputError,
+    Place,
+    ShardError,
+    Statement,
+    UsageError,
+)
+from contam.files.addresses import NAME_LOCAL_FOLDER, refuse_address
 from contam.files.uploads import lies_in
 from contam.index.array_files import writing
 from contam.index.cut import cut_groups
@@ -26,6 +35,7 @@ from contam.index.manifest import (
 )
 from contam.index.model import Manifest
 from contam.index.recipe import load_recipe
+from contam.index.retired import NAME as RETIRED_NAME
 from contam.index.states import STATES, note_states
 from contam.index.warm import build_a_little
 from contam.index.writing.intake import (
@@ -42,6 +52,7 @@ from contam.index.writing.intake import (
 from contam.index.writing.pipeline import running
 from contam.index.writing.write import write_segment
 from contam.kernels.warm_up import compile_once
+from contam.memory import usable_cores
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
@@ -55,6 +66,11 @@ if TYPE_CHECKING:
     from contam.index.writing.sampling import Sampled
 
     PathLike = str | Path
+
+_FINISH_BUILD_OR_OVERWRITE: Final = (
+    "finish it with the call it was begun with, or begin afresh with --overwrite"
+)
+
 
 DEFAULT_MEMORY: Final = 2_000_000_000
 """Default memory of a build, in bytes."""
@@ -70,7 +86,7 @@ _WORKER_BYTES: Final = 48 << 20
 _MOST_ENTRIES: Final = 1 << 31
 
 
-def build(  # noqa: PLR0913 - the options of a build, all but three of them by name
+def build(
     corpus: PathLike | Sequence[PathLike],
     index: PathLike,
     recipe: str | Recipe = "standard",
@@ -97,7 +113,7 @@ def build(  # noqa: PLR0913 - the options of a build, all but three of them by n
     A shard that cannot be read does not raise: the manifest records it with the reason. Raises
     CorpusError, OutputError, IndexBusyError, IndexMismatchError and UsageError.
     """
-    refuse_address(index, "an index", Remedy.NAME_LOCAL_FOLDER)
+    refuse_address(index, "an index", NAME_LOCAL_FOLDER)
     folder = Path(index)
     paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
     if isinstance(recipe, str):
@@ -124,7 +140,8 @@ def fresh_manifest(
     progress: BuildProgress | None,
 ) -> Manifest:
     """What an index of the corpus as it is now begins with: every shard is pending."""
-    shards, excluded = leave_out(listed(paths, progress), exclude)
+    found, aside = listed(paths, progress)
+    shards, excluded = leave_out(found, exclude)
     return Manifest(
         recipe=recipe,
         paths=tuple(sorted(str(path) for path in paths)),
@@ -134,17 +151,23 @@ def fresh_manifest(
         retired=None,
         exclude=tuple(sorted(set(exclude))),
         excluded=excluded,
+        passed_over=aside,
     )
 
 
-def listed(paths: Sequence[PathLike], progress: BuildProgress | None) -> tuple[Shard, ...]:
-    """The shards below some paths; files of contam itself that were left out are noted."""
+def listed(
+    paths: Sequence[PathLike], progress: BuildProgress | None
+) -> tuple[tuple[Shard, ...], tuple[str, ...]]:
+    """The shards below some paths, and the folders that were passed over.
+
+    Files of contam itself that were left out are noted.
+    """
     shards, skipped = survey(paths, look=False)
     if progress is not None:
         for file in skipped:
             if file.ours:
                 progress.note(f"left out of the corpus: {file.path}: {file.reason}")
-    return shards
+    return shards, passed_over(skipped)
 
 
 def index_pending(
@@ -209,6 +232,8 @@ def read_pending(
         builder = _Builder(folder, manifest, tools, (memory - _RESERVE) // 2, n_workers, publish)
         builder.run(intake, pipeline)
     if progress is not None:
+        for note in unread_notes((one.name, one.unread) for one in builder.manifest.shards):
+            progress.note(note)
         progress.finish()
     return builder.manifest
 
@@ -255,7 +280,11 @@ class _Builder:
                 self._records[place] = failed(record, intake.failures[place])
             else:
                 n_tasks = len(intake.chunks[place]) + 1
-                self._records[place] = self._take_shard(place, n_tasks, pipeline)
+                selection = intake.selections[place]
+                self._records[place] = replace(
+                    self._take_shard(place, n_tasks, pipeline),
+                    unread=selection.unread if selection else None,
+                )
             self._note(intake.shards[place], self._records[place])
             self._done.append(record.name)
             if self._pieces:
@@ -363,13 +392,18 @@ def remove_strays(folder: Path, manifest: Manifest) -> None:
                 if path.name not in known:
                     shutil.rmtree(path)
         for path in folder.iterdir():
-            if path.name not in keep and path.name.startswith(("retired-", MANIFEST)):
+            if path.name not in keep and _is_ours(path.name):
                 path.unlink()
+
+
+def _is_ours(name: str) -> bool:
+    """Whether it is the name of a file or folder that contam writes into an index."""
+    return name.startswith((MANIFEST, LOCK, SEGMENTS)) or RETIRED_NAME.fullmatch(name) is not None
 
 
 def worker_count(workers: int | None, memory: int) -> int:
     """Threads to use: what was asked for, or one a core, as far as the memory goes."""
-    wanted = min(workers or os.cpu_count() or 1, _MOST_WORKERS)
+    wanted = min(workers or usable_cores(), _MOST_WORKERS)
     # Data read ahead is in memory besides a segment: a small memory has room for few workers.
     return max(1, min(wanted, memory // 4 // _WORKER_BYTES))
 
@@ -379,13 +413,13 @@ def check_limits(workers: int | None, memory: int) -> None:
     if workers is not None and not 1 <= workers <= _MOST_WORKERS:
         raise UsageError(
             "workers must be 1 to {}, not {}", _MOST_WORKERS, workers,
-            remedy=Remedy.LEAVE_OUT_FOR_ONE_PER_CORE,
+            hint="leave it out for one per core",
         )  # fmt: skip
     if memory < LEAST_MEMORY:
         raise UsageError(
             "memory of {:,} bytes is too little",
             memory,
-            remedy=Remedy.GIVE_MORE_MEMORY(megabytes=LEAST_MEMORY // 10**6),
+            hint=Statement("give {}MB or more", LEAST_MEMORY // 10**6),
         )
 
 
@@ -395,29 +429,28 @@ def refuse_inside(folder: Path, paths: Sequence[PathLike]) -> None:
         if lies_in(folder, path):
             raise UsageError(
                 "the index {} lies inside the corpus folder {}", folder, Place(path),
-                remedy=Remedy.CHOOSE_FOLDER_OUTSIDE_CORPUS,
+                hint="its files would be taken for corpus: choose a folder outside",
             )  # fmt: skip
 
 
 def check_free(folder: Path, *, overwrite: bool) -> None:
     """Raise OutputError where an index cannot be begun, or gone on with, in this folder."""
     if folder.exists() and not folder.is_dir():
-        raise OutputError("{} is a file, not a folder", folder, remedy=Remedy.CHOOSE_ANOTHER_FOLDER)
+        raise OutputError("{} is a file, not a folder", folder, hint="choose another folder")
     if not folder.is_dir():
         return
     present = sorted(path.name for path in folder.iterdir())
-    ours = (MANIFEST, LOCK, SEGMENTS, "retired-")
-    foreign = [name for name in present if not name.startswith(ours)]
+    foreign = [name for name in present if not _is_ours(name)]
     if foreign:
         raise OutputError(
             "{} holds files that are not an index: {}", folder, Place(", ".join(foreign[:3])),
-            remedy=Remedy.CHOOSE_EMPTY_FOLDER,
+            hint="choose a new or empty folder",
         )  # fmt: skip
     if MANIFEST in present and not overwrite and not read_manifest(folder).pending:
         raise OutputError(
             "{} already holds a finished index",
             folder,
-            remedy=Remedy.ADD_SHARDS_OR_OVERWRITE,
+            hint="add shards to it with `contam index add`, or build it again with --overwrite",
         )
 
 
@@ -427,7 +460,7 @@ def _resumed(folder: Path, fresh: Manifest) -> Manifest:
     if old.recipe != fresh.recipe:
         raise IndexMismatchError(
             "{} holds an unfinished index of another recipe ({})", folder, old.recipe.name,
-            remedy=Remedy.FINISH_BUILD_OR_OVERWRITE,
+            hint=_FINISH_BUILD_OR_OVERWRITE,
         )  # fmt: skip
     mine = {record.name: record for record in fresh.shards}
     theirs = {record.name: record for record in old.shards if not record.retired}
@@ -436,24 +469,27 @@ def _resumed(folder: Path, fresh: Manifest) -> Manifest:
         raise IndexMismatchError(
             "{} holds an unfinished index of other shards: {} is only in one of them", folder,
             Place(odd),
-            remedy=Remedy.FINISH_BUILD_OR_OVERWRITE,
+            hint=_FINISH_BUILD_OR_OVERWRITE,
         )  # fmt: skip
     for name, record in theirs.items():
         if name in old.pending:
             continue
         if record.digest != mine[name].digest:
             raise IndexMismatchError(
-                "shard {} changed since it was indexed", Place(name), remedy=Remedy.BEGIN_AFRESH
+                "shard {} changed since it was indexed",
+                Place(name),
+                hint="begin afresh with --overwrite",
             )
         if (record.column, record.columns) != (mine[name].column, mine[name].columns):
             raise IndexMismatchError(
                 "{} holds an unfinished index of other columns: shard {} is in it already", folder,
-                Place(name), remedy=Remedy.FINISH_BUILD_OR_OVERWRITE,
+                Place(name), hint=_FINISH_BUILD_OR_OVERWRITE,
             )  # fmt: skip
     return replace(
         old,
         exclude=fresh.exclude,
         excluded=fresh.excluded,
+        passed_over=fresh.passed_over,
         shards=tuple(
             mine[record.name] if record.name in old.pending and not record.retired else record
             for record in old.shards

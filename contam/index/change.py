@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.corpus.each import of_each
-from contam.corpus.shards import file_sha256, is_excluded, leave_out
-from contam.errors import IndexMismatchError, Place, Public, Remedy, ShardError, UsageError
+from contam.corpus.shards import file_sha256, is_out, leave_out
+from contam.errors import (
+    IndexMismatchError,
+    Place,
+    Public,
+    ShardError,
+    Statement,
+    UsageError,
+)
 from contam.files.listed import FileState
 from contam.files.natural_order import natural_key
 from contam.index.build import (
@@ -33,7 +40,7 @@ from contam.index.writing.merge import merge_segments, merged_id
 from contam.index.writing.sampling import sketcher_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
@@ -53,14 +60,14 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """The index after `add`, the shards that were in it already, and those it un-retired."""
+    """The index after `add`, and the shards that were in it already: live, and retired ones."""
 
     manifest: Manifest
     passed_over: tuple[str, ...]
-    restored: tuple[str, ...]
+    still_retired: tuple[str, ...]
 
 
-def add(  # noqa: PLR0913 - the options of an addition, all but two of them by name
+def add(
     index: PathLike,
     corpus: PathLike | Sequence[PathLike],
     *,
@@ -69,12 +76,16 @@ def add(  # noqa: PLR0913 - the options of an addition, all but two of them by n
     text: str | None = None,
     columns: Mapping[str, str] | None = None,
     exclude: Sequence[str] = (),
+    again: bool = False,
     progress: BuildProgress | None = None,
 ) -> Added:
     """Index the shards that the index does not hold yet, and those it could not read before.
 
     Options as in `build`; the columns are those of the other shards unless they are named. What the
-    index excludes already is left out as well.
+    index excludes already is left out as well, and so are retired shards with the same bytes.
+
+    again  take retired shards, too
+
     Raises IndexMismatchError for a shard of a known name with other bytes, and what `build` raises.
     """
     folder = Path(index)
@@ -89,11 +100,15 @@ def add(  # noqa: PLR0913 - the options of an addition, all but two of them by n
         alike = [record.columns for record in manifest.shards]
         if columns is None and alike and all(one == alike[0] for one in alike):
             columns = alike[0]
-        shards, excluded = _left(manifest, listed(paths, progress), exclude)
+        there, aside = listed(paths, progress)
+        shards, excluded = _left(manifest, there, exclude)
         offered = of_each(lambda _, shard: new_record(shard, column, columns), shards)
         states = read_states(folder)
+        retired: tuple[str, ...] = ()
+        if not again:
+            retired = _retired(manifest, offered, states)
+            offered = [record for record in offered if record.name not in retired]
         found, passed = _with_shards(manifest, offered, states)
-        restored = _restored(manifest, found)
         note_states(folder, states)
         named = sorted({*manifest.paths, *(str(path) for path in paths)})
         found = replace(
@@ -101,15 +116,23 @@ def add(  # noqa: PLR0913 - the options of an addition, all but two of them by n
             paths=tuple(named),
             exclude=tuple(sorted({*manifest.exclude, *exclude})),
             excluded=tuple(sorted({*manifest.excluded, *excluded}, key=natural_key)),
+            passed_over=tuple(
+                sorted({*_still_aside(manifest.passed_over, paths), *aside}, key=natural_key)
+            ),
         )
         if not found.pending:
             # Nothing to read: the index stays as it is, but for what it leaves out.
-            if (found.exclude, found.excluded) != (manifest.exclude, manifest.excluded):
-                manifest = replace(manifest, exclude=found.exclude, excluded=found.excluded)
-                publish_manifest(folder, manifest)
-            return Added(manifest, passed, restored)
+            same = replace(
+                manifest,
+                exclude=found.exclude,
+                excluded=found.excluded,
+                passed_over=found.passed_over,
+            )
+            if same != manifest:
+                publish_manifest(folder, same)
+            return Added(same, passed, retired)
         done = index_pending(folder, found, workers=workers, memory=memory, progress=progress)
-        return Added(done, passed, restored)
+        return Added(done, passed, retired)
 
 
 def retire(
@@ -158,7 +181,7 @@ def compact(
         manifest = read_manifest(folder)
         if manifest.pending:
             raise UsageError(
-                "{}: shards are still to be indexed", folder, remedy=Remedy.FINISH_BUILD_FIRST
+                "{}: shards are still to be indexed", folder, hint="finish the build first"
             )
         segments: list[SegmentRecord] = []
         for group in _groups(manifest, memory // 2):
@@ -176,6 +199,12 @@ def _writing(folder: Path) -> AbstractContextManager[None]:
     return writer_lock(folder)
 
 
+def _still_aside(folders: Sequence[str], paths: Sequence[PathLike]) -> Iterator[str]:
+    """Folders that were passed over, and are not named now."""
+    named = [f"/{str(path).rstrip('/')}" for path in paths]
+    return (folder for folder in folders if not any(one.endswith(f"/{folder}") for one in named))
+
+
 def _left(
     manifest: Manifest, shards: Sequence[Shard], exclude: Sequence[str]
 ) -> tuple[tuple[Shard, ...], tuple[str, ...]]:
@@ -188,9 +217,9 @@ def _left(
     if clash := sorted(there.intersection(gone)):
         raise UsageError(
             "shard {} is in the index", Place(clash[0]),
-            remedy=Remedy.RETIRE_SHARD_FIRST(shard=clash[0]),
+            hint=Statement("retire it first: contam index retire --shard {}", clash[0]),
         )  # fmt: skip
-    offered = tuple(shard for shard in left if not is_excluded(shard.name, manifest.exclude))
+    offered = tuple(shard for shard in left if not is_out(shard, manifest.exclude))
     return offered, (*gone, *(shard.name for shard in left if shard not in offered))
 
 
@@ -205,10 +234,11 @@ def _with_shards(
     pending = list(manifest.pending)
     passed: list[str] = []
     place_of = {record.name: place for place, record in enumerate(records) if not record.retired}
-    known: dict[str, list[ShardRecord]] = {}
-    for record in records:
-        if not record.retired and record.failure is None and record.name not in manifest.pending:
-            known.setdefault(record.digest, []).append(record)
+    known = _by_digest(
+        record
+        for record in records
+        if not record.retired and record.failure is None and record.name not in manifest.pending
+    )
     for record in offered:
         place = place_of.get(record.name)
         if _is_known(record, known.get(record.digest, []), states):
@@ -224,16 +254,27 @@ def _with_shards(
             raise IndexMismatchError(
                 "shard {} is in the index with other bytes",
                 Place(record.name),
-                remedy=Remedy.RETIRE_SHARD_FIRST(shard=record.name),
+                hint=Statement("retire it first: contam index retire --shard {}", record.name),
             )
     return replace(manifest, shards=tuple(records), pending=tuple(pending)), tuple(passed)
 
 
-def _restored(before: Manifest, after: Manifest) -> tuple[str, ...]:
-    """Names of shards that were retired and come back with the same bytes."""
-    retired = {(record.name, record.digest) for record in before.shards if record.retired}
-    added = after.shards[len(before.shards) :]
-    return tuple(record.name for record in added if (record.name, record.digest) in retired)
+def _retired(manifest: Manifest, offered: Sequence[ShardRecord], states: States) -> tuple[str, ...]:
+    """Names of offered shards that are in the index as retired ones alone, with the same bytes."""
+    live = {record.name for record in manifest.shards if not record.retired}
+    gone = _by_digest(record for record in manifest.shards if record.retired)
+    return tuple(
+        record.name
+        for record in offered
+        if record.name not in live and _is_known(record, gone.get(record.digest, []), states)
+    )
+
+
+def _by_digest(records: Iterable[ShardRecord]) -> dict[str, list[ShardRecord]]:
+    found: dict[str, list[ShardRecord]] = {}
+    for record in records:
+        found.setdefault(record.digest, []).append(record)
+    return found
 
 
 def _is_known(record: ShardRecord, same_edges: Sequence[ShardRecord], states: States) -> bool:
@@ -277,7 +318,7 @@ def _places(folder: Path, manifest: Manifest, ids: Sequence[str]) -> list[tuple[
         if name in seen or not colon or not row.isdecimal():
             continue
         for place, known in enumerate(manifest.shards):
-            if known.name == shard and not known.retired and int(row) < known.counts["rows"]:
+            if known.name == shard and not known.retired and int(row) < known.n_rows:
                 found.append((place, int(row)))
                 seen.add(name)
     _refuse_unknown("document", [name for name in wanted if name not in seen])
@@ -292,9 +333,9 @@ def _refuse_unknown(thing: str, names: Sequence[str]) -> None:
             Public(thing),
             ", ".join(names[:_NAMED]),
             Public(more),
-            remedy=Remedy.NONE_RETIRED_SEE_SHARDS
+            hint="nothing was retired; `contam index show --json` lists the shards"
             if thing == "shard"
-            else Remedy.NONE_RETIRED_SEE_DOCUMENT_ID,
+            else ("nothing was retired; document_id in evidence.parquet is what it is called"),
         )
 
 

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-from contam.errors import Remedy, UsageError
-from contam.files.addresses import refuse_address
+from contam.errors import UsageError
+from contam.files.addresses import NAME_LOCAL_FOLDER, refuse_address
 
 _CHECKOUT: Final = Path(__file__).parents[2] / "indexes"
 
@@ -15,13 +15,13 @@ _CHECKOUT: Final = Path(__file__).parents[2] / "indexes"
 def index_home(home: str | Path | None = None) -> Path:
     """The folder of all indexes.
 
-    `home` if it is given, else CONTAM_HOME, else CONTAM_INDEX_HOME (its older name), else
-    `indexes/` of a checkout, else the user's data folder. It need not exist yet. Raises UsageError
-    when there is no such folder to name.
+    `home` if it is given, else CONTAM_HOME, else `indexes/` of a checkout, else
+    the user's data folder. It need not exist yet. Raises UsageError when there is no such folder
+    to name.
     """
     if home:
         return Path(home)
-    if named := os.environ.get("CONTAM_HOME") or os.environ.get("CONTAM_INDEX_HOME"):
+    if named := os.environ.get("CONTAM_HOME"):
         return Path(named)
     if (_CHECKOUT / "README.md").is_file() and os.access(_CHECKOUT, os.W_OK):
         return _CHECKOUT
@@ -30,7 +30,9 @@ def index_home(home: str | Path | None = None) -> Path:
     try:
         return Path.home() / ".local" / "share" / "contam" / "indexes"
     except RuntimeError as error:
-        raise UsageError("there is no home for indexes", remedy=Remedy.NAME_INDEX_HOME) from error
+        raise UsageError(
+            "there is no home for indexes", hint="name one with --home or CONTAM_HOME"
+        ) from error
 
 
 def resolve_index(
@@ -43,9 +45,11 @@ def resolve_index(
     """
     text = os.fspath(name_or_path)
     if not text:
-        raise UsageError("an index needs a name or a path", remedy=Remedy.NAME_INDEX_OR_FOLDER)
+        raise UsageError("an index needs a name or a path", hint="give --index NAME or --index DIR")
     refuse_address(
-        text, "an index", Remedy.NAME_LOCAL_FOLDER if to_write else Remedy.NAME_LOCAL_PATH
+        text,
+        "an index",
+        NAME_LOCAL_FOLDER if to_write else "copy it to this machine, and name the copy",
     )
     path = Path(text)
     if os.sep in text or text in {".", ".."}:

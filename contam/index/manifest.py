@@ -16,7 +16,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from contam.errors import ConfigError, IndexBusyError, IndexMismatchError, Remedy, UsageError
+from contam.errors import ConfigError, IndexBusyError, IndexMismatchError, UsageError
 from contam.files.single import read_file
 from contam.index.array_files import damaged, reading, sync, write_synced, writing
 from contam.index.checks.consistency import Inconsistent, check_manifest
@@ -43,7 +43,9 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     if not path.exists() and not (folder / SEGMENTS).exists():
-        raise UsageError("{}: there is no index here", folder, remedy=Remedy.MAKE_INDEX)
+        raise UsageError(
+            "{}: there is no index here", folder, hint="make one with `contam index build`"
+        )
     with reading(path):
         raw = read_file(path)
     return parse_manifest(raw, path)
@@ -63,7 +65,7 @@ def parse_manifest(raw: bytes, path: Path) -> Manifest:
             path,
             found["format"],
             FORMAT,
-            remedy=Remedy.USE_VERSION_THAT_BUILT,
+            hint="use the version of contam that built the index, or build it again",
         )
     if found.get("sha256") != _digest(found.get("body")):
         raise damaged(path, "its content is not what its digest says")
@@ -126,7 +128,9 @@ def writer_lock(folder: Path) -> Iterator[None]:
             is_ours = False
         if not is_ours:
             raise IndexBusyError(
-                "{}: another process is changing this index", folder, remedy=Remedy.WAIT_FOR_WRITER
+                "{}: another process is changing this index",
+                folder,
+                hint="wait for it to end; readers are not held up",
             )
         try:
             yield

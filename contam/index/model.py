@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from contam.corpus.unread import UnreadColumns  # noqa: TC001 - manifests are read by their types
 from contam.index.json_values import LEFT_OUT
 
 FORMAT: Final = 1
@@ -83,6 +84,7 @@ class ShardRecord:
     retired  no answer counts it any more
     columns  field of a document (id, url, date) -> the column that was named for it; left out where
              none was
+    unread   columns of text besides the one that was read; left out where there are none
     """
 
     name: str
@@ -96,6 +98,12 @@ class ShardRecord:
     failure: str | None = None
     retired: bool = False
     columns: dict[str, str] | None = field(default=None, metadata=LEFT_OUT)
+    unread: UnreadColumns | None = field(default=None, metadata=LEFT_OUT)
+
+    @property
+    def n_rows(self) -> int:
+        """Its rows, blank lines among them."""
+        return self.counts["rows"] + self.counts.get("n_blank", 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +157,7 @@ class Manifest:
     retired      file of retired documents, None when there is none
     exclude      patterns of shards that are excluded on purpose; left out where there is none
     excluded     names of the shards that they exclude; left out where there is none
+    passed_over  folders with files like shards that were not entered; left out where there is none
     """
 
     recipe: Recipe
@@ -159,3 +168,4 @@ class Manifest:
     retired: FileRecord | None
     exclude: tuple[str, ...] = field(default=(), metadata=LEFT_OUT)
     excluded: tuple[str, ...] = field(default=(), metadata=LEFT_OUT)
+    passed_over: tuple[str, ...] = field(default=(), metadata=LEFT_OUT)

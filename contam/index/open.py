@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
-from contam.errors import IndexDamageError, IndexMismatchError, Place, Public, Remedy, Statement
+from contam.corpus.unread import names_of
+from contam.errors import IndexDamageError, IndexMismatchError, Place, Public, Statement
 from contam.files.natural_order import natural_key
 from contam.index.home import resolve_index
 from contam.index.manifest import index_id, read_manifest
@@ -93,14 +94,31 @@ class Index:
             if record is not None and record.counts:
                 read[place] = ShardCoverage.of_counts(record.counts)
             if name in self.manifest.pending:
-                pending = Statement("{}: not indexed yet", (Place(name),))
-                failures.append(ShardFailure(place, name, pending, (Remedy.RESUME_BUILD(),)))
+                pending = Statement("{}: not indexed yet", Place(name))
+                failures.append(
+                    ShardFailure(
+                        place,
+                        name,
+                        pending,
+                        (Statement("run the same build again: it goes on where it stopped"),),
+                    )
+                )
             elif record is not None and record.failure is not None:
                 failures.append(
-                    ShardFailure.noted(place, name, record.failure, Remedy.REPAIR_AND_ADD_AGAIN())
+                    ShardFailure.noted(
+                        place, name, record.failure, "repair the shard and add it again"
+                    )
                 )
             units.append(read[place].units if place in read else 1)
-        return Coverage(self.names, tuple(units), read, tuple(failures), self.manifest.excluded)
+        return Coverage(
+            self.names,
+            tuple(units),
+            read,
+            tuple(failures),
+            self.manifest.excluded,
+            passed_over=self.manifest.passed_over,
+            unread_columns=names_of(one.unread for one in self.manifest.shards if not one.retired),
+        )
 
 
 def check_normaliser(folder: Path, recipe: Recipe) -> None:
@@ -113,5 +131,5 @@ def check_normaliser(folder: Path, recipe: Recipe) -> None:
             folder,
             Public(recipe.normaliser),
             Public(expected),
-            remedy=Remedy.UPGRADE_INDEX(folder=folder),
+            hint="build an index of its corpus instead: contam index build",
         )

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-from contam.errors import ConfigError, Place, Plain, Remedy, UsageError
+from contam.errors import ConfigError, Place, Plain, Statement, UsageError
 from contam.index.json_values import PlainError, from_plain, to_plain
 from contam.index.model import MinHashRecipe, Recipe
 
@@ -39,7 +39,7 @@ def load_recipe(name_or_path: str | Path, *, tokenizer: str | Path | None = None
     except (OSError, ValueError) as error:
         raise UsageError(
             "recipe {} cannot be read: {}", path, Plain(error),
-            remedy=Remedy.CHOOSE_KNOWN(known=", ".join(list_recipes())),
+            hint=Statement("known: {}", ", ".join(list_recipes())),
         ) from error  # fmt: skip
     given = found.pop("tokenizer", None)
     if given is not None and not isinstance(given, str):
@@ -50,7 +50,7 @@ def load_recipe(name_or_path: str | Path, *, tokenizer: str | Path | None = None
     if unknown := [key for key in found if key not in _KEYS]:
         raise ConfigError(
             "recipe {!r}: unknown key {!r}", path.stem, unknown[0],
-            remedy=Remedy.USE_KEYS_OF_RECIPE(keys=", ".join(_KEYS)),
+            hint=Statement("the keys of a recipe: {}", ", ".join(_KEYS)),
         )  # fmt: skip
     pinned = _pin(path.stem, found.get("unit"), tokenizer)
     plain = {
@@ -77,7 +77,7 @@ def from_dict(plain: object) -> Recipe:
     try:
         recipe = from_plain(Recipe, plain, "recipe")
     except PlainError as error:
-        raise ConfigError("{}", Plain(error), remedy=Remedy.COMPARE_WITH_RECIPES) from error
+        raise ConfigError("{}", Plain(error), hint="compare with the recipes that ship") from error
     check_recipe(recipe)
     return recipe
 
@@ -128,11 +128,13 @@ def _pin(name: str, unit: object, tokenizer: str | Path | None) -> dict[str, str
             raise UsageError(
                 "recipe {!r} has no use for a tokenizer",
                 name,
-                remedy=Remedy.LEAVE_TOKENIZER_OUT,
+                hint='only unit = "tokenizer" has, as in the recipe bpe',
             )
         return None
     if tokenizer is None:
-        raise UsageError("recipe {!r} needs a tokenizer file", name, remedy=Remedy.NAME_TOKENIZER)
+        raise UsageError(
+            "recipe {!r} needs a tokenizer file", name, hint="name its tokenizer.json: --tokenizer"
+        )
     from contam.text.bpe import load_tokenizer
 
     loaded = load_tokenizer(tokenizer)
@@ -158,7 +160,7 @@ def _find(name_or_path: str | Path) -> Path:
     raise UsageError(
         "there is no recipe {!r}",
         Place(name),
-        remedy=Remedy.CHOOSE_KNOWN_RECIPE_OR_FILE(known=", ".join(list_recipes())),
+        hint=Statement("known: {}; or give the path of a TOML file", ", ".join(list_recipes())),
     )
 
 
@@ -168,4 +170,6 @@ def _folder() -> Path:
 
 
 def _refused(name: str, fact: str) -> ConfigError:
-    return ConfigError("recipe {!r}: {}", name, fact, remedy=Remedy.START_FROM_SHIPPED_RECIPE)
+    return ConfigError(
+        "recipe {!r}: {}", name, fact, hint="compare with the recipes that ship, and start from one"
+    )

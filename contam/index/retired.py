@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from contam.index.model import FileRecord
 
 _ROW_BITS: Final = 40
+#: Files that list retired documents.
+NAME: Final = re.compile(r"retired-[0-9a-f]{8}\.(npy|crc)")
 
 
 class Retired:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from contam.corpus.listing import list_files
+from contam.corpus.listing import file_at, list_files
 from contam.corpus.shards import Shard, file_sha256, is_excluded, seen, shard_digest, survey
 from contam.errors import ContamError, ShardError
 from contam.files.addresses import is_address
@@ -80,10 +80,13 @@ def not_indexed(manifests: Sequence[Manifest], moved: Mapping[str, Shard]) -> tu
             listed, _ = list_files([place])
         except ContamError:
             continue  # gone: its shards are reported as missing
+        new = [file for file in listed if str(file.path) not in known]
+        # Where a corpus has links, the index may have a file by another of its names.
+        same = {file_at(Path(uri)) for uri in known if new and not is_address(uri)}
         found |= {
             file.name
-            for file in listed
-            if str(file.path) not in known and not is_excluded(file.name, [*own])
+            for file in new
+            if file_at(file.path) not in same and not is_excluded(file.name, [*own])
         }
     return tuple(sorted(found, key=natural_key))
 

@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from contam.errors import OutputError, Place, Public, Remedy
+from contam.errors import OutputError, Place, Public
 from contam.files.addresses import Address
 from contam.files.publish import output_errors
 from contam.files.single import read_file, whole_file, write_file
@@ -137,7 +137,7 @@ def _version() -> str:
         return "0"
 
 
-def plan_index(  # noqa: PLR0913 - the options of a build, all but three of them by name
+def plan_index(
     corpus: Sequence[PathLike],
     out: PathLike,
     recipe: str | Recipe = "standard",
@@ -176,13 +176,18 @@ def open_index_plan(folder: PathLike) -> IndexPlan:
         plan = _read(path, _PLAN_FORMAT, IndexPlan)
     except FileNotFoundError as error:
         raise OutputError(
-            "{} holds no plan of an index", place(folder), remedy=Remedy.GIVE_INDEX_PLAN
+            "{} holds no plan of an index",
+            place(folder),
+            hint="give the folder that `contam index plan` wrote",
         ).of_call() from error
     if plan.version != _version():
         raise OutputError(
-            "{}: made with contam {}, here {}", path, Public(plan.version),
-            Public(_version()), remedy=Remedy.PLAN_AGAIN_HERE,
-        )  # fmt: skip
+            "{}: made with contam {}, here {}",
+            path,
+            Public(plan.version),
+            Public(_version()),
+            hint="install the same on every machine, or make the plan again with what is here",
+        )
     return plan
 
 
@@ -356,15 +361,19 @@ def _upload_group(folder: Path, home: Address) -> None:
     """Copy a group to a store, the file last that says what it holds. Raises OutputError."""
     files = sorted(path for path in (folder / SEGMENTS).rglob("*") if path.is_file())
     made = {str(path.relative_to(folder)): path for path in (*files, folder / GROUP_FILE)}
-    write_files(home / folder.name, made, names_below, last=GROUP_FILE)
+    target = home / folder.name
+    write_files(target, made, names_below(target), last=GROUP_FILE)
 
 
 def missing_group(plan: IndexPlan, group: Group, folders: Sequence[Path]) -> OutputError:
     """The error of a group that is in none of the folders."""
     return OutputError(
-        "group {} of {} was not built, or not in {}", group.number, len(plan.groups),
-        Place(", ".join(map(str, folders))), remedy=Remedy.BUILD_MISSING_GROUP,
-    )  # fmt: skip
+        "group {} of {} was not built, or not in {}",
+        group.number,
+        len(plan.groups),
+        Place(", ".join(map(str, folders))),
+        hint="build it with `contam index build --plan`, then merge again",
+    )
 
 
 def finished_group(plan: IndexPlan, home: Path, group: Group) -> GroupRecord | None:
@@ -379,9 +388,17 @@ def finished_group(plan: IndexPlan, home: Path, group: Group) -> GroupRecord | N
         return None
     names = [shard.name for shard in plan.manifest.shards[group.first : group.end]]
     if record.question != plan.question or record.number != group.number:
-        raise OutputError("{}: belongs to another plan", path, remedy=Remedy.GIVE_PARTS_OF_PLAN)
+        raise OutputError(
+            "{}: belongs to another plan",
+            path,
+            hint="give the folders that workers on this plan wrote",
+        )
     if [shard.name for shard in record.shards] != names:
-        raise OutputError("{}: is not as it was written", path, remedy=Remedy.REMOVE_ONE_GROUP)
+        raise OutputError(
+            "{}: is not as it was written",
+            path,
+            hint="remove the folder of the group, and build the group again",
+        )
     return record
 
 
@@ -401,7 +418,7 @@ def _write(path: Path, form: str, value: Any, *, overwrite: bool) -> None:  # no
         write_file(path, written, overwrite=overwrite)
         return
     if not overwrite and path.name in names_below(path.parent):
-        raise OutputError("{} already exists", path, remedy=Remedy.CHOOSE_NAME_OR_OVERWRITE)
+        raise OutputError("{} already exists", path, hint="choose another name, or --overwrite")
     upload(path, written)
 
 
@@ -424,7 +441,9 @@ def _read(path: Path, form: str, kind: type[Record]) -> Record:
     except OSError as error:
         raise OutputError(
             "{}: cannot be read: {}", path, Public(error.strerror),
-            remedy=Remedy.CHECK_FILE_READABLE,
+            hint="check that the file is there and may be read",
         ) from error  # fmt: skip
     except (ValueError, KeyError, TypeError) as error:
-        raise OutputError("{}: is not as it was written", path, remedy=Remedy.COPY_AGAIN) from error
+        raise OutputError(
+            "{}: is not as it was written", path, hint="copy the file again"
+        ) from error

@@ -6,10 +6,10 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from contam.errors import IndexDamageError, OutputError, Public, Remedy
-from contam.files.addresses import Address, refuse_address
+from contam.errors import IndexDamageError, OutputError, Public
+from contam.files.addresses import NAME_LOCAL_FOLDER, Address, refuse_address
 from contam.files.listed import FileState
 from contam.files.publish import output_errors
 from contam.files.uploads import fetch, place, store_errors
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     PathLike = str | Path
 
+_REMOVE_ONE_GROUP: Final = "remove the folder of the group, and build the group again"
+
 
 def merge_groups(
     plan: IndexPlan, folders: Sequence[PathLike], index: PathLike, *, overwrite: bool = False
@@ -40,7 +42,7 @@ def merge_groups(
     Raises OutputError for a group that is missing, damaged or of another plan, and when the index
     cannot be written or is there already; UsageError for an index inside the corpus.
     """
-    refuse_address(index, "an index", Remedy.NAME_LOCAL_FOLDER)
+    refuse_address(index, "an index", NAME_LOCAL_FOLDER)
     target = Path(index)
     refuse_inside(target, plan.manifest.paths)
     check_free(target, overwrite=overwrite)
@@ -103,7 +105,7 @@ def _one_group(plan: IndexPlan, folders: Sequence[Path], group: Group) -> tuple[
         if replace(its_record, states=record.states) != record:
             raise OutputError(
                 "{} and {} differ, and are of the same group", first, other,
-                remedy=Remedy.REMOVE_ONE_GROUP,
+                hint=_REMOVE_ONE_GROUP,
             )  # fmt: skip
     return first, record
 
@@ -124,7 +126,10 @@ def _check_segment(folder: Path, segment: SegmentRecord, recipe: Recipe) -> tupl
             sizes = []
         except OSError as error:
             raise OutputError(
-                "{}: {}", path, Public(error.strerror), remedy=Remedy.CHECK_FILE_READABLE
+                "{}: {}",
+                path,
+                Public(error.strerror),
+                hint="check that the file is there and may be read",
             ) from error
         if not sizes or dict(zip(found, sizes, strict=True))[path] != file.n_bytes:
             raise _altered(path)
@@ -145,9 +150,7 @@ def _open_segment(copy: Path, folder: Path, segment: SegmentRecord, recipe: Reci
 
 
 def _altered(path: Path) -> OutputError:
-    return OutputError(
-        "{}: is gone, or not as it was written", path, remedy=Remedy.REMOVE_ONE_GROUP
-    )
+    return OutputError("{}: is gone, or not as it was written", path, hint=_REMOVE_ONE_GROUP)
 
 
 def _take_segment(files: Sequence[Path], folder: Path) -> None:

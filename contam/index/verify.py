@@ -11,9 +11,7 @@ import numpy as np
 from contam.errors import ContamError, IndexBusyError, IndexDamageError, OutputError
 from contam.index.array_files import map_file, open_array
 from contam.index.checks.resample import Resampler
-from contam.index.checks.soundness import check_segment
 from contam.index.manifest import MANIFEST, SEGMENTS, index_id, read_manifest, writer_lock
-from contam.index.model import KEY_BITS
 from contam.index.retired import Retired, read_retired
 from contam.index.segment import Segment
 from contam.index.shards import by_digest, check_shards
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 SAMPLE: Final = 32
 """Default number of documents that are read back from their shards."""
 
-_RANDOM_KEYS: Final = 200
 _SEED: Final = 1
 
 
@@ -221,9 +218,7 @@ def _check_contents(
             continue
         try:
             segment = Segment.open(index, record, manifest.recipe)
-            check_segment(segment)
             segment.probe()
-            _check_random_keys(segment, rng)
         except IndexDamageError as error:
             report.findings.append(Finding("index", error.file, error.message))
             continue
@@ -231,18 +226,6 @@ def _check_contents(
             wanted = np.unique(rng.integers(0, record.n_documents, int(share)))
             for document in wanted.tolist():
                 _check_document(resampler, segment, retired, document, report)
-
-
-def _check_random_keys(segment: Segment, rng: np.random.Generator) -> None:
-    """Keys drawn at random are found as often as chance has it, which is hardly ever."""
-    keys = rng.integers(0, 1 << KEY_BITS, _RANDOM_KEYS).tolist()
-    found = sum(lo < hi for lo, hi in map(segment.find, keys))
-    expected = _RANDOM_KEYS * segment.record.n_entries / (1 << KEY_BITS)
-    if found > 5 + 5 * expected:
-        path = segment.arrays["postings"].path
-        raise IndexDamageError(
-            "{}: {} of {} random grams are found", path, found, _RANDOM_KEYS, file=str(path)
-        )
 
 
 def _check_document(

@@ -23,16 +23,12 @@ int64 = cast("type[int]", np.int64)
 
 #: True when Python runs the kernels itself (NUMBA_DISABLE_JIT=1).
 INTERPRETED: bool = bool(_numba_config.DISABLE_JIT)
-#: What wraps each kernel, in a process that finds out who calls which of them.
-watchers: list[Callable[[Any], Any]] = []
 #: Numba's own name for compiling without its run time for memory; a version without it counts.
 _UNCOUNTED: dict[str, bool] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
 
 
 def _compile(function: F, **options: bool) -> F:
     if INTERPRETED:
-        for watch in watchers:
-            function = watch(function)
         return function
     options |= {"nogil": True, "boundscheck": BOUNDSCHECK}
     if IS_KNOWN:

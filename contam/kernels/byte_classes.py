@@ -18,7 +18,7 @@ from contam.kernels.chars import is_blank, is_letter
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Masks = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
+    Masks = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
 
 #: Bytes that are looked at together.
 BLOCK = 64
@@ -38,7 +38,7 @@ else:
 
     _BYTES = ir.VectorType(ir.IntType(8), BLOCK)
     _tuple_of: Any = types.UniTuple  # Numba gives it no types
-    _MASKS = _tuple_of(types.uint64, 4)
+    _MASKS = _tuple_of(types.uint64, 5)
 
     def _every(value: int) -> Any:
         return ir.Constant(_BYTES, [value & 0xFF] * BLOCK)
@@ -55,7 +55,8 @@ else:
         other = builder.icmp_signed("<", x, _every(0))
         for trigger in _TRIGGERS:
             other = builder.or_(other, equal(trigger))
-        return [builder.bitcast(one, ir.IntType(64)) for one in (word, equal("-"), blank, other)]
+        masks = (word, equal("-"), blank, equal(":"), other)
+        return [builder.bitcast(one, ir.IntType(64)) for one in masks]
 
     @intrinsic
     def mark_block(typingctx: Any, text: Any, index: Any) -> Any:
@@ -74,12 +75,13 @@ else:
 
 @lean_kernel
 def mark_some(text: NDArray[np.uint8], lo: int, hi: int) -> Masks:
-    """Which of the bytes text[lo:hi], at most BLOCK, are of a word, hyphens, blanks, and others.
+    """Which of the bytes text[lo:hi] are of a word, hyphens, blanks, colons, and others.
 
-    Of a word are ASCII letters and digits. Others may start an escape, a tag, an entity or a
-    character outside ASCII, or are inside one. What is in none of the masks only parts words.
+    They are at most BLOCK. Of a word are ASCII letters and digits. Others may start an escape, a
+    tag, an entity or a character outside ASCII, or are inside one. What is in none of the masks
+    only parts words.
     """
-    word, hyphen, blank, other = _ZERO, _ZERO, _ZERO, _ZERO
+    word, hyphen, blank, colon, other = _ZERO, _ZERO, _ZERO, _ZERO, _ZERO
     for i in range(hi - lo):
         c = int64(text[lo + i])
         bit = _ONE << np.uint64(i)
@@ -89,6 +91,8 @@ def mark_some(text: NDArray[np.uint8], lo: int, hi: int) -> Masks:
             hyphen |= bit
         elif is_blank(c):
             blank |= bit
+        elif c == 58:
+            colon |= bit
         elif c >= 0x80 or c == 92 or c == 60 or c == 38 or c == 37:
             other |= bit
-    return word, hyphen, blank, other
+    return word, hyphen, blank, colon, other

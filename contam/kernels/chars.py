@@ -1,7 +1,7 @@
-"""Decode UTF-8 and what hides characters: escapes, entities, tags, line-break hyphens.
+"""Decode UTF-8 and what hides characters: escapes, entities, line-break hyphens.
 
 Every reader looks at `text[p:stop]` and answers (code, next): code >= 0 is a code point, SKIP a
-separator, JOIN nothing at all.  The rules are docs/normaliser.md.
+separator, JOIN nothing at all, TEXT a tag that holds text.  The rules are docs/normaliser.md.
 """
 
 from __future__ import annotations
@@ -18,16 +18,10 @@ if TYPE_CHECKING:
 
 SKIP = -1
 JOIN = -2
-_REACH = 1024
-#: So many words in a row without an equals sign inside a tag are text: a tag must not hide any.
-_MOST_WORDS = 3
-#: Bytes of one such word, and of all attributes, that are passed over; longer ones may hold text.
-_LONGEST_WORD = 40
-_MOST_BYTES = 64
+TEXT = -3
 
-#: Marks with which an ASCII letter becomes another one, and the one with which `>` does.
+#: Marks with which an ASCII letter becomes another one.
 _ACCENTS = (0x300, 0x36F)
-_STROKE = (0x338, 0x338)
 
 #: Layout of CharTables.table.
 PAGES = 0x1100
@@ -38,7 +32,8 @@ FIRST_ALIKE = 0x370
 LATEX_SKIP = 1
 LATEX_WORD = 2
 TAG_SHIFT = 2
-ENTITY_SHIFT = 4
+ATTRIBUTE_SHIFT = 4
+ENTITY_SHIFT = 6
 
 
 class CharTables(NamedTuple):
@@ -49,7 +44,8 @@ class CharTables(NamedTuple):
                 an entry is kind + 8 * payload, an expansion's payload is the index of its count
     name_key    uint64[2**b], open-addressing table of the hashes of lower-cased names, 0 for none
     name_value  int32[2**b]: bit 0 LaTeX spacing, bit 1 LaTeX word, bits 2-3 tag (1 separates,
-                2 joins), the rest the code point of the entity of that name
+                2 joins, 3 belongs to a cue), bits 4-5 attribute (1 says text, 2 none), the rest
+                the code point of the entity of that name
     All read-only, C order.
     """
 
@@ -219,62 +215,6 @@ def read_backslash(
         if (c | 32) in (110, 114, 116) and not known & LATEX_WORD:
             return SKIP, q + 1
     return SKIP, q
-
-
-@lean_kernel
-def find_tag(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> tuple[int, int]:
-    """What the tag at p is and where it ends; (SKIP, p + 1) where there is none."""
-    reach = min(stop, p + _REACH)
-    q = p + 1
-    if q < reach and text[q] == 47:
-        q += 1
-    end = name_end(text, q, reach, True)
-    if end == q:
-        return SKIP, p + 1
-    tag = (name_value(text, q, end, tables) >> TAG_SHIFT) & 3
-    if tag == 0:
-        return SKIP, p + 1
-    code = JOIN if tag == 2 else SKIP
-    q = end
-    while q < reach and is_blank(int(text[q])):
-        q += 1
-    spaced = q > end
-    if q < reach and text[q] == 62:
-        return code, q + 1
-    if q + 1 < reach and text[q] == 47 and text[q + 1] == 62:
-        return code, q + 2
-    if not spaced:
-        return SKIP, p + 1
-    equals = False
-    words = 0
-    first = q
-    while q < reach and text[q] != 62 and text[q] != 60:
-        if is_blank(int(text[q])):
-            q += 1
-            continue
-        named = False
-        begin = q
-        while q < reach and text[q] != 62 and text[q] != 60 and not is_blank(int(text[q])):
-            if text[q] >= 0x80:
-                return SKIP, p + 1
-            named = named or text[q] == 61
-            q += 1
-        equals = equals or named
-        words = 0 if named else words + 1
-        if words > _MOST_WORDS or q - begin > _LONGEST_WORD or q - first > _MOST_BYTES:
-            return SKIP, p + 1
-    if q < reach and text[q] == 62 and equals:
-        return code, q + 1
-    return SKIP, p + 1
-
-
-@lean_kernel
-def read_tag(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> tuple[int, int]:
-    """Rule 2: a tag with a real HTML name is one separator, unless it holds running text."""
-    code, end = find_tag(text, p, stop, tables)
-    if end > p + 1 and has_mark(text, end, stop, _STROKE, tables.table):
-        return SKIP, p + 1
-    return code, end
 
 
 @lean_kernel

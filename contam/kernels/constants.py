@@ -111,6 +111,15 @@ SURE_ANSWER: Final = 3
 #: Most tokens between a question, or a word such as "answer", and a short answer.
 CLOSE: Final = 3
 
+# An answer without its question.
+
+#: So many tokens of an answer in a row tell it, or so many letters and digits, if they weigh so
+#: much. A pair of tokens that was among so many before it says nothing again.
+ANSWER_RUN: Final = 13
+ANSWER_LETTERS: Final = 65
+ANSWER_WEIGHT: Final = 5.0
+SEEN_WITHIN: Final = 256
+
 # Another item's text.
 
 #: A question stands there whole from this coverage on; a token lost to a slip is no other question.

@@ -17,6 +17,8 @@ from contam.kernels.bits import SEED, count_ones, trailing_zeros
 from contam.kernels.byte_classes import BLOCK, mark_block, mark_some
 from contam.kernels.chars import (
     JOIN,
+    SKIP,
+    TEXT,
     CharTables,
     decode_utf8,
     is_blank,
@@ -26,7 +28,13 @@ from contam.kernels.chars import (
     read_break,
     read_entity,
     read_percent,
-    read_tag,
+)
+from contam.kernels.tags import attributes_start, next_text, read_tag
+from contam.kernels.time_lines import (
+    cue_end,
+    is_digit,
+    number_before,
+    numbered_cue_end,
 )
 from contam.kernels.word_hashes import UNHASHED, hash_words
 from contam.kernels.words import (
@@ -39,6 +47,7 @@ from contam.kernels.words import (
     SEPARATOR,
     SINGLE,
     SOFT_HYPHEN,
+    THIN_SPACE,
     TRANSPARENT,
     finish,
     hash_single,
@@ -56,8 +65,14 @@ if TYPE_CHECKING:
 WORDS = 0
 CHARS = 1
 
-#: What `pass_mark` calls a joining tag: unlike a mark it belongs to no character.
+#: What is no kind of an entry: a joining tag, which unlike a mark belongs to no character, a tag
+#: that holds text, and a time line.
 _NOTHING = 7
+_HOLDS_TEXT = 8
+_TIME_LINE = 9
+#: Bytes around a thin space that are looked at; a longer word is several.
+_AROUND = 64
+_LONGEST_WORD = 20
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
@@ -80,6 +95,29 @@ def read_marked(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) 
     if c == 37:
         return read_percent(text, p, stop, tables.table)
     return int64(c), p + 1
+
+
+@lean_kernel
+def is_run_together(text: NDArray[np.uint8], lo: int, p: int, stop: int) -> bool:
+    """Whether what stands around the thin space at p without a border would be too long a word."""
+    count = 0
+    q = p
+    while q > max(lo, p - _AROUND) and is_inside(int(text[q - 1])):
+        q -= 1
+    end = p
+    while end < min(stop, p + _AROUND) and is_inside(int(text[end])):
+        end += 1
+    for at in range(q, end):
+        count += (text[at] & 0xC0) != 0x80
+        if at + 2 < end and text[at] == 0xE2 and text[at + 1] == 0x80 and text[at + 2] == 0x8B:
+            count -= 1
+    return count > _LONGEST_WORD
+
+
+@lean_kernel
+def is_inside(c: int) -> bool:
+    """ASCII letters and digits, and all bytes of other characters."""
+    return c >= 0x80 or is_letter(c) or is_digit(c)
 
 
 @lean_kernel
@@ -114,8 +152,18 @@ def read_slowly(
             code, after = decode_utf8(text, p)
         elif is_letter(c):
             code, after = c, p + 1
+        elif unit == CHARS and is_digit(c):
+            code, after = c, p + 1
+            end_of_cue = numbered_cue_end(text, lo, p, stop)
+            if end_of_cue >= 0:
+                code, after = SKIP, end_of_cue
         else:
             code, after = read_marked(text, p, stop, tables)
+            if code == TEXT:
+                if not opened:
+                    break
+                # It ends the word, and is read next.
+                code, after = SKIP, p
         if (
             opened
             and flags & LAST_IS_LETTER
@@ -128,6 +176,8 @@ def read_slowly(
         entry = TRANSPARENT if code == JOIN else SEPARATOR
         if code >= 0:
             entry = lookup(code, table)
+        if code == THIN_SPACE and c >= 0x80 and is_run_together(text, lo, p, stop):
+            entry = SEPARATOR
         at = 0
         left = 1
         if entry & 7 == EXPANSION:
@@ -198,15 +248,17 @@ def read_slowly(
 def pass_mark(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> tuple[int, int]:
     """What stands at a byte that is no plain ASCII: an entry of the table, and where it ends.
 
-    An escape or tag that separates is a SEPARATOR, a joining tag is NOTHING; U+2010 counts as a
-    letter here, because it may join a word over a line break.
+    An escape or tag that separates is a SEPARATOR, a joining tag is NOTHING; U+2010 and U+200B
+    count as letters here, because they may join a word or part two.
     """
     if text[p] >= 0x80:
         code, after = decode_utf8(text, p)
-        if code == HYPHEN_POINT:
+        if code == HYPHEN_POINT or code == THIN_SPACE:
             return LETTER, after
     else:
         code, after = read_marked(text, p, stop, tables)
+    if code == TEXT:
+        return _HOLDS_TEXT, p
     if code < 0:
         return (_NOTHING if code == JOIN else SEPARATOR), after
     return lookup(code, tables.table), after
@@ -260,25 +312,67 @@ def tokenize(
     return  number of tokens
     """
     lo, hi = limits
-    if unit == CHARS:
-        return read_slowly(text, (lo, lo, hi), unit, hashes, spans, 0, tables)[1]
+    count = 0
+    p = lo
+    # While the value of an attribute is read, where it ends, and the tag that it stands in.
+    end, tag_end, following = hi, -1, lo
+    while True:
+        if unit == CHARS:
+            p, count = read_slowly(text, (lo, p, end), unit, hashes, spans, count, tables)
+        else:
+            p, count = read_words(text, (lo, p, end), hashes, spans, count, tables)
+        if p >= end and tag_end < 0:
+            break
+        if p < end and tag_end >= 0:
+            # A tag within a value is text.
+            p += 1
+            continue
+        if p < end:
+            _, tag_end = read_tag(text, p, hi, tables)
+            following = attributes_start(text, p, tag_end)
+        p, end, following = next_text(text, following, tag_end, tables)
+        if p == tag_end:
+            end, tag_end = hi, -1
+    if unit == WORDS:
+        hash_words(text, lo, spans, count, hashes)
+    return count
+
+
+@lean_kernel
+def read_words(
+    text: NDArray[np.uint8],
+    limits: tuple[int, int, int],
+    hashes: NDArray[np.uint64],
+    spans: NDArray[np.int32],
+    count: int,
+    tables: CharTables,
+) -> tuple[int, int]:
+    """The words from limits[1] on, up to a tag that holds text; plain ones are left UNHASHED.
+
+    limits  (start of the document, first byte to read, end of what is read)
+    count   tokens written so far
+    return  the first byte not read, and the tokens written by now
+    """
+    lo, base, hi = limits
     table = tables.table
     # Tokens that are begun, and ended: at most one is begun and not ended.
-    begun, count = 0, 0
-    base = lo
+    begun = count
     while base < hi:
         if base + BLOCK <= text.shape[0]:
-            word, hyphen, blank, other = mark_block(text, base)
+            word, hyphen, blank, colon, other = mark_block(text, base)
             if hi - base < BLOCK:
                 inside = (_ONE << np.uint64(hi - base)) - _ONE
                 word, hyphen, other = word & inside, hyphen & inside, other & inside
+                colon &= inside
         else:
-            word, hyphen, blank, other = mark_some(text, base, hi)
+            word, hyphen, blank, colon, other = mark_some(text, base, hi)
         place = base - lo
         following = base + BLOCK
         carry = np.uint64(begun - count)
         # A hyphen may join what stands before it only where white space follows it.
         other |= hyphen & ((word << _ONE) | carry) & ((blank >> _ONE) | _LAST_BIT)
+        # A colon may stand in a time only where it parts two words.
+        other |= colon & ((word << _ONE) | carry) & ((word >> _ONE) | _LAST_BIT)
         while other != _ZERO:
             at = base + trailing_zeros(other)
             before = (other & (~other + _ONE)) - _ONE
@@ -288,30 +382,58 @@ def tokenize(
                 other &= other - _ONE
                 continue
             entry, after = TRANSPARENT, at + 1
-            if c != 45:
+            if c == 58:
+                time = at
+                while time > lo and is_digit(int64(text[time - 1])) and at - time < 4:
+                    time -= 1
+                entry, after = _TIME_LINE, -1
+                if opened and time < at:
+                    after, arrow = cue_end(text, lo, time, hi)
+                if after < 0:
+                    other &= other - _ONE
+                    continue
+            elif c != 45:
                 entry, after = pass_mark(text, at, hi, tables)
-            kind = entry & 7
+            kind = entry & 7 if entry != _HOLDS_TEXT and entry != _TIME_LINE else entry
             passed = not opened and (kind == TRANSPARENT or kind == _NOTHING)
             if kind == SEPARATOR or passed:
                 # A mark belongs to the character it stands right behind.
                 if kind == TRANSPARENT and count > 0 and spans[count - 1, 1] == at - lo:
                     spans[count - 1, 1] = np.int32(after - lo)
             else:
+                if kind == _TIME_LINE:
+                    # What was read of the word that begins it is dropped.
+                    opened = False
+                    if time < base:
+                        word &= ~before
+                        begun, carry = count, _ZERO
+                    else:
+                        word &= ~before | ((_ONE << np.uint64(time - base)) - _ONE)
                 behind = (word << _ONE) | carry
                 begun = put_starts(spans, begun, place, word & ~behind & before)
                 count = put_ends(spans, hashes, count, place, behind & ~word & before)
                 carry = _ZERO
+                if opened and kind == _HOLDS_TEXT:
+                    spans[count, 1] = np.int32(at - lo)
+                    hashes[count] = UNHASHED
+                    return at, count + 1
+                if kind == _HOLDS_TEXT:
+                    return at, count
                 if opened and kind == SINGLE:
                     spans[count, 1] = np.int32(at - lo)
                     hashes[count] = UNHASHED
                     count += 1
-                if kind != SINGLE:
+                if kind == _TIME_LINE:
+                    begin, end = number_before(text, lo, time)
+                    if arrow and begin >= 0 and count > 0 and spans[count - 1, 0] == begin - lo:
+                        count -= spans[count - 1, 1] == end - lo
+                elif kind != SINGLE:
                     first = lo + int64(spans[count, 0]) if opened else at
                     after = read_quickly(text, (lo, first, hi), hashes, spans, count, table)
                     count += 1
                     if after < 0:
                         after, count = read_slowly(
-                            text, (lo, first, hi), unit, hashes, spans, count - 1, tables
+                            text, (lo, first, hi), WORDS, hashes, spans, count - 1, tables
                         )
                 elif c >= 0x80:
                     after, count = read_singles(text, (lo, at, hi), hashes, spans, count, table)
@@ -338,5 +460,4 @@ def tokenize(
         spans[count, 1] = np.int32(hi - lo)
         hashes[count] = UNHASHED
         count += 1
-    hash_words(text, lo, spans, count, hashes)
-    return count
+    return base, count

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from contam.kernels._ahead import compile_ahead
 from contam.kernels._cache import CACHE_FOLDER, IS_READ_ONLY, cache_folder, unsaved
-from contam.kernels._compiler import IS_KNOWN, KERNELS, report_compiled, target_name
+from contam.kernels._compiler import KERNELS, report_compiled, target_name
 from contam.kernels._jit import INTERPRETED
 
 if TYPE_CHECKING:
@@ -69,19 +68,13 @@ def compile_once(
 
 
 def _run(workload: Callable[[], None], progress: CompileProgress | None) -> None:
-    furthest = 0
-
     def report(done: int) -> None:
-        nonlocal furthest
-        furthest = max(furthest, done)  # what was compiled ahead is now loaded, and counts once
         if progress is not None:
-            progress.compiled(furthest, len(KERNELS))
+            progress.compiled(done, len(KERNELS))
 
     if progress is not None:
         once = "" if unsaved else ": only the first run after an installation does this"
         progress.note(f"compiling kernels{once}")
-    if IS_KNOWN and not (IS_READ_ONLY or unsaved):
-        compile_ahead(workload, report)
     with report_compiled(report):
         workload()
     report(len(KERNELS))

@@ -39,6 +39,8 @@ LAST_IS_LETTER = 16
 #: Two characters that may join the halves of a word over a line break.
 HYPHEN_POINT = 0x2010
 SOFT_HYPHEN = 0xAD
+#: The space without width: it parts two words that would run together, and else it is nothing.
+THIN_SPACE = 0x200B
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
@@ -189,7 +191,7 @@ def read_quickly(
                 return -1
             break
         code, after = decode_utf8(text, p)
-        if code == HYPHEN_POINT or code == SOFT_HYPHEN:
+        if code == HYPHEN_POINT or code == SOFT_HYPHEN or code == THIN_SPACE:
             return -1
         entry = lookup(code, table)
         kind = entry & 7

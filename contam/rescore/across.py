@@ -1,4 +1,4 @@
-"""Make the tables across benchmarks: means, win rates, Borda counts, sensitivity."""
+"""Put the scores of models over several benchmarks together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.rescore.panel import Split
-from contam.rescore.stats.board import measured
+from contam.rescore.stats.board import figures, measured
 from contam.rescore.stats.gain import LEAST
 from contam.rescore.stats.ranking import borda, win_rate
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.rescore.lineup import Matrix
-    from contam.rescore.main_metric import MainMetric
+    from contam.rescore.metrics import MainMetric
     from contam.rescore.panel import Flags
+    from contam.rescore.rankings import Matrix
 
     Row = dict[str, Any]
     Floats = NDArray[np.float64]
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 _NAN: Final = float("nan")
 _TWO: Final = 2
 _LEAST_MODELS: Final = 3
-_SIDES: Final = ("full", "clean")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -35,21 +34,14 @@ class Across:
     """Scores of models over benchmarks under one policy, by the main metric of each.
 
     scores   "full" and "clean" -> float64[models, benchmarks], nan for a gap; higher is better
-    offsets  float64[benchmarks], what the scores of a metric that counts downwards were taken from,
-             nan where they are as logged
-    metrics  which metric each benchmark is in by, in words
     note     why there is no clean side, "" when there is one;  left_out  why benchmarks are not in
-    setups   which runs a benchmark is in by, where it was run under several set-ups
     """
 
     models: tuple[str, ...]
-    benchmarks: tuple[str, ...]
+    matrices: tuple[Matrix, ...]
     scores: dict[str, Floats]
-    offsets: Floats
-    metrics: str
     note: str
     left_out: tuple[str, ...]
-    setups: tuple[str, ...]
 
     @classmethod
     def of(
@@ -57,76 +49,77 @@ class Across:
         matrices: Sequence[Matrix],
         flags: Flags,
         main: Mapping[str, MainMetric],
-        offsets: Mapping[tuple[str, str], float],
         least: int = LEAST,
     ) -> Across:
         """Of the matrices of all benchmarks; one with too few clean items ends the clean side."""
         chosen, left_out = _chosen(matrices, main)
-        setups = [
-            f"{matrix.benchmark}: {matrix.notes[0]}" for matrix in chosen.values() if matrix.setup
-        ]
         models = sorted(
             {series.model for each in matrices for series in (*each.series, *each.short)}
         )
-        scores = {name: np.full((len(models), len(chosen)), _NAN) for name in _SIDES}
+        scores = {name: np.full((len(models), len(chosen)), _NAN) for name in ("full", "clean")}
         short = []
-        for column, matrix in enumerate(chosen.values()):
+        for column, matrix in enumerate(chosen):
             clean = Split.of(flags.label[matrix.items]).clean
             n_clean = int(clean.sum())
             if n_clean < least:
                 short.append(f"{n_clean} clean items of {matrix.benchmark}, fewer than {least}")
-            for at, model in enumerate(matrix.models):
-                place = models.index(model)
-                scores["full"][place, column] = matrix.scores[at].mean() if len(clean) else _NAN
-                scores["clean"][place, column] = (
-                    matrix.scores[at, clean].mean() if n_clean else _NAN
-                )
+            for own, model in zip(matrix.scores, matrix.models, strict=True):
+                place = models.index(model), column
+                scores["full"][place] = own.mean() if len(clean) else _NAN
+                scores["clean"][place] = own[clean].mean() if n_clean else _NAN
         if short:
             scores["clean"][:] = _NAN
-        keys = [(matrix.benchmark, matrix.metric) for matrix in chosen.values()]
         return cls(
             models=tuple(models),
-            benchmarks=tuple(chosen),
+            matrices=chosen,
             scores=scores,
-            offsets=np.array([offsets.get(key, _NAN) for key in keys], np.float64),
-            metrics="; ".join(
-                f"{benchmark}: {metric}{', lower is better' * ((benchmark, metric) in offsets)}"
-                for benchmark, metric in keys
-            ),
             note=f"not estimable: {short[0]}" if short else "",
             left_out=left_out,
-            setups=tuple(setups),
+        )
+
+    @property
+    def setups(self) -> list[str]:
+        """Which runs a benchmark is in by, where it was run under several set-ups."""
+        return [f"{one.benchmark}: {one.notes[0]}" for one in self.matrices if one.setup]
+
+    @property
+    def metrics(self) -> str:
+        """Which metric each benchmark is in by."""
+        return "; ".join(
+            f"{one.benchmark}: {one.metric}{'' if one.higher_is_better else ', lower is better'}"
+            for one in self.matrices
         )
 
     @property
     def higher_is_better(self) -> bool | None:
         """Which way the mean counts, None where benchmarks count in different directions."""
-        lower = ~np.isnan(self.offsets)
-        return None if lower.any() and not lower.all() else not lower.any()
+        ways = {one.higher_is_better for one in self.matrices}
+        return None if len(ways) > 1 else ways != {False}
 
     def in_own_units(self, table: Floats) -> Floats:
         """Scores as they were logged."""
-        lower = ~np.isnan(self.offsets)
-        return np.where(lower, np.where(lower, self.offsets, 0.0) - table, table)
+        columns = (
+            column if one.units.offset is None else one.units.offset - column
+            for one, column in zip(self.matrices, table.T, strict=True)
+        )
+        return np.column_stack([*columns])
 
 
 def _chosen(
     matrices: Sequence[Matrix], main: Mapping[str, MainMetric]
-) -> tuple[dict[str, Matrix], tuple[str, ...]]:
+) -> tuple[tuple[Matrix, ...], tuple[str, ...]]:
     """The matrix of each benchmark, of its set-ups the one with most models; what is left out."""
     found: dict[str, Matrix] = {}
     left_out: dict[str, None] = {}
-    for matrice in matrices:
-        known = main[matrice.benchmark]
+    for matrix in matrices:
+        known = main[matrix.benchmark]
         if known.metric is None:
             left_out.setdefault(f"left out: {known.why}")
-            continue
-        if matrice.metric != known.metric:
-            continue
-        other = found.get(matrice.benchmark)
-        if other is None or len(matrice.models) > len(other.models):
-            found[matrice.benchmark] = matrice
-    return found, tuple(left_out)
+        elif matrix.metric == known.metric:
+            other = found.setdefault(matrix.benchmark, matrix)
+            if len(matrix.models) > len(other.models):
+                found[matrix.benchmark] = matrix
+    return tuple(found.values()), tuple(left_out)
 
 
 def aggregate_rows(across: Across, policy: str) -> list[Row]:
@@ -135,41 +128,40 @@ def aggregate_rows(across: Across, policy: str) -> list[Row]:
     A model without a score on a benchmark has a gap there: it enters no mean over all, and its win
     rate skips the gap. There is no mean of scores that count in different directions.
     """
-    if len(across.benchmarks) + len(across.left_out) < _TWO:
+    n = len(across.matrices)
+    if n + len(across.left_out) < _TWO:
         return []
-    rows = []
-    figures = {}
-    enough = len(across.benchmarks) >= _TWO
     one_way = across.higher_is_better is not None
-    for name, table in across.scores.items():
-        nothing = np.full(len(across.models), _NAN)
-        shown = enough and (name == "full" or not across.note)
-        figures[name] = (
-            across.in_own_units(table).mean(axis=1) if shown and one_way else nothing,
-            win_rate(table) if shown else nothing,
-            borda(table) if shown else nothing,
-        )
     general = [*across.left_out, *across.setups]
-    if not enough:
-        general.append("not estimable: one benchmark" if across.benchmarks else "not estimable")
+    if n < _TWO:
+        general.append("not estimable: one benchmark" if n else "not estimable")
     elif not one_way:
         general.append("benchmarks count in different directions: no mean")
+    if across.note:
+        general.insert(0, f"clean {across.note}")
+    columns: dict[str, Floats] = {}
+    for name, table in across.scores.items():
+        nothing = np.full(len(across.models), _NAN)
+        shown = n >= _TWO and (name == "full" or not across.note)
+        means = across.in_own_units(table).mean(axis=1) if shown and one_way else nothing
+        columns[f"mean_{name}"] = means
+        columns[f"win_rate_{name}"] = win_rate(table) if shown else nothing
+        columns[f"borda_{name}"] = borda(table) if shown else nothing
+    rows = []
     for at, model in enumerate(across.models):
         gaps = int(np.isnan(across.scores["full"][at]).sum())
-        row: Row = {
-            "policy": policy,
-            "model": model,
-            "n_benchmarks": len(across.benchmarks) - gaps,
-        }
-        for name, (mean, wins, points) in figures.items():
-            row[f"mean_{name}"] = float(mean[at])
-            row[f"win_rate_{name}"] = float(wins[at])
-            row[f"borda_{name}"] = float(points[at])
-        notes = [f"no score on {gaps} benchmark{'s' * (gaps > 1)}: no mean"] if gaps else []
-        notes += [*([f"clean {across.note}"] if across.note else []), *general]
-        row["note"] = "; ".join(notes)
-        row["metrics"], row["higher_is_better"] = across.metrics, across.higher_is_better
-        rows.append(row)
+        without = [f"no score on {gaps} benchmark{'s' * (gaps > 1)}: no mean"] if gaps else []
+        rows.append(
+            {
+                "policy": policy,
+                "model": model,
+                "n_benchmarks": n - gaps,
+                **{name: float(values[at]) for name, values in columns.items()},
+                "note": "; ".join([*without, *general]),
+                "metrics": across.metrics,
+                "higher_is_better": across.higher_is_better,
+            }
+        )
     return rows
 
 
@@ -181,56 +173,35 @@ def diversity_rows(across: Across, policy: str, *, seed: int = 0) -> list[Row]:
     rows = []
     whole = np.flatnonzero(~np.isnan(across.scores["full"]).any(axis=1)).tolist()
     models = [across.models[at] for at in whole]
+    names = [matrix.benchmark for matrix in across.matrices]
     for name, scores in across.scores.items():
-        table = scores[whole]
-        row: Row = {
-            "policy": policy,
-            "items": name,
-            "n_models": len(models),
-            "n_benchmarks": len(across.benchmarks),
-        }
-        reason = across.note if name == "clean" else ""
-        if len(across.benchmarks) < _TWO:
-            reason = "; ".join(["not estimable: one benchmark", *across.left_out, *across.setups])
+        note = across.note if name == "clean" else ""
+        if len(names) < _TWO:
+            note = "; ".join(["not estimable: one benchmark", *across.left_out, *across.setups])
         elif len(models) < _LEAST_MODELS:
-            reason = (
+            note = (
                 f"not estimable: {len(models)} models with a score on every benchmark, "
                 f"fewer than {_LEAST_MODELS}"
             )
-        rows.append(row | _diversity_row(table, models, across.benchmarks, reason, seed))
-    return rows
-
-
-def _diversity_row(
-    table: Floats, models: Sequence[str], benchmarks: Sequence[str], reason: str, seed: int
-) -> Row:
-    row: Row = dict.fromkeys(
-        (
-            *("diversity", "diversity_tie_corrected", "diversity_published"),
-            *("mean_rank_change", "max_rank_change"),
-            *("cardinal_distance", "cardinal_largest", "ordinal_distance", "ordinal_largest"),
-        ),
-        _NAN,
-    )
-    row |= {"cardinal_witness": "", "ordinal_witness": "", "note": reason}
-    if reason:
-        return row
-    board = measured(table, seed=seed)
-    if (found := board.diversity) is not None:
-        row["diversity"], row["diversity_tie_corrected"] = found.exact, found.tie_corrected
-        row["diversity_published"] = found.published
-        row["mean_rank_change"], row["max_rank_change"] = found.mean_change, found.max_change
-    if board.cardinal is not None and board.cardinal.weights is not None:
-        row["cardinal_distance"] = board.cardinal.change.distance
-        row["cardinal_largest"] = board.cardinal.change.largest
-        pairs = zip(benchmarks, board.cardinal.weights.tolist(), strict=True)
-        row["cardinal_witness"] = ", ".join(f"{name} {weight!r}" for name, weight in pairs)
-    if board.ordinal is None or board.ordinal.field is None:
-        row["note"] = (
-            f"ordinal sensitivity not estimable: a fifth of {len(models)} models is no two"
+        board = None if note else measured(scores[whole], seed=seed)
+        weights, field = [], []
+        if board and board.cardinal and board.cardinal.weights is not None:
+            pairs = zip(names, board.cardinal.weights.tolist(), strict=True)
+            weights = [f"{benchmark} {weight!r}" for benchmark, weight in pairs]
+        if board and board.ordinal and board.ordinal.field is not None:
+            field = [models[at] for at in board.ordinal.field.tolist()]
+        elif board:
+            note = f"ordinal sensitivity not estimable: a fifth of {len(models)} models is no two"
+        rows.append(
+            {
+                "policy": policy,
+                "items": name,
+                "n_models": len(models),
+                "n_benchmarks": len(names),
+                **figures(board, "cardinal", "ordinal"),
+                "cardinal_witness": ", ".join(weights),
+                "ordinal_witness": ", ".join(field),
+                "note": note,
+            }
         )
-        return row
-    row["ordinal_distance"] = board.ordinal.change.distance
-    row["ordinal_largest"] = board.ordinal.change.largest
-    row["ordinal_witness"] = ", ".join(models[at] for at in board.ordinal.field.tolist())
-    return row
+    return rows

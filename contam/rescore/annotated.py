@@ -14,19 +14,19 @@ import numpy as np
 from contam.benchmark.items import BenchItem
 from contam.benchmark.keys import KEY_VERSION, content_keys, text_key
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
-from contam.errors import LogError, Place, Public, Remedy, UsageError
+from contam.errors import LogError, Place, Public, Statement, UsageError
 from contam.rescore.annotations import decon_text
+from contam.rescore.complete import ResultItems
 from contam.rescore.join import MOST_UNMATCHED, Joined, Joiner
 from contam.rescore.logs.model import LoggedItem
 from contam.rescore.panel import Flags
-from contam.rescore.partial import ResultItems
 from contam.tables import schemas
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from contam.rescore.annotations import Annotations
-    from contam.rescore.logs.item_parts import Texts
+    from contam.benchmark.keys import ContentKeys
+    from contam.rescore.annotations import Annotation, Annotations
     from contam.rescore.logs.model import Log
 
 UNLISTED: Final = ("not_checkable", "clean")
@@ -40,13 +40,13 @@ class Judging:
     """Logs joined to verdicts, those of a scan or of a file.
 
     flags     what each policy says of the items
-    joined    by id of a log: the places of its items among those
+    joined    for each log, the places of its items among those
     judged    the items by benchmark and split
     source    what run.json says of the verdicts; coverage  of the scan, where there was one
     """
 
     flags: tuple[Flags, ...]
-    joined: dict[int, Joined]
+    joined: tuple[Joined, ...]
     judged: ResultItems
     source: dict[str, Any]
     coverage: dict[str, Any] = field(default_factory=dict)
@@ -73,30 +73,46 @@ def annotate(
     if unlisted not in {None, *UNLISTED}:
         raise UsageError(
             "unlisted items cannot be {!r}", unlisted,
-            remedy=Remedy.USE_ONE_OF(known=" or ".join(UNLISTED)),
+            hint=Statement("{}", " or ".join(UNLISTED)),
         )  # fmt: skip
     joiner = Joiner(_base_table(found))
     universe = _Universe(found)
-    joined: dict[int, Joined] = {}
+    joined: list[Joined] = []
     for log in logs:
         own = joiner.match(_with_stated_labels(log, found))
         if own.share_unmatched > MOST_UNMATCHED and unlisted is None and not allow_unmatched:
             raise _not_in_file(found, log, own)
-        joined[id(log)] = replace(own, index=universe.take(log, own))
+        texts = any(item.question or item.prompt for item in log.items)
+        joined.append(replace(own, index=universe.take(log, own), has_texts=texts))
     n_unmatched = universe.check(allow_unmatched=allow_unmatched)
-    unnamed = _unnamed(logs, joined) if unlisted == LABELS[CLEAN] else {}
+    named = {log.benchmark for log, own in zip(logs, joined, strict=True) if own.n_matched}
+    unnamed = {
+        log.benchmark: f"it names none of the {len(log.items)} items of {log.benchmark or 'a log'}"
+        for log in logs
+        if unlisted == LABELS[CLEAN] and log.benchmark not in named
+    }
     if unnamed and not allow_unmatched:
-        raise _names_none(found, unnamed)
+        more = f", nor of {len(unnamed) - 1} more benchmarks" if len(unnamed) > 1 else ""
+        raise LogError(
+            "{}: {}{}, all of which would be clean",
+            found.path,
+            next(iter(unnamed.values())),
+            more,
+            hint=(
+                "does the file cover it? --unlisted not_checkable, or leave its logs out; "
+                "--allow-unmatched if nothing of it is contaminated"
+            ),
+        )
     label = NOT_CHECKABLE if unlisted is None else LABELS.index(unlisted)
     flags = {name: universe.flags(name, label) for name in found.policies}
     return Judging(
         flags=tuple(flags[name] for name in policies),
-        joined=joined,
+        joined=tuple(joined),
         judged=ResultItems(universe.table()),
         source=_source(found, flags, n_unmatched, unlisted),
         notes=(
             *_notes(found, n_unmatched, universe, unlisted),
-            *(f"{found.path}: {_of_none(*entry)}, {unlisted}" for entry in unnamed.items()),
+            *(f"{found.path}: {said}, {unlisted}" for said in unnamed.values()),
         ),
     )
 
@@ -130,6 +146,11 @@ class _Universe:
         """int64[n]: places of the log's items, of which those without one get a new one."""
         index = joined.index.copy()
         known = [int(row) for row in index if row >= 0]
+        if not self.found.by_text:
+            for at in np.flatnonzero(index >= 0).tolist():
+                item = log.items[at]
+                if self.texts[int(index[at])] is None and (item.question or item.prompt):
+                    self.texts[int(index[at])] = item
         for row in known:
             if not self.found.columns.get("benchmark"):
                 self.sets[row] = self.sets[row] if row in self.matched else _set_of(log)
@@ -158,7 +179,7 @@ class _Universe:
                 raise LogError(
                     "{}: its ids are numbers, and the logs are of {}", self.found.path,
                     Public(", ".join(sorted(self.numbered))),
-                    remedy=Remedy.ADD_BENCHMARK_COLUMN_OR_QUESTIONS,
+                    hint="add a column `benchmark`, or the questions",
                 )  # fmt: skip
 
     def check(self, *, allow_unmatched: bool) -> int:
@@ -174,14 +195,18 @@ class _Universe:
         if not self.matched:
             raise LogError(
                 "{}: none of its {} items is in the logs", self.found.path, len(items),
-                remedy=Remedy.JOIN_BY_QUESTIONS,
+                hint="are its ids those of the logs? questions join better than ids",
             )  # fmt: skip
         n_met = sum(item.benchmark in met for item in items)
         if len(loose) > MOST_UNMATCHED * n_met and not allow_unmatched:
             raise LogError(
-                "{}: {} of its {} items are not in the logs ({})", self.found.path, len(loose),
-                n_met, named, remedy=Remedy.ALLOW_UNMATCHED,
-            )  # fmt: skip
+                "{}: {} of its {} items are not in the logs ({})",
+                self.found.path,
+                len(loose),
+                n_met,
+                named,
+                hint="is it the same version of the benchmark? --allow-unmatched goes on",
+            )
         return len(loose)
 
     def flags(self, policy: str, unlisted: int) -> Flags:
@@ -202,7 +227,7 @@ class _Universe:
             contamination=score,
             groups={"subject": subjects},
             cluster=np.unique(self._clusters(), return_inverse=True)[1].astype(np.int64),
-            length=np.array([self._length(row) for row in range(n_all)], np.float64),
+            length=np.array([len(self._question(row).split()) for row in range(n_all)], np.float64),
             threshold=self.found.threshold,
         )
 
@@ -214,18 +239,19 @@ class _Universe:
         )
 
     def _clusters(self) -> list[str]:
+        """The passage of every item, or what tells it from others: copies have one, too."""
         passages = [item.texts.passage for item in self.found.items]
-        passages += [text.passage if text else None for text in self.texts[len(passages) :]]
-        return [p or key for p, key in zip(passages, self.keys, strict=True)]
+        passages += [None] * (len(self.texts) - len(passages))
+        return [
+            passage or (text and (text.passage or _key_of_log(text))) or key
+            for passage, text, key in zip(passages, self.texts, self.keys, strict=True)
+        ]
 
     def _question(self, row: int) -> str:
         item = self.texts[row]
         if item is None:
             return self.found.items[row].texts.question or ""
         return item.question or item.prompt or ""
-
-    def _length(self, row: int) -> int:
-        return len(self._question(row).split())
 
 
 def _with_stated_labels(log: Log, found: Annotations) -> Log:
@@ -249,8 +275,7 @@ def _with_stated_labels(log: Log, found: Annotations) -> Log:
 
 def _base_table(found: Annotations) -> schemas.Table:
     items = found.items
-    bench = [_bench_item(item.item_id, item.texts.question or "", item.texts) for item in items]
-    keys = [content_keys(item) if item.question else None for item in bench]
+    keys = [_content_keys(item) for item in items]
     return _items_table(
         [(item.benchmark, item.split) for item in items],
         [item.item_id for item in items],
@@ -290,27 +315,33 @@ def _items_table(
 
 def _keys_of_file(found: Annotations) -> list[str]:
     return [
-        content_keys(_bench_item(item.item_id, item.texts.question, item.texts)).item_key
-        if item.texts.question
+        keys.item_key
+        if (keys := _content_keys(item))
         else text_key(f"id {item.benchmark} {item.split} {item.item_id}")
         for item in found.items
     ]
 
 
+def _content_keys(item: Annotation) -> ContentKeys | None:
+    """None for an item without a question."""
+    texts = item.texts
+    if not texts.question:
+        return None
+    return content_keys(
+        BenchItem(
+            benchmark="",
+            split="",
+            item_id=item.item_id,
+            question=texts.question,
+            choices=texts.choices or (),
+            passage=texts.passage,
+            answer=texts.answer,
+        )
+    )
+
+
 def _key_of_log(item: LoggedItem) -> str:
     return item.content_key if item.question or item.prompt else text_key(f"id {item.item_id}")
-
-
-def _bench_item(name: str, question: str, texts: Texts) -> BenchItem:
-    return BenchItem(
-        benchmark="",
-        split="",
-        item_id=name,
-        question=question,
-        choices=texts.choices or (),
-        passage=texts.passage,
-        answer=texts.answer,
-    )
 
 
 def _set_of(log: Log) -> tuple[str, str]:
@@ -320,28 +351,17 @@ def _set_of(log: Log) -> tuple[str, str]:
 def _not_in_file(found: Annotations, log: Log, joined: Joined) -> LogError:
     named = "; ".join(f"{name}: {why}" for name, why in joined.unmatched[:_SHOWN])
     return LogError(
-        "{}: {} of {} items are not in {} ({})", Place(log.path), joined.n_unmatched,
-        len(log.items), found.path, named, remedy=Remedy.SAY_UNLISTED,
-    )  # fmt: skip
-
-
-def _unnamed(logs: Sequence[Log], joined: dict[int, Joined]) -> dict[str, int]:
-    """Benchmarks of which the file names no item, with how many items a log of them has."""
-    named = {log.benchmark for log in logs if joined[id(log)].n_matched}
-    return {log.benchmark: len(log.items) for log in logs if log.benchmark not in named}
-
-
-def _of_none(benchmark: str, n_items: int) -> str:
-    return f"it names none of the {n_items} items of {benchmark or 'a log'}"
-
-
-def _names_none(found: Annotations, unnamed: dict[str, int]) -> LogError:
-    first = next(iter(unnamed.items()))
-    more = f", nor of {len(unnamed) - 1} more benchmarks" if len(unnamed) > 1 else ""
-    return LogError(
-        "{}: {}{}, all of which would be clean", found.path, _of_none(*first), more,
-        remedy=Remedy.SAY_UNLISTED_OR_ALLOW_UNMATCHED,
-    )  # fmt: skip
+        "{}: {} of {} items are not in {} ({})",
+        Place(log.path),
+        joined.n_unmatched,
+        len(log.items),
+        found.path,
+        named,
+        hint=(
+            "is it the same version of the benchmark? Say what unlisted items are: "
+            "--unlisted not_checkable, or clean where the file names every contaminated one"
+        ),
+    )
 
 
 def _source(
@@ -376,7 +396,8 @@ def _notes(
     if found.listed:
         notes.append(f"{found.path}: no labels in it, all its items are taken as contaminated")
     if not found.by_text:
-        notes.append(f"{found.path}: no questions in it, items were joined by id alone")
+        alone = "by id, copies by the logs' texts" if any(universe.texts) else "by id alone"
+        notes.append(f"{found.path}: no questions in it, items were joined {alone}")
     if n_unmatched:
         notes.append(f"{found.path}: {n_unmatched} of its items are not in the logs")
     n_extra = len(universe.extra) - len(universe.unsure)

@@ -12,7 +12,7 @@ import numpy as np
 from contam.benchmark.field_names import ITEM_ID, plain
 from contam.detect.given import IN_MEMORY
 from contam.detect.labels import LABELS, NOT_CHECKABLE
-from contam.errors import LogError, Names, Place, Public, Remedy, UsageError
+from contam.errors import LogError, Names, Place, Public, Statement, UsageError
 from contam.rescore.logs.item_parts import PartsReader, Texts
 from contam.rescore.logs.log_files import LogFile
 from contam.rescore.logs.tools.plain_tables import load
@@ -138,36 +138,47 @@ def read_annotations(
         if role not in MAPPABLE:
             raise UsageError(
                 "verdicts have no {!r}", role,
-                remedy=Remedy.CHOOSE_KNOWN(known=Public(", ".join(MAPPABLE))),
+                hint=Statement("known: {}", Public(", ".join(MAPPABLE))),
             )  # fmt: skip
     if threshold is not None and not math.isfinite(threshold):
         raise UsageError(
-            "the threshold {} is no score", threshold, remedy=Remedy.GIVE_THRESHOLD_AS_NUMBER
+            "the threshold {} is no score", threshold, hint="give a number, such as 0.8"
         )
     file = LogFile(path, data)
     table = load(file)
     if not len(table):
-        raise LogError("{}: the file has no rows", path, remedy=Remedy.IS_IT_THE_RIGHT_FILE)
+        raise LogError("{}: the file has no rows", path, hint="is it the right file, and whole?")
     of_decon = not mapping and set(table.columns) >= _DECON
     found = _columns(table, mapping, of_decon=of_decon)
     listed = "label" not in found and (of_decon or "score" not in found)
     if listed and not of_decon and unlisted is None:
         raise UsageError(
-            "{} has neither labels nor scores (columns: {})", path, _names(table),
-            remedy=Remedy.NAME_LABEL_COLUMNS_OR_UNLISTED,
-        )  # fmt: skip
+            "{} has neither labels nor scores (columns: {})",
+            path,
+            _names(table),
+            hint=(
+                "name the columns: --verdict-columns label=COLUMN,id=COLUMN; if it lists "
+                "contaminated items only, say what all others are: --unlisted clean or "
+                "--unlisted not_checkable"
+            ),
+        )
     if "label" not in found and not listed and threshold is None:
         raise UsageError(
             "{} has scores in {!r} and no labels", path, found["score"],
-            remedy=Remedy.GIVE_THRESHOLD,
+            hint="say from which score on an item is contaminated: --threshold 0.8",
         )  # fmt: skip
     if threshold is not None and "score" not in found:
         raise UsageError(
-            "{} has no scores to compare with a threshold (columns: {})", path, _names(table),
-            remedy=Remedy.NAME_LABEL_SCORES,
-        )  # fmt: skip
-    if threshold is None and "label" in found and "label" not in mapping:
-        _refuse_answers(table, found["label"])
+            "{} has no scores to compare with a threshold (columns: {})",
+            path,
+            _names(table),
+            hint=(
+                "leave out --threshold, or name the column of scores: --verdict-columns "
+                "score=COLUMN"
+            ),
+        )
+    if "label" in found and "label" not in mapping:
+        _refuse_answers(table, found["label"], threshold)
     reader = PartsReader(found.get("question", ""))
     rows = [
         _row(table, place, found, threshold, reader, of_decon=of_decon)
@@ -199,7 +210,7 @@ def _columns(table: Table, mapping: Mapping[str, str], *, of_decon: bool) -> dic
         if name and not table.has(name):
             raise LogError(
                 "{}: no column {!r}", table.file.path, name,
-                remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=_names(table)),
+                hint=Statement("columns there: {}", _names(table)),
             )  # fmt: skip
     found = {role: name for role, name in mapping.items() if name or role == "question"}
     by_name = {plain(name): name for name in reversed(list(table.columns))}
@@ -216,15 +227,31 @@ def _columns(table: Table, mapping: Mapping[str, str], *, of_decon: bool) -> dic
     return found
 
 
-def _refuse_answers(table: Table, name: str) -> None:
-    """Raise UsageError for a column `label` of 0 and 1: benchmarks keep their answers so."""
-    answers = {_name(value).lower() for value in table.column(name)} - {""}
-    if plain(name) == _ANSWERS and answers and answers <= _BARE:
+def _refuse_answers(table: Table, name: str, threshold: float | None) -> None:
+    """Raise UsageError for a `label` of 0 and 1, as of answers, and for labels beside a threshold.
+
+    Benchmarks keep their answers in a column `label`: with a threshold, that is what it is.
+    """
+    words = {_name(value).lower() for value in table.column(name)} - {""}
+    answers = plain(name) == _ANSWERS and bool(words) and words <= _BARE
+    if threshold is not None and not answers and words & _WORDS.keys():
+        raise UsageError(
+            "{} has labels in {!r}, and a threshold is given for its scores", table.file.path, name,
+            hint="leave --threshold out, or --verdict-columns label=",
+        )  # fmt: skip
+    if threshold is None and answers:
         raise UsageError(
             "{}: does its column {!r} say what is contaminated? It holds only {}, as answers of a"
-            " benchmark do", table.file.path, name, " and ".join(sorted(answers)),
-            remedy=Remedy.SAY_LABEL_COLUMN(column=name),
-        )  # fmt: skip
+            " benchmark do",
+            table.file.path,
+            name,
+            " and ".join(sorted(words)),
+            hint=Statement(
+                "if it does: --verdict-columns label={}; if all rows are contaminated items: "
+                "--verdict-columns label=",
+                name,
+            ),
+        )
 
 
 def _row(
@@ -259,7 +286,7 @@ def _row(
     if not name and not texts.question:
         raise LogError(
             "{}: neither an id nor a question", Place(at),
-            remedy=Remedy.NAME_LABEL_AND_QUESTION_COLUMNS,
+            hint="name the columns: --verdict-columns label=COLUMN,id=COLUMN,question=COLUMN",
         )  # fmt: skip
     return Annotation(
         benchmark=_name(value("benchmark")),
@@ -282,9 +309,12 @@ def _merged(rows: list[Annotation], *, of_decon: bool) -> tuple[Annotation, ...]
             continue
         if known.texts != row.texts:
             raise LogError(
-                "{}: item {} has another text than in {}", Place(row.row), row.item_id,
-                Place(known.row), remedy=Remedy.TWO_VERSIONS_OR_BENCHMARKS,
-            )  # fmt: skip
+                "{}: item {} has another text than in {}",
+                Place(row.row),
+                row.item_id,
+                Place(known.row),
+                hint="two versions of a benchmark, or two benchmarks without a column for it",
+            )
         for policy, label in row.label.items():
             first = known.label.setdefault(policy, label)
             # decon reports every match of an item: the best one decides.
@@ -292,7 +322,7 @@ def _merged(rows: list[Annotation], *, of_decon: bool) -> tuple[Annotation, ...]
                 raise LogError(
                     "{}: item {} is {} here and {} in {}", Place(row.row),
                     row.item_id or row.texts.question, Public(LABELS[label]), Public(LABELS[first]),
-                    Place(known.row), remedy=Remedy.KEEP_ONE_LABEL,
+                    Place(known.row), hint="keep one label of each item",
                 )  # fmt: skip
             known.label[policy] = max(first, label)
             known.score[policy] = float(
@@ -307,7 +337,7 @@ def _check_alike(path: Path, items: tuple[Annotation, ...]) -> None:
     if bare is not None and any(item.texts.question for item in items):
         raise LogError(
             "{}: some rows have a question and others none ({})", path, Place(bare.row),
-            remedy=Remedy.GIVE_ALL_QUESTIONS_OR_NONE,
+            hint="give all of them the question, or leave the column out",
         )  # fmt: skip
 
 
@@ -319,8 +349,14 @@ def _label(value: object, at: str) -> int:
     word = _name(value).lower().replace("_", " ").replace("-", " ")
     if word not in _WORDS:
         raise LogError(
-            "{}: {!r} is no label", Place(at), str(value)[:40], remedy=Remedy.USE_KNOWN_LABELS,
-        )  # fmt: skip
+            "{}: {!r} is no label",
+            Place(at),
+            str(value)[:40],
+            hint=(
+                "known are contaminated, dirty, leaked, true, yes and 1; clean, false, no and "
+                "0; suspect, suspicious; not_checkable, unknown and an empty cell"
+            ),
+        )
     return _WORDS[word]
 
 
@@ -332,7 +368,7 @@ def _score(value: object, at: str) -> float:
         score = math.inf
     if math.isinf(score):
         raise LogError(
-            "{}: {!r} is no score", Place(at), str(value)[:40], remedy=Remedy.SCORES_ARE_NUMBERS
+            "{}: {!r} is no score", Place(at), str(value)[:40], hint="scores are numbers"
         )
     return score
 

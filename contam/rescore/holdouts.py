@@ -1,4 +1,4 @@
-"""Make the table of second test sets: each model's gain beside an unseen benchmark."""
+"""Set a benchmark beside one that nobody can have seen."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import LogError, Place, Public, Remedy, UsageError
-from contam.rescore.lineup import matrices
+from contam.errors import LogError, Place, Public, UsageError
+from contam.rescore.rankings import matrices
 from contam.rescore.stats.clusters import several
 from contam.rescore.stats.holdout import MARGIN, constat, equivalent, inflation
 from contam.rescore.stats.multiple import holm
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.rescore.lineup import Matrix
     from contam.rescore.logs.model import Log
     from contam.rescore.panel import Series
+    from contam.rescore.rankings import Matrix
 
     Row = dict[str, Any]
     Floats = NDArray[np.float64]
@@ -41,7 +41,7 @@ def item_numbers(logs: Sequence[Log]) -> list[NDArray[np.int64]]:
         if len(set(keys)) < len(keys):
             raise LogError(
                 "{}: an item of the reference benchmark {} occurs twice", Place(log.path),
-                Public(log.benchmark), remedy=Remedy.GIVE_ITEM_ONCE,
+                Public(log.benchmark), hint="give each item once",
             )  # fmt: skip
         numbers = [known.setdefault(key, len(known)) for key in keys]
         found.append(np.array(numbers, np.int64))
@@ -67,14 +67,18 @@ def holdout_rows(
     rows: list[Row] = []
     first_matrices, second_matrices = (matrices(own, mixed_setups=True) for own in (series, second))
     for benchmark, other in pairs.items():
-        ours = [matrice for matrice in first_matrices if matrice.benchmark == benchmark]
-        theirs = [matrice for matrice in second_matrices if matrice.benchmark == other]
+        ours = [matrix for matrix in first_matrices if matrix.benchmark == benchmark]
+        theirs = [matrix for matrix in second_matrices if matrix.benchmark == other]
         for name, found, kind in ((benchmark, ours, "benchmark"), (other, theirs, "reference")):
             if not found:
                 raise UsageError(
-                    "no log with item scores of {} {}", Public(kind), name,
-                    remedy=Remedy.NAME_REFERENCE_BENCHMARK,
-                )  # fmt: skip
+                    "no log with item scores of {} {}",
+                    Public(kind),
+                    name,
+                    hint=(
+                        "--reference-benchmark takes BENCHMARK=REFERENCE, as contam logs names them"
+                    ),
+                )
         for matrix in ours:
             counterpart = _counterpart(matrix, ours, theirs)
             own = several(cluster[matrix.items])
@@ -82,8 +86,8 @@ def holdout_rows(
     for key in {(row["benchmark"], row["metric"], row["method"]) for row in rows}:
         family = [row for row in rows if (row["benchmark"], row["metric"], row["method"]) == key]
         adjusted = holm(np.array([row["p"] for row in family]))
-        for row, value in zip(family, adjusted, strict=True):
-            row["p_holm"] = float(value)
+        for row, value in zip(family, adjusted.tolist(), strict=True):
+            row["p_holm"] = value
     return rows
 
 
@@ -96,7 +100,7 @@ def _counterpart(
         return same[0], ""
     if len(ours) == len(theirs) == 1:
         return theirs[0], f"set against {theirs[0].metric}"
-    return None, f"not estimable: no {matrix.metric} of {theirs[0].benchmark}"
+    return None, f"no {matrix.metric} of {theirs[0].benchmark}"
 
 
 def _rows_of(
@@ -110,86 +114,71 @@ def _rows_of(
 ) -> Iterator[Row]:
     other, note = counterpart
     models = [name for name in matrix.models if name not in references]
-    for series, why in zip(matrix.short, matrix.why, strict=True):
+    without = {run.model: why for run, why in zip(matrix.short, matrix.why, strict=True)}
+    if other is None:
+        without |= dict.fromkeys(models, note)
+    elif reason := _refusal(matrix, other, least):
+        without |= dict.fromkeys(models, reason)
+    else:
+        absent = [name for name in models if name not in other.models]
+        without |= dict.fromkeys(absent, f"no score on {other.benchmark}")
+    for model, why in without.items():
         for method in ("ConStat", "retro-holdout"):
-            yield _empty(matrix, other, series.model, method, f"not estimable: {why}")
-    if other is not None:
-        note = _refusal(matrix, other, least) or note
-    if other is None or note.startswith("not estimable"):
-        for model in models:
-            for method in ("ConStat", "retro-holdout"):
-                yield _empty(matrix, other, model, method, note)
+            yield _empty(matrix, other, model, method, f"not estimable: {why}")
+    tested = [name for name in models if name not in without]
+    if other is None or not tested:
         return
-    tested = [name for name in models if name in other.models]
     known = [name for name in references if name in matrix.models and name in other.models]
-    for model in models:
-        if model not in tested:
-            missing = f"not estimable: no score on {other.benchmark}"
-            for method in ("ConStat", "retro-holdout"):
-                yield _empty(matrix, other, model, method, missing)
-    if not tested:
-        return
-    scores, references_ = _of(matrix, other, tested), _of(matrix, other, known)
-    expected = constat(scores, references_, seed=seed, cluster=cluster)
-    for model, found in zip(tested, expected, strict=True):
-        yield _empty(
-            matrix, other, model, "ConStat", "; ".join(filter(None, [note, found.note]))
-        ) | {
+    public, retro = _of(matrix, other, tested)
+    beside = _of(matrix, other, known)
+    expected = constat((public, retro), beside, seed=seed, cluster=cluster)
+    for model, found, own in zip(tested, expected, retro, strict=True):
+        notes = "; ".join(filter(None, [note, found.note]))
+        yield _empty(matrix, other, model, "ConStat", notes) | {
             "score": found.score,
-            "score_reference": float(other.scores[other.models.index(model)].mean()),
+            "score_reference": float(own.mean()),
             "expected": found.expected,
             "gain": found.delta,
             "gain_lo": found.low,
             "p": found.p,
         }
-    yield from _retro(matrix, other, tested, scores, references_, note, cluster)
+    reason, checked = _equally_hard(beside, cluster)
+    for model, first, second in zip(tested, public, retro, strict=True):
+        notes = "; ".join(filter(None, [note, reason or checked]))
+        row = _empty(matrix, other, model, "retro-holdout", notes)
+        row |= {"score": float(first.mean()), "score_reference": float(second.mean())}
+        if not reason:
+            gained = inflation(first, second, cluster)
+            row |= {
+                "expected": row["score_reference"],
+                "gain": gained.difference,
+                "gain_lo": gained.low,
+                "gain_hi": gained.high,
+                "p": gained.p,
+            }
+        yield row
 
 
-def _retro(
-    matrix: Matrix,
-    other: Matrix,
-    tested: Sequence[str],
-    scores: tuple[Floats, Floats],
-    references: tuple[Floats, Floats],
-    note: str,
-    cluster: Ints | None,
-) -> Iterator[Row]:
-    """Public - retro of each model, if models that saw neither score alike on both."""
-    apart = _NAN
-    if len(references[0]):
-        apart = equivalent(references[0].mean(axis=0), references[1].mean(axis=0), cluster=cluster)
+def _equally_hard(beside: tuple[Floats, Floats], cluster: Ints | None) -> tuple[str, str]:
+    """Why models that saw neither set do not show that both are equally hard, or how they do."""
+    public, retro = beside
+    apart = (
+        equivalent(public.mean(axis=0), retro.mean(axis=0), cluster=cluster)
+        if len(public)
+        else _NAN
+    )
     if np.isnan(apart):
-        reason = "not estimable: no reference model that shows both sets to be equally hard"
-    elif apart >= _SURE:
-        reason = (
+        return "not estimable: no reference model that shows both sets to be equally hard", ""
+    if apart >= _SURE:
+        return (
             f"not estimable: reference models are not shown to score alike on both sets, within "
             f"{MARGIN:g} (TOST p {apart:.2g})"
-        )
-    else:
-        reason = ""
-    checked = (
-        f"equally hard for {len(references[0])} reference models within {MARGIN:g} (TOST p "
+        ), ""
+    return "", (
+        f"equally hard for {len(public)} reference models within {MARGIN:g} (TOST p "
         f"{apart:.2g}); that embeddings, a classifier and people cannot tell the sets apart was "
         f"not checked"
     )
-    for model, public, retro in zip(tested, *scores, strict=True):
-        row = _empty(matrix, other, model, "retro-holdout", note)
-        row |= {
-            "score": float(public.mean()),
-            "score_reference": float(retro.mean()),
-        }
-        if reason:
-            yield row | {"note": "; ".join(filter(None, [note, reason]))}
-            continue
-        found = inflation(public, retro, cluster)
-        yield row | {
-            "expected": float(retro.mean()),
-            "gain": found.difference,
-            "gain_lo": found.low,
-            "gain_hi": found.high,
-            "p": found.p,
-            "note": "; ".join(filter(None, [note, checked])),
-        }
 
 
 def _of(matrix: Matrix, other: Matrix, models: Sequence[str]) -> tuple[Floats, Floats]:
@@ -202,11 +191,11 @@ def _refusal(matrix: Matrix, other: Matrix, least: int) -> str:
     for side in (matrix, other):
         if len(side.items) < least or not side.scores.size:
             return (
-                f"not estimable: {len(side.items)} items of {side.benchmark} that all models were "
-                f"scored on, fewer than {least}"
+                f"{len(side.items)} items of {side.benchmark} that all models were scored on, "
+                f"fewer than {least}"
             )
-        if side.sign < 0 or side.scores.min() < 0 or side.scores.max() > 1:
-            return f"not estimable: {side.metric} of {side.benchmark} is no share of right answers"
+        if not side.higher_is_better or side.scores.min() < 0 or side.scores.max() > 1:
+            return f"{side.metric} of {side.benchmark} is no share of right answers"
     return ""
 
 

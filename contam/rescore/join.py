@@ -10,28 +10,35 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from string import ascii_uppercase
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from contam.benchmark.keys import KEY_VERSION, normalise, text_key
-from contam.errors import LogError, Place, Remedy
-from contam.rescore.partial import ResultItems
+from contam.benchmark.row_hashes import row_hashes
+from contam.errors import LogError, Place, Statement
+from contam.rescore.complete import ResultItems
 from contam.tables.schemas import column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from contam.rescore.logs.model import Log, LoggedItem
     from contam.tables.schemas import Table
 
+_ADD_QUESTION_TO_LOG: Final = "numbers of two tools may be one off: add the question to the log"
+
 
 KINDS: Final = ("item", "question", "prompt", "prompt_end", "id")
 """What a match rests on, the strongest first."""
 
 MOST_UNMATCHED: Final = 0.01
+SAME_ANSWERS: Final = 0.95
+"""Share of right answers that must agree where only numbers, and no name, join a log."""
 _NAMED: Final = 20
 _SHOWN: Final = 3
 
@@ -49,6 +56,7 @@ class Joined:
     unmatched   ids of the first of them, with the reason
     unsure      places in the log of those that are changed or ambiguous
     benchmarks  names of the benchmarks met
+    has_texts   whether the log has texts, though its items were joined by id
     """
 
     index: NDArray[np.int64]
@@ -61,6 +69,7 @@ class Joined:
     unmatched: tuple[tuple[str, str], ...]
     unsure: tuple[int, ...]
     benchmarks: tuple[str, ...]
+    has_texts: bool = False
 
     @property
     def n_matched(self) -> int:
@@ -81,25 +90,40 @@ class Joined:
             (self.n_duplicate, "log items share an item with another"),
             (self.n_missing, "items of the benchmark are not in the log"),
             (self.by["prompt_end"], "items were found only at the end of their prompts"),
-            (self.by["id"], "items were joined by id alone, without a text to check it"),
+            (
+                0 if self.has_texts else self.by["id"],
+                "items were joined by id alone, without a text to check it",
+            ),
         ]
         return tuple(f"{number} {words}" for number, words in counts if number)
+
+
+def sources_of(run: Mapping[str, Any]) -> dict[str, Sequence[Mapping[str, Any]]]:
+    """The files of each benchmark of a result, from its run.json."""
+    read = run.get("inputs", {}).get("benchmarks", ())
+    return {one["name"]: one.get("sources", ()) for one in read}
 
 
 class Joiner:
     """The items table of a result, made ready to be looked up.
 
-    judged  its items by benchmark and split
+    sources  the files of each benchmark, as run.json names them
+    judged   its items by benchmark and split
 
     Raises LogError for keys of another version.
     """
 
-    def __init__(self, items: Table) -> None:
+    def __init__(
+        self,
+        items: Table,
+        sources: Mapping[str, Sequence[Mapping[str, Any]]] = MappingProxyType({}),
+    ) -> None:
+        self._sources = sources
         versions = set(column(items, "key_version"))
         if versions - {KEY_VERSION}:
             raise LogError(
                 f"the verdicts have keys {', '.join(sorted(versions))}, not {KEY_VERSION}",
-                remedy=Remedy.SCAN_AGAIN_WITH_THIS_VERSION,
+                hint="scan again with this version of contam",
             )
         self.judged = ResultItems(items)
         self._benchmark = column(items, "benchmark")
@@ -139,15 +163,23 @@ class Joiner:
         if not joined.n_matched and len(log.items):
             bare = all(item.question is None and item.prompt is None for item in log.items)
             raise LogError(
-                "{}: none of its {} items is in the verdicts", Place(log.path), len(log.items),
-                remedy=Remedy.IDS_DIFFER if bare else Remedy.LOG_OF_ANOTHER_BENCHMARK,
-            )  # fmt: skip
+                "{}: none of its {} items is in the verdicts",
+                Place(log.path),
+                len(log.items),
+                hint="it has ids only, and they are not the benchmark's: add the questions to it"
+                if bare
+                else "the log is of another benchmark, or of another version of it",
+            )
         if joined.share_unmatched > MOST_UNMATCHED and not allow_unmatched:
             named = "; ".join(f"{name}: {why}" for name, why in joined.unmatched[:_SHOWN])
             raise LogError(
-                "{}: {} of {} items are not in the verdicts ({})", Place(log.path),
-                joined.n_unmatched, len(log.items), named, remedy=Remedy.ALLOW_UNMATCHED_TO_SCORE,
-            )  # fmt: skip
+                "{}: {} of {} items are not in the verdicts ({})",
+                Place(log.path),
+                joined.n_unmatched,
+                len(log.items),
+                named,
+                hint="is it the same version of the benchmark? --allow-unmatched scores the rest",
+            )
         return joined
 
     def _joined(self, log: Log) -> Joined:
@@ -281,26 +313,82 @@ class Joiner:
         names = [log.items[at].item_id for at in places]
         benchmarks = {self._benchmark[row] for name in names for row in self._by_id.get(name, [])}
         if len(benchmarks) > 1:
-            if log.benchmark not in benchmarks:
+            own = {name for name in benchmarks if _same_benchmark(name, log.benchmark)}
+            if not own:
                 named = ", ".join(sorted(benchmarks))
                 raise LogError(
                     "{}: its ids are in {}, and it has no texts", Place(log.path), named,
-                    remedy=Remedy.ADD_QUESTIONS_OR_SPLIT,
+                    hint="add the questions to the log, or rescore one benchmark at a time",
                 )  # fmt: skip
-            benchmarks = {log.benchmark}
+            benchmarks = own
         known: dict[str, list[int]] = {}
         for row, name in enumerate(self._ids):
             fits = not log.split or self._split[row] in {log.split, ""}
             if fits and self._benchmark[row] in benchmarks:
                 known.setdefault(name, []).append(row)
+        bare = [at for at, name in zip(places, names, strict=True) if _BARE.fullmatch(name)]
         if known and all(map(_is_number, names)):
             _check_numbers(log, names, known)
+        if any(log.items[at].item_id in known for at in bare):
+            self._check_benchmark(log, bare, known, benchmarks)
         for at, name in zip(places, names, strict=True):
             rows = known.get(name, [])
             if len(rows) == 1:
                 index[at] = rows[0]
             else:
                 why[at] = "ambiguous" if rows else "no such id, and no text to go by"
+
+    def _check_benchmark(
+        self, log: Log, places: Sequence[int], known: dict[str, list[int]], benchmarks: set[str]
+    ) -> None:
+        """Demand that bare numbers are this benchmark's: by name, right answers or documents."""
+        if any(not name or _same_benchmark(name, log.benchmark) for name in benchmarks):
+            return
+        pairs = [
+            (log.items[at], row) for at in places for row in known.get(log.items[at].item_id, [])
+        ]
+        right = Counter(
+            self._answer_key[row]
+            for item, row in pairs
+            if item.answer and self._answer_key[row] in self._meant(item.answer, row)
+        )
+        # A constant guess agrees as often as the commonest answer: rarer ones are what proves.
+        rarer = right.total() - max(right.values(), default=0)
+        if right.total() >= SAME_ANSWERS * len(pairs) and rarer >= _FEW:
+            return
+        if self._are_documents([item.doc_hash for item, _ in pairs], benchmarks):
+            return
+        (first, *_) = sorted(benchmarks)
+        raise LogError(
+            "{}: its items are bare numbers, its benchmark is {!r}, and the verdicts' is {!r}",
+            Place(log.path),
+            log.benchmark,
+            first,
+            hint=Statement(
+                "add the questions or the right answers to the log; if both are one benchmark: "
+                "`contam rescore --benchmark-as {}={}`, or benchmark_as under [logs] of an "
+                "audit",
+                log.benchmark,
+                first,
+            ),
+        )
+
+    def _are_documents(self, hashes: list[str | None], benchmarks: set[str]) -> bool:
+        """Whether a log's hashes of its documents are those of rows of the benchmarks' files."""
+        if not any(hashes):
+            return False
+        rows = row_hashes(one for name in benchmarks for one in self._sources.get(name, ()))
+        return sum(one in rows for one in hashes) >= SAME_ANSWERS * len(hashes)
+
+    def _meant(self, answer: str, row: int) -> set[str]:
+        """Keys of what an answer may stand for: itself, or the choice of its letter or number."""
+        choices = self._choices[row] or ()
+        named = [
+            choice
+            for place, choice in enumerate(choices)
+            if answer.strip().strip("().").upper() in {str(place), ascii_uppercase[place % 26]}
+        ]
+        return {text_key(text) for text in (answer, *named)}
 
     def _check_ids(self, log: Log, index: NDArray[np.int64]) -> None:
         """A name, unlike a number, means the same item everywhere: its text must be the same."""
@@ -313,9 +401,11 @@ class Joiner:
             same = at_row >= 0 and self._item_key[at_row] in {self._item_key[row] for row in rows}
             if rows and not same:
                 raise LogError(
-                    "{}: item {} has another text than in the verdicts", Place(log.path),
-                    item.item_id, remedy=Remedy.SCAN_THIS_VERSION,
-                )  # fmt: skip
+                    "{}: item {} has another text than in the verdicts",
+                    Place(log.path),
+                    item.item_id,
+                    hint="the verdicts are of another version of the benchmark: scan this one",
+                )
 
     def _counted(
         self, log: Log, index: NDArray[np.int64], by: Counter[str], why: dict[int, str]
@@ -337,7 +427,7 @@ class Joiner:
             n_changed=sum(reason == "changed" for reason in why.values()),
             n_ambiguous=sum(reason == "ambiguous" for reason in why.values()),
             n_duplicate=len(matched) - len(distinct),
-            n_missing=sum(gap.n_missing for gap in self.judged.missing(distinct)),
+            n_missing=sum(n_missing for _, n_missing, _ in self.judged.missing(distinct)),
             unmatched=tuple(listed[:_NAMED]),
             unsure=tuple(at for at, reason in sorted(why.items()) if reason in words),
             benchmarks=benchmarks,
@@ -347,6 +437,19 @@ class Joiner:
 def _choices_text(item: LoggedItem) -> str | None:
     """What a result's `choices_key` is the key of."""
     return None if item.choices is None else "\n".join(sorted(item.choices))
+
+
+_BARE: Final = re.compile(
+    r"(?:(?:id|idx|q|question|item|doc|row|sample|example|test|train|dev|val)[-_ /:.#]*)?\d+",
+    re.IGNORECASE,
+)
+"""An id that counts items, of whatever benchmark."""
+
+
+def _same_benchmark(one: str, other: str) -> bool:
+    """Whether two names are of one benchmark: spelling aside, with or without its owner."""
+    first, second = (name.casefold().replace("-", "_").rpartition("/")[2] for name in (one, other))
+    return first == second
 
 
 def _is_number(name: str) -> bool:
@@ -364,13 +467,13 @@ def _check_numbers(log: Log, names: Sequence[str], known: dict[str, list[int]]) 
         begin = min(numbers) if numbers else "names"
         raise LogError(
             "{}: items are bare numbers from {}, the benchmark's begin at {}", Place(log.path),
-            least, begin, remedy=Remedy.ADD_QUESTION_TO_LOG,
+            least, begin, hint=_ADD_QUESTION_TO_LOG,
         )  # fmt: skip
     if beyond := logged - numbers:
         raise LogError(
             "{}: {} of its {} bare numbers, from {} on, are not among the items judged",
             Place(log.path), len(beyond), len(logged), min(beyond),
-            remedy=Remedy.ADD_QUESTION_TO_LOG,
+            hint=_ADD_QUESTION_TO_LOG,
         )  # fmt: skip
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from contam.benchmark.items import ItemName
 from contam.corpus.dates import year_of
 from contam.detect.labels import CLEAN, FLAGGED, LABELS, NOT_CHECKABLE
-from contam.errors import OutputError, Remedy
+from contam.errors import InternalError, LogError, OutputError, Public, Statement
+from contam.rescore.logs.groups import find_groups
+from contam.rescore.logs.model import combined
+from contam.tables import schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -18,13 +22,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.report import Report
-    from contam.rescore.logs.setup import Setup
-    from contam.tables.schemas import Table
+    from contam.rescore.logs.model import Setup
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
     Int8s = NDArray[np.int8]
     Bools = NDArray[np.bool_]
+    from collections.abc import Iterator
+
+    from contam.rescore.logs.groups import TaskGroup
+    from contam.rescore.logs.model import Log
 
 ALL: Final = "all"
 """Name of the subset that holds every item, and of what it is a subset by."""
@@ -57,6 +64,42 @@ class Flags:
         return np.isin(self.label, _FLAGGED_CODES)
 
 
+class Units(NamedTuple):
+    """Gives figures of a metric of which less is better its own units again; see `oriented`.
+
+    offset  what its scores were taken from, None for a metric as it was logged
+    """
+
+    offset: float | None = None
+
+    def level(self, value: float) -> float:
+        """A score."""
+        return self._minus(self.offset, value)
+
+    def gain(self, value: float) -> float:
+        """A difference of scores, or its statistic."""
+        return self._minus(None if self.offset is None else 0.0, value)
+
+    def levels(self, low: float, high: float) -> tuple[float, float]:
+        """The limits of a score."""
+        return self._ends(self.level(low), self.level(high))
+
+    def gains(self, low: float, high: float) -> tuple[float, float]:
+        """The limits of a difference."""
+        return self._ends(self.gain(low), self.gain(high))
+
+    def _ends(self, low: float, high: float) -> tuple[float, float]:
+        return (low, high) if self.offset is None else (high, low)
+
+    @staticmethod
+    def _minus(offset: float | None, value: float) -> float:
+        # Not -0.0, which reads as if something were lost.
+        return value if offset is None or math.isnan(value) else offset - value + 0.0
+
+
+AS_LOGGED: Final = Units()
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Series:
     """One model's scores under one metric, over the n items of its log that were scored.
@@ -68,6 +111,7 @@ class Series:
     strata     int64[n], parts of the items within which flags are dealt out; None for one part
     setup      examples, prompt and version, as far as the log records them
     named_main  the metric that the log calls its main one, None where it names none
+    units      how its figures are shown, where less is better and `score` was flipped
     """
 
     model: str
@@ -82,6 +126,7 @@ class Series:
     strata: Ints | None = None
     setup: Setup = ()
     named_main: str | None = None
+    units: Units = AS_LOGGED
 
     @classmethod
     def unscored(
@@ -108,6 +153,33 @@ class Series:
     def labels(self, flags: Flags) -> Int8s:
         """int8[n]: the label of each scored item; what is not among the items is not checkable."""
         return labels_at(flags, self.item)
+
+
+def oriented(series: Sequence[Series]) -> tuple[Series, ...]:
+    """The series with scores of which more is better, so that all statistics read one way.
+
+    Where less is better a share s becomes 1 - s, so that it stays a share, and any other score -s;
+    one offset for all models of a benchmark and metric. `units` shows figures as they were logged.
+    """
+    shares: dict[tuple[str, str], bool] = {}
+    for run in series:
+        if not run.higher_is_better:
+            key = (run.benchmark, run.metric)
+            shares[key] = shares.get(key, True) and run.is_share
+    found = []
+    for run in series:
+        key = (run.benchmark, run.metric)
+        if run.higher_is_better and key in shares:
+            raise InternalError(f"{run.metric} of {run.benchmark} counts both ways")
+        found.append(run if run.higher_is_better else _flipped(run, 1.0 if shares[key] else 0.0))
+    return tuple(found)
+
+
+def _flipped(series: Series, offset: float) -> Series:
+    def aggregate(mask: Bools) -> float:
+        return offset - series.aggregate(mask)
+
+    return replace(series, score=offset - series.score, aggregate=aggregate, units=Units(offset))
 
 
 def labels_at(flags: Flags, places: Ints) -> Int8s:
@@ -146,20 +218,21 @@ def flags_in(report: Report) -> dict[str, Flags]:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise OutputError(
             "{} does not say how its policies judge", report.folder,
-            remedy=Remedy.GIVE_FOLDER_AS_WRITTEN,
+            hint="give the folder as contam wrote it",
         ) from error  # fmt: skip
     return flags_of(report.verdicts, report.items, report.evidence, thresholds)
 
 
 def flags_of(
-    verdicts: Table, items: Table, evidence: Table, thresholds: Mapping[str, float]
+    verdicts: schemas.Table,
+    items: schemas.Table,
+    evidence: schemas.Table,
+    thresholds: Mapping[str, float],
 ) -> dict[str, Flags]:
     """The verdicts of each policy as arrays over the rows of the items table.
 
     Raises OutputError for verdicts that are not one of each policy of items that are there.
     """
-    from contam.tables import schemas
-
     places = zip(*(schemas.column(evidence, n) for n in ("shard", "row", "source")), strict=True)
     source = {(shard, row): name for shard, row, name in places}
 
@@ -219,29 +292,91 @@ def _spread(at: Ints, values: Sequence[str], n: int) -> NDArray[np.object_]:
     return result
 
 
-def _clusters(items: Table) -> Ints:
+def _clusters(items: schemas.Table) -> Ints:
     """Items that share a passage or their content are one cluster."""
-    from contam.tables import schemas
-
     passages = schemas.column(items, "passage_key")
     contents = schemas.column(items, "item_key")
     names = [passage or content for passage, content in zip(passages, contents, strict=True)]
     return np.unique(np.array(names, object).astype(str), return_inverse=True)[1].astype(np.int64)
 
 
-def _subjects(items: Table) -> NDArray[np.object_]:
+def _subjects(items: schemas.Table) -> NDArray[np.object_]:
     """What an item id says before its last part: `anatomy/12` is of the subject anatomy."""
-    from contam.tables import schemas
-
-    ids = schemas.column(items, "item_id")
-    found = [item_id.rpartition("/")[0] for item_id in ids]
-    result = np.empty(len(found), object)
-    result[:] = found
-    return result
+    names = schemas.column(items, "item_id")
+    return np.array([name.rpartition("/")[0] for name in names], object)
 
 
 def _contradiction() -> OutputError:
     return OutputError(
         "the verdicts and their items contradict each other",
-        remedy=Remedy.GIVE_FOLDER_AS_WRITTEN,
+        hint="give the folder as contam wrote it",
     )
+
+
+GROUP: Final = "group"
+"""What a row of a group's scores is a subset by; the subset is the weighting."""
+
+
+def group_series(indices: Mapping[Log, Ints]) -> Iterator[tuple[str, Series]]:
+    """The weighting of each reported group number, and its series; "unknown" has no item.
+
+    indices  log -> int64[n], places of its items in the result
+    """
+    taken = {log.benchmark for log in indices}
+    for group in find_groups(indices):
+        name = f"{group.name} (group)" if group.name in taken else group.name
+        if group.weighting == "unknown":
+            nothing = np.empty(0, np.int64)
+            series = Series.unscored(group.model, name, group.metric, nothing, group.note)
+            yield group.weighting, series
+            continue
+        masks = [log.column(group.metric).scored for log in group.logs]
+        pairs = list(zip(group.logs, masks, strict=True))
+        alike = "item" if group.weighting == "micro" else "task"
+        notes = (f"{len(group.logs)} tasks, every {alike} alike", *filter(None, [group.note]))
+        yield (
+            group.weighting,
+            Series(
+                model=group.model,
+                benchmark=name,
+                metric=group.metric,
+                score=np.concatenate([log.column(group.metric).score[m] for log, m in pairs]),
+                item=np.concatenate([indices[log][m] for log, m in pairs]),
+                aggregate=_aggregate_of(group, masks),
+                additive=group.weighting == "micro",
+                notes=notes,
+                strata=np.repeat(np.arange(len(masks)), [int(mask.sum()) for mask in masks]),
+                higher_is_better=_higher(group),
+                setup=combined([log.setup for log in group.logs]),
+            ),
+        )
+
+
+def _higher(group: TaskGroup) -> bool:
+    """Which way a group's metric counts: that of its tasks, which must agree."""
+    found = {log.column(group.metric).higher_is_better is not False for log in group.logs}
+    if len(found) > 1:
+        raise LogError(
+            "the tasks of {} do not agree whether a higher {} is better",
+            group.name,
+            Public(group.metric),
+            hint=Statement(
+                "say it: --lower-is-better {}, or --higher-is-better", Public(group.metric)
+            ),
+        )
+    return found.pop()
+
+
+def _aggregate_of(group: TaskGroup, masks: Sequence[Bools]) -> Callable[[Bools], float]:
+    """The group's number over a mask of its scored items, the tasks one after the other."""
+    cuts = np.cumsum([int(mask.sum()) for mask in masks])[:-1]
+
+    def aggregate(chosen: Bools) -> float:
+        whole = []
+        for mask, part in zip(masks, np.split(chosen, cuts), strict=True):
+            kept = np.zeros(len(mask), np.bool_)
+            kept[np.flatnonzero(mask)[part]] = True
+            whole.append(kept)
+        return group.aggregate(whole)
+
+    return aggregate

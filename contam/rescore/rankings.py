@@ -1,13 +1,15 @@
-"""Make the tables across models of one benchmark: ranks and pairs, full and clean."""
+"""Line up the models of one ranking, and rank them on all and on clean items."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.rescore.lineup import judged_items, rows_at
-from contam.rescore.panel import Split
+from contam.errors import InternalError
+from contam.rescore.logs.model import words
+from contam.rescore.panel import AS_LOGGED, Split
 from contam.rescore.stats.clusters import several
 from contam.rescore.stats.dealing import most_draws
 from contam.rescore.stats.gain import LEAST, too_few
@@ -19,15 +21,215 @@ from contam.rescore.stats.ranking import (
     rank_intervals,
     ranks,
 )
+from contam.tables.distinct import distinct
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from numpy.typing import NDArray
 
-    from contam.rescore.lineup import Matrix
-    from contam.rescore.panel import Flags, Series
+    from contam.rescore.panel import Series, Units
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+    from contam.rescore.panel import Flags
     from contam.rescore.stats.ranking import Pairwise
 
     Row = dict[str, Any]
+
+LEAST_COVERED: Final = 0.9
+"""Share of the items of a ranking that a run must have to be in it."""
+
+_NAMED: Final = 5
+_TWO: Final = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Matrix:
+    """Models x items that all of them were scored on, for one benchmark, metric and set-up.
+
+    scores  float64[m, n]; items  int64[n], places in the result's items
+    units   how figures of a metric of which less is better are shown
+    setup   what sets these runs apart from others of the benchmark, "" where all are alike
+    short   runs over fewer items: in no ranking; why  the reason, one for each
+    """
+
+    benchmark: str
+    metric: str
+    models: tuple[str, ...]
+    scores: Floats
+    items: Ints
+    notes: tuple[str, ...] = ()
+    units: Units = AS_LOGGED
+    higher_is_better: bool = True
+    setup: str = ""
+    series: tuple[Series, ...] = ()
+    short: tuple[Series, ...] = ()
+    why: tuple[str, ...] = ()
+
+
+def matrices(series: Sequence[Series], *, mixed_setups: bool = False) -> list[Matrix]:
+    """Line up the additive series of each benchmark, metric and set-up.
+
+    mixed_setups  runs of all set-ups in one matrix; a note says so
+    """
+    found: dict[tuple[str, str], list[Series]] = {}
+    for run in series:
+        if run.additive:
+            found.setdefault((run.benchmark, run.metric), []).append(run)
+    result = []
+    for _, group in sorted(found.items()):
+        group.sort(key=lambda run: run.model)
+        for setup, own, notes in _by_setup(group, mixed=mixed_setups):
+            result.append(_matrix(own, setup, notes))
+    return result
+
+
+def _by_setup(
+    group: Sequence[Series], *, mixed: bool
+) -> Iterator[tuple[str, list[Series], tuple[str, ...]]]:
+    """(name, series, notes) of each set-up; what is not recorded differs from nothing."""
+    differing = _differing(group)
+    if not differing:
+        yield "", list(group), ()
+        return
+    parts: dict[str, list[Series]] = {}
+    unknown = []
+    for series in group:
+        known = tuple((name, value) for name, value in series.setup if name in differing)
+        if known:
+            parts.setdefault(words(known), []).append(series)
+        else:
+            unknown.append(series)
+    if mixed:
+        reasons = "; ".join(f"{name}: {_names(own)}" for name, own in parts.items())
+        yield "", list(group), (f"runs of different set-ups in one ranking: {reasons}",)
+        return
+    largest = max(parts, key=lambda name: len(parts[name]))
+    for name, own in sorted(parts.items()):
+        others = [f"{_names(rest)} ({other})" for other, rest in parts.items() if other != name]
+        notes = [f"only runs with {name}, not {', '.join(others)}"]
+        if name == largest and unknown:
+            notes.append(f"set-up not recorded: {_names(unknown)}")
+        added = unknown if name == largest else []
+        yield name, sorted([*own, *added], key=lambda run: run.model), tuple(notes)
+
+
+def _differing(group: Sequence[Series]) -> set[str]:
+    """What the runs record differently."""
+    values: dict[str, set[str]] = {}
+    for series in group:
+        for name, value in series.setup:
+            values.setdefault(name, set()).add(value)
+    return {name for name, own in values.items() if len(own) > 1}
+
+
+def _names(series: Sequence[Series]) -> str:
+    names = [run.model for run in series]
+    if len(names) > _NAMED:
+        return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
+    return ", ".join(names)
+
+
+def _matrix(group: Sequence[Series], setup: str, notes: tuple[str, ...]) -> Matrix:
+    inside, common, n_items = _largest(group)
+    ranked = [series for series, kept in zip(group, inside, strict=True) if kept]
+    short = [series for series, kept in zip(group, inside, strict=True) if not kept]
+    lost = int(n_items[inside].max()) - len(common)
+    reasons = [f"{lost} items are not scored for every model"] if lost else []
+    if short:
+        sizes = n_items[~inside].tolist()
+        named = zip(short[:_NAMED], sizes, strict=False)
+        counts = ", ".join(f"{run.model} ({size:,} items)" for run, size in named)
+        more = f" and {len(short) - _NAMED} more" if len(short) > _NAMED else ""
+        reasons.append(f"not in the ranking of {len(common):,} items: {counts}{more}")
+    return Matrix(
+        benchmark=group[0].benchmark,
+        metric=group[0].metric,
+        models=tuple(run.model for run in ranked),
+        scores=np.array(rows_at(ranked, common)).reshape(len(ranked), len(common)),
+        items=common,
+        notes=(*notes, *reasons),
+        units=group[0].units,
+        higher_is_better=group[0].higher_is_better,
+        setup=setup,
+        series=tuple(ranked),
+        short=tuple(short),
+        why=tuple(
+            f"not ranked: {_shared(run, common):,} of the {len(common):,} items of the ranking"
+            for run in short
+        ),
+    )
+
+
+def _shared(series: Series, items: Ints) -> int:
+    return len(np.intersect1d(series.item, items))
+
+
+def judged_items(series: Series) -> Ints:
+    """The items of a series that are among those judged, ascending."""
+    return distinct(series.item[series.item >= 0])
+
+
+def _largest(group: Sequence[Series]) -> tuple[Bools, Ints, Ints]:
+    """Which series are ranked, their common items, and how many judged items each series has.
+
+    Every set of items that a run has is tried as the ranking's: the runs in it have at least
+    `LEAST_COVERED` of them. The set with the most scores wins, the one with more models of two;
+    one with two models or more if there is any.
+    """
+    sets: list[Ints] = []
+    of = []
+    last: Ints | None = None
+    for series in group:
+        # Logs of many models mostly hold the same items in one order.
+        if last is None or not np.array_equal(series.item, last):
+            own = judged_items(series)
+            known = [at for at, other in enumerate(sets) if np.array_equal(own, other)]
+            place = known[0] if known else len(sets)
+            if not known:
+                sets.append(own)
+        of.append(place)
+        last = series.item
+    belongs = np.array(of)
+    overlap = _overlap(sets)
+    sizes = np.diag(overlap)
+    covers = overlap >= LEAST_COVERED * sizes[:, None]
+    counts = np.array([int(covers[base][belongs].sum()) for base in range(len(sets))])
+    value = counts * sizes
+    best = max(range(len(sets)), key=lambda at: (counts[at] >= _TWO, value[at], counts[at], -at))
+    inside = covers[best][belongs]
+    common = sets[best]
+    for at in np.unique(belongs[inside]).tolist():
+        common = np.intersect1d(common, sets[at])
+    return inside, common, sizes[belongs].astype(np.int64)
+
+
+def _overlap(sets: Sequence[Ints]) -> Floats:
+    """float64[sets, sets]: how many items each two sets share."""
+    every = np.unique(np.concatenate(sets))
+    there = np.zeros((len(sets), len(every)), np.float32)
+    for row, own in zip(there, sets, strict=True):
+        row[np.searchsorted(every, own)] = 1
+    result: Floats = (there @ there.T).astype(np.float64)
+    return result
+
+
+def rows_at(group: Sequence[Series], items: Ints) -> list[Floats]:
+    """The scores of each series at these items; of an item listed twice, the first."""
+    rows: list[Floats] = []
+    at, last = np.empty(0, np.int64), None
+    for series in group:
+        if last is None or not np.array_equal(series.item, last):
+            order = np.argsort(series.item, kind="stable")
+            found = np.searchsorted(series.item[order], items)
+            if len(items) and (series.item[order][found] != items).any():
+                raise InternalError("an item is common to all models and yet missing in one")
+            at, last = order[found], series.item
+        rows.append(series.score[at])
+    return rows
+
 
 _NAN: Final = float("nan")
 _LEAST_MODELS: Final = 2
@@ -64,6 +266,7 @@ def ranking_rows(
         "metric": matrix.metric,
         "setup": matrix.setup,
         "policy": flags.policy,
+        "higher_is_better": matrix.higher_is_better,
     }
     full = _means(matrix.scores)
     clean = _means(matrix.scores[:, split.clean])
@@ -72,9 +275,11 @@ def ranking_rows(
         note = f"{note}; {reason}" if note else reason
     tests = None if reason else _tests(matrix, flags, split)
     rows: list[Row] = []
-    both = agreement(full, clean) if not reason else None
-    deletion = (
-        random_deletion(
+    together: Row = dict.fromkeys(_ACROSS_MODELS, _NAN)
+    deletion = None
+    if tests:
+        both = agreement(full, clean)
+        deletion = random_deletion(
             matrix.scores,
             ~split.clean,
             draws=draws,
@@ -82,12 +287,11 @@ def ranking_rows(
             seed=seed,
             cluster=several(flags.cluster[matrix.items]),
         )
-        if tests
-        else None
-    )
-    if deletion and np.isnan(deletion.p) and not np.isnan(deletion.tau):
-        unmoved = "no deletion p: swapping clusters of one size changes nothing"
-        note = f"{note}; {unmoved}" if note else unmoved
+        if np.isnan(deletion.p) and not np.isnan(deletion.tau):
+            unmoved = "no deletion p: swapping clusters of one size changes nothing"
+            note = f"{note}; {unmoved}" if note else unmoved
+        figures = (both.tau, both.rho, both.largest, deletion.tau_median, deletion.p)
+        together = dict(zip(_ACROSS_MODELS, figures, strict=True))
     places = [ranks(full), ranks(clean) if n_clean else np.full(m, _NAN)]
     spans = [rank_intervals(test) for test in tests] if tests else None
     for at, model in enumerate(matrix.models):
@@ -96,8 +300,8 @@ def ranking_rows(
             "model": model,
             "n": len(matrix.items),
             "n_clean": n_clean,
-            "full": full[at],
-            "clean": clean[at],
+            "full": matrix.units.level(full[at]),
+            "clean": matrix.units.level(clean[at]),
             "rank_full": places[0][at],
             "rank_clean": _NAN if reason else places[1][at],
         }
@@ -105,13 +309,7 @@ def ranking_rows(
             low, high = spans[side][at] if spans else (_NAN, _NAN)
             row[f"rank_{name}_lo"], row[f"rank_{name}_hi"] = float(low), float(high)
         row["deletion_sd"] = float(deletion.moved[at]) if deletion else _NAN
-        row["kendall_tau"] = both.tau if both else _NAN
-        row["spearman"] = both.rho if both else _NAN
-        row["largest_rank_change"] = both.largest if both else _NAN
-        row["deletion_tau_median"] = deletion.tau_median if deletion else _NAN
-        row["deletion_p"] = deletion.p if deletion else _NAN
-        row["note"] = note
-        rows.append(row)
+        rows.append(row | together | {"note": note})
     for series, why in zip(matrix.short, matrix.why, strict=True):
         rows.append({**head, **_unranked(series, flags), "note": why})
     return rows, _pair_rows(head, matrix, tests, split, note) if tests else []
@@ -142,8 +340,8 @@ def _unranked(series: Series, flags: Flags) -> Row:
         "model": series.model,
         "n": len(items),
         "n_clean": int(clean.sum()),
-        "full": _means(scores[None])[0],
-        "clean": _means(scores[None, clean])[0],
+        "full": series.units.level(_means(scores[None])[0]),
+        "clean": series.units.level(_means(scores[None, clean])[0]),
         **dict.fromkeys((*spans, "deletion_sd", *_ACROSS_MODELS), _NAN),
     }
 
@@ -174,13 +372,14 @@ def _pair_rows(
                 "n_clean": n_clean,
             }
             for name, test in zip(_SIDES, tests, strict=True):
-                row[f"difference_{name}"] = float(test.difference[a, b])
+                difference = float(test.difference[a, b])
+                row[f"difference_{name}"] = matrix.units.gain(difference)
                 row[f"error_{name}"] = float(test.error[a, b])
                 row[f"p_{name}"] = float(test.p[a, b])
                 row[f"p_{name}_holm"] = float(test.adjusted[a, b])
                 row[f"mcnemar_{name}"] = float(test.mcnemar_p[a, b])
                 row[f"mcnemar_{name}_holm"] = float(test.mcnemar_adjusted[a, b])
-                leads = row[f"p_{name}_holm"] < _SURE and row[f"difference_{name}"] > 0
+                leads = row[f"p_{name}_holm"] < _SURE and difference > 0
                 row[f"lead_{name}"] = bool(leads)
             # The variance of one item that gives the clustered error of all of them.
             spread = n_clean * float(tests[1].error[a, b]) ** 2

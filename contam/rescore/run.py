@@ -7,28 +7,26 @@ import time
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from contam.detect.notebook import table_html
+from contam.detect.policies.common import counted
 from contam.detect.report import RUN_FILE
-from contam.errors import LogError, Place, Public, Remedy, UsageError
+from contam.errors import LogError, Place, Public, Statement, UsageError
 from contam.extras import require
 from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint, read_file
 from contam.files.uploads import place
-from contam.rescore.direction import directed
+from contam.rescore.complete import left_out, refuse_partial, whole_logs
 from contam.rescore.export.plots import draw, plot_names, score_figure
 from contam.rescore.export.summary import figure, gain_of, markdown
-from contam.rescore.grouped import group_series
 from contam.rescore.holdouts import item_numbers
-from contam.rescore.judging import FileOptions, join_logs, open_verdicts, policies_of
-from contam.rescore.main_metric import main_metrics
-from contam.rescore.panel import Series
-from contam.rescore.partial import refuse_partial
+from contam.rescore.judging import FileOptions, LabelOptions, join_logs, open_verdicts, policies_of
+from contam.rescore.metrics import directed, main_metrics
+from contam.rescore.panel import Series, group_series
 from contam.rescore.tables import RescoreSettings, make_tables
-from contam.rescore.whole import left_out, whole_logs
 from contam.tables import schemas
 from contam.tables.frames import to_pandas, to_polars
 from contam.tables.score_schemas import RESCORE_FORMAT, SUMMARY, TABLES
@@ -111,27 +109,26 @@ class Rescore:
         if table not in self.tables:
             known = ", ".join(self.tables)
             raise UsageError(
-                "a re-scoring has no table {!r}", table, remedy=Remedy.CHOOSE_KNOWN(known=known)
+                "a re-scoring has no table {!r}", table, hint=Statement("known: {}", known)
             )
         return self.tables[table]
 
 
-def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them by name
+def rescore(
     verdicts: Verdicts,
     logs: PathLike | Sequence[PathLike],
     *,
     policies: Sequence[str] = (),
     columns: Mapping[str, str] | None = None,
+    benchmark_as: Mapping[str, str] | None = None,
     allow_unmatched: bool = False,
     allow_partial: bool = False,
     separate_runs: bool = False,
     skip_damaged: bool = False,
-    threshold: float | None = None,
-    unlisted: str | None = None,
-    verdict_columns: Mapping[str, str] | None = None,
     lower_is_better: Sequence[str] = (),
     higher_is_better: Sequence[str] = (),
     settings: RescoreSettings | None = None,
+    **labels: Unpack[LabelOptions],
 ) -> Rescore:
     """Score every model in the logs with and without the items that the verdicts flag.
 
@@ -140,18 +137,17 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
                      published list; or labels as dictionaries or a table
     policies         judge by these only; all that the verdicts hold when empty
     columns          names of the columns of plain tables, where they are ambiguous
+    benchmark_as     a log's name of its benchmark -> that of the verdicts, where they differ
     allow_unmatched  go on although more than 1 % of a log's items are not among the items judged
     allow_partial    go on although a log without a reported number to check it by lacks scores for
                      more than 1 % of a benchmark's items
     separate_runs    two runs of one model are two models, told apart by their run
     skip_damaged     leave out logs that are cut off, cancelled or damaged, or do not give their
-                     tool's number; `run` names them under `inputs.damaged`
-    threshold        of a file of labels: an item with at least this score is contaminated
-    unlisted         of a file of labels: what items are that it does not name, "clean" or
-                     "not_checkable"
-    verdict_columns  of a file of labels: role -> column, where the usual names do not fit
+                     tool's number; `run` names them under `inputs.damaged`, as it does files that
+                     are no logs under `inputs.skipped`
     lower_is_better, higher_is_better  metrics by name whose direction is not what the log or the
                      name says
+    labels           verdict_columns, threshold, unlisted: of a file of labels, see `FileOptions`
 
     Raises LogError for a log that is damaged, does not add up to its own reported score or does not
     belong to the items judged, and for a file of labels that is no such thing; OutputError for a
@@ -161,56 +157,48 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
     require("scores")
     started = time.time()
     settings = settings or RescoreSettings()
-    options = FileOptions(columns=verdict_columns, threshold=threshold, unlisted=unlisted)
+    options = FileOptions(**labels)
     opened = open_verdicts(verdicts, options)
     chosen = policies_of(opened, policies)
     paths = [logs] if isinstance(logs, (str, Path)) else list(logs)
-    readable, damaged = whole_logs(paths, columns, skip_damaged=skip_damaged)
+    readable, damaged, skipped = whole_logs(paths, columns, skip_damaged=skip_damaged)
+    readable = _renamed(readable, benchmark_as or {})
     found = directed(readable, lower=lower_is_better, higher=higher_is_better)
-    unjoined = {name for _, name in settings.reference_benchmarks}
-    names = _model_names(found, separate_runs=separate_runs)
-    second_logs = [log for log in found if log.benchmark in unjoined]
-    own_logs = [log for log in found if log.benchmark not in unjoined]
+    found = _separated(found) if separate_runs else found
+    beside = {name for _, name in settings.reference_benchmarks}
+    second_logs = [log for log in found if log.benchmark in beside]
+    own_logs = [log for log in found if log.benchmark not in beside]
     judging = join_logs(opened, own_logs, chosen, options, allow_unmatched=allow_unmatched)
-    joined_logs: list[_JoinedLog] = []
-    for log in own_logs:
-        joined = judging.joined[id(log)]
-        if not allow_partial:
+    pairs = [*zip(own_logs, judging.joined, strict=True)]
+    if not allow_partial:
+        for log, joined in pairs:
             refuse_partial(log, joined.index, judging.judged)
-        joined_logs.append(_JoinedLog(_named(log, joined), names[id(log)], joined))
-    refuse_two_logs(
-        [(joined_log.log, joined_log.model) for joined_log in joined_logs]
-        + [(log, names[id(log)]) for log in second_logs]
-    )
-    series = [own for joined in joined_logs for own in joined.series()]
-    unscored = [own for joined in joined_logs for own in joined.unscored()]
-    second = list(_second_series(second_logs, names))
-    sources = [_source(joined_log.log, joined_log.joined.index) for joined_log in joined_logs]
-    sources += [_source(log, None) for log in second_logs]
-    notes = [f"bad log, left out: {reason}" for _, reason in damaged]
-    notes += [*judging.notes, *(note for joined_log in joined_logs for note in joined_log.notes())]
-    notes += [f"{log.path}: a reference benchmark, not joined to verdicts" for log in second_logs]
-    unknown = set(settings.references) - {own.model for own in series}
+    joined_logs = [_JoinedLog(_named(log, joined), joined) for log, joined in pairs]
+    refuse_two_logs([*(own.log for own in joined_logs), *second_logs])
+    series = [run for own in joined_logs for run in own.series()]
+    unscored = [run for own in joined_logs for run in own.unscored()]
+    unknown = set(settings.references) - {run.model for run in series}
     if unknown:
-        known = ", ".join(sorted({own.model for own in series}))
+        known = ", ".join(sorted({run.model for run in series}))
         raise UsageError(
-            "no log of reference model {}", min(unknown), remedy=Remedy.CHOOSE_MODEL(known=known)
+            "no log of reference model {}", min(unknown), hint=Statement("models: {}", known)
         )
-    models = {id(joined_log.log): joined_log.model for joined_log in joined_logs}
-    groups = list(
-        group_series(
-            [joined_log.log for joined_log in joined_logs],
-            {id(joined_log.log): joined_log.joined.index for joined_log in joined_logs},
-            lambda log: models[id(log)],
-        )
-    )
+    groups = list(group_series({own.log: own.joined.index for own in joined_logs}))
     main = main_metrics([*series, *(group for _, group in groups)], settings.metrics)
-    notes += [
-        f"{metric.why}; {metric.shown} is shown"
-        for metric in main.values()
-        if metric.metric is None
+    notes = [
+        *(f"bad log, left out: {reason}" for _, reason in damaged),
+        *(f"not a log: {reason}" for _, reason in skipped),
+        *judging.notes,
+        *(note for own in joined_logs for note in own.notes()),
+        *(f"{log.path}: a reference benchmark, not joined to verdicts" for log in second_logs),
+        *(f"{own.why}; {own.shown} is shown" for own in main.values() if own.metric is None),
     ]
-    tables = make_tables(series, judging.flags, settings, groups, second, unscored)
+    cluster = _clustered(judging.flags[0].cluster, joined_logs)
+    flags = [replace(policy, cluster=cluster) for policy in judging.flags]
+    second = _second_series(second_logs)
+    tables = make_tables(series, flags, settings, groups, second, unscored, main)
+    sources = [_source(own.log, own.joined) for own in joined_logs]
+    sources += [_source(log, None) for log in second_logs]
     run = {
         "tool": "contam",
         "format": RESCORE_FORMAT,
@@ -218,6 +206,7 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
             **asdict(settings),
             "policies": [flag.policy for flag in judging.flags],
             "columns": dict(columns) if columns else None,
+            "benchmark_as": dict(benchmark_as) if benchmark_as else None,
             "allow_unmatched": allow_unmatched,
             "allow_partial": allow_partial,
             "separate_runs": separate_runs,
@@ -230,6 +219,7 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
             "verdicts": judging.source,
             "logs": sources,
             "damaged": [{"path": path, "reason": reason} for path, reason in damaged],
+            "skipped": [{"path": path, "reason": reason} for path, reason in skipped],
         },
         "metrics": {name: asdict(metric) for name, metric in sorted(main.items())},
         "coverage": judging.coverage,
@@ -239,7 +229,7 @@ def rescore(  # noqa: PLR0913 - the options of a re-scoring, all but two of them
             "seconds": round(time.time() - started, 3),
         },
     }
-    summary = markdown(tables, settings.least) + left_out(damaged)
+    summary = markdown(tables, settings.least) + left_out([*damaged, *skipped])
     return Rescore(tables=tables, summary=summary, run=run)
 
 
@@ -257,7 +247,7 @@ def write_rescore(
             names=names,
             last=RUN_FILE,
             overwrite=overwrite,
-            earlier=_earlier(target, names),
+            earlier=earlier_outputs(target, names),
         ) as folder,
         output_errors(target),
     ):
@@ -273,8 +263,8 @@ def write_rescore(
     return target
 
 
-def _earlier(out: Path, names: Sequence[str]) -> list[str]:
-    """Plots of an earlier re-scoring in the folder: which there are depends on what was scored."""
+def earlier_outputs(out: Path, names: Sequence[str]) -> list[str]:
+    """Further files of an earlier run in the folder: pictures depend on what was scored."""
     try:
         outputs = json.loads(read_file(out / RUN_FILE))["outputs"]
         return [name for name in outputs if name not in names]
@@ -284,10 +274,9 @@ def _earlier(out: Path, names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _JoinedLog:
-    """A log, the name its model goes by, and where its items are in the result."""
+    """A log, and where its items are in the result."""
 
     log: Log
-    model: str
     joined: Joined
 
     def notes(self) -> Iterator[str]:
@@ -299,7 +288,7 @@ class _JoinedLog:
         """The metrics that can be scored again."""
         n_missing = self.joined.n_missing
         notes = (f"{n_missing} items of the benchmark are not in the log",) if n_missing else ()
-        return series_of(self.log, self.model, self.joined.index, notes)
+        return series_of(self.log, self.joined.index, notes)
 
     def unscored(self) -> Iterator[Series]:
         """The other metrics, with the reason."""
@@ -308,7 +297,7 @@ class _JoinedLog:
                 continue
             reason = column.note if column.kind == "none" else "no item has a score"
             yield Series.unscored(
-                self.model,
+                self.log.model,
                 self.log.benchmark,
                 column.metric,
                 self.joined.index,
@@ -317,7 +306,7 @@ class _JoinedLog:
             )
 
 
-def series_of(log: Log, model: str, index: Ints, notes: tuple[str, ...] = ()) -> Iterator[Series]:
+def series_of(log: Log, index: Ints, notes: tuple[str, ...] = ()) -> Iterator[Series]:
     """The metrics of a log that can be scored again; index  int64[n], where its items are."""
     for column in log.columns:
         scored = np.flatnonzero(column.scored)
@@ -325,7 +314,7 @@ def series_of(log: Log, model: str, index: Ints, notes: tuple[str, ...] = ()) ->
             continue
         lost = len(column.score) - len(scored)
         yield Series(
-            model=model,
+            model=log.model,
             benchmark=log.benchmark,
             metric=column.metric,
             score=column.score[scored],
@@ -334,7 +323,7 @@ def series_of(log: Log, model: str, index: Ints, notes: tuple[str, ...] = ()) ->
             additive=column.kind == "mean",
             notes=(
                 *notes,
-                *((f"{lost} items not scored by the tool",) if lost else ()),
+                *((f"{counted(lost, 'item')} not scored by the tool",) if lost else ()),
                 *((column.note,) if column.note else ()),
             ),
             higher_is_better=column.higher_is_better is not False,
@@ -343,31 +332,43 @@ def series_of(log: Log, model: str, index: Ints, notes: tuple[str, ...] = ()) ->
         )
 
 
-def _second_series(logs: Sequence[Log], names: Mapping[int, str]) -> Iterator[Series]:
+def _second_series(logs: Sequence[Log]) -> list[Series]:
     """Of reference benchmarks: their items are numbered among themselves."""
+    found: list[Series] = []
     for name in sorted({log.benchmark for log in logs}):
         own = [log for log in logs if log.benchmark == name]
         for log, numbers in zip(own, item_numbers(own), strict=True):
-            yield from series_of(log, names[id(log)], numbers)
+            found += series_of(log, numbers)
+    return found
+
+
+def _renamed(logs: Sequence[Log], names: Mapping[str, str]) -> list[Log]:
+    """The logs under the verdicts' names of their benchmarks."""
+    known = sorted({log.benchmark for log in logs})
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                "no log is of benchmark {!r}", name,
+                hint=Statement("known: {}", Public(", ".join(known))),
+            )  # fmt: skip
+    return [replace(log, benchmark=names.get(log.benchmark, log.benchmark)) for log in logs]
 
 
 def _named(log: Log, joined: Joined) -> Log:
     """The log under the benchmark of the items it holds, where it does not name its own."""
-    if log.benchmark or len(joined.benchmarks) != 1:
+    if (log.benchmark and log.names_benchmark) or len(joined.benchmarks) != 1:
         return log
-    return replace(log, benchmark=joined.benchmarks[0])
+    return replace(log, benchmark=joined.benchmarks[0] or log.benchmark)
 
 
-def _model_names(logs: Sequence[Log], *, separate_runs: bool) -> dict[int, str]:
-    """By id of a log. A run without a name of its own goes by the digest of its file."""
-    if not separate_runs:
-        return {id(log): log.model for log in logs}
+def _separated(logs: Sequence[Log]) -> tuple[Log, ...]:
+    """The logs with their run in the model's name: its own, or the digest of its file."""
     runs = Counter((log.model, log.benchmark) for log in logs)
-    names = {}
+    names = []
     for log in logs:
         run = log.run_id or (log.digest[:8] if runs[log.model, log.benchmark] > 1 else "")
-        names[id(log)] = f"{log.model} ({run})" if run else log.model
-    return names
+        names.append(f"{log.model} ({run})" if run else log.model)
+    return tuple(replace(log, model=name) for log, name in zip(logs, names, strict=True))
 
 
 def _aggregate_of(column: ScoreColumn, scored: Ints) -> Callable[[Bools], float]:
@@ -381,21 +382,36 @@ def _aggregate_of(column: ScoreColumn, scored: Ints) -> Callable[[Bools], float]
     return aggregate
 
 
-def refuse_two_logs(logs: Sequence[tuple[Log, str]]) -> None:
-    """Raise LogError for two logs of one model by one metric of one benchmark; (log, model)."""
+def refuse_two_logs(logs: Sequence[Log]) -> None:
+    """Raise LogError for two logs of one model by one metric of one benchmark."""
     seen: dict[tuple[str, str, str], Log] = {}
-    for log, model in logs:
+    for log in logs:
         for column in log.columns:
-            known = seen.setdefault((model, log.benchmark, column.metric), log)
+            known = seen.setdefault((log.model, log.benchmark, column.metric), log)
             if known is not log:
                 raise LogError(
-                    "two logs hold {} on {} by {}: {} and {}", Public(model), Public(log.benchmark),
-                    Public(column.metric), Place(known.path), Place(log.path),
-                    remedy=Remedy.SEPARATE_RUNS,
+                    "two logs hold {} on {} by {}: {} and {}", Public(log.model),
+                    Public(log.benchmark), Public(column.metric), Place(known.path),
+                    Place(log.path),
+                    hint="give one of them, or keep the runs apart with --separate-runs",
                 )  # fmt: skip
 
 
-def _source(log: Log, index: Ints | None) -> dict[str, Any]:
+def _clustered(cluster: Ints, joined_logs: Sequence[_JoinedLog]) -> Ints:
+    """The clusters of the items, as one where a log's column `cluster` puts items together."""
+    together: dict[tuple[str, str], list[int]] = {}
+    for one in joined_logs:
+        for row, item in zip(one.joined.index.tolist(), one.log.items, strict=True):
+            if row >= 0 and item.cluster:
+                together.setdefault((one.log.benchmark, item.cluster), []).append(row)
+    for rows in together.values():
+        known = np.unique(cluster[rows])
+        if len(known) > 1:
+            cluster = np.where(np.isin(cluster, known), known[0], cluster)
+    return cluster
+
+
+def _source(log: Log, joined: Joined | None) -> dict[str, Any]:
     return {
         "path": log.path,
         "digest": log.digest,
@@ -404,5 +420,6 @@ def _source(log: Log, index: Ints | None) -> dict[str, Any]:
         "model": log.model,
         "benchmark": log.benchmark,
         "items": len(log.items),
-        "matched": None if index is None else int(np.count_nonzero(index >= 0)),
+        "matched": None if joined is None else int(np.count_nonzero(joined.index >= 0)),
+        "items_of": [] if joined is None else list(joined.benchmarks),
     }

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.rescore.grouped import GROUP
-from contam.rescore.main_metric import primary_metrics
-from contam.rescore.panel import ALL, Split
+from contam.rescore.panel import ALL, GROUP, Split
 from contam.rescore.stats.clusters import several
 from contam.rescore.stats.gain import (
     LEAST,
@@ -23,8 +21,7 @@ from contam.rescore.stats.gain import (
     relative_difference,
 )
 from contam.rescore.stats.intervals import Interval, gain_interval, interval_of, jackknife_gain
-from contam.rescore.stats.multiple import adjust
-from contam.rescore.stats.threads import in_threads
+from contam.rescore.stats.multiple import adjust, in_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +37,7 @@ _NAN: Final = float("nan")
 _NOTHING: Final = Interval(_NAN, _NAN, _NAN, "")
 
 
-def score_rows(  # noqa: PLR0913 - what decides the tests, by name
+def score_rows(
     series: Sequence[Series],
     flags: Sequence[Flags],
     *,
@@ -49,16 +46,14 @@ def score_rows(  # noqa: PLR0913 - what decides the tests, by name
     seed: int = 0,
     groups: Sequence[tuple[str, Series]] = (),
     unscored: Sequence[Series] = (),
-    primary: Mapping[str, str] | None = None,
+    primary: Mapping[str, str],
 ) -> list[Row]:
     """One row per model, benchmark, metric, policy and subset; adjusted p over the family.
 
     groups    numbers over several benchmarks: how their tasks are weighed, and the series
     unscored  metrics that cannot be scored again, the reason in their notes
-    primary   benchmark -> the metric whose tests are one family; by `primary_metrics` if None
+    primary   benchmark -> the metric whose tests are one family
     """
-    if primary is None:
-        primary = primary_metrics(series) | primary_metrics(group for _, group in groups)
     size = sum(primary[run.benchmark] == run.metric for run in series)
     how = _How(least, permutations, seed, size)
     tasks = [
@@ -184,22 +179,26 @@ def _row(view: _View, subset: tuple[str, str], inside: Bools, how: _How) -> Row:
         "n_clean": int(clean.sum()),
         "n_flagged": int(flagged.sum()),
         "n_not_checkable": int(unchecked.sum()),
+        "higher_is_better": series.higher_is_better,
     }
+    units = series.units
     methods = []
     for name, mask in (("full", inside), ("clean", clean), ("flagged", flagged)):
         found = view.score(mask, how.seed)
-        row[name], row[f"{name}_lo"], row[f"{name}_hi"] = found.estimate, found.low, found.high
+        row[name] = units.level(found.estimate)
+        row[f"{name}_lo"], row[f"{name}_hi"] = units.levels(found.low, found.high)
         if found.method:
             methods.append(found.method)
     gained = view.gain(inside, how.seed)
-    row["gain"], row["gain_low"], row["gain_high"] = gained.estimate, gained.low, gained.high
+    row["gain"] = units.gain(gained.estimate)
+    row["gain_low"], row["gain_high"] = units.gains(gained.low, gained.high)
     notes = [*series.notes]
     # The published gain is over the items that could be checked; full - clean is over all.
     tested = _test(view, clean | flagged, clean, how)
     row |= {
-        "epg": tested.epg,
-        "epg_z": tested.z,
-        "epg_z_nested": tested.z_nested,
+        "epg": units.gain(tested.epg),
+        "epg_z": units.gain(tested.z),
+        "epg_z_nested": units.gain(tested.z_nested),
         "epg_p": tested.p,
     }
     if unchecked.any() and not tested.note:
@@ -209,9 +208,9 @@ def _row(view: _View, subset: tuple[str, str], inside: Bools, how: _How) -> Row:
         notes.append(tested.note)
     if unchecked.any():
         notes.append(f"{int(unchecked.sum())} not checkable, counted in full, not in clean")
-    row["clean_with_unchecked"] = view.score(clean | unchecked, how.seed).estimate
+    row["clean_with_unchecked"] = units.level(view.score(clean | unchecked, how.seed).estimate)
     row["bound_low"], row["bound_high"] = (
-        bounds(series.score[inside], clean[inside])
+        units.levels(*bounds(series.score[inside], clean[inside]))
         if len(series.score) and series.is_share
         else (_NAN, _NAN)
     )
@@ -261,6 +260,7 @@ def _llama2(view: _View, inside: Bools) -> dict[str, Any]:
         return nothing
     subsets, rule = llama2_subsets(series.score[usable], share[usable])
     values: dict[str, Any] = {
-        f"llama2_z_{name}": found.z for name, found in zip(names, subsets, strict=True)
+        f"llama2_z_{name}": series.units.gain(found.z)
+        for name, found in zip(names, subsets, strict=True)
     }
     return values | {"llama2_rule": rule}

@@ -9,27 +9,25 @@ import numpy as np
 
 from contam.rescore.across import Across, aggregate_rows, diversity_rows
 from contam.rescore.holdouts import holdout_rows
-from contam.rescore.lineup import judged_items, matrices, rows_at
-from contam.rescore.main_metric import main_metrics
-from contam.rescore.panel import Split
-from contam.rescore.rankings import ranking_rows
+from contam.rescore.metrics import main_metrics
+from contam.rescore.panel import Split, oriented
+from contam.rescore.rankings import judged_items, matrices, ranking_rows, rows_at
 from contam.rescore.scores import score_rows
 from contam.rescore.stats.clusters import several
 from contam.rescore.stats.difficulty import against_references, bins, crossed, stratified
 from contam.rescore.stats.gain import LEAST, not_estimable
-from contam.rescore.stats.multiple import adjust
+from contam.rescore.stats.multiple import adjust, in_threads
 from contam.rescore.stats.sweep import sweep
-from contam.rescore.stats.threads import in_threads
-from contam.rescore.turn import turned
 from contam.tables import score_schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from contam.rescore.lineup import Matrix
+    from contam.rescore.metrics import MainMetric
     from contam.rescore.panel import Flags, Series
+    from contam.rescore.rankings import Matrix
     from contam.tables.schemas import Table
 
     Row = dict[str, Any]
@@ -77,18 +75,20 @@ def make_tables(
     groups: Sequence[tuple[str, Series]] = (),
     second: Sequence[Series] = (),
     unscored: Sequence[Series] = (),
+    main: Mapping[str, MainMetric] | None = None,
 ) -> dict[str, Table]:
     """All tables by file name, without suffix.
 
     groups  numbers over several benchmarks: how their tasks are weighed, and the series
     second  scores on the reference benchmarks of `settings`
     unscored  metrics that cannot be scored again, the reason in their notes
+    main    by benchmark; as its logs and the settings say where it is not given
     """
-    every = [*series, *(group for _, group in groups), *unscored]
-    turning = turned(every)
-    # From here on a higher score is better; `turning.back` gives each metric its own units again.
-    own, grouped, rest = _parted(turning.series, len(series), len(groups))
-    main = main_metrics([*own, *grouped], settings.metrics)
+    # From here on a higher score is better; the series' `units` show figures as they were logged.
+    every = oriented([*series, *(group for _, group in groups), *unscored])
+    n_own, n_scored = len(series), len(series) + len(groups)
+    own, grouped, rest = every[:n_own], every[n_own:n_scored], every[n_scored:]
+    main = main or main_metrics([*own, *grouped], settings.metrics)
     primary = {benchmark: metric.shown for benchmark, metric in main.items()}
     lined_up = matrices(own, mixed_setups=settings.mixed_setups)
     ranked = [*lined_up, *matrices(grouped, mixed_setups=settings.mixed_setups)]
@@ -114,7 +114,7 @@ def make_tables(
         for matrix in alone:
             adjusted += _adjusted_rows(matrix, policy, settings)
             adjusted += _short_adjusted(matrix, policy, settings)
-        across = Across.of(lined_up, policy, main, turning.offsets, settings.least)
+        across = Across.of(lined_up, policy, main, settings.least)
         aggregates += aggregate_rows(across, policy.policy)
         diversities += diversity_rows(across, policy.policy, seed=settings.seed)
     scores = score_rows(
@@ -146,12 +146,12 @@ def make_tables(
     adjust(adjusted, ("p",), together)
     _adjust_deletions(rankings, together)
     return {
-        "scores": score_schemas.table_of(turning.back(scores), score_schemas.SCORES),
-        "rankings": score_schemas.table_of(turning.back(rankings), score_schemas.RANKINGS),
-        "sweep": score_schemas.table_of(turning.back(sweeps), score_schemas.SWEEP),
-        "pairs": score_schemas.table_of(turning.back(pairs), score_schemas.PAIRS),
+        "scores": score_schemas.table_of(scores, score_schemas.SCORES),
+        "rankings": score_schemas.table_of(rankings, score_schemas.RANKINGS),
+        "sweep": score_schemas.table_of(sweeps, score_schemas.SWEEP),
+        "pairs": score_schemas.table_of(pairs, score_schemas.PAIRS),
         "aggregate": score_schemas.table_of(aggregates, score_schemas.AGGREGATE),
-        "adjusted": score_schemas.table_of(turning.back(adjusted), score_schemas.ADJUSTED),
+        "adjusted": score_schemas.table_of(adjusted, score_schemas.ADJUSTED),
         "holdout": score_schemas.table_of(
             holdout_rows(
                 series,
@@ -166,12 +166,6 @@ def make_tables(
         ),
         "diversity": score_schemas.table_of(diversities, score_schemas.DIVERSITY),
     }
-
-
-def _parted(
-    series: Sequence[Series], n_own: int, n_groups: int
-) -> tuple[Sequence[Series], Sequence[Series], Sequence[Series]]:
-    return series[:n_own], series[n_own : n_own + n_groups], series[n_own + n_groups :]
 
 
 def _adjust_deletions(rankings: Sequence[Row], together: Callable[[Row], Hashable]) -> None:
@@ -216,9 +210,10 @@ def _sweep_rows(
             "threshold": threshold,
             "n_flagged": int(found.flagged[at]),
             "share_flagged": int(found.flagged[at]) / n,
-            "epg": float(found.epg[at]),
-            "epg_z": float(found.z[at]),
-            "epg_z_nested": float(found.z_nested[at]),
+            "epg": series.units.gain(float(found.epg[at])),
+            "epg_z": series.units.gain(float(found.z[at])),
+            "epg_z_nested": series.units.gain(float(found.z_nested[at])),
+            "higher_is_better": series.higher_is_better,
             "best": at == found.best,
             "best_p": found.p if at == found.best else _NAN,
             "policy_threshold": _NAN if flags.threshold is None else flags.threshold,
@@ -249,14 +244,18 @@ def _adjusted_rows(matrix: Matrix, flags: Flags, settings: RescoreSettings) -> I
             "benchmark": matrix.benchmark,
             "metric": matrix.metric,
             "policy": flags.policy,
+            "higher_is_better": matrix.higher_is_better,
         }
         if note:
             yield head | _empty(name, note)
             continue
-        yield head | _stratified_row(scores[at], flagged, strata, cluster, name)
+        rows = [_stratified_row(scores[at], flagged, strata, cluster, name)]
         if reference and at not in reference:
-            for row in _reference_rows(scores[at], scores[reference], flagged, cluster):
-                yield head | row
+            rows += _reference_rows(scores[at], scores[reference], flagged, cluster)
+        for row in rows:
+            low, high = matrix.units.gains(row["adjusted_low"], row["adjusted_high"])
+            signed = {key: matrix.units.gain(row[key]) for key in ("raw", "adjusted")}
+            yield head | row | signed | {"adjusted_low": low, "adjusted_high": high}
 
 
 def _short_adjusted(matrix: Matrix, flags: Flags, settings: RescoreSettings) -> Iterator[Row]:

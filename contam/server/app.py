@@ -5,35 +5,26 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import tempfile
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import FastAPI
 
 import contam
 from contam.errors import ContamError, InternalError
-from contam.server import openapi, opening
-from contam.server.checks.admission import Admission
+from contam.server import check, corpora, health, openapi, problems
+from contam.server.auth import Keyring
+from contam.server.body import BodyGuard
+from contam.server.check import Admission
+from contam.server.entrance import Entrance
+from contam.server.jobs import routes as jobs
 from contam.server.jobs.service import Jobs
-from contam.server.middleware.auth import Keyring
-from contam.server.middleware.body import BodyGuard
-from contam.server.middleware.entrance import Entrance
-from contam.server.middleware.observe import Observed
-from contam.server.problems import failures
-from contam.server.routes import (
-    check,
-    documents,
-    health,
-    indexes,
-    jobs,
-    metrics,
-    page,
-    policies,
-    rescore,
-    review,
-)
+from contam.server.observe import Observed
+from contam.server.opening import open_indexes
+from contam.server.page import routes as page
+from contam.server.page.render import problem_page
 from contam.server.state import State
-from contam.server.tracing import NO_TELEMETRY, Tracing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -42,6 +33,14 @@ if TYPE_CHECKING:
 
 
 _OWNER_ALONE: Final = 0o077
+#: FastAPI would send queries, paths and invalid input to wherever the environment says.
+_NO_TELEMETRY: Final[Any] = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
 #: Too little for a file, and by convention no dump through a pipe either; 0 only bounds files.
 _NO_DUMP: Final = 1
 
@@ -64,8 +63,10 @@ def create_app(settings: Settings) -> FastAPI:
         keep_private()
         try:
             state.keyring = Keyring(settings)
-            state.jobs = Jobs.open(settings, lambda: state.not_ready == "stopping")
-            state.tracing = Tracing() if settings.traces else None
+            state.jobs = Jobs(settings)
+            state.jobs.start()
+            # Uploads are no guests of another disk.
+            tempfile.tempdir = settings.data
         except Exception as error:
             # uvicorn only says that it did not start; `run` raises the reason.
             state.failed = (
@@ -74,13 +75,11 @@ def create_app(settings: Settings) -> FastAPI:
                 else InternalError(f"the service cannot start: {type(error).__name__}: {error}")
             )
             raise
-        async with opening.open_indexes(state):
+        async with open_indexes(state):
             yield
         state.jobs.close()
         state.admission.close()
-        state.keyring.close()
-        if state.tracing is not None:
-            state.tracing.close()
+        tempfile.tempdir = None
 
     # The usual pages of documentation load scripts from elsewhere.
     app = FastAPI(
@@ -89,19 +88,22 @@ def create_app(settings: Settings) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        telemetry=NO_TELEMETRY,
+        telemetry=_NO_TELEMETRY,
     )
     app.state.contam = state
-    failures.install(app)
+    problems.install(app)
     openapi.install(app)
     add_layers(app, state)
-    for api in (health, metrics, indexes, policies, check, documents, jobs, rescore, page, review):
-        app.include_router(api.router)
+    for router in (
+        health.router, corpora.index_router, corpora.policy_router, check.router,
+        corpora.document_router, jobs.router, page.router,
+    ):  # fmt: skip
+        app.include_router(router)
     return app
 
 
 def add_layers(app: FastAPI, state: State) -> None:
     """Observe everything, then ask who it is, then take the body; the last added is the first."""
-    app.add_middleware(BodyGuard, settings=state.settings, metrics=state.metrics)
-    app.add_middleware(Entrance, state=state)
+    app.add_middleware(BodyGuard, settings=state.settings)
+    app.add_middleware(Entrance, state=state, is_page=page.is_page, show_problem=problem_page)
     app.add_middleware(Observed, state=state)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
-from contam.server.jobs.intake.requests import CheckJob, RescoreJob
-from contam.server.schemas.check import CheckRequest
-from contam.server.schemas.common import Problem, problems
+from contam.server.jobs.schemas import CheckJob, RescoreJob
+from contam.server.schemas import CheckRequest, Problem, problems
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Final
 from contam.errors import ContamError, InternalError
 from contam.memory import tune_service
 from contam.server import logs
-from contam.server.page.reviews import Reviews
 from contam.server.state import COMPILING, OPENING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from contam.server.indexes.registry import IndexRegistry
+    from contam.server.indexes import IndexRegistry
     from contam.server.state import State
 
 
@@ -29,7 +28,7 @@ _LOOK_S: Final = 1.0
 
 @asynccontextmanager
 async def open_indexes(state: State) -> AsyncIterator[None]:
-    """Open indexes and packs on a thread, then mark the service ready; stop with the block."""
+    """Open indexes on a thread, then mark the service ready; stop with the block."""
     task = asyncio.create_task(_open_and_watch(state))
     try:
         yield
@@ -46,17 +45,14 @@ async def _open_and_watch(state: State) -> None:
         if state.settings.index and not await asyncio.to_thread(_is_compiled):
             state.not_ready = COMPILING
             logs.log().info(f"{COMPILING}: only the first start does this, about half a minute")
-        state.reviews = await asyncio.to_thread(Reviews.open, state.settings)
         state.registry = await asyncio.to_thread(_open, state)
     except Exception as error:  # noqa: BLE001 - whatever it is, the service must not only look alive
         state.failed = (
             error
             if isinstance(error, ContamError)
-            else InternalError(
-                f"indexes or packs cannot be opened: {type(error).__name__}: {error}"
-            )
+            else InternalError(f"indexes cannot be opened: {type(error).__name__}: {error}")
         )
-        state.not_ready = "indexes or packs cannot be opened"
+        state.not_ready = "indexes cannot be opened"
         # The server stops as at SIGTERM.
         os.kill(os.getpid(), signal.SIGTERM)
         return
@@ -82,7 +78,7 @@ def _open(state: State) -> IndexRegistry:
     # Imported here, on the thread: this loads the compiler.
     from contam.detect.warm import match_a_little, query_a_little
     from contam.kernels.warm_up import compile_once
-    from contam.server.indexes.registry import IndexRegistry
+    from contam.server.indexes import IndexRegistry
 
     tune_service()
     if state.settings.index:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
@@ -12,9 +12,7 @@ from contam.errors import ConfigError
 from contam.index.manifest import read_manifest
 from contam.server import logs
 from contam.server.app import create_app
-from contam.server.indexes.registry import named_folders, refuse_nothing
-from contam.server.middleware.protocol import patient_protocol
-from contam.server.page.reviews import named_packs
+from contam.server.indexes import named_folders, refuse_nothing
 
 if TYPE_CHECKING:
     import socket
@@ -23,6 +21,9 @@ if TYPE_CHECKING:
 
     from contam.config import Settings
     from contam.server.state import State
+
+
+_KEEP_ALIVE_S: Final = 30
 
 
 class Server(uvicorn.Server):
@@ -68,7 +69,6 @@ def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
     refuse_nothing(settings)
     for folder in named_folders(settings.index, settings.home).values():
         read_manifest(folder)
-    named_packs(settings.review)
     logs.configure(settings.log_level)
     app = create_app(settings)
     state: State = app.state.contam
@@ -81,10 +81,11 @@ def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
         server_header=False,
         # A caller is identified by a key, never by the address that a proxy reports.
         proxy_headers=False,
-        http=patient_protocol(settings.client_timeout_s),
+        http="httptools",
+        limit_concurrency=settings.max_connections,
         date_header=True,
         # Clients that keep connections for as long as a server usually does would meet its end.
-        timeout_keep_alive=max(int(settings.client_timeout_s), 1),
+        timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(int(settings.drain_s), 1),
         lifespan="on",
     )

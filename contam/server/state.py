@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 from fastapi import Depends, Request
 
 from contam.server.metrics import Metrics
-from contam.server.page.sessions import Sessions
-from contam.server.problems.failures import RequestError
+from contam.server.problems import RequestError
 
 if TYPE_CHECKING:
     from contam.config import Settings
     from contam.errors import ContamError
-    from contam.server.checks.admission import Admission
-    from contam.server.indexes.registry import IndexRegistry
+    from contam.server.auth import Keyring
+    from contam.server.check import Admission
+    from contam.server.indexes import IndexRegistry
     from contam.server.jobs.service import Jobs
-    from contam.server.middleware.auth import Keyring
-    from contam.server.page.reviews import Reviews
-    from contam.server.tracing import Tracing
 
 
 OPENING: Final = "opening the indexes"
@@ -40,11 +37,8 @@ class State:
     keyring    who may ask; there once the service has started
     registry    the indexes; None until they are open
     jobs       long work; there once the service has started
-    reviews    packs that people read; None until they are open
     failed     why it could not start
     metrics    what is counted and measured
-    sessions   who is signed in to the page
-    tracing    where spans go, if they are made
     """
 
     settings: Settings
@@ -53,11 +47,8 @@ class State:
     keyring: Keyring | None = None
     registry: IndexRegistry | None = None
     jobs: Jobs | None = None
-    reviews: Reviews | None = None
     failed: ContamError | None = None
     metrics: Metrics = field(default_factory=Metrics)
-    sessions: Sessions = field(default_factory=Sessions)
-    tracing: Tracing | None = None
 
 
 def unready(state: State) -> RequestError:
@@ -83,13 +74,6 @@ def registry_of(state: State) -> IndexRegistry:
     if state.registry is None:
         raise unready(state)
     return state.registry
-
-
-def reviews_of(state: State) -> Reviews:
-    """The packs to review. Raises RequestError, 503, while they are not open yet."""
-    if state.reviews is None:
-        raise unready(state)
-    return state.reviews
 
 
 def jobs_of(state: State) -> Jobs:

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from contam.study.boards import board
     from contam.study.dates import time
     from contam.study.fresh_sets import FreshSettings, fresh
-    from contam.study.logprobs import likelihood
     from contam.study.model import Study
     from contam.study.preparing import PreparationSettings, preparation
     from contam.study.write import write_study
@@ -23,7 +22,6 @@ __all__ = [
     "Study",
     "board",
     "fresh",
-    "likelihood",
     "preparation",
     "time",
     "write_study",
@@ -35,7 +33,6 @@ _HOME = {
     "Study": "contam.study.model",
     "board": "contam.study.boards",
     "fresh": "contam.study.fresh_sets",
-    "likelihood": "contam.study.logprobs",
     "preparation": "contam.study.preparing",
     "time": "contam.study.dates",
     "write_study": "contam.study.write",

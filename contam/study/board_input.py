@@ -11,7 +11,7 @@ import numpy as np
 
 from contam.benchmark.field_names import plain
 from contam.detect.report import RUN_FILE
-from contam.errors import LogError, Names, OutputError, Public, Remedy, UsageError
+from contam.errors import LogError, Names, OutputError, Public, Statement, UsageError
 from contam.files.single import fingerprint
 from contam.rescore.panel import ALL
 from contam.study.inputs import USUAL, Rows, columns_of, refuse_doubles, refuse_unknown_sides
@@ -83,14 +83,14 @@ def read_tables(
         if odd := sorted(set(own) ^ set(models)):
             raise LogError(
                 "scores and clean scores are not of the same models: {}", Names(odd[:5]),
-                remedy=Remedy.REMOVE_ONE_OR_NAME_APART,
+                hint="remove one of the two, or name them apart",
             )  # fmt: skip
         second = found[
             np.ix_([own.index(one) for one in models], [same.index(one) for one in names])
         ]
     if unknown := set(lower_is_better) - set(names):
-        remedy = Remedy.CHOOSE_KNOWN(known=Names(names))
-        raise UsageError("there is no task {!r}", min(unknown), remedy=remedy)
+        hint = Statement("known: {}", Names(names))
+        raise UsageError("there is no task {!r}", min(unknown), hint=hint)
     down = np.array([name in lower_is_better for name in names])
     return _given(sources[0]["path"], models, names, full, second, down, sources=tuple(sources))
 
@@ -112,7 +112,7 @@ def _given(
         for at in np.flatnonzero(np.isnan(scores).all(axis=axis))[:1].tolist():
             raise LogError(
                 "{}: the {} {!r} has no score", where, Public(what), names[at],
-                remedy=Remedy.IS_FILE_WHOLE,
+                hint="is the file whole?",
             )  # fmt: skip
     if not (np.nanmax(scores, axis=0) > np.nanmin(scores, axis=0)).any():
         raise LogError("{}: all models have equal scores on every task: nothing ranks them", where)
@@ -185,7 +185,7 @@ def _table(
         if not tasks and plain(name) in _SUMMARIES:
             raise UsageError(
                 "{}: {!r} looks like a summary of the tasks: name the tasks", rows.path, name,
-                remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=Names(others)),
+                hint=Statement("columns there: {}", Names(others)),
             )  # fmt: skip
     table = np.stack([rows.column(name, empty=True) for name in kinds], axis=1)
     return models, kinds, table, source
@@ -203,9 +203,10 @@ def read_rescored(rescored: str | Path | Rescore, policy: str) -> Given:
         source = {"set": "rescored", "path": where}
     known = sorted({row["policy"] for row in found})
     if policy not in known and (policy or len(known) != 1):
-        remedy = Remedy.CHOOSE_POLICY_OF_VERDICTS if policy else Remedy.NAME_ONE_POLICY_OF_VERDICTS
         fact = f"no policy {policy!r}" if policy else f"{len(known)} policies"
-        raise UsageError("the re-scoring has {}", fact, remedy=remedy(known=", ".join(known)))
+        raise UsageError(
+            "the re-scoring has {}", fact, hint=Statement("they hold: {}", ", ".join(known))
+        )
     chosen = policy or known[0]
     rows = [row for row in found if row["policy"] == chosen and row["subset_by"] == ALL]
     main = [row for row in rows if row["primary"]]
@@ -241,7 +242,7 @@ def read_rescored(rescored: str | Path | Rescore, policy: str) -> Given:
 def _read(folder: Path) -> tuple[list[Row], Mapping[str, Any]]:
     if not folder.exists():
         raise OutputError(
-            "{} does not exist", folder, remedy=Remedy.CHECK_PATH_AND_RIGHTS
+            "{} does not exist", folder, hint="check the path and its rights"
         ).of_call()
     try:
         run = json.loads((folder / RUN_FILE).read_bytes())

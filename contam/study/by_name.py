@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import ConfigError, Place, Public, Remedy
+from contam.errors import ConfigError, Place, Public, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -23,11 +23,13 @@ class Kind:
 
     home      module and function;  settings  the class of its settings there, "" for none
     paths     options that are a path, a list of paths, or a table of name = path
+    values    option -> types of what its lists and tables hold, where these are no texts
     """
 
     home: tuple[str, str]
     settings: str = ""
     paths: tuple[str, ...]
+    values: Mapping[str, tuple[type, ...]] = field(default_factory=dict)
 
     def named(self, name: str) -> Any:  # noqa: ANN401 - a function or a class
         """What its module has under a name."""
@@ -49,11 +51,18 @@ KINDS: Final[Mapping[str, Kind]] = {
         paths=("original", "fresh", "easier"),
     ),
     "preparation": Kind(
-        home=("preparing", "preparation"), settings="PreparationSettings", paths=("scores",)
+        home=("preparing", "preparation"),
+        settings="PreparationSettings",
+        paths=("scores",),
+        values=dict.fromkeys(("chance", "knots"), (int, float)),
     ),
     "board": Kind(home=("boards", "board"), paths=("scores", "clean")),
-    "time": Kind(home=("dates", "time"), paths=("logs", "dates")),
-    "likelihood": Kind(home=("logprobs", "likelihood"), paths=("shards", "texts", "items")),
+    "time": Kind(
+        home=("dates", "time"),
+        settings="TimeSettings",
+        paths=("logs", "dates"),
+        values={"cutoffs": (str, dt.date)},
+    ),
 }
 
 
@@ -77,36 +86,34 @@ def with_paths(
 def checked(name: str, options: Mapping[str, Any], origin: str) -> None:
     """Raise ConfigError for a study or an option that there is not, or of the wrong type."""
     if name not in KINDS:
-        remedy = Remedy.CHOOSE_KNOWN(known=Public(", ".join(KINDS)))
-        raise ConfigError("{}: there is no study {!r}", Place(origin), name, remedy=remedy)
-    where, see = (Place(origin), Public(name)), Remedy.SEE_AUDIT_GUIDE
+        hint = Statement("known: {}", Public(", ".join(KINDS)))
+        raise ConfigError("{}: there is no study {!r}", Place(origin), name, hint=hint)
+    where, see = (Place(origin), Public(name)), "docs/guides/audit.md names every key"
     if not isinstance(options, dict):
-        raise ConfigError("{}: write [study.{}], and a key on each line", *where, remedy=see)
+        raise ConfigError("{}: write [study.{}], and a key on each line", *where, hint=see)
     defaults = KINDS[name].defaults()
     known = {key: default for key, default in defaults.items() if key not in _OF_AUDIT}
     if "verdicts" in defaults:
         known[BY_VERDICTS] = False
     for key, default in known.items():
         if default is inspect.Parameter.empty and key not in options:
-            raise ConfigError("{}: [study.{}] needs the key {}", *where, Public(key), remedy=see)
+            raise ConfigError("{}: [study.{}] needs the key {}", *where, Public(key), hint=see)
     for key, value in options.items():
         if key not in known:
-            remedy = Remedy.CHOOSE_KNOWN(known=Public(", ".join(sorted(known))))
-            raise ConfigError("{}: [study.{}] has no key {!r}", *where, key, remedy=remedy)
-        if not _fits(value, known[key], path=key in KINDS[name].paths, key=key):
+            hint = Statement("known: {}", Public(", ".join(sorted(known))))
+            raise ConfigError("{}: [study.{}] has no key {!r}", *where, key, hint=hint)
+        if not _fits(KINDS[name], key, value, known[key]):
             said = "{}: [study.{}]: {} cannot be {!r}"
-            raise ConfigError(said, *where, Public(key), value, remedy=see)
+            raise ConfigError(said, *where, Public(key), value, hint=see)
 
 
 def run_options(name: str, options: Mapping[str, Any]) -> Study:
     """Run a study with plain options: arguments of its function and fields of its settings."""
     kind, given = KINDS[name], dict(options)
-    if isinstance(dates := given.get(_OF_DATES), dict):
-        given[_OF_DATES] = {model: str(date) for model, date in dates.items()}
     if kind.settings:
         settings = kind.named(kind.settings)
-        own = {field.name for field in fields(settings)} & set(given)
-        given["settings"] = settings(**{key: _frozen(key, given.pop(key), name) for key in own})
+        own = {one.name for one in fields(settings)} & set(given)
+        given["settings"] = settings(**{key: given.pop(key) for key in own})
     study: Study = kind.named(kind.home[1])(**given)
     return study
 
@@ -140,32 +147,17 @@ def run_named(
 BY_VERDICTS: Final = "by_verdicts"
 _OF_AUDIT: Final = frozenset({"verdicts", "rescored"})
 
-#: Types of a value where the default is of a type; else it is a list or a table, of texts mostly.
+#: Types of a value by the type of its default; else it is a list or a table.
 _TYPES: Final = {bool: (bool,), int: (int,), float: (int, float), str: (str,)}
-_OF_NUMBERS: Final = frozenset({"chance", "knots"})
-_OF_DATES: Final = "cutoffs"
 
 
-def _fits(value: object, default: object, *, path: bool, key: str) -> bool:
-    if not path and type(default) in _TYPES:
-        return type(value) in _TYPES[type(default)]
-    several = isinstance(value, list | dict)
-    wanted: tuple[type, ...] = (int, float) if key in _OF_NUMBERS else (str,)
-    if key == _OF_DATES:
-        wanted = (str, dt.date)
-    values = [*_texts(value)]
-    return (bool(values) and (several or path or key == "chance")) and all(
-        type(one) in wanted for one in values
-    )
-
-
-def _frozen(key: str, value: Any, name: str) -> Any:  # noqa: ANN401 - whatever the file says
-    """A value of TOML as a field of settings."""
-    if key != "chance":
-        return tuple(value) if isinstance(value, list) else value
-    if name == "fresh":
-        return (float(value), float(value))
-    return tuple(value.items()) if isinstance(value, dict) else (("", float(value)),)
+def _fits(kind: Kind, key: str, value: object, default: object) -> bool:
+    plain, path = type(default) in _TYPES, key in kind.paths
+    if isinstance(value, list | dict):
+        wanted, values = kind.values.get(key, (str,)), [*_texts(value)]
+        several = path or key in kind.values or not plain
+        return several and bool(values) and all(type(one) in wanted for one in values)
+    return type(value) is str if path else type(value) in _TYPES.get(type(default), ())
 
 
 def _texts(value: Any) -> Iterator[object]:  # noqa: ANN401 - whatever the file says

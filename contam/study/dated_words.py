@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.study.model import TONES, Chart, Finding, Line, Panel, Points
+from contam.study.charts import TONES, Chart, Line, Panel, Points
+from contam.study.model import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +46,7 @@ def finding(
         best = min(sharp, key=lambda row: (row["p"], -row["z"]))
         parts.append(
             f"The sharpest fall without a cutoff given is that of {best['model']} after"
-            f" {best['last_day_before']} (p {best['p']:.2g}, paid for the search)."
+            f" {best['last_day_before']} (p = {best['p']:.2g}, adjusted for the search)."
         )
     if out := [row for row in cohorts if row["out"]]:
         parts.append(f"{len(out)} of {len(cohorts)} monthly cohorts lie outside of their limits.")

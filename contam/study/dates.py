@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.corpus.dates import LEAK, SHARED, UNKNOWN, class_of, span_of
-from contam.errors import LogError, Names, Public, Remedy, UsageError
+from contam.errors import LogError, Names, Public, Statement, UsageError
 from contam.rescore.stats.gain import LEAST, gain
 from contam.rescore.stats.intervals import interval_of
 from contam.rescore.stats.multiple import adjust
-from contam.study.dated_input import iso, read_dated
+from contam.study.dated import control_chart, drop, iso, read_dated, scan, stratified_drop
 from contam.study.dated_words import finding, pictures
 from contam.study.model import Refusal, Study, rows_of, table_of
-from contam.study.stats.dated import control_chart, drop, scan, stratified_drop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from contam.detect.given import Source
     from contam.rescore.judging import Verdicts
     from contam.rescore.stats.clusters import Estimate
-    from contam.study.dated_input import Dated
+    from contam.study.dated import Dated
     from contam.study.model import Bools, Floats, Row
 
 MONTHS: Final[Mapping[str, int]] = {"month": 1, "quarter": 3, "half-year": 6, "year": 12}
@@ -76,18 +75,29 @@ _SOURCES: Final = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeSettings:
+    """What the tests of a study of dated scores rest on.
+
+    least         items needed on either side of a cutoff
+    permutations  draws of the search for a cutoff
+    """
+
+    least: int = LEAST
+    permutations: int = 2_000
+    seed: int = 0
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Question:
     """What is asked of dated scores.
 
-    references  models that cannot have seen the items;  least  items needed on either side
+    references  models that cannot have seen the items
     """
 
     given: Dated
     references: Sequence[str]
-    least: int
-    permutations: int
-    seed: int
+    settings: TimeSettings
     refusals: list[Refusal] = field(default_factory=list)
 
     def scores(self) -> Iterator[tuple[str, dict[str, Floats]]]:
@@ -103,7 +113,7 @@ class _Question:
                 yield model, {_PLAIN: own, **less}
 
 
-def time(  # noqa: PLR0913 - the options of a study, all but two by name
+def time(
     logs: str | Path | Sequence[str | Path],
     dates: Source | None = None,
     *,
@@ -115,9 +125,7 @@ def time(  # noqa: PLR0913 - the options of a study, all but two by name
     policy: str = "",
     metric: str = "",
     columns: Mapping[str, str] | None = None,
-    least: int = LEAST,
-    permutations: int = 2_000,
-    seed: int = 0,
+    settings: TimeSettings | None = None,
 ) -> Study:
     """Whether scores fall where a model's data end, and what came out of step by month.
 
@@ -129,13 +137,13 @@ def time(  # noqa: PLR0913 - the options of a study, all but two by name
     strata      columns of `dates`; platform and difficulty, where there are such, when None
     window      "month", "quarter", "half-year" or "year"
     verdicts    of the items: adds drops on clean items, and gains by the date of documents
-    least       items needed on either side of a cutoff
+    settings    what the tests rest on
 
     Raises LogError for scores or dates that are none, UsageError for unknown names.
     """
     if window not in MONTHS:
         raise UsageError(
-            "there is no window {!r}", window, remedy=Remedy.CHOOSE_KNOWN(known=", ".join(MONTHS))
+            "there is no window {!r}", window, hint=Statement("known: {}", ", ".join(MONTHS))
         )
     given = read_dated(
         logs,
@@ -154,13 +162,12 @@ def time(  # noqa: PLR0913 - the options of a study, all but two by name
         if name not in given.models:
             raise UsageError(
                 "no scores of the reference model {!r}", name,
-                remedy=Remedy.CHOOSE_MODEL(known=Names(given.models)),
+                hint=Statement("models: {}", Names(given.models)),
             )  # fmt: skip
     if set(given.models) <= set(references):
         raise UsageError("all models are references, and none is left to study")
-    asked = _Question(
-        given=given, references=references, least=least, permutations=permutations, seed=seed
-    )
+    settings = settings or TimeSettings()
+    asked = _Question(given=given, references=references, settings=settings)
     drops, scans = list(_drop_rows(asked)), list(_scan_rows(asked))
     adjust(drops, _ADJUSTED, lambda _: "all")
     adjust(scans, ("p",), lambda row: row["scores"])
@@ -188,9 +195,7 @@ def time(  # noqa: PLR0913 - the options of a study, all but two by name
                 "strata": list(given.strata_names),
                 "window": window,
                 "policy": given.policy,
-                "least": least,
-                "permutations": permutations,
-                "seed": seed,
+                **asdict(settings),
             },
             "inputs": list(given.sources),
             "notes": [*given.notes, *_reference_notes(given, references)],
@@ -214,7 +219,7 @@ def _reference_notes(given: Dated, references: Sequence[str]) -> Iterator[str]:
 
 
 def _drop_rows(asked: _Question) -> Iterator[Row]:
-    given, least = asked.given, max(asked.least, _TWO)
+    given, least = asked.given, max(asked.settings.least, _TWO)
     for model, by_kind in asked.scores():
         scores = by_kind[_PLAIN]
         if model not in given.cutoffs:
@@ -234,7 +239,7 @@ def _drop_rows(asked: _Question) -> Iterator[Row]:
             "note": "",
         }
         if min(n_before, n_after) < least:
-            reason = f"{n_before} items before and {n_after} after, {asked.least} are needed"
+            reason = f"{n_before} items before and {n_after} after, {least} are needed"
             asked.refusals.append(Refusal(f"drop of {model}", reason))
             yield row | {"note": f"not estimable: {reason}"}
             continue
@@ -310,13 +315,14 @@ def _scan_rows(asked: _Question) -> Iterator[Row]:
                 values[known],
                 given.last[known],
                 strata=given.strata[known],
-                least=max(asked.least, _TWO),
-                permutations=asked.permutations,
-                seed=asked.seed,
+                least=max(asked.settings.least, _TWO),
+                permutations=asked.settings.permutations,
+                seed=asked.settings.seed,
             )
             if found is None:
                 what = f"search for a cutoff of {model}, scores {name}"
-                reason = f"no day has {asked.least} items on either side, or all scores are equal"
+                least = asked.settings.least
+                reason = f"no day has {least} items on either side, or all scores are equal"
                 asked.refusals.append(Refusal(what, reason))
                 continue
             yield {
@@ -363,7 +369,7 @@ def _source_rows(
     asked: _Question, documents: Mapping[int, Sequence[str | None]], is_clean: Bools
 ) -> Iterator[Row]:
     """Gain from flagged items whose documents are older than them, younger, or undated."""
-    given = asked.given
+    given, settings = asked.given, asked.settings
     for model, by_kind in asked.scores():
         scores = by_kind[_PLAIN]
         known = ~np.isnan(scores)
@@ -378,7 +384,7 @@ def _source_rows(
         clean = is_clean & known
         for name, own in flagged.items():
             inside = clean | own
-            found = gain(scores[inside], own[inside], least=asked.least, seed=asked.seed)
+            found = gain(scores[inside], own[inside], least=settings.least, seed=settings.seed)
             yield {
                 "model": model,
                 "documents": name,

@@ -84,7 +84,7 @@ def constat_rows(
     fresh: Scores,
     references: Sequence[str],
     *,
-    chance: tuple[float, float],
+    chance: float,
     draws: int,
     seed: int,
 ) -> tuple[list[Row], Refusal | None]:
@@ -110,7 +110,7 @@ def constat_rows(
     )
     n = len(tested)
     tests, known = (first[:n], second[:n]), (first[n:], second[n:])
-    found = constat(tests, known, chance=chance, draws=draws, seed=seed)
+    found = constat(tests, known, chance=(chance, chance), draws=draws, seed=seed)
     if any(one.note for one in found):
         return [], Refusal("ConStat", next(one.note for one in found if one.note))
     rows = [{"model": model, **asdict(one)} for model, one in zip(tested, found, strict=True)]

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from scipy.special import ndtri
 
-from contam.errors import Public, Remedy, UsageError
+from contam.errors import Public, Statement, UsageError
 from contam.rescore.stats.gain import LEAST, two_proportions
 from contam.rescore.stats.holdout import MARGIN, inflation
 from contam.rescore.stats.intervals import newcombe, wilson
 from contam.rescore.stats.multiple import adjust
 from contam.study.fresh_checks import CHECKS, SURE, admission, constat_rows, link_rows
 from contam.study.fresh_words import finding_of, pictures_of
-from contam.study.inputs import refuse_unknown_sides
+from contam.study.inputs import GIVE_SHARES, refuse_unknown_sides
 from contam.study.lines import LEAST_MODELS, far_out, fit_line, resampled_slope, residuals
 from contam.study.model import Refusal, Study, rows_of, table_of
 from contam.study.scored import read_scores
@@ -76,13 +76,13 @@ class FreshSettings:
 
     references  models that cannot have seen the original set
     margin      how far apart equally hard sets may be
-    chance      score of a guess on the original and on the fresh set
+    chance      score of a guess
     least       clean items of the original set without which nothing is said of them
     """
 
     references: tuple[str, ...] = ()
     margin: float = MARGIN
-    chance: tuple[float, float] = (0.0, 0.0)
+    chance: float = 0.0
     least: int = LEAST
     draws: int = 2_000
     seed: int = 0
@@ -121,7 +121,7 @@ class Pair:
         return x, y, noise * 2 * np.pi * np.exp(x**2)
 
 
-def fresh(  # noqa: PLR0913 - the options of a study, all but two of them by name
+def fresh(
     original: Source,
     fresh: Source,
     *,
@@ -150,7 +150,7 @@ def fresh(  # noqa: PLR0913 - the options of a study, all but two of them by nam
     _check(asked)
     sides = {FRESH: fresh, **(easier or {})}
     if len(sides) < 1 + len(easier or {}) or ORIGINAL in sides:
-        raise UsageError("an easier set needs a name of its own", remedy=Remedy.RENAME_ONE_COLUMN)
+        raise UsageError("an easier set needs a name of its own", hint="rename one")
     refuse_unknown_sides(columns, [ORIGINAL, *sides])
     read = partial(read_scores, columns=columns, metric=metric)
     public = read(original, ORIGINAL, more=LIKELIHOOD, verdicts=verdicts, policy=policy)
@@ -173,8 +173,8 @@ def fresh(  # noqa: PLR0913 - the options of a study, all but two of them by nam
     main, names = pairs[ALL, FRESH], asked.references
     if unknown := [name for name in names if name not in main.models]:
         said = "the reference model {} has no scores on both sets"
-        remedy = Remedy.CHOOSE_MODEL(known=", ".join(main.models))
-        raise UsageError(said, unknown[0], remedy=remedy)
+        hint = Statement("models: {}", ", ".join(main.models))
+        raise UsageError(said, unknown[0], hint=hint)
     rows: dict[str, list[Row]] = {"models": [], "fits": [], "sets": _set_rows(pairs)}
     for (_, name), pair in pairs.items():
         if name == FRESH:
@@ -211,12 +211,12 @@ def fresh(  # noqa: PLR0913 - the options of a study, all but two of them by nam
 
 def _check(asked: FreshSettings) -> None:
     if not 0 < asked.margin < 1:
-        remedy = Remedy.GIVE_SHARES
-        raise UsageError("the margin {} is no share between 0 and 1", asked.margin, remedy=remedy)
-    if not all(0 <= value < 1 for value in asked.chance):
-        raise UsageError("chance is a share from 0 to below 1", remedy=Remedy.GIVE_SHARES)
+        said = "the margin {} is no share between 0 and 1"
+        raise UsageError(said, asked.margin, hint=GIVE_SHARES)
+    if not 0 <= asked.chance < 1:
+        raise UsageError("chance is a share from 0 to below 1", hint=GIVE_SHARES)
     if len(set(asked.references)) < len(asked.references):
-        raise UsageError("a reference model is named twice", remedy=Remedy.RENAME_ONE_COLUMN)
+        raise UsageError("a reference model is named twice", hint="rename one")
 
 
 def _paired(original: Scores, other: Scores, items: str, notes: list[str]) -> Pair:
@@ -225,7 +225,7 @@ def _paired(original: Scores, other: Scores, items: str, notes: list[str]) -> Pa
     if not both:
         raise UsageError(
             "no model is in both the original and the {} set", Public(other.name),
-            remedy=Remedy.CHOOSE_MODEL(known=", ".join(original.models)),
+            hint=Statement("models: {}", ", ".join(original.models)),
         )  # fmt: skip
     for one, rest in ((original, other), (other, original)):
         if absent := sorted(set(one.models) - set(rest.models)):

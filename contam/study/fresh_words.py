@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from scipy.special import ndtri
 
-from contam.study.model import TONES, Chart, Finding, Line, Panel, Points
+from contam.study.charts import TONES, Chart, Line, Panel, Points
+from contam.study.model import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,7 +52,7 @@ def _found(models: Sequence[Row], rows: Mapping[str, Sequence[Row]]) -> str:
             f" {_named(fell)}."
         )
     elif any(row["expected"] == row["expected"] for row in models):
-        parts.append("No model falls further than the line of the others.")
+        parts.append("No model is below the line fitted to the other models.")
     if rows["constat"]:
         over = [row for row in rows["constat"] if row["p_holm"] < _SURE]
         named = _named(over) or "no model"

@@ -11,7 +11,7 @@ import numpy as np
 from contam.benchmark.field_names import plain
 from contam.benchmark.sources import BenchmarkFile
 from contam.detect.given import given_benchmark
-from contam.errors import LogError, Names, Place, Public, Remedy, UsageError
+from contam.errors import LogError, Names, Place, Public, Statement, UsageError
 from contam.rescore.logs.log_files import LogFile
 from contam.rescore.logs.tools.plain_tables import load, number_of
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from contam.detect.given import Source
-    from contam.errors import Remedies
+    from contam.errors import Hint
     from contam.rescore.logs.tools.plain_tables import Table
     from contam.study.model import Bools, Floats
 
@@ -30,6 +30,8 @@ USUAL: Final[Mapping[str, tuple[str, ...]]] = {
     "n": ("n", "n_items", "items", "total", "size", "count"),
 }
 """What a column is -> the names it usually has; the first that is there counts."""
+
+GIVE_SHARES: Final = "give shares from 0 to 1, or counts; a percent is a hundredth"
 
 
 class Rows:
@@ -52,8 +54,8 @@ class Rows:
         self.called = called
         self._table = _loaded(given, called)
         if not len(self._table):
-            remedy = Remedy.IS_IT_THE_RIGHT_FILE
-            raise LogError("{}: the file has no rows", self.path, remedy=remedy)
+            hint = "is it the right file, and whole?"
+            raise LogError("{}: the file has no rows", self.path, hint=hint)
         self._found = self._columns(usual, columns or {})
 
     def __len__(self) -> int:
@@ -93,8 +95,8 @@ class Rows:
         for row, value in enumerate(self._table.column(self._name(role))):
             text = _text(value)
             if not text and not empty:
-                remedy = Remedy.IS_FILE_WHOLE
-                raise LogError("{}: {} is empty", self.at(row), Public(role), remedy=remedy)
+                hint = "is the file whole?"
+                raise LogError("{}: {} is empty", self.at(row), Public(role), hint=hint)
             found.append(text)
         return found
 
@@ -110,10 +112,10 @@ class Rows:
             if number is None or math.isinf(number):
                 raise LogError(
                     "{}: {!r} in {!r} is no number", self.at(row), str(value)[:40], name,
-                    remedy=Remedy.SCORES_ARE_NUMBERS,
+                    hint="scores are numbers",
                 )  # fmt: skip
             if math.isnan(number) and not empty:
-                raise LogError("{}: {!r} is empty", self.at(row), name, remedy=Remedy.IS_FILE_WHOLE)
+                raise LogError("{}: {!r} is empty", self.at(row), name, hint="is the file whole?")
             found[row] = number
         return found
 
@@ -131,14 +133,20 @@ class Rows:
         """Raise LogError for the first value that is not within 0 and 1."""
         outside = (values < 0) | (values > 1)
         message = "{}: {} in {!r} is no share between 0 and 1"
-        self.refuse(outside, message, values, name, remedy=Remedy.GIVE_SHARES)
+        self.refuse(
+            outside,
+            message,
+            values,
+            name,
+            hint=GIVE_SHARES,
+        )
 
     def refuse(
-        self, bad: Bools, message: str, values: Floats, *facts: object, remedy: Remedies = ()
+        self, bad: Bools, message: str, values: Floats, *facts: object, hint: Hint = ()
     ) -> None:
         """Raise LogError for the first row of a mask: `message` of its place, value and facts."""
         for row in np.flatnonzero(bad)[:1].tolist():
-            raise LogError(message, self.at(row), float(values[row]), *facts, remedy=remedy)
+            raise LogError(message, self.at(row), float(values[row]), *facts, hint=hint)
 
     def cell(self, role: str, row: int) -> Any:  # noqa: ANN401 - whatever a file may hold
         """One cell as it is, None where no column is of this kind."""
@@ -148,22 +156,22 @@ class Rows:
         if role not in self._found:
             raise UsageError(
                 "{}: no column is called {} or the like: name it under `columns`", self.path,
-                Public(role), remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=Names(self.names)),
+                Public(role), hint=Statement("columns there: {}", Names(self.names)),
             )  # fmt: skip
         return self._found[role]
 
     def no_column(self, name: str) -> LogError:
         """What is said of a name that no column has."""
-        remedy = Remedy.CHOOSE_AMONG_COLUMNS(columns=Names(self.names))
-        return LogError("{}: no column {!r}", self.path, name, remedy=remedy)
+        hint = Statement("columns there: {}", Names(self.names))
+        return LogError("{}: no column {!r}", self.path, name, hint=hint)
 
     def _columns(
         self, usual: Mapping[str, Sequence[str]], columns: Mapping[str, str]
     ) -> dict[str, str]:
         for role, name in columns.items():
             if role not in usual:
-                remedy = Remedy.CHOOSE_KNOWN(known=Public(", ".join(usual)))
-                raise UsageError("{} is no kind of column of this table", role, remedy=remedy)
+                hint = Statement("known: {}", Public(", ".join(usual)))
+                raise UsageError("{} is no kind of column of this table", role, hint=hint)
             if not self._table.has(name):
                 raise self.no_column(name)
         found = dict(columns)
@@ -183,7 +191,7 @@ def refuse_doubles(rows: Rows, names: Sequence[Any], what: str) -> None:
         if (first := seen.setdefault(name, row)) != row:
             raise LogError(
                 "{}: {} {!r} has a row in {}, too", rows.at(row), Public(what), name,
-                rows.at(first), remedy=Remedy.RENAME_ONE_COLUMN,
+                rows.at(first), hint="rename one",
             )  # fmt: skip
 
 
@@ -202,15 +210,15 @@ def refuse_unknown_sides(columns: Mapping[str, str] | None, sides: Sequence[str]
     for role in columns or {}:
         side, dot, _ = role.rpartition(".")
         if dot and side not in sides:
-            remedy = Remedy.CHOOSE_KNOWN(known=", ".join(sides))
-            raise UsageError("there is no input {!r} with columns", side, remedy=remedy)
+            hint = Statement("known: {}", ", ".join(sides))
+            raise UsageError("there is no input {!r} with columns", side, hint=hint)
 
 
 def file_of(given: str | Path) -> LogFile:
     """A file of the call. Raises LogError where there is none."""
     if not Path(given).exists():
         raise LogError(
-            "no such file: {}", Path(given), remedy=Remedy.CHECK_PATH_AND_RIGHTS
+            "no such file: {}", Path(given), hint="check the path and its rights"
         ).of_call()
     return LogFile(Path(given))
 
@@ -221,7 +229,7 @@ def _loaded(given: Source, called: str) -> Table:
     found = given_benchmark(given, called)
     if len(found) != 1:
         raise UsageError(
-            "{} is one table with rows", Public(called), remedy=Remedy.GIVE_LIST_OF_ROWS
+            "{} is one table with rows", Public(called), hint="give a list of the rows you mean"
         )
     (one,) = found
     if not isinstance(one, BenchmarkFile):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from contam.detect.notebook import table_html
-from contam.errors import Remedy, UsageError
+from contam.errors import Statement, UsageError
 from contam.extras import require
+from contam.rescore.export.summary import small
 from contam.tables import schemas
 from contam.tables.frames import to_pandas, to_polars
 
@@ -20,18 +21,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
+    from contam.study.charts import Bump, Chart
     from contam.tables.schemas import Table
 
     Row = dict[str, Any]
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
-    Tone = Literal["plain", "alarm", "other", "faint"]
 
 STUDY_FORMAT: Final = 1
-
-#: Of dots that stand out, or do not.
-TONES: Final[Mapping[bool, Tone]] = {False: "plain", True: "alarm"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,99 +50,6 @@ class Refusal:
 
     what: str
     reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Points:
-    """Dots of a chart, with names beside those that have one and bars where limits are given."""
-
-    x: Sequence[float]
-    y: Sequence[float]
-    names: Sequence[str] = ()
-    low: Sequence[float] = ()
-    high: Sequence[float] = ()
-    tone: Tone = "plain"
-    label: str = ""
-
-    @classmethod
-    def of(
-        cls,
-        placed: Iterable[tuple[float, Row]],
-        y: str,
-        *,
-        limits: str = "",
-        names: str = "",
-        factor: float = 1,
-        tone: Tone = "plain",
-        label: str = "",
-    ) -> Points:
-        """Rows as dots, each with its x; empty cells are no dots.
-
-        y, names  columns;  limits  how the columns of the limits begin;  factor  of all values
-        """
-        known = [(x, row) for x, row in placed if row[y] is not None and row[y] == row[y]]
-        low, high = (
-            [factor * row[f"{limits}_{end}"] for _, row in known] if limits else ()
-            for end in ("low", "high")
-        )
-        values = [factor * row[y] for _, row in known]
-        at = [x for x, _ in known]
-        named = [row[names] for _, row in known] if names else ()
-        return cls(x=at, y=values, names=named, low=low, high=high, tone=tone, label=label)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A line through points in order, and the band around it where limits are given."""
-
-    x: Sequence[float]
-    y: Sequence[float]
-    low: Sequence[float] = ()
-    high: Sequence[float] = ()
-    tone: Tone = "plain"
-    dashed: bool = False
-    label: str = ""
-
-    @classmethod
-    def level(cls, n: int, y: float = 0.0) -> Line:
-        """A faint line behind n places of the x axis."""
-        return cls(x=[-0.5, max(n, 1) - 0.5], y=[y, y], tone="faint", dashed=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
-    """One pair of axes.
-
-    x_names  what stands at 0, 1, ... of the x axis, where that is no number
-    """
-
-    title: str
-    x: str
-    y: str
-    marks: Sequence[Points | Line]
-    x_names: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
-    """A picture of panels side by side; `name` is that of its files."""
-
-    name: str
-    caption: str
-    panels: Sequence[Panel]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bump:
-    """A picture of how models change their ranks from one ranking to the next.
-
-    rankings  their names, in order;  ranks  model -> its rank in each of them
-    """
-
-    name: str
-    caption: str
-    rankings: Sequence[str]
-    ranks: Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -172,8 +77,6 @@ class Study:
 
     def _repr_html_(self) -> str:
         """The finding, what was refused, and the main table, for notebooks."""
-        from contam.study.write import shown
-
         names = self.shown_columns()
         cells = ([shown(row[name], name) for name in names] for row in self.rows()[:_MOST_SHOWN])
         refused = "".join(
@@ -204,7 +107,7 @@ class Study:
         if name not in self.tables:
             known = ", ".join(self.tables)
             raise UsageError(
-                "the study has no table {!r}", name, remedy=Remedy.CHOOSE_KNOWN(known=known)
+                "the study has no table {!r}", name, hint=Statement("known: {}", known)
             )
         return self.tables[name]
 
@@ -226,7 +129,7 @@ class Study:
         if name not in known:
             raise UsageError(
                 "the study has no picture {!r}", name,
-                remedy=Remedy.CHOOSE_KNOWN(known=", ".join(known)),
+                hint=Statement("known: {}", ", ".join(known)),
             )  # fmt: skip
         return figure_of(known[name])
 
@@ -250,3 +153,27 @@ def table_of(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, type]) -> 
         {name: [row[name] for row in kept] for name in columns},
         schemas.schema_of((name, kind, kind is float) for name, kind in columns.items()),
     )
+
+
+def shown(value: object, column: str = "") -> str:
+    """A value of a table for people; the name of its column tells a p apart."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        if column == "p" or column.startswith("p_") or column.endswith(("_p", "_holm", "_bh")):
+            return small(value)
+        return figure(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def figure(value: float) -> str:
+    """Three digits behind the point, or three that count of what is smaller or larger."""
+    if value and not _LEAST <= abs(value) < _MOST:
+        return f"{value:.3g}"
+    return f"{value:.3f}".replace("-0.000", "0.000")
+
+
+_LEAST: Final = 1e-3
+_MOST: Final = 1e5

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import Names, Remedy, UsageError
+from contam.errors import Names, Statement, UsageError
 from contam.extras import require
 from contam.rescore.stats.multiple import adjust
 from contam.rescore.stats.ranking import kendall, ranks
-from contam.study.curves import hinge, segmented
-from contam.study.inputs import Rows, refuse_doubles
+from contam.study.inputs import GIVE_SHARES, Rows, refuse_doubles
+from contam.study.lines import hinge, segmented
 from contam.study.model import Refusal, Study, rows_of, table_of
 from contam.study.preparing_words import finding_of, pictures_of
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.given import Source
-    from contam.study.curves import Effect
+    from contam.study.lines import Effect
     from contam.study.model import Bools, Floats, Row
 
 PREPARATION: Final = "preparation"
@@ -78,21 +78,25 @@ _TWO: Final = 2
 class PreparationSettings:
     """What a study of preparation was asked for; run.json has it.
 
-    chance  score of a guess by task; "" is for all others
+    chance  score of a guess, or by task; "" is for all others
     knots   where the segments of compute meet, in powers of ten of operations
     lower_is_better  tasks whose scores count downwards; such are not bound to 0 and 1
     """
 
-    chance: tuple[tuple[str, float], ...] = ()
+    chance: float | Mapping[str, float] = 0.0
     knots: tuple[float, float] = (22.0, 23.0)
     lower_is_better: tuple[str, ...] = ()
     draws: int = 2_000
     seed: int = 0
 
+    @property
+    def chances(self) -> Mapping[str, float]:
+        """The score of a guess by task, as it was given."""
+        return {"": self.chance} if isinstance(self.chance, int | float) else self.chance
+
     def chance_of(self, task: str) -> float:
         """The score of a guess."""
-        given = dict(self.chance)
-        return given.get(task, given.get("", 0.0))
+        return self.chances.get(task, self.chances.get("", 0.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -175,9 +179,8 @@ def preparation(
 def _check(asked: PreparationSettings) -> None:
     if not asked.knots[0] < asked.knots[1]:
         raise UsageError("the second knot is not above the first")
-    for _, chance in asked.chance:
-        if not 0 <= chance < 1:
-            raise UsageError("chance is a share from 0 to below 1", remedy=Remedy.GIVE_SHARES)
+    if not all(0 <= chance < 1 for chance in asked.chances.values()):
+        raise UsageError("chance is a share from 0 to below 1", hint=GIVE_SHARES)
 
 
 def _tasks(rows: Rows, asked: PreparationSettings) -> list[_Task]:
@@ -186,10 +189,10 @@ def _tasks(rows: Rows, asked: PreparationSettings) -> list[_Task]:
     names = rows.texts("task") if rows.has("task") else ["score"] * len(models)
     refuse_doubles(rows, list(zip(names, models, strict=True)), "task and model")
     known = dict.fromkeys(names)
-    for name in (*asked.lower_is_better, *(task for task, _ in asked.chance if task)):
+    for name in (*asked.lower_is_better, *filter(None, asked.chances)):
         if name not in known:
-            remedy = Remedy.CHOOSE_KNOWN(known=", ".join(known))
-            raise UsageError("no scores of a task {!r}", name, remedy=remedy)
+            hint = Statement("known: {}", ", ".join(known))
+            raise UsageError("no scores of a task {!r}", name, hint=hint)
     lower = np.array([name in asked.lower_is_better for name in names])
     score = rows.numbers("score", empty=True)
     tuned, group = rows.known("tuned"), rows.known("group")
@@ -200,7 +203,7 @@ def _tasks(rows: Rows, asked: PreparationSettings) -> list[_Task]:
         ~np.isnan(group) & (group != 0) & (group != 1),
         "{}: a model is in the group (1) or not (0), not {}",
         group,
-        remedy=Remedy.WRITE_TRUE_OR_FALSE,
+        hint="write true or false",
     )
     sign = np.where(lower, -1.0, 1.0)
     whole = _Task(
@@ -225,7 +228,7 @@ def _compute(rows: Rows) -> Floats:
         "{}: {} operations of training are too few: give operations, or parameters and tokens,"
         " neither billions nor logarithms, which may be a `covariate`",
         flops,
-        remedy=Remedy.CHOOSE_AMONG_COLUMNS(columns=Names(rows.names)),
+        hint=Statement("columns there: {}", Names(rows.names)),
     )
     return np.log10(flops)
 

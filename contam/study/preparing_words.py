@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from contam.study.model import TONES, Bump, Chart, Finding, Line, Panel, Points
+from contam.study.charts import TONES, Bump, Chart, Line, Panel, Points
+from contam.study.model import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,21 +11,18 @@ import numpy as np
 from contam.benchmark.field_names import QUESTION, plain
 from contam.benchmark.paths import expanded
 from contam.detect.given import is_table
-from contam.errors import LogError, Names, Public, Remedy, UsageError
+from contam.errors import LogError, Names, Public, Statement, UsageError
 from contam.rescore.annotations import ROLES
-from contam.rescore.direction import directed
+from contam.rescore.complete import refuse_partial, whole_logs
 from contam.rescore.holdouts import item_numbers
-from contam.rescore.judging import FileOptions, join_logs, open_verdicts, policies_of
+from contam.rescore.judging import FileOptions, join_logs, one_policy, open_verdicts
 from contam.rescore.logs.log_files import LogFile
 from contam.rescore.logs.tools.plain_tables import load
-from contam.rescore.main_metric import main_metrics
-from contam.rescore.panel import Split, labels_at
-from contam.rescore.partial import refuse_partial
+from contam.rescore.metrics import directed, main_metrics
+from contam.rescore.panel import Split, labels_at, oriented
 from contam.rescore.run import refuse_two_logs, series_of
 from contam.rescore.stats.clusters import right_or_wrong
-from contam.rescore.turn import turned
-from contam.rescore.whole import whole_logs
-from contam.study.inputs import USUAL, Rows, columns_of, refuse_doubles
+from contam.study.inputs import GIVE_SHARES, USUAL, Rows, columns_of, refuse_doubles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,7 +114,7 @@ def read_scores(
         if verdicts is not None:
             raise UsageError(
                 "{}: a table of totals cannot be split into clean and flagged items", Public(name),
-                remedy=Remedy.GIVE_SCORES_PER_ITEM,
+                hint="rows of scores per item are needed, not only their means",
             )  # fmt: skip
         return _totals(given, name, columns, more or {})
     paths = [given] if _path(given) else list(given)
@@ -128,7 +125,7 @@ def read_scores(
         return replace(_scores(series, name), sources=sources_of(name, logs), notes=notes)
     _, judging = judged_logs(logs, verdicts, policy)
     (flags,) = judging.flags
-    numbers = [judging.joined[id(log)].index for log in logs]
+    numbers = [joined.index for joined in judging.joined]
     series, notes = series_in(logs, numbers, name, metric)
     masks = [Split.of(labels_at(flags, own.item)).clean for own in series]
     clean = [
@@ -184,12 +181,12 @@ def _totals(
     models = rows.texts("model")
     refuse_doubles(rows, models, "model")
     n = rows.numbers("n")
-    wrong, remedy = (n < 1) | (n != n.round()), Remedy.REPAIR_ROW_OR_LEAVE_OUT
-    rows.refuse(wrong, "{}: {} is no number of items", n, remedy=remedy)
+    wrong, hint = (n < 1) | (n != n.round()), "repair the row, or leave the file out"
+    rows.refuse(wrong, "{}: {} is no number of items", n, hint=hint)
     if rows.has("correct"):
         correct = rows.numbers("correct")
         wrong = (correct < 0) | (correct > n)
-        rows.refuse(wrong, "{}: {} is no number of right ones", correct, remedy=Remedy.GIVE_SHARES)
+        rows.refuse(wrong, "{}: {} is no number of right ones", correct, hint=GIVE_SHARES)
         score = correct / n
     else:
         score = rows.shares("score")
@@ -206,7 +203,7 @@ def _totals(
 def open_logs(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> Sequence[Log]:
     """The logs at some paths, one a model. Raises LogError."""
     logs = directed(whole_logs(paths, columns or None, skip_damaged=False)[0])
-    refuse_two_logs([(log, log.model) for log in logs])
+    refuse_two_logs(logs)
     return logs
 
 
@@ -221,29 +218,29 @@ def series_in(
     the metric is to be chosen.
     """
     pairs = zip(logs, numbers, strict=True)
-    found = turned([own for log, index in pairs for own in series_of(log, log.model, index)])
-    main = main_metrics(found.series, [metric] if metric else ())
+    found = oriented([own for log, index in pairs for own in series_of(log, index)])
+    main = main_metrics(found, [metric] if metric else ())
     if len(main) != 1:
         raise LogError(
             "{} has logs of {} benchmarks", Public(name), len(main),
-            remedy=Remedy.CHOOSE_KNOWN(known=Names(sorted(main))),
+            hint=Statement("known: {}", Names(sorted(main))),
         )  # fmt: skip
     ((benchmark, chosen),) = main.items()
     if chosen.metric is None:
-        known = sorted({own.metric for own in found.series})
+        known = sorted({own.metric for own in found})
         raise UsageError(
             "{}: {} has several metrics", Public(name), benchmark,
-            remedy=Remedy.CHOOSE_METRIC(known=", ".join(known)),
+            hint=Statement("metrics: {}", ", ".join(known)),
         )  # fmt: skip
-    kept = [own for own in found.series if own.metric == chosen.metric]
+    kept = [own for own in found if own.metric == chosen.metric]
     for own in kept:
         if not own.is_share:
             raise LogError(
                 "{}: {} of {} is no mean of shares between 0 and 1", Public(name), own.metric,
-                own.model, remedy=Remedy.GIVE_SHARES,
+                own.model, hint=GIVE_SHARES,
             )  # fmt: skip
     note = f"{name}: less is better, so scores are 1 - {kept[0].metric}"
-    return kept, (note,) if found.offsets else ()
+    return kept, () if all(own.higher_is_better for own in found) else (note,)
 
 
 def sources_of(name: str, logs: Sequence[Log], **more: object) -> tuple[Mapping[str, Any], ...]:
@@ -262,15 +259,9 @@ def judged_logs(
     Raises UsageError for another number of policies, LogError for logs of other items.
     """
     opened = open_verdicts(verdicts, FileOptions())
-    chosen = policies_of(opened, [policy] if policy else ())
-    if len(chosen) != 1:
-        raise UsageError(
-            "the verdicts hold {} policies", len(chosen),
-            remedy=Remedy.NAME_ONE_POLICY_OF_VERDICTS(known=", ".join(chosen)),
-        )  # fmt: skip
-    judging = join_logs(opened, logs, chosen, FileOptions())
-    for log in logs:
-        refuse_partial(log, judging.joined[id(log)].index, judging.judged)
+    judging = join_logs(opened, logs, [one_policy(opened, policy)], FileOptions())
+    for log, joined in zip(logs, judging.joined, strict=True):
+        refuse_partial(log, joined.index, judging.judged)
     return opened, judging
 
 

@@ -13,11 +13,13 @@ from contam.detect.report import RUN_FILE
 from contam.extras import require
 from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint
-from contam.rescore.export.summary import cell, small, table
+from contam.rescore.export.summary import cell, table
+from contam.rescore.run import earlier_outputs
+from contam.study.model import shown
 from contam.tables import schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from contam.study.model import Study
 
@@ -34,9 +36,9 @@ def write_study(study: Study, out: str | Path, *, overwrite: bool = False) -> Pa
     require("scores", "matplotlib")
     from contam.study.pictures import save
 
-    pictures = [f"{one.name}.{kind}" for one in study.pictures for kind in ("svg", "png")]
+    pictures = [f"{one.name}.svg" for one in study.pictures]
     names = [*(f"{name}.parquet" for name in study.tables), TABLES, SUMMARY, *pictures, RUN_FILE]
-    earlier = _earlier(Path(out), names)
+    earlier = earlier_outputs(Path(out), names)
     with (
         publishing(out, names=names, last=RUN_FILE, overwrite=overwrite, earlier=earlier) as folder,
         output_errors(Path(out)),
@@ -54,15 +56,6 @@ def write_study(study: Study, out: str | Path, *, overwrite: bool = False) -> Pa
         }
         (folder / RUN_FILE).write_text(json.dumps(run, indent=2) + "\n", "ascii")
     return Path(out)
-
-
-def _earlier(out: Path, names: Sequence[str]) -> list[str]:
-    """Files of an earlier study in the folder."""
-    try:
-        outputs = json.loads((out / RUN_FILE).read_bytes())["outputs"]
-        return [name for name in outputs if name not in names]
-    except (OSError, ValueError, KeyError, TypeError):
-        return []
 
 
 def tree(study: Study) -> dict[str, Any]:
@@ -108,27 +101,3 @@ def markdown(study: Study) -> str:
     if notes := study.run.get("notes"):
         lines += ["## Notes", "", *(f"- {cell(note)}" for note in notes), ""]
     return "\n".join(lines)
-
-
-def shown(value: object, column: str = "") -> str:
-    """A value of a table for people; the name of its column tells a p apart."""
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        if column == "p" or column.startswith("p_") or column.endswith(("_p", "_holm", "_bh")):
-            return small(value)
-        return figure(value)
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def figure(value: float) -> str:
-    """Three digits behind the point, or three that count of what is smaller or larger."""
-    if value and not _LEAST <= abs(value) < _MOST:
-        return f"{value:.3g}"
-    return f"{value:.3f}".replace("-0.000", "0.000")
-
-
-_LEAST: Final = 1e-3
-_MOST: Final = 1e5

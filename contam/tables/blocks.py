@@ -30,6 +30,7 @@ class TextBlock(NamedTuple):
     moved              columns that were read for documents without a text in the shard's first
                        one, and for how many
     n_elsewhere        documents left without a text although another column holds one
+    n_blank            blank lines between documents, which keep a row each (zero length here)
     records            names and values that each document was read from, None for one that is not
                        kept; empty where the format reads no whole records
     """
@@ -41,6 +42,7 @@ class TextBlock(NamedTuple):
     undecodable_bytes: int
     moved: tuple[tuple[str, int], ...] = ()
     n_elsewhere: int = 0
+    n_blank: int = 0
     records: Sequence[Mapping[str, object] | None] = ()
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Callable, Container, Iterator
 
 Kind = Literal["text", "null", "list", "chat", "json", "group", "struct", "other"]
 
@@ -107,6 +107,25 @@ def is_text(kind: pa.DataType) -> bool:
 def is_list(kind: pa.DataType) -> bool:
     """Say whether values of this type are lists."""
     return bool(pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind))
+
+
+def with_leaves(kind: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """The type with what `leaf` gives for each type in it that has no children."""
+    if pt.is_struct(kind):
+        return pa.struct([one.with_type(with_leaves(one.type, leaf)) for one in kind])
+    if pt.is_map(kind):
+        key, item = kind.key_field, kind.item_field
+        return pa.map_(
+            key.with_type(with_leaves(key.type, leaf)),
+            item.with_type(with_leaves(item.type, leaf)),
+            kind.keys_sorted,
+        )
+    if is_list(kind):
+        inner = kind.value_field.with_type(with_leaves(kind.value_type, leaf))
+        if pt.is_fixed_size_list(kind):
+            return pa.list_(inner, kind.list_size)
+        return pa.large_list(inner) if pt.is_large_list(kind) else pa.list_(inner)
+    return leaf(kind)
 
 
 def is_turn(names: Container[str]) -> bool:

@@ -67,7 +67,9 @@ class DocumentTable:
 
     def __init__(self, raw: memoryview) -> None:
         try:
-            self._file = pq.ParquetFile(pa.py_buffer(raw), page_checksum_verification=True)
+            self._file = pq.ParquetFile(
+                pa.py_buffer(raw), pre_buffer=False, page_checksum_verification=True
+            )
             meta = self._file.metadata
             names = tuple(self._file.schema_arrow.names)
         except pa.ArrowException as error:

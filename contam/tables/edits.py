@@ -1,12 +1,17 @@
-"""Say what is taken out of a shard, and what a format's writer did about it."""
+"""Say what is taken out of a shard, and take it out of texts and of the turns of a conversation."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from contam.tables.chat import turns_of
+from contam.tables.columns import CONTENT_KEYS
+from contam.tables.json_text import clean
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from contam.tables.columns import TextColumns
@@ -34,8 +39,8 @@ class Rewritten:
     """What a writer did.
 
     rows_before, rows_after  rows of the shard, and of what was written
-    not_kept                 what the new file does not have of the old one, one sentence each,
-                             sorted: "the compression level"
+    not_kept                 what the new file does not have of the old one, one noun phrase each,
+                             sorted: "the exact compression level"
     """
 
     rows_before: int
@@ -52,10 +57,9 @@ class Rewriter(Protocol):
     sources      the columns that the scan read the text from
     replacement  written in place of every span; None cuts the span away
 
-    All else is copied as it is. Raises ShardError when the shard changed or cannot be read, when a
-    row is not there, or when a span is not in the text or cannot be taken out of the column that
-    holds it (a replaced byte that is no UTF-8, say): nothing is left out silently. The target may
-    then be there in part; the caller removes it.
+    All other values are as they were. Raises ShardError when the shard changed or cannot be read,
+    when a row is not there, or when a span is not in the text or lies elsewhere than in a text
+    column or the content of a message. The target may then be there in part; the caller removes it.
     """
 
     def __call__(  # noqa: D102 - told above
@@ -77,7 +81,60 @@ def edited(text: str, spans: Sequence[Span], replacement: str | None) -> str:
     pieces, at = [], 0
     for start, end in spans:
         if not at <= start < end <= len(text):
-            raise ValueError(f"no code points {start} to {end} in a text of {len(text)}")
+            raise ValueError(f"span {start}-{end} is outside a text of {len(text)} characters")
         pieces += [text[at:start], replacement or ""]
         at = end
     return "".join([*pieces, text[at:]])
+
+
+def spread(spans: Sequence[Span], texts: Sequence[str]) -> Iterator[list[Span]]:
+    """For each of some texts that line feeds join, what of the spans lies in it."""
+    begin = 0
+    for text in texts:
+        end = begin + len(text)
+        yield [
+            (max(a, begin) - begin, min(b, end) - begin) for a, b in spans if a < end > begin < b
+        ]
+        begin = end + 1
+
+
+class NewText(NamedTuple):
+    """What becomes of one text of a value; path  to it: places in lists and names of fields."""
+
+    path: tuple[str | int, ...]
+    text: str
+
+
+def edited_value(
+    value: object, text: str, spans: Sequence[Span], replacement: str | None
+) -> list[NewText]:
+    """What becomes of the texts in a value: a text, or the turns of a conversation.
+
+    text  as the value is read. Raises ValueError where a span lies neither in a text nor in the
+    content of a message.
+    """
+    new = edited(text, spans, replacement)
+    if isinstance(value, str):
+        return [NewText((), new)]
+    if not isinstance(value, list):
+        raise ValueError("it stands inside another value")  # noqa: TRY004 - told of a shard
+    turns = [_readable(turn.text) for turn in turns_of(value)]
+    if "\n".join(turns) != text:
+        raise ValueError("its turns are not joined as they were read")
+    found = []
+    for number, inside in enumerate(spread(spans, turns)):
+        if not inside:
+            continue
+        content, path = value[number], list[int | str]((number,))
+        if isinstance(content, Mapping):
+            path.append(next((one for one in CONTENT_KEYS if content.get(one)), ""))
+            content = content.get(path[-1])
+        content = _readable(content) if isinstance(content, str) else ""
+        if inside[-1][1] > len(content):
+            raise ValueError("in a message it stands in something else than a text as its content")
+        found.append(NewText(tuple(path), edited(content, inside, replacement)))
+    return found
+
+
+def _readable(text: str) -> str:
+    return clean(text)[0].decode()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contam.errors import MissingExtraError, Place, Public, Remedy, UsageError
+from contam.errors import MissingExtraError, Place, Public, Statement, UsageError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -27,12 +27,14 @@ def parquet_bytes(frame: object, called: str) -> bytes:
     Raises UsageError for a table without columns, and for what is no table or cannot be stored.
     """
     if not hasattr(type(frame), "__len__") and hasattr(type(frame), "with_format"):
-        raise UsageError("{} is a stream of rows", Place(called), remedy=Remedy.GIVE_LIST_OF_ROWS)
+        raise UsageError(
+            "{} is a stream of rows", Place(called), hint="give a list of the rows you mean"
+        )
     names = [name for name in getattr(frame, "columns", ()) if isinstance(name, str)]
     if doubled := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(
             "{}: two columns of the table are called {!r}", Place(called), doubled,
-            remedy=Remedy.REMOVE_ONE_OR_NAME_APART,
+            hint="remove one of the two, or name them apart",
         )  # fmt: skip
     try:
         table = _arrow(frame)
@@ -81,5 +83,5 @@ def _imported(package: str) -> ModuleType:
         raise MissingExtraError(
             "the package {} is not installed",
             Public(package),
-            remedy=Remedy.INSTALL_PACKAGE(package=package),
+            hint=Statement("pip install {}", package),
         ) from error

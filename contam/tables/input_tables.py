@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contam.errors import BenchmarkError, LogError, Plain, Public, Remedy
+from contam.errors import BenchmarkError, LogError, Plain, Public
 from contam.tables.ipc import stream_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -22,26 +22,27 @@ Record = dict[str, object]
 
 
 def parquet_rows(
-    path: Path, choose: Callable[[Sequence[str]], Sequence[str]], data: bytes | None = None
+    path: Path, choose: Callable[[Mapping[str, bool]], Sequence[str]], data: bytes | None = None
 ) -> Iterator[Record]:
     """Rows of a Parquet file as dictionaries, only with the columns that `choose` picks.
 
-    choose  called once with all top-level column names; images and embeddings need not be read
+    choose  called once with all top-level column names, and whether a column holds bytes or lists
+            of numbers, as images and embeddings do: these need not be read
     data    the bytes of the file, where they are in memory already
     Raises BenchmarkError when the file is damaged.
     """
     try:
         source = path if data is None else pa.BufferReader(data)
-        with pq.ParquetFile(source, memory_map=data is None) as file:
+        with pq.ParquetFile(source, memory_map=data is None, pre_buffer=False) as file:
             columns = _chosen(path, file.schema_arrow, choose)
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=columns):
+            for batch in file.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False):
                 yield from batch.to_pylist()
     except (pa.ArrowException, OSError) as error:
         raise _damaged(path, "Parquet", error) from error
 
 
 def arrow_rows(
-    path: Path, choose: Callable[[Sequence[str]], Sequence[str]], data: bytes | None = None
+    path: Path, choose: Callable[[Mapping[str, bool]], Sequence[str]], data: bytes | None = None
 ) -> Iterator[Record]:
     """Rows of an Arrow IPC stream (as Hugging Face `datasets` saves them) or Arrow IPC file."""
     try:
@@ -56,7 +57,7 @@ def arrow_rows(
 
 
 def _file_rows(
-    path: Path, source: pa.NativeFile, choose: Callable[[Sequence[str]], Sequence[str]]
+    path: Path, source: pa.NativeFile, choose: Callable[[Mapping[str, bool]], Sequence[str]]
 ) -> Iterator[Record]:
     reader = pa.ipc.open_file(source)
     columns = _chosen(path, reader.schema, choose)
@@ -65,7 +66,7 @@ def _file_rows(
 
 
 def _stream_rows(
-    path: Path, source: pa.NativeFile, choose: Callable[[Sequence[str]], Sequence[str]]
+    path: Path, source: pa.NativeFile, choose: Callable[[Mapping[str, bool]], Sequence[str]]
 ) -> Iterator[Record]:
     reader = pa.ipc.open_stream(source)
     columns = _chosen(path, reader.schema, choose)
@@ -74,20 +75,26 @@ def _stream_rows(
         at = source.tell()
         yield from batch.select(columns).to_pylist()
     if problem := stream_problem(source, at):
-        raise BenchmarkError("{}: {}", path, problem, remedy=Remedy.COPY_AGAIN)
+        raise BenchmarkError("{}: {}", path, problem, hint="copy the file again")
 
 
 def _chosen(
-    path: Path, schema: pa.Schema, choose: Callable[[Sequence[str]], Sequence[str]]
+    path: Path, schema: pa.Schema, choose: Callable[[Mapping[str, bool]], Sequence[str]]
 ) -> list[str]:
     """The columns to read. Raises BenchmarkError when rows as dictionaries would lose one."""
     doubled = _doubled(list(schema))
     if doubled is not None:
         raise BenchmarkError(
             "{}: the column {!r} occurs twice in one record", path, doubled,
-            remedy=Remedy.REMOVE_ONE_OR_NAME_APART,
+            hint="remove one of the two, or name them apart",
         )  # fmt: skip
-    return list(choose(schema.names))
+    return list(choose({field.name: _is_bulk(field.type) for field in schema}))
+
+
+def _is_bulk(kind: pa.DataType) -> bool:
+    inner = [kind.field(at).type for at in range(kind.num_fields)]
+    numbers = any(map(pa.types.is_floating, inner)) and not pa.types.is_struct(kind)
+    return pa.types.is_binary(kind) or numbers or any(map(_is_bulk, inner))
 
 
 def _doubled(fields: Sequence[pa.Field]) -> str | None:
@@ -105,14 +112,14 @@ def _doubled(fields: Sequence[pa.Field]) -> str | None:
 def _damaged(path: Path, kind: str, error: Exception) -> BenchmarkError:
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     return BenchmarkError(
-        "{}: cannot read as {} ({})", path, Public(kind), Plain(reason), remedy=Remedy.COPY_AGAIN
+        "{}: cannot read as {} ({})", path, Public(kind), Plain(reason), hint="copy the file again"
     )
 
 
 def column_names(path: Path) -> tuple[str, ...]:
     """Top-level columns of a Parquet file; LogError when it is damaged."""
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
             return tuple(file.schema_arrow.names)
     except (pa.ArrowException, OSError) as error:
         raise _unreadable_log(path, error) from error
@@ -126,7 +133,8 @@ def read_columns(
     Numbers without a null come as an array, anything else as a list of plain values.
     """
     try:
-        with pq.ParquetFile(path if data is None else pa.BufferReader(data)) as file:
+        source = path if data is None else pa.BufferReader(data)
+        with pq.ParquetFile(source, pre_buffer=False) as file:
             table = file.read(columns=None if names is None else list(names), use_threads=False)
             return {name: _values(table.column(name)) for name in table.schema.names}
     except (pa.ArrowException, OSError) as error:
@@ -141,5 +149,5 @@ def _values(column: pa.ChunkedArray) -> Any:  # noqa: ANN401 - an array or a lis
 def _unreadable_log(path: Path, error: Exception) -> LogError:
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     return LogError(
-        "{}: cannot read as Parquet ({})", path, Plain(reason), remedy=Remedy.COPY_AGAIN
+        "{}: cannot read as Parquet ({})", path, Plain(reason), hint="copy the file again"
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import ipc
 
-from contam.errors import Public, Remedy, ShardError
+from contam.errors import Public, ShardError
 from contam.tables.columns import ColumnRef, describe
 from contam.tables.fallback import filled_block
 from contam.tables.fields import take_rows
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from contam.tables.columns import TextColumns
 
 FILE_MAGIC = b"ARROW1"
+_OLD_FEATHER = b"FEA1"
 # Record batches come as large as their writer made them; what is joined or cast is cut to this.
 _MAX_ROWS = 4096
 _UNKNOWN_BITS = 1 << 20
@@ -115,7 +116,17 @@ def _opened(
     path: str, names: Sequence[str] | None, chosen: Sequence[int] | None = None
 ) -> Iterator[tuple[pa.Schema, Any]]:
     with arrow_file(path) as source:
-        is_file = source.read(len(FILE_MAGIC)) == FILE_MAGIC
+        head = source.read(len(FILE_MAGIC))
+        if head.startswith(_OLD_FEATHER):
+            raise ShardError(
+                "{shard}: Feather of version 1",
+                shard=path,
+                hint=(
+                    "write it again as Parquet, for example with pyarrow.feather.read_table and "
+                    "pyarrow.parquet.write_table"
+                ),
+            )
+        is_file = head == FILE_MAGIC
         source.seek(0)
         open_any = ipc.open_file if is_file else ipc.open_stream
         with open_any(source) as reader:
@@ -156,8 +167,11 @@ def _to_the_end(path: str, source: pa.OSFile, reader: Any) -> Iterator[pa.Record
         yield batch
     if problem := stream_problem(source, at):
         raise ShardError(
-            "{shard}: {}", Public(problem), shard=path, remedy=Remedy.WRITE_STREAMS_APART,
-        )  # fmt: skip
+            "{shard}: {}",
+            Public(problem),
+            shard=path,
+            hint="write it again to its end, each stream into a file of its own",
+        )
 
 
 def _cheapest(schema: pa.Schema) -> list[str]:

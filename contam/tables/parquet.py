@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contam.errors import Remedy, ShardError
+from contam.errors import ShardError
 from contam.files.addresses import is_address
 from contam.files.listed import HeldPath, ListedPath, opened, state_of
 from contam.tables.columns import ColumnRef, describe
@@ -107,7 +107,7 @@ def _footer(path: str, state: FileState) -> Footer:
 def _encrypted(path: str) -> ShardError:
     return ShardError(
         "{shard}: the file is encrypted, whole or in some columns", shard=path,
-        remedy=Remedy.WRITE_UNENCRYPTED,
+        hint="no keys are taken: write it again without encryption, or leave it out",
     )  # fmt: skip
 
 
@@ -154,7 +154,7 @@ def text_blocks(
     if seen != expected:
         raise ShardError(
             "{shard}: {} rows read where its footer promises {}", seen, expected, shard=path,
-            remedy=Remedy.COPY_MAYBE_CORRUPT,
+            hint="the file may be truncated or corrupt: copy it again, or leave it out",
         )  # fmt: skip
 
 
@@ -229,7 +229,7 @@ def _row_groups(
     every = footer(path).layout.groups
     if groups and max(groups) >= len(every):
         raise ShardError(
-            "{shard}: a row group is gone", shard=path, remedy=Remedy.FILE_REPLACED_BEGIN_AGAIN
+            "{shard}: a row group is gone", shard=path, hint="the file was replaced: begin again"
         )
     chosen = every if groups is None else [every[index] for index in groups]
     return tuple(

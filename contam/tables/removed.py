@@ -48,27 +48,27 @@ class RemovedRow(NamedTuple):
 
     row          in the shard as it was; spans  in its text as it was
     document_id  what the corpus calls it, else "SHARD:ROW"
+    action       what is done with it
     items        (benchmark, split, item id) of what was found in it
     text         what was taken out of it; None where nobody asked for it
     """
 
     row: int
     document_id: str
+    action: str
     spans: tuple[Span, ...]
     items: tuple[tuple[str, str | None, str], ...]
     policies: tuple[str, ...]
     text: str | None = None
 
 
-def write_removed(
-    path: Path, shard: str, action: str, rows: Sequence[RemovedRow], *, with_text: bool
-) -> None:
+def write_removed(path: Path, shard: str, rows: Sequence[RemovedRow], *, with_text: bool) -> None:
     """Write the table of one shard. Equal rows give equal bytes. Raises OSError."""
     columns: dict[str, list[object]] = {
         "shard": [shard] * len(rows),
         "row": [row.row for row in rows],
         "document_id": [row.document_id for row in rows],
-        "action": [action] * len(rows),
+        "action": [row.action for row in rows],
         "spans": [[{"start": start, "end": end} for start, end in row.spans] for row in rows],
         "items": [
             [{"benchmark": b, "split": s, "item_id": i} for b, s, i in row.items] for row in rows

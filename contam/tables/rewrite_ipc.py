@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 from pyarrow import ipc
 
-from contam.errors import Public, Remedy, ShardError
+from contam.errors import Public, ShardError
 from contam.files.publish import output_errors
 from contam.files.single import created
-from contam.tables.dictionaries import holds_dictionary, recoded, used, with_dictionaries
-from contam.tables.edit_columns import edited_batch
+from contam.tables.edit_columns import edited_batch, plain_type
 from contam.tables.edits import Rewritten
 from contam.tables.ipc import FILE_MAGIC, stream_problem
 from contam.tables.shard_errors import arrow_file, shard_errors
@@ -62,63 +61,61 @@ def rewrite(
 ) -> Rewritten:
     """Write an Arrow shard again, see `contam.tables.edits.Rewriter`.
 
-    Batches stay as they are cut; one that loses all its rows goes.
+    Batches stay as they are cut; one that loses all its rows goes. A file whose texts are encoded
+    in dictionaries has one of each for all batches, and is held in memory.
     """
-    with shard_errors(source), arrow_file(source) as file:
-        layout = _layout(file)
-        schema, noted = _head(file, layout)
-        texts = {part.path[0] for ref in sources.every for part in ref.single}
-        encoded = any(field.name in texts and holds_dictionary(field.type) for field in schema)
-
-    def edited() -> Iterator[tuple[int, _Batch]]:
-        """Yield the rows that a batch had, and what is left of it."""
-        rows = [edit.row for edit in edits]
-        begin = 0
-        for batch, metadata in _batches(source, layout):
-            end = begin + batch.num_rows
-            inside = edits[bisect_left(rows, begin) : bisect_left(rows, end)]
-            inside = [edit._replace(row=edit.row - begin) for edit in inside]
-            if inside or encoded:
-                left = edited_batch(batch, sources, inside, replacement)
-                yield batch.num_rows, _Batch(left, metadata)
-            else:
-                yield batch.num_rows, _Batch(batch, metadata)
-            begin = end
-        if rows and rows[-1] >= begin:
-            raise ValueError(f"it has no row {rows[-1]}")
-
+    n_before = n_after = 0
+    rows = [edit.row for edit in edits]
     with shard_errors(source):
-        # A file has one dictionary for all its batches, a stream may have one for each.
-        whole = _dictionaries(edited(), sources) if encoded and layout.is_file else {}
-
-        def of_file(at: tuple[str, ...], array: pa.Array) -> pa.Array:
-            return recoded(array, whole[at])
-
-        n_before = n_after = 0
+        with arrow_file(source) as file:
+            layout = _layout(file)
+            schema, noted = _head(file, layout)
+        names = {part.path[0] for ref in sources.every for part in ref.single}
+        plain = pa.schema(
+            [one.with_type(plain_type(one.type)) if one.name in names else one for one in schema]
+        )
+        held: list[_Batch] | None = [] if layout.is_file and _encodes(schema, plain) else None
         with _writer(target, layout, schema, noted) as write:
-            for n_rows, (batch, metadata) in edited():
-                n_before += n_rows
-                n_after += batch.num_rows
-                if batch.num_rows or not n_rows:
-                    left = with_dictionaries(batch, sources, of_file) if whole else batch
-                    write(_Batch(left, metadata))
+            for batch, metadata in _batches(source, layout):
+                end = n_before + batch.num_rows
+                here = edits[bisect_left(rows, n_before) : bisect_left(rows, end)]
+                here = [edit._replace(row=edit.row - n_before) for edit in here]
+                left = edited_batch(_cast(batch, plain), sources, here, replacement)
+                n_before = end
+                n_after += left.num_rows
+                if left.num_rows or not batch.num_rows:
+                    left = _Batch(_cast(left, schema), metadata)
+                    write(left) if held is None else held.append(left)
+            for left in _unified(held or (), schema):
+                write(left)
+        if rows and rows[-1] >= n_before:
+            raise ValueError(f"it has no row {rows[-1]}")
     return Rewritten(n_before, n_after, (LEVEL,) if layout.codec else ())
 
 
-def _dictionaries(
-    edited: Iterator[tuple[int, _Batch]], sources: TextColumns
-) -> dict[tuple[str, ...], pa.Array]:
-    """For each encoded text of a file, the values that are left in any of its batches."""
-    found: dict[tuple[str, ...], pa.Array] = {}
+def _encodes(schema: pa.Schema, plain: pa.Schema) -> bool:
+    """Whether texts are encoded in dictionaries."""
+    return any("dictionary<" in str(schema.field(at).type) for at, one in enumerate(plain)
+               if one.type != schema.field(at).type)  # fmt: skip
 
-    def note(at: tuple[str, ...], array: pa.Array) -> pa.Array:
-        values = used(array)
-        found[at] = pa.concat_arrays([found[at], values]).unique() if at in found else values
-        return array
 
-    for _, (batch, _) in edited:
-        with_dictionaries(batch, sources, note)
-    return found
+def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with other types of its columns; those that have them already are the same."""
+    columns = [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _unified(held: Sequence[_Batch], schema: pa.Schema) -> Iterator[_Batch]:
+    """The batches with one dictionary for all."""
+    full = [one.batch for one in held if one.batch.num_rows]
+    whole = pa.Table.from_batches(full, schema).unify_dictionaries().to_batches()
+    rest = iter(whole)
+    for one in held:
+        empty = whole[0].slice(0, 0) if whole else one.batch
+        yield one._replace(batch=next(rest) if one.batch.num_rows else empty)
 
 
 def _layout(file: pa.NativeFile) -> _Layout:
@@ -187,8 +184,11 @@ def _batches(path: str, layout: _Layout) -> Iterator[_Batch]:
                 yield _Batch(*found)
             if problem := stream_problem(file, at):
                 raise ShardError(
-                    "{shard}: {}", Public(problem), shard=path, remedy=Remedy.WRITE_STREAMS_APART,
-                )  # fmt: skip
+                    "{shard}: {}",
+                    Public(problem),
+                    shard=path,
+                    hint="write it again to its end, each stream into a file of its own",
+                )
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Define the columns of every published table, and write them.
 
-The columns of a table and their order are part of the result format: a change is a new
-`RESULT_FORMAT`, but for a new column that may be missing.
+The columns of a table and their order are part of the result format: once a release has written it,
+a change is a new `RESULT_FORMAT`.
 """
 
 from __future__ import annotations
@@ -88,9 +88,6 @@ EVIDENCE: Final = pa.schema(
         pa.field("answer_mark", pa.string()),
     ]
 )
-
-EVIDENCE_OPTIONAL: Final = frozenset({"url", "date", "source", "similarity", "answer_mark"})
-"""Columns of `EVIDENCE` that a result of an older version may lack."""
 
 ITEMS: Final = pa.schema(
     [
@@ -332,30 +329,24 @@ def _writer(path: Path | BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
     )
 
 
-def read_parquet(path: Path, schema: pa.Schema, optional: Collection[str] = ()) -> Table:
+def read_parquet(path: Path, schema: pa.Schema) -> Table:
     """Read a file of `write_parquet`.
 
-    optional  columns that an older version may not have written: they are null throughout
-
     Raises OSError or ValueError when it is not that table, whole; ColumnsError when a column is
-    missing that every version writes, or there is one that is not known.
+    missing or not known.
     """
     refuse_irregular(path)
     try:
         # Not `read_table`: in a result folder called `a=b` it would grow a partition column.
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
             names = file.schema_arrow.names
-            if lacking := [name for name in schema.names if name not in {*names, *optional}]:
+            if lacking := [name for name in schema.names if name not in names]:
                 raise ColumnsError(f"has no column {', '.join(map(repr, lacking))}")
             if unknown := [name for name in names if name not in schema.names]:
                 raise ColumnsError(f"has an unknown column {', '.join(map(repr, unknown))}")
-            if names != [name for name in schema.names if name in names]:
+            if names != schema.names:
                 raise ColumnsError(f"has its columns in another order: {', '.join(names)}")
-            table = file.read(use_threads=False)
-            for field in schema:
-                if field.name not in names:
-                    table = table.append_column(field, pa.nulls(table.num_rows, field.type))
-            return table.select(schema.names).cast(schema)
+            return file.read(use_threads=False).cast(schema)
     except pa.ArrowException as error:
         raise ValueError(str(error)) from error
 
@@ -385,8 +376,9 @@ def rows_with(table: Table, name: str, values: Collection[str]) -> Table:
 def tally(table: Table, names: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], int]]:
     """How many rows have the same values in these columns, in the order in which these come."""
     # Arrow numbers groups nearly, but not quite, in the order in which they come.
-    places = pa.array(np.arange(table.num_rows))
-    grouped = table.select(names).append_column("place", places).group_by(list(names))
+    numbered = table.select(names).append_column("place", pa.array(np.arange(table.num_rows)))
+    # A thread of Arrow's that lets go of Python's objects while the process ends would abort it.
+    grouped = numbered.group_by(list(names), use_threads=False)
     found = grouped.aggregate([("place", "min"), ([], "count_all")]).sort_by("place_min")
     values = zip(*(column(found, name) for name in names), strict=True)
     return zip(values, column(found, "count_all"), strict=True)
@@ -396,21 +388,6 @@ def column(table: Table, name: str) -> list[Any]:
     """One column as a list of plain Python values."""
     values: list[Any] = table.column(name).to_pylist()
     return values
-
-
-DUPES: Final = pa.schema(
-    [
-        *(
-            pa.field(f"{side}_{name}", pa.string(), nullable=False)
-            for side in ("one", "other")
-            for name in ("benchmark", "split", "item_id")
-        ),
-        pa.field("similarity", pa.float64(), nullable=False),
-        # Null where one of the items has no such part.
-        *(pa.field(part, pa.float64()) for part in ("passage", "question", "choices", "answer")),
-        pa.field("group", pa.int64(), nullable=False),
-    ]
-)
 
 
 CALIBRATION: Final = pa.schema(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from contam.errors import ContamError, Plain, Remedy, ShardError
+from contam.errors import ContamError, Plain, ShardError
 from contam.files.addresses import is_address
 from contam.files.listed import HeldPath, not_answered, opened, opened_object
 from contam.files.single import refuse_irregular
@@ -30,12 +30,12 @@ def shard_errors(path: str) -> Iterator[None]:
         raise
     except FileNotFoundError as error:
         raise ShardError(
-            "{shard}: the file is gone", shard=path, remedy=Remedy.FILE_EXISTED_WHEN_LISTED
+            "{shard}: the file is gone", shard=path, hint="it existed when the shards were listed"
         ) from error
     except PermissionError as error:
         raise ShardError(
             "{shard}: no permission to read it", shard=path,
-            remedy=Remedy.CHECK_OWNER_AND_MODE,
+            hint="check its owner and mode",
         ) from error  # fmt: skip
     except (pa.ArrowException, OSError, ValueError, EOFError, OverflowError, KeyError) as error:
         if isinstance(error, OSError) and is_address(path):
@@ -47,7 +47,7 @@ def shard_errors(path: str) -> Iterator[None]:
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ShardError(
             "{shard}: cannot be read: {}", Plain(reason[:300]), shard=path,
-            remedy=Remedy.COPY_MAYBE_CORRUPT,
+            hint="the file may be truncated or corrupt: copy it again, or leave it out",
         ) from error  # fmt: skip
 
 

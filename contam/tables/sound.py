@@ -5,6 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as pt
 
+from contam.tables.columns import with_leaves
+
 _BYTES = {
     pa.string(): pa.binary(),
     pa.large_string(): pa.large_binary(),
@@ -31,12 +33,10 @@ def check_sound(batch: pa.RecordBatch) -> None:
 
 def _bytes_for_text(kind: pa.DataType) -> pa.DataType:
     """The type with binary in place of text, inside lists and structs too."""
-    if pt.is_struct(kind):
-        return pa.struct([one.with_type(_bytes_for_text(one.type)) for one in kind])
-    if pt.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_bytes_for_text(kind.value_type)))
-    if pt.is_large_list(kind):
-        return pa.large_list(kind.value_field.with_type(_bytes_for_text(kind.value_type)))
-    if pt.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, _bytes_for_text(kind.value_type))
-    return _BYTES.get(kind, kind)
+
+    def of_leaf(leaf: pa.DataType) -> pa.DataType:
+        if pt.is_dictionary(leaf):
+            return pa.dictionary(leaf.index_type, _bytes_for_text(leaf.value_type))
+        return _BYTES.get(leaf, leaf)
+
+    return with_leaves(kind, of_leaf)

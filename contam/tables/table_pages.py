@@ -18,7 +18,7 @@ _PIECE_BYTES: Final = 256 << 10
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """All rows of a published table. Raises OSError or ValueError when it is no such file."""
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(path, pre_buffer=False) as file:
         rows: list[dict[str, Any]] = file.read(use_threads=False).to_pylist()
         return rows
 
@@ -30,7 +30,7 @@ class TablePages:
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = pq.ParquetFile(path, memory_map=True)
+        self._file = pq.ParquetFile(path, memory_map=True, pre_buffer=False)
         self.n_rows = int(self._file.metadata.num_rows)
 
     def lines(self, start: int, end: int) -> Iterator[bytes]:

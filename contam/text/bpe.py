@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import ConfigError, Place, Plain, Remedy, UsageError
+from contam.errors import ConfigError, Place, Plain, UsageError
 from contam.text.token_hash import token_hash
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
     from tokenizers import Encoding, Tokenizer
+
+_GIVE_UNIT_OR_TOKENIZER: Final = "give word, char or the path of a Hugging Face tokenizer.json"
+
 
 UNIT_VERSION: Final = "bpe-1"
 BUILT_IN_UNITS: Final = ("word", "char")
@@ -216,7 +219,7 @@ class FileTokenizer:
                 raise
             raise ConfigError(
                 "{} cannot encode a text: {}", Place(self.path), Plain(_first_line(error)),
-                remedy=Remedy.TOKENIZER_LACKS_TEXT,
+                hint="the tokenizer has no token for it, and none for unknown text",
             ) from error  # fmt: skip
 
     def _choose_prefix(self) -> str:
@@ -292,13 +295,13 @@ def load_tokenizer(path: str | Path) -> FileTokenizer:
         raise UsageError(
             'unit "{}" is neither word nor char nor a file',
             Place(name),
-            remedy=Remedy.GIVE_UNIT_OR_TOKENIZER,
+            hint=_GIVE_UNIT_OR_TOKENIZER,
         ) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(
             "tokenizer file {} cannot be read: {}", Place(place), Plain(reason),
-            remedy=Remedy.GIVE_UNIT_OR_TOKENIZER,
+            hint=_GIVE_UNIT_OR_TOKENIZER,
         ) from error  # fmt: skip
     try:
         tokenizer, unknown = _build(raw)
@@ -310,7 +313,7 @@ def load_tokenizer(path: str | Path) -> FileTokenizer:
             raise
         raise ConfigError(
             "{} is not a tokenizer file: {}", Place(place), Plain(_first_line(error)),
-            remedy=Remedy.GIVE_HUGGING_FACE_TOKENIZER,
+            hint="give the tokenizer.json of a Hugging Face model, as `Tokenizer.save` writes it",
         ) from error  # fmt: skip
 
 

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import InternalError, Plain, Public, Remedy
+from contam.errors import InternalError, Plain, Public
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-NORMALISER: Final = "word-3"
+_REINSTALL: Final = "the installation is damaged: reinstall contam"
+
+
+NORMALISER: Final = "word-4"
 """Version of fold rules, scanning rules, name lists and hash together; stamped into outputs."""
 
 TABLE_FILE: Final = Path(__file__).parent / "data" / f"{NORMALISER}.npz"
@@ -43,8 +46,8 @@ class TextTables:
     confusable   uint8[0x1C90] by code point - 0x370: Latin letter, bit 7 when both cases agree
     assigned     int32[k, 2]: first and last of the code points known to this Unicode version
     *_keys       uint64, ascending: hashes of lower-cased names
-    *_values     int32, parallel: 1; for tags 1 separates, 2 transparent; for entities the code
-                 point
+    *_values     int32, parallel: 1; for tags 1 separates, 2 transparent, 3 belongs to a cue; for
+                 attributes 1 text, 2 none; for entities the code point
     """
 
     normaliser: str
@@ -60,6 +63,8 @@ class TextTables:
     latex_words_values: NDArray[np.int32]
     html_tags_keys: NDArray[np.uint64]
     html_tags_values: NDArray[np.int32]
+    attributes_keys: NDArray[np.uint64]
+    attributes_values: NDArray[np.int32]
     entities_keys: NDArray[np.uint64]
     entities_values: NDArray[np.int32]
 
@@ -76,13 +81,13 @@ def read_tables(path: Path) -> TextTables:
         tables = TextTables(normaliser=normaliser, unicode_version=unicode_version, **arrays)
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise InternalError(
-            "cannot read the text tables {}: {}", path, Plain(error), remedy=Remedy.REINSTALL
+            "cannot read the text tables {}: {}", path, Plain(error), hint=_REINSTALL
         ) from error
     if tables.normaliser != NORMALISER:
         raise InternalError(
             "text tables {} are of version {}, not {}", path, Public(tables.normaliser),
             Public(NORMALISER),
-            remedy=Remedy.REINSTALL,
+            hint=_REINSTALL,
         )  # fmt: skip
     return tables
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from contam.kernels.chars import (
     ALIKES,
+    ATTRIBUTE_SHIFT,
     ENTITY_SHIFT,
     LATEX_SKIP,
     LATEX_WORD,
@@ -66,6 +67,7 @@ def char_tables() -> CharTables:
         (t.latex_skip_keys, np.full(len(t.latex_skip_keys), LATEX_SKIP), 0),
         (t.latex_words_keys, np.full(len(t.latex_words_keys), LATEX_WORD), 0),
         (t.html_tags_keys, t.html_tags_values, TAG_SHIFT),
+        (t.attributes_keys, t.attributes_values, ATTRIBUTE_SHIFT),
         (t.entities_keys, t.entities_values, ENTITY_SHIFT),
     ):
         for key, value in zip(keys.tolist(), values.tolist(), strict=True):

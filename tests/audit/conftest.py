@@ -21,7 +21,7 @@ SPEC = """
 title = "Fixtures"
 out = "{out}"
 policies = ["contam", "lmeval-13"]
-least = 15
+least = 12
 permutations = 999
 {audit}
 

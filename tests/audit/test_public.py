@@ -1,7 +1,11 @@
 """A pack says nothing of the folder it was made in, so that its digest is the same anywhere."""
 
+from __future__ import annotations
+
+import dataclasses
 import datetime as dt
 import json
+import re
 import shutil
 
 import pyarrow.parquet as pq
@@ -9,17 +13,16 @@ import pytest
 
 from contam.audit.manifest import TIMES, files_of
 from contam.audit.pack import run_audit
-from contam.audit.public_names import PublicNames
+from contam.audit.public_names import public
 from contam.audit.review.sample import write_labels
-from contam.audit.review.session import ReviewSession, answer
+from contam.audit.review.session import AcceptSession, ReviewSession, answer
 from contam.audit.spec import AuditSpec, BenchmarkSpec, CorpusSpec, LogsSpec, load_spec
 from contam.audit.verify import verify_pack
-from contam.audit.waivers.register import Waiver
-from contam.audit.waivers.waive import append, make_waiver
+from contam.detect.accepted import add_accepted
 from contam.detect.show.reread import sources_file
 from contam.index.build import build
 from contam.index.recipe import load_recipe
-from tests.audit.conftest import FIXTURES
+from tests.audit.conftest import FIXTURES, write_spec
 from tests.rescore.logs.small import lm_eval
 
 SPEC = """
@@ -28,7 +31,7 @@ out = "{out}"
 policies = ["contam", "lmeval-13"]
 least = 1
 permutations = 99
-waivers = "{base}waivers.toml"
+accept = "{base}accepted.csv"
 labels = ["{base}labels.jsonl"]
 
 [[corpus]]
@@ -51,7 +54,7 @@ paths = ["{base}logs", "{base}more/logs"]
 skip_damaged = true
 allow_unmatched = true
 """
-TODAY = dt.date(2026, 1, 1)
+LATER = dt.date(2026, 1, 1)
 
 FIRST, SECOND = "first-place", "another-one"
 
@@ -76,14 +79,14 @@ def world(folder):
     (cut,) = (folder / "logs" / "cut").rglob("samples_*.jsonl")
     cut.write_bytes(cut.read_bytes()[:-20])
     (folder / "labels.jsonl").write_text("")
-    (folder / "waivers.toml").write_text("")
+    add_accepted(folder / "accepted.csv", [])
 
 
 def audit(folder, where, *, out="pack"):
     """An audit of the world in `folder` by a file in `where`."""
     base = "" if where == folder else f"{folder}/"
     (where / "AUDIT.toml").write_text(SPEC.format(base=base, out=out))
-    return run_audit(load_spec(where / "AUDIT.toml"), workers=1, today=TODAY)
+    return run_audit(load_spec(where / "AUDIT.toml"), workers=1)
 
 
 @pytest.fixture(scope="module")
@@ -95,14 +98,11 @@ def packs(tmp_path_factory):
     world(second)
     read = audit(first, first, out="to-read").folder
     reading = ReviewSession.open(read, flagged=4, clean=4)
-    wanted = Waiver(
-        benchmark="brook_math", item="brook-001", kind="accepted", reason="old", reviewer="A",
-        expires=TODAY, evidence="",
-    )  # fmt: skip
-    waiver = make_waiver(read, wanted, TODAY)
+    session = AcceptSession.open(read, first / "accepted.csv", "contam", ["brook-001"])
+    rows = list(session.rows(session.items[0], "old", "A", LATER))
     for place in (first, second):
         write_labels(place / "labels.jsonl", [answer(case, "A", True) for case in reading.cases])
-        append(place / "waivers.toml", waiver)
+        add_accepted(place / "accepted.csv", rows)
     return audit(first, first), audit(second, second, out="other/folder"), first, second
 
 
@@ -125,7 +125,7 @@ def test_the_digest_is_the_same_in_another_folder(packs):
     assert one.facts.logs_left_out
     assert not all(corpus.coverage["complete"] for corpus in one.facts.corpora)
     assert one.facts.review["n_labels"] > 3
-    assert one.facts.waivers
+    assert {row["state"] for row in one.facts.accepted} == {"accepted"}
 
 
 def test_no_file_of_a_pack_names_the_folder_it_was_made_in(packs):
@@ -198,4 +198,37 @@ def test_a_text_names_what_an_audit_read(said, told):
         logs=LogsSpec(paths=("/x/base/logs",)),
         written={"/x/base/items": "items", "/x/base/logs": "logs"},
     )
-    assert PublicNames.of(spec).text(said) == told
+    assert public(said, spec) == told
+
+
+WORDS = 6
+
+
+def runs(text):
+    words = re.findall(r"\w+", text.lower())
+    return {" ".join(words[at : at + WORDS]) for at in range(len(words) - WORDS + 1)}
+
+
+@pytest.fixture(scope="module")
+def secret(tmp_path_factory):
+    spec = load_spec(write_spec(tmp_path_factory.mktemp("secret"), audit="no_text = true"))
+    return run_audit(dataclasses.replace(spec, policies=("contam",))).folder
+
+
+def test_no_run_of_an_items_words_is_in_any_file(secret):
+    items = []
+    for name in ("brook_math", "lantern_quiz"):
+        for line in (FIXTURES / "items" / f"{name}.jsonl").read_text("utf-8").splitlines():
+            row = json.loads(line)
+            items.append(" ".join(str(row.get(part, "")) for part in ("passage", "question")))
+    known = set().union(*map(runs, items))
+    assert len(known) > 500
+    leaking = []
+    for name, path in files_of(secret):
+        text = (
+            json.dumps(pq.read_table(path).to_pylist(), default=str, ensure_ascii=False)
+            if path.suffix == ".parquet"
+            else path.read_text("utf-8", errors="replace")
+        )
+        leaking += [name] * bool(runs(text.replace("\\u003c", "<")) & known)
+    assert leaking == []

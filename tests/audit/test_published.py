@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from contam.audit.chance import fdr
-from contam.audit.review import labels
+from contam.audit.review import rates
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +42,13 @@ def test_a_bad_model_is_not_listened_to(shared, expected):
     gold, proxy, rest = rows[read, 1], rows[read, 2], rows[~read, 2]
     assert (len(gold), len(rest)) == (case["n"], case["N"])
     level = 1 - case["alpha"]
-    tuned = labels.powered(gold, proxy, rest, level=level)
+    tuned = rates.powered(gold, proxy, rest, level=level)
     assert tuned.weight == 0
     assert tuned.interval.estimate == pytest.approx(case["ppipp_mean"], abs=1e-9)
     assert [tuned.interval.low, tuned.interval.high] == pytest.approx(case["ppipp_ci"], abs=1e-9)
-    alone = labels.powered(gold, proxy, rest, weight=0.0, level=level).interval
+    alone = rates.powered(gold, proxy, rest, weight=0.0, level=level).interval
     assert [alone.low, alone.high] == pytest.approx(case["classical_ci"], abs=1e-9)
-    plain = labels.powered(gold, proxy, rest, weight=1.0, level=level).interval
+    plain = rates.powered(gold, proxy, rest, weight=1.0, level=level).interval
     assert plain.estimate == pytest.approx(case["ppi_mean_lam1"], abs=1e-9)
     assert [plain.low, plain.high] == pytest.approx(case["ppi_ci_lam1"], abs=1e-9)
     assert plain.high - plain.low > alone.high - alone.low
@@ -57,7 +57,7 @@ def test_a_bad_model_is_not_listened_to(shared, expected):
 def test_labels_needed(expected):
     for case in expected["ppi_sample_size"]["cases"]:
         rest = np.inf if case["N"] is None else case["N"]
-        found = labels.labels_needed(case["s2"], case["rho2"], case["w"], rest)
+        found = rates.labels_needed(case["s2"], case["rho2"], case["w"], rest)
         assert found == pytest.approx(case["n"], rel=1e-8)
 
 
@@ -68,9 +68,9 @@ def test_a_fair_proxy_narrows_the_interval(shared):
         rows = {int(row["model_index"]): row["correct_bits"] for row in csv.DictReader(file)}
     model, proxy = (np.array(list(rows[i]), dtype=float) for i in (30, 34))
     gold, said, rest = model[:100], proxy[:100], proxy[100:]
-    alone = labels.powered(gold, said, rest, weight=0.0).interval
+    alone = rates.powered(gold, said, rest, weight=0.0).interval
     assert [alone.estimate, alone.low, alone.high] == pytest.approx([0.58, 0.483, 0.677], abs=5e-4)
-    tuned = labels.powered(gold, said, rest)
+    tuned = rates.powered(gold, said, rest)
     assert tuned.weight == pytest.approx(0.245, abs=5e-4)
     found = [tuned.interval.estimate, tuned.interval.low, tuned.interval.high]
     assert found == pytest.approx([0.5705, 0.476, 0.665], abs=5e-4)

@@ -16,7 +16,7 @@ from tests.audit.conftest import reseal
 AUDIT = """\
 [audit]
 out = "pack"
-least = 15
+least = 12
 decoys = 0
 
 [[corpus]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -115,3 +116,33 @@ def test_a_mapped_field_that_is_not_there_is_an_error(
     with pytest.raises(BenchmarkError, match="no field") as caught:
         mapped(write_jsonl, mapping)
     assert "m.jsonl" in str(caught.value)
+
+
+ROWS = [{"enquiry": f"Who keeps the {k} keys of the {k} mills?", "a": "x"} for k in range(5)]
+KEYED = {f"row {at}": row for at, row in enumerate(ROWS)}
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize(
+    "whole",
+    [{"version": 1, "data": ROWS}, {"version": 1, "kept": ROWS}, KEYED,
+     {"enquiry": "about them all", "data": ROWS}],
+)  # fmt: skip
+def test_rows_inside_an_object_are_found_by_the_field_that_is_named(
+    tmp_path: Path, whole: object, indent: int | None
+):
+    path = tmp_path / "quiz.json"
+    path.write_text(json.dumps(whole, indent=indent))
+    (found,) = read_benchmarks([path], mapping={"question": "enquiry"})
+    assert [item.question for item in found.items] == [row["enquiry"] for row in ROWS]
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("beside", [{"data": ["a", "b"]}, {"shots": ROWS}, {"rows": [{"b": 1}]}])
+def test_an_object_with_the_field_that_is_named_is_an_item(
+    tmp_path: Path, beside: dict[str, object], indent: int | None
+):
+    path = tmp_path / "quiz.json"
+    path.write_text(json.dumps({"enquiry": "Who keeps the keys?", **beside}, indent=indent))
+    (found,) = read_benchmarks([path], mapping={"question": "enquiry"}, ignore=[*beside])
+    assert [item.question for item in found.items] == ["Who keeps the keys?"]

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from contam.benchmark import read_benchmarks
-from contam.benchmark.naming import name_of
+from contam.benchmark.items import BenchItem, Benchmark, SourceFile
+from contam.benchmark.paths import name_of
+from contam.benchmark.reading import about_benchmark, how_read
+from contam.cli.render import benchmark_lines
 from contam.errors import BenchmarkError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conftest import WriteRows
 
 
@@ -128,3 +132,129 @@ def test_source_digest_is_that_of_the_file(write_jsonl: WriteRows):
         1,
         "jsonl",
     )
+
+
+def source(*fields, unread=(), left_out=()):
+    return SourceFile("quiz.jsonl", "", 1, 1, "jsonl", fields, unread, left_out)
+
+
+def record(*sources, incomplete=()):
+    items = [
+        BenchItem(benchmark="quiz", split="", item_id=str(at), question="Why?", incomplete=why)
+        for at, why in enumerate(incomplete)
+    ]
+    return about_benchmark(Benchmark(name="quiz", items=items, sources=sources))
+
+
+def lines(*sources, incomplete=()):
+    return list(benchmark_lines({"benchmarks": [record(*sources, incomplete=incomplete)]}))
+
+
+def test_the_largest_share_of_any_file_is_told():
+    read = how_read(
+        record(
+            source(("question", "question"), unread=(("notes", 0.2), ("aside", 0.3))),
+            source(("question", "prompt"), unread=(("notes", 0.4),), left_out=("hint",)),
+            incomplete=("", "half is missing", "half is missing"),
+        )
+    )
+    assert list(read.unread.items()) == [("notes", 0.4), ("aside", 0.3)]
+    assert read.fields["question"] == ["question", "prompt"]
+    assert read.left_out == ["hint"]
+    assert read.incomplete == {"half is missing": 2}
+
+
+@pytest.mark.parametrize(
+    "usual", [("question", "question"), ("passage", "context"), ("choices", "A"), ("answer", "x")]
+)
+def test_of_a_plain_reading_nothing_is_said(usual):
+    asked = ("question", "prompt")
+    assert not lines(source(asked, usual) if usual[0] != "question" else source(usual))
+
+
+@pytest.mark.parametrize(
+    ("said", "sources", "incomplete"),
+    [
+        ("narrative", [source(("question", "narrative"))], ()),
+        ("story", [source(("question", "story"), ("question", "question"))], ()),
+        ("saga", [source(("question", "question"), ("passage", "saga"))], ()),
+        ("notes (<0.1 %", [source(("question", "question"), unread=(("notes", 1e-5),))], ()),
+        ("notes (62.5 %", [source(("question", "question"), unread=(("notes", 0.625),))], ()),
+        ("hint", [source(("question", "question"), left_out=("hint",))], ()),
+        ("2 items", [source(("question", "question"))], ("a", "b", "")),
+    ],
+)
+def test_what_is_not_plain_is_said_in_one_line(said, sources, incomplete):
+    (line,) = lines(*sources, incomplete=incomplete)
+    assert line.startswith("quiz: ")
+    assert said in line
+
+
+def test_the_record_of_files_says_how_they_were_read(tmp_path):
+    path = tmp_path / "quiz.jsonl"
+    path.write_text(json.dumps({"prompt": "Why is a lantern green?", "answer": "Copper."}) + "\n")
+    (read,) = map(how_read, map(about_benchmark, read_benchmarks([path])))
+    assert read.fields["question"] == ["prompt"]
+    assert read.is_usual
+
+
+@pytest.fixture(scope="module")
+def logs() -> Path:
+    home = os.environ.get("CONTAM_SHARED")
+    folder = Path(home or ".", "eval-logs", "benchmarks")
+    if not home or not folder.is_dir():
+        pytest.skip("evaluation logs not installed (CONTAM_SHARED)")
+    return folder
+
+
+def only(path: Path) -> Benchmark:
+    (benchmark,) = read_benchmarks([path])
+    return benchmark
+
+
+@pytest.mark.slow
+@pytest.mark.labelled
+def test_all_labelled_items_are_read(labelled_data: Path):
+    benchmarks = read_benchmarks([labelled_data / "items"])
+    items = [item for benchmark in benchmarks for item in benchmark.items]
+    assert (len(benchmarks), len(items)) == (28, 36_941)
+    assert not any(benchmark.skipped for benchmark in benchmarks)
+    assert sum(bool(item.choices) for item in items) == 22_600
+    assert sum(item.answer_index is not None for item in items) == 22_027  # 580 answers are letters
+    assert sum(item.passage is not None for item in items) == 4_847
+
+
+@pytest.mark.parametrize("subject", ["abstract_algebra", "anatomy"])
+def test_mmlu_sheet_and_lines_hold_the_same_items(logs: Path, subject: str):
+    sheet, lines = only(logs / f"{subject}_test.csv"), only(logs / f"mmlu_{subject}_test.jsonl")
+    assert len(sheet.items) == {"abstract_algebra": 100, "anatomy": 135}[subject]
+    assert [(i.item_id, i.choices, i.answer_index) for i in sheet.items] == [
+        (i.item_id, i.choices, i.answer_index) for i in lines.items
+    ]
+
+
+def test_code_and_word_problems_are_read(logs: Path):
+    code, words = only(logs / "HumanEval.jsonl.gz"), only(logs / "gsm8k_test_300.jsonl")
+    assert [item.item_id for item in code.items] == [f"HumanEval/{n}" for n in range(164)]
+    assert len(words.items) == 300
+    assert all("####" in (item.answer or "") for item in words.items)
+
+
+def test_decon_rows_fold(logs: Path):
+    mmlu, gsm8k = (
+        only(logs / "decon_mmlu_test-1.head40.jsonl"),
+        only(logs / "decon_gsm8k_test-1.head50.jsonl"),
+    )
+    anatomy = only(logs / "mmlu_anatomy_test.jsonl")
+    assert [(i.question, i.choices, i.answer) for i in mmlu.items] == [
+        (i.question, i.choices, i.answer) for i in anatomy.items[:10]
+    ]
+    assert [item.question for item in gsm8k.items] == [
+        item.question for item in only(logs / "gsm8k_test_300.jsonl").items[:50]
+    ]
+
+
+def test_a_folder_with_other_files_lists_them(logs: Path):
+    benchmarks = read_benchmarks([logs])
+    assert sum(len(benchmark.items) for benchmark in benchmarks) == 994
+    assert [Path(row.source).name for b in benchmarks for row in b.skipped] == ["planted.json"]

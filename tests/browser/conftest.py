@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from contam.server.middleware.keys import KeyStore
     from tests.browser.driver import Browser
     from tests.server.running import Service
 
@@ -133,37 +132,3 @@ def open_service(
 
     with serving(small, hostile_index, data=tmp_path_factory.mktemp("open")) as running:
         yield running
-
-
-@pytest.fixture(scope="session")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyStore:
-    """The keys of the guarded service."""
-    from contam.server.middleware.keys import KeyStore
-
-    store = KeyStore(tmp_path_factory.mktemp("keyed"))
-    store.add("first", ["check"])
-    return store
-
-
-@pytest.fixture(scope="session")
-def keyed_service(_chromium: Browser, small: Path, keys: KeyStore) -> Iterator[Service]:
-    """A service that wants keys, and ends a session after an hour."""
-    from tests.server.running import serving
-
-    with serving(small, data=keys.path.parent, flags=("--session-s", "3600")) as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def waiting(
-    _chromium: Browser, small: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Service, KeyStore]]:
-    """A service that begins no job, and its keys."""
-    from contam.server.middleware.keys import KeyStore
-    from tests.server.running import serving
-
-    store = KeyStore(tmp_path_factory.mktemp("waiting"))
-    store.add("first", ["check"])
-    flags = ("--job-workers", "0")
-    with serving(small, data=store.path.parent, flags=flags) as running:
-        yield running, store

@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from contam.audit.chance.qvalues import QValues, q_values
+from contam.audit.chance.calibration import QValues, q_values
 from contam.audit.facts import read_facts
 from contam.audit.pack import run_audit
-from contam.audit.report.html import write_html
 from contam.audit.report.pages import PAGE_ITEMS
+from contam.audit.report.render import write_html
 from contam.audit.spec import load_spec
 from contam.detect.report import load_report
 from contam.detect.show.choose import flagged_items
@@ -298,7 +298,7 @@ def test_ten_thousand_items_are_listed_and_their_evidence_is_read_by_page(browse
     report = load_report(pack / "checks" / "together")
     from contam.audit.report.pages import make_pages
 
-    rows, pages = make_pages(report, {}, {}, QValues({}, {}))
+    rows, pages = make_pages(report, {}, QValues({}, {}))
     many = [{**rows[n % len(rows)], "item": f"item-{n}"} for n in range(10_000)]
     whole = [one for page in pages for one in page]
     evidence = [whole[n % len(whole)] for n in range(10_000)]

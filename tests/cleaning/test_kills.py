@@ -13,7 +13,7 @@ from contam.cleaning.clean import How
 from contam.cleaning.parts import clean_parts
 from contam.detect.leases.plan_folder import open_plan, write_plan
 from contam.detect.leases.work import work_on
-from contam.detect.plan import ScanParameters
+from contam.detect.parameters import ScanParameters
 from contam.detect.scan import open_scan
 from tests.cleaning.inputs import tree
 from tests.integration.inputs import compiled_only

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import io
 import os
 import subprocess
@@ -15,12 +16,14 @@ from contam.cli.main import main
 from tests.waiting import HANG_S
 
 ROOT = Path(__file__).resolve().parents[2]
+_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH, _PR_CAPBSET_DROP = 1, 2, 24
 _NOT_OURS = {"COLUMNS", "FORCE_COLOR", "NO_COLOR"}
 
 
 def environment(**extra):
     kept = {k: v for k, v in os.environ.items() if k not in _NOT_OURS}
-    return kept | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", **extra}
+    changed = kept | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", **extra}
+    return {name: value for name, value in changed.items() if value is not None}
 
 
 def command(*arguments, canned=False):
@@ -28,8 +31,11 @@ def command(*arguments, canned=False):
     return [sys.executable, "-m", module, *map(str, arguments)]
 
 
-def contam(*arguments, cwd=None, canned=False, **extra):
-    """Run to the end; gives the finished process with text output."""
+def contam(*arguments, cwd=None, canned=False, unprivileged=False, **extra):
+    """Run to the end; gives the finished process with text output.
+
+    `unprivileged` lets file modes bind even root.
+    """
     return subprocess.run(
         command(*arguments, canned=canned),
         capture_output=True,
@@ -39,7 +45,16 @@ def contam(*arguments, cwd=None, canned=False, **extra):
         env=environment(**extra),
         timeout=HANG_S,
         check=False,
+        preexec_fn=_without_override if unprivileged else None,
     )
+
+
+def _without_override():
+    # Root passes every file mode; a process without these capabilities does not.
+    if os.geteuid() == 0:
+        libc = ctypes.CDLL(None)
+        for capability in (_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH):
+            libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
 
 
 def contam_here(*arguments, cwd=None, canned=False, **extra):

@@ -5,12 +5,9 @@ import shlex
 
 import pytest
 
-from contam.cli.defaults import TYPED, _options
-from contam.cli.main import WITH_DEFAULTS
+from contam.cli.defaults import COMMANDS, TYPED
 from contam.config import TABLES
 from tests.cli.processes import assert_one_line_error, contam, contam_here
-
-COMMANDS = sorted(WITH_DEFAULTS)
 
 
 @pytest.fixture
@@ -106,72 +103,43 @@ def test_help_and_other_commands_read_no_file(here, command):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_option_can_be_stored_but_those_that_are_to_be_typed(here, command):
-    import typer
-
-    from contam.cli.main import app
-
-    flags = {
-        option.removeprefix("--").replace("-", "_")
-        for param in typer.main.get_command(app).commands[command].params
-        for option in param.opts
-        if option.startswith("--") and option != "--help"
-    }
-    assert {*_options(WITH_DEFAULTS[command])} == flags - {*TYPED}
-    for name in TYPED:
-        value = '"x"' if name == "settings" else "true"
-        folder = here(f"[{command}]\n{name} = {value}\n")
-        assert_one_line_error(contam_here(command, cwd=folder), 2, f"[{command}] {name}", "type")
+def test_options_that_are_to_be_typed_are_refused(here, command):
+    for name in {*TYPED} - {"help"}:
+        folder = here(f"[{command}]\n{name} = true\n")
+        assert_one_line_error(contam_here(command, cwd=folder), 2, name)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_name_that_is_unknown_is_told_with_the_nearest_one(here, command):
-    for name in _options(WITH_DEFAULTS[command]):
-        wrong = name + "x"
-        done = contam_here(command, cwd=here(f"[{command}]\n{wrong} = 1\n"))
-        assert_one_line_error(
-            done, 2, f"contam.toml: [{command}]", repr(wrong), f"did you mean {name}"
-        )
-        variable = f"CONTAM_{command.upper()}_{wrong.upper()}"
-        done = contam_here(command, cwd=here(""), **{variable: "1"})
-        assert_one_line_error(done, 2, variable, f"did you mean {variable[:-1]}")
+    done = contam_here(command, cwd=here(f"[{command}]\nseedx = 1\n"))
+    assert_one_line_error(done, 2, f"contam.toml: [{command}]", "'seedx'", "seed?")
+    variable = f"CONTAM_{command.upper()}_SEEDX"
+    done = contam_here(command, cwd=here(""), **{variable: "1"})
+    assert_one_line_error(done, 2, variable, f"{variable[:-1]}?")
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_table_that_is_unknown_is_told_with_the_nearest_one(here, table):
     for text in (f"[{table}x]\nseed = 1\n", f"{table}x = 3\n"):
         done = contam_here("scan", cwd=here(text))
-        assert_one_line_error(done, 2, "contam.toml", repr(f"{table}x"), f"did you mean {table}")
-    assert_one_line_error(contam_here("scan", cwd=here(f"{table} = 3\n")), 2, table, "no table")
+        assert_one_line_error(done, 2, "contam.toml", repr(f"{table}x"))
 
 
-#: A value of the wrong type for each type that an option has.
-WRONG = {bool: ("1", '"yes"'), int: ("true", "1.5", '"1"'), float: ("true", '"1"'), str: ("1",)}
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_value_of_another_type_is_refused(here, command):
-    for name, kind in _options(WITH_DEFAULTS[command]).items():
-        for value in WRONG.get(kind, ("1", "[1]")):
-            done = contam_here(command, cwd=here(f"[{command}]\n{name} = {value}\n"))
-            assert_one_line_error(done, 2, f"contam.toml: [{command}] {name}", "should be")
-
-
-def test_a_value_out_of_range_names_where_it_is_from(here):
-    folder = here(f"{SCAN}seed = 1\n")
-    done = contam_here("scan", cwd=folder)
-    assert done.returncode == 2
-    error = next(line for line in done.stderr.splitlines() if line.startswith("error"))
-    assert "--seed" in error
-    assert "(from contam.toml)" in error
+@pytest.mark.parametrize(
+    "line",
+    ["seed = true", "workers = 1.5", "seed = [5]", "seed = 1", "name = {a = 1}", "no_text = 7"],
+)
+def test_a_value_of_another_type_or_out_of_range_names_where_it_is_from(here, line):
+    done = contam_here("scan", cwd=here(f"{SCAN}{line}\n"))
+    assert_one_line_error(done, 2, "contam.toml")
     done = contam_here("scan", cwd=here(SCAN), CONTAM_SCAN_WORKERS="many")
-    assert_one_line_error(done, 2, "CONTAM_SCAN_WORKERS", "a whole number")
+    assert_one_line_error(done, 2, "(from CONTAM_SCAN_WORKERS)")
 
 
 def test_query_and_rescore_take_theirs(here):
     folder = here(
         '[query]\nindex = "./index"\nbenchmark = "data/items"\nout = "asked"\n'
-        '[rescore]\nverdicts = "asked"\nlogs = ["data/logs"]\nout = "scores"\nleast = 15\n'
+        '[rescore]\nverdicts = "asked"\nlogs = ["data/logs"]\nout = "scores"\nleast = 12\n'
         "permutations = 99\n"
     )
     built = contam_here(
@@ -184,7 +152,7 @@ def test_query_and_rescore_take_theirs(here):
         assert done.returncode == 0, done.stderr
         run = run_of(folder / out)
         assert {"option": "--out", "values": [out], "from": "contam.toml"} in run["defaults"]
-    assert run_of(folder / "scores")["parameters"]["least"] == 15
+    assert run_of(folder / "scores")["parameters"]["least"] == 12
 
 
 def test_the_home_of_the_environment_beats_that_of_the_file(here):

@@ -33,7 +33,7 @@ def test_every_word_after_an_option_is_its_value(typed, meant):
 
 @pytest.mark.parametrize("typed", ["--corpus", "--corpus --out o", "--corpus -- a", "--corpus -q"])
 def test_an_option_without_a_value_is_refused(typed):
-    with pytest.raises(UsageError, match="--corpus needs a value"):
+    with pytest.raises(UsageError, match="--corpus"):
         spread_values(typed.split(), OPTIONS)
 
 

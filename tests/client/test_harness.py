@@ -8,11 +8,49 @@ import shutil
 import pytest
 
 from tests.cli import processes
-from tests.rescore.export.test_harness import MOCK, REPLAY, TASK, ended, needs, run
+from tests.rescore.export.test_harness import REPLAY, TASK, ended, needs, run
 from tests.server.running import serving
 
+MOCK = """
+import hashlib, sys
+from inspect_ai import Epochs, Task, eval
+from inspect_ai.dataset import FieldSpec, json_dataset
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from inspect_ai.scorer import Score, accuracy, match, mean, scorer, stderr
+
+path, folder, form, epochs = sys.argv[1:]
+data = json_dataset(path, FieldSpec(input="question", target="answer"))
+targets = {sample.input: sample.target for sample in data}
+asked = {}
+
+def reply(messages, *_):
+    text = messages[-1].text
+    turn = asked[text] = asked.get(text, 0) + 1
+    known = (hashlib.sha256(text.encode()).digest()[0] + turn) % 3
+    output = ModelOutput.from_content("mockllm/replay", targets[text] if known else "no idea")
+    output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+    return output
+
+@scorer(metrics={"right": [accuracy(), stderr()], "length": [mean()]})
+def two_parts():
+    async def score(state, target):
+        text = state.output.completion
+        return Score(value={"right": float(text == target.text), "length": float(len(text))})
+    return score
+
+(log,) = eval(
+    Task(dataset=data, scorer=[match(location="exact"), two_parts()], name="lantern_local"),
+    model=get_model("mockllm/replay", custom_outputs=reply),
+    epochs=Epochs(int(epochs), ["mean", "mode"]) if int(epochs) > 1 else None,
+    log_dir=folder,
+    log_format=form,
+    display="none",
+)
+assert log.status == "success", log.error
+"""
+
 #: The same run, in which Inspect finds contam's hook by itself.
-HOOKED = MOCK
+
 READ = """
 import json, sys
 from inspect_ai.log import read_eval_log
@@ -105,7 +143,7 @@ def test_clean_scores_stand_beside_those_of_lm_eval_and_are_what_it_scores_itsel
     clean = json.loads(clean_file.read_bytes())
     # lm-eval itself, run on the clean items alone, gives the same score and the same error.
     samples = tmp_path / "samples.json"
-    export = ("--verdicts", tmp_path / "verdicts", "--logs", out, "--lm-eval-samples")
+    export = ("--verdicts", tmp_path / "verdicts", "--logs", out)
     assert processes.contam("export", *export, "--out", samples).returncode == 0
     again = lm_eval(questions, tmp_path / "again", tmp_path, "--samples", samples)
     theirs = json.loads(again.read_bytes())
@@ -195,11 +233,13 @@ def test_inspect_finds_the_hook_and_writes_the_clean_copy_at_the_end_of_a_task(
     needs("inspect_ai")
     logs = tmp_path / "logs"
     monkeypatch.setenv("CONTAM_SERVER", server)
-    told = ended(HOOKED, questions, logs, "eval", 1, home=tmp_path).stderr
+    told = ended(MOCK, questions, logs, "eval", 1, home=tmp_path).stderr
     (log,) = logs.iterdir()
     (line,) = [line for line in told.splitlines() if line.startswith("contam: ")]
     place = tmp_path / "logs-clean" / log.name
-    assert line == f"contam: scores on 17 clean items of 48, by contam, in {place}"
+    assert "17 clean, " in line
+    assert "by contam" in line
+    assert str(place) in line
     by_hook = clean_of(tmp_path / "logs-clean" / log.name, tmp_path)
     shutil.rmtree(tmp_path / "logs-clean")
     annotate(logs, "--server", server)

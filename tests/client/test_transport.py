@@ -1,6 +1,5 @@
 """What a client makes of a service that is busy, gone, broken, or no service at all."""
 
-import asyncio
 import email.utils
 import json
 import socket
@@ -8,19 +7,20 @@ import threading
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from contam.client import (
     AnswerError,
-    AsyncClient,
     BusyError,
     Client,
     Retry,
     ServiceError,
     UnreachableError,
 )
-from contam.client.calls import key_from
-from contam.client.retry import retry_after_s
+from contam.client.client import key_from
+from contam.client.failures import retry_after_s
 from contam.errors import ContamError, UsageError
 
 FAST = Retry(attempts=4, first_s=0.001, longest_s=0.002, total_s=5.0)
@@ -131,7 +131,7 @@ def test_a_service_that_stays_busy_is_an_error_after_a_bounded_number_of_request
 
 def test_retry_after_is_waited_for(peer, monkeypatch):
     waits = []
-    monkeypatch.setattr("contam.client.sync.time.sleep", waits.append)
+    monkeypatch.setattr("contam.client.client.time.sleep", waits.append)
     ask(peer, busy(503, **{"Retry-After": "3"}), says(ANSWER))
     assert len(peer.told) == 2
     (waited,) = waits
@@ -303,15 +303,20 @@ def test_waits_grow_vary_and_end():
     assert early.wait_s(1, 0.0, asked_s=7.0) == 7.0
 
 
-def test_the_client_for_event_loops_does_the_same(peer):
-    async def both():
-        async with AsyncClient(peer.url, retry=FAST) as client:
-            answer = await client.check(ITEM)
-            peer.answers[:] = [("cut", {}, b"{}")]
-            with pytest.raises(UnreachableError):
-                await client.check(ITEM)
-            return answer
+def test_an_event_loop_asks_on_a_thread(peer):
+    async def ask():
+        with Client(peer.url, retry=FAST) as client:
+            return await anyio.to_thread.run_sync(client.check, ITEM)
 
     peer.answers[:] = [busy(503), says(ANSWER)]
-    answer = asyncio.run(both())
-    assert [verdict.label for verdict in answer] == ["clean"]
+    assert [verdict.label for verdict in anyio.run(ask)] == ["clean"]
+
+
+def test_a_file_is_sent_whole_again_when_the_service_was_busy(peer, tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_bytes(b"id,score\n" * 1000)
+    peer.answers[:] = [busy(503), busy(422)]
+    with Client(peer.url, retry=FAST) as client, pytest.raises(ServiceError):
+        client.rescore("abc", log)
+    first, second = (body for _, _, body in peer.told)
+    assert first.count(b"id,score") == second.count(b"id,score") == 1000

@@ -45,22 +45,9 @@ def committed() -> str:
 
 
 def _section(spec: PolicySpec) -> str:
-    known = "our own policy" if get_policy(spec.id).traits.ours else _KNOWN[spec.confidence]
-    approximate = "; approximate" if spec.approximate else ""
-    facts = {
-        "known from": f"{known}{approximate} ({spec.source})",
-        "unit, n": f"{spec.unit}, {spec.n}; {spec.aggregation}, {spec.scope}",
-        "judged parts": ", ".join(spec.parts),
-        "labels": _flags(spec),
-        "`n_documents` counts": spec.count_rule,
-        "too short": spec.too_short,
-        "parameters": ", ".join(f"`{name}` = {value}" for name, value in spec.parameters),
-        "constants": ", ".join(f"`{name}` = {value}" for name, value in spec.constants),
-        "presets": ", ".join(f"`{spec.base}:{preset}`" for preset in spec.presets),
-        "version, fingerprint": f"{spec.version}, `{spec.fingerprint()}`",
-    }
-    rows = "".join(f"| {name} | {value} |\n" for name, value in facts.items() if value)
-    return f"### {spec.id}\n\n**{spec.title}.** {spec.description}\n\n| | |\n| --- | --- |\n{rows}"
+    known = "" if get_policy(spec.id).traits.ours else f" Known from {_KNOWN[spec.confidence]}"
+    source = f"{known} ({spec.source})." if known else ""
+    return f"### {spec.id}\n\n**{spec.title}.** {spec.description}{source}\n"
 
 
 def _unit(spec: PolicySpec) -> str:

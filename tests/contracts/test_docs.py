@@ -10,6 +10,7 @@ import pytest
 
 import contam
 from contam import errors
+from contam.detect.parameters import ScanOptions
 from tests.contracts import pages, policies_page
 
 REFERENCE = "docs/reference.md"
@@ -231,43 +232,30 @@ def test_the_reference_has_a_section_for_every_command_and_for_no_other(reposito
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_reference_names_every_flag(repository, command):
-    parameters = parameters_of(command)
-    known = {name for parameter in parameters for name in parameter.opts if name.startswith("-")}
-    written = {
-        name.split(" ")[0] for name in names(section(repository, "Commands", f"contam {command}"))
-    }
-    # Arguments without a dash have rows, too, where a command has several.
-    written = {name for name in written if name.startswith("-")}
-    if command == "serve":
-        # Its other flags are settings, and have a table of their own.
-        settings = section(repository, "Service settings")
-        written |= set(re.findall(r"^\| `(--[^`]*)`", settings, re.MULTILINE))
-    assert written == known - {"--help", "-h"}
+def test_every_help_page_shows_two_examples_that_can_be_typed(command):
+    import shlex
 
+    import typer
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_reference_names_every_default(repository, command):
-    parameters = parameters_of(command)
-    defaults = {
-        parameter.opts[0]: parameter.default
-        for parameter in parameters
-        if parameter.opts[0].startswith("--")
-    }
-    for row in rows(section(repository, "Commands", f"contam {command}")):
-        if not row[0].startswith("`--"):
-            continue
-        flag = re.findall(r"`(--[a-z-]+)", row[0])[0]
-        default = defaults[flag]
-        if isinstance(default, int | str) and not isinstance(default, bool):
-            assert row[1].strip("`") == str(default), flag
+    from contam.cli.help_pages import EXAMPLES
+    from contam.cli.main import app, spread
+
+    assert len(EXAMPLES[command]) == 2
+    for example in EXAMPLES[command]:
+        words = shlex.split(example)
+        found = typer.main.get_command(app)
+        for word in command.split():
+            found = found.commands[word]
+        assert words[: 1 + len(command.split())] == ["contam", *command.split()]
+        rest = words[1 + len(command.split()) :]
+        assert found.make_context(command, spread(found, rest)).params
 
 
 def test_the_reference_names_every_exit_code(repository):
     from contam.cli import main
-    from contam.cli.commands import scan
+    from contam.cli.results import EXIT_FLAGGED
 
-    known = {"0", str(scan.EXIT_FLAGGED), str(main.EXIT_INTERRUPTED)}
+    known = {"0", str(EXIT_FLAGGED), str(main.EXIT_INTERRUPTED)}
     known |= {str(one.exit_code) for one in every_error()}
     assert {row[0] for row in rows(section(repository, "Commands", "Exit codes"))} == known
 
@@ -317,14 +305,19 @@ def test_the_reference_names_every_key_of_a_run(repository, bench_fixtures, tmp_
     assert set(names(section(repository, "Files", "run.json"))) == set(keys_of(run)) | {
         "coverage.shards_failed",
         # Only where they say something.
+        "coverage.n_blank",
         "coverage.not_indexed",
+        "coverage.passed_over",
         "coverage.shards_excluded",
+        "coverage.unread_columns",
         "inputs.benchmarks[].skipped.REASON",
+        "inputs.benchmarks[].incomplete.REASON",
         *(f"inputs.skipped_files[].{name}" for name in ("path", "reason")),
         *(f"inputs.benchmarks[].skipped_files[].{name}" for name in ("path", "reason")),
         "parameters.columns",
         "parameters.every_hit",
         "parameters.exclude",
+        "parameters.ignore",
         *(f"defaults[].{name}" for name in ("option", "values", "from")),
     }
 
@@ -355,8 +348,9 @@ def test_the_reference_names_every_environment_variable(repository):
 def test_the_reference_names_every_public_name_and_argument(repository):
     written = set(names(section(repository, "Python")))
     public = {f"contam.{name}" for name in contam.__all__ if name != "__version__"}
-    arguments = {*inspect.signature(contam.scan).parameters}
-    assert written == public | arguments | {*inspect.signature(contam.query).parameters}
+    calls = (contam.scan, contam.query)
+    arguments = {name for call in calls for name in inspect.signature(call).parameters}
+    assert written == public | (arguments - {"options"}) | ScanOptions.__optional_keys__
 
 
 def test_dir_names_what_is_public_and_nothing_else():
@@ -372,14 +366,3 @@ def test_the_page_of_policies_is_what_the_policies_say():
     assert policies_page.committed() == policies_page.generated(), (
         "`python -m tests.contracts.policies_page` writes it afresh"
     )
-
-
-def test_the_readme_names_every_label_exposure_and_kind_and_where_policies_are_compared(repository):
-    from contam.detect.labels import LABELS
-
-    readme = (repository / "README.md").read_text(encoding="utf-8")
-    exposures = ("question", "question+answer", "passage_only", "answer_only", "none")
-    kinds = ("exact", "near", "partial")
-    for name in (*LABELS, *exposures, *kinds):
-        assert f"`{name}`" in readme, name
-    assert "](docs/policies.md)" in readme

@@ -19,7 +19,7 @@ from tests.waiting import HANG_S
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 LOCKS = {
-    "image": ("serve", "otel"),
+    "image": ("serve",),
     "dev": ("dev", "service", "docs", "release"),
     "harness": ("dev", "harness", "release"),
     "ray": ("dev", "ray", "release"),

@@ -1,6 +1,7 @@
-"""Prose of the documentation is wrapped, and wrapping changes nothing else."""
+"""Prose of the documentation is wrapped, and its pictures are what their script draws."""
 
-from __future__ import annotations
+import subprocess
+import sys
 
 import pytest
 
@@ -36,3 +37,26 @@ def test_tables_code_and_lists_stay_what_they_are():
     assert items[0] == before
     assert items[1].endswith("two\n- three\n")
     assert all(line.startswith(("- ", "  ")) for line in ("- one" + items[1]).splitlines())
+
+
+PICTURES = "docs/pictures"
+
+
+@pytest.mark.slow
+def test_the_pictures_are_current(repository, tmp_path):
+    script = repository / PICTURES / "make_pictures.py"
+    done = subprocess.run([sys.executable, script, tmp_path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    kept = {path.name: path.read_text() for path in (repository / PICTURES).glob("*.svg")}
+    drawn = {path.name: path.read_text() for path in tmp_path.glob("*.svg")}
+    assert kept == drawn, "`make pictures` draws them again"
+    for text in drawn.values():
+        # A picture of a page that opens offline fetches nothing.
+        assert "href" not in text
+        assert "<title>" in text
+
+
+def test_the_readme_shows_the_pictures(repository):
+    text = (repository / "README.md").read_text(encoding="utf-8")
+    for path in (repository / PICTURES).glob("*.svg"):
+        assert f"]({PICTURES}/{path.name})" in text

@@ -45,7 +45,7 @@ def read_corpus() -> Callable[..., Corpus]:
         units, more = plan_chunks(shards, selections)
         for failure in [*failures, *more]:
             if not failing:
-                raise ShardError(failure.reason, shard=failure.name, remedy=failure.remedies)
+                raise ShardError(failure.reason, shard=failure.name, hint=failure.hints)
         read = CoverageCounter(Coverage.expect(shards, units, [*failures, *more]))
         texts: list[list[str]] = [[] for _ in shards]
         batches = []

@@ -149,9 +149,9 @@ def test_a_failure_keeps_the_facts_of_its_error_and_travels(tmp_path):
         raise failure.error()
     error = caught.value
     assert (failure.code, failure.reason) == ("shard", error.message)
-    assert (error.shard, error.remedies) == ("cut.parquet", failure.remedies)
+    assert (error.shard, error.hints) == ("cut.parquet", failure.hints)
     assert not failure.statement.is_hidden
     assert not failure.statement.without_quotes().is_hidden, "its facts are known"
     assert pickle.loads(pickle.dumps(failure)) == failure  # noqa: S301 - of our own making
-    noted = ShardFailure.noted(0, "a.parquet", "a.parquet: gone from 'here'", *failure.remedies)
+    noted = ShardFailure.noted(0, "a.parquet", "a.parquet: gone from 'here'", *failure.hints)
     assert noted.statement.without_quotes().is_hidden, "nobody knows what is in a sentence"

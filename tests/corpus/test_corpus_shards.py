@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from contam.corpus.formats.registry import TITLES
-from contam.corpus.shards import file_sha256, shard_digest, survey
+from contam.corpus.listing import passed_over
+from contam.corpus.shards import file_sha256, leave_out, shard_digest, survey
 from contam.errors import CorpusError, ShardError
-from contam.files.natural_order import natural_key
 from tests.corpus_files import find_shards
 
 
@@ -70,7 +70,22 @@ def test_what_lies_beside_a_corpus_is_left_out_with_reasons(tmp_path):
         "manifest.json": "a JSON document over several lines",
         "state.json": "a single JSON object",
         "items.json": "a JSON array, not one object a line",
+        ".cache": "its name begins with a dot",
+        "_temporary": "its name begins with _",
     }
+    assert passed_over(skipped) == (".cache", "_temporary")
+    assert not survey([tmp_path, tmp_path / ".cache", tmp_path / "_temporary/d.jsonl"])[1][0].folder
+
+
+def test_partitions_are_read_and_folders_of_tools_are_named_where_they_hold_shards(tmp_path):
+    make(tmp_path, "_year=2023/_lang=en/a.jsonl", "b.jsonl", "x/_split/c.jsonl", ".git/d.md")
+    make(tmp_path, ".git/config.json", "_logs/e.txt", ".tmp/f/g.parquet.part")
+    (tmp_path / ".git/config.json").write_text("{\n}")
+    shards, skipped = survey([tmp_path])
+    assert [shard.name for shard in shards] == ["_year=2023/_lang=en/a.jsonl", "b.jsonl"]
+    assert passed_over(skipped) == (".tmp", "x/_split")
+    everything = survey([tmp_path, tmp_path / "x/_split", f"{tmp_path}/.tmp/*/*"])
+    assert passed_over(everything[1]) == ()
 
 
 def test_json_files_with_one_object_a_line_are_shards(tmp_path):
@@ -144,6 +159,38 @@ def test_a_file_reached_twice_is_listed_once(tmp_path):
     ]
 
 
+def test_one_file_under_several_names_is_read_once_by_the_name_that_tells_its_format(tmp_path):
+    (tmp_path / "hub/blobs").mkdir(parents=True)
+    (tmp_path / "hub/snapshots/1a").mkdir(parents=True)
+    pq.write_table(pa.table({"text": ["a"]}), tmp_path / "hub/blobs/0f")
+    (tmp_path / "hub/snapshots/1a/a.parquet").symlink_to("../../blobs/0f")
+    (tmp_path / "hub/snapshots/2b").symlink_to("1a")
+    (tmp_path / "hub/twin.parquet").hardlink_to(tmp_path / "hub/blobs/0f")
+    expected = ["snapshots/1a/a.parquet"]
+    shards, skipped = survey([tmp_path / "hub"])
+    assert [shard.name for shard in shards] == expected
+    assert {one.path.name: one.reason for one in skipped} == {
+        "0f": "the same file as snapshots/1a/a.parquet",
+        "twin.parquet": "the same file as snapshots/1a/a.parquet",
+    }
+    assert (
+        names(tmp_path / "hub", tmp_path / "hub/snapshots/2b", tmp_path / "hub/blobs") == expected
+    )
+
+
+def test_a_file_of_two_names_is_excluded_only_by_both(tmp_path):
+    make(tmp_path, "blobs/0f.jsonl")
+    for commit in ("1a", "2b"):
+        (tmp_path / "snapshots" / commit).mkdir(parents=True)
+        (tmp_path / f"snapshots/{commit}/a.jsonl").symlink_to(tmp_path / "blobs/0f.jsonl")
+    shards = find_shards([tmp_path / "snapshots"])
+    for patterns in (["1a"], ["2b"]):
+        left, gone = leave_out(shards, patterns)
+        assert (left, gone) == (shards, ())
+    with pytest.raises(CorpusError, match="every shard"):
+        leave_out(shards, ["1a", "2b"])
+
+
 def test_links_keep_their_own_name_and_loops_end(tmp_path):
     make(tmp_path, "blobs/1234")
     (tmp_path / "snapshot").mkdir()
@@ -195,11 +242,6 @@ def test_a_closed_folder_is_an_error(tmp_path):
     (tmp_path / "x").chmod(0)
     with pytest.raises(CorpusError, match="cannot be listed"):
         find_shards([tmp_path])
-
-
-def test_natural_order_counts_like_people():
-    given = ["a10", "a9", "a09", "b", "10", "9", "a9b2", "a9b10"]
-    assert sorted(given, key=natural_key) == ["9", "10", "a09", "a9", "a9b2", "a9b10", "a10", "b"]
 
 
 def test_digests_notice_a_rewritten_or_cut_shard(tmp_path):

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 import contam
 from contam.benchmark.items import BenchItem
-from contam.cli.remedies import hint
 from contam.detect.blocks import Blocks, folder_near, views_in_blocks
 from contam.detect.leases.mapped import write_tree
 from contam.detect.leases.part_file import part_bytes
@@ -25,7 +24,8 @@ from contam.detect.leases.plan_folder import open_plan, write_plan
 from contam.detect.leases.work import failed_part, merge_parts, work_on
 from contam.detect.match import common_grams, grams
 from contam.detect.match.token_view import build_view
-from contam.detect.plan import ScanParameters, make_plan
+from contam.detect.parameters import ScanParameters
+from contam.detect.plan import make_plan
 from contam.detect.scan import open_scan
 from contam.errors import OutputError, PlanMemoryError, UsageError
 from tests.detect.leases.test_work import in_one, published
@@ -177,10 +177,10 @@ def test_a_policy_that_looks_at_all_items_at_once_is_not_divided(world):
     with pytest.raises(UsageError, match="decon-default") as of_policy:
         make_plan([world / "bench.jsonl"], asked, Blocks(3))
     assert "looks at all items at once, so they cannot be" in str(of_policy.value)
-    assert hint(of_policy.value) == "leave out --block-items, or decon-default"
+    assert of_policy.value.hint == "leave out --block-items, or decon-default"
     with pytest.raises(UsageError, match="clean") as of_cleaning:
         make_plan([world / "bench.jsonl"], ScanParameters(every_hit=True), Blocks(3))
-    assert hint(of_cleaning.value) == "leave out --block-items"
+    assert of_cleaning.value.hint == "leave out --block-items"
 
 
 def test_a_block_has_an_item_at_least(world):

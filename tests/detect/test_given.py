@@ -270,6 +270,7 @@ SCAN = (
 )
 
 
+@pytest.mark.slow
 def test_no_package_of_tables_is_needed_and_the_one_that_is_missing_is_named(repository):
     script = (
         "from contam.extras import hidden\n"
@@ -307,14 +308,14 @@ def test_documents_given_as_texts_are_not_quoted_as_paths(texts):
     with pytest.raises(UsageError, match="the corpus is a list of texts") as caught:
         contam.scan(texts, ITEMS)
     assert "lanterns" not in caught.value.message
-    assert "dictionary" in caught.value.hint_of({})
+    assert "dictionary" in caught.value.hint
 
 
 @pytest.mark.parametrize("text", [QUESTION, QUESTION * 99, "Which lantern", "Which\tlantern"])
 def test_an_item_given_as_a_text_is_quoted_nowhere_where_nothing_may_be(text):
     with pytest.raises((UsageError, BenchmarkError)) as caught:
         contam.scan(DOCUMENTS, [text], keep_text=False)
-    said = f"{caught.value.message} {caught.value.hint_of({})}"
+    said = f"{caught.value.message} {caught.value.hint}"
     assert "lantern" not in said
     assert "secret" not in said
 
@@ -333,7 +334,7 @@ def test_a_lazy_frame_is_to_be_collected():
     for benchmark in (lazy, [lazy], {"quiz": lazy}):
         with pytest.raises(UsageError, match="LazyFrame") as caught:
             contam.scan(DOCUMENTS, benchmark)
-        assert ".collect()" in caught.value.hint_of({})
+        assert ".collect()" in caught.value.hint
 
 
 def test_a_frame_with_two_columns_of_one_name_names_it_once():
@@ -341,3 +342,22 @@ def test_a_frame_with_two_columns_of_one_name_names_it_once():
     doubled = frame.set_axis(["question"] * len(frame.columns), axis=1)
     with pytest.raises(UsageError, match=r"items: two columns of the table are called 'question'$"):
         contam.scan(DOCUMENTS, doubled)
+
+
+@pytest.mark.parametrize(
+    ("call", "wrong"),
+    [
+        (contam.scan, "polices"),
+        (contam.scan, "every_hit"),
+        (contam.query, "text"),
+        (contam.query, "columns"),
+        (contam.clean, "max_evidence"),
+        (contam.clean, "actions"),
+    ],
+)
+def test_an_unknown_keyword_is_a_type_error_that_names_it(bench_fixtures, tmp_path, call, wrong):
+    corpus, items = bench_fixtures / "corpus", bench_fixtures / "items"
+    places = [corpus, items, tmp_path / "out"][: 3 if call is contam.clean else 2]
+    with pytest.raises(TypeError, match=wrong):
+        call(*places, **{wrong: "x"})
+    assert list(tmp_path.iterdir()) == []

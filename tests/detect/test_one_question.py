@@ -1,4 +1,4 @@
-"""A field that is the same for every item is no question: the result says so."""
+"""A question that most items share does not tell them apart: the result says so."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ TASK = "Solve the following grade school word problem and give a number."
 PROBLEM = "A ferry with {} red lanterns and nine brass bells sails at dawn past the old lighthouse."
 
 
-def items(n_same, n_other):
-    same = [{"instruction": TASK, "input": PROBLEM.format(n)} for n in range(n_same)]
-    other = [{"instruction": PROBLEM.format(n), "input": ""} for n in range(100, 100 + n_other)]
+def items(n_same, n_other, beside="context"):
+    same = [{"instruction": TASK, beside: PROBLEM.format(n)} for n in range(n_same)]
+    other = [{"instruction": PROBLEM.format(n), beside: ""} for n in range(100, 100 + n_other)]
     return same + other
 
 
@@ -29,8 +29,11 @@ def test_a_question_that_some_items_share_is_no_doubt(n_same, n_other):
     assert contam.scan([{"text": TASK}], items(n_same, n_other)).run["notes"] == []
 
 
-def test_the_map_that_the_note_names_finds_them():
+@pytest.mark.parametrize("beside", ["context", "input"])
+def test_the_map_that_the_note_names_finds_them(beside):
     corpus = [{"text": PROBLEM.format(n)} for n in range(6)]
-    result = contam.scan(corpus, items(6, 0), mapping={"question": "instruction+input"})
+    # What no name says is a passage is read so without being told.
+    mapping = {"question": f"instruction+{beside}"} if beside == "context" else None
+    result = contam.scan(corpus, items(6, 0, beside), mapping=mapping)
     assert all(verdict.label in {"contaminated", "suspect"} for verdict in result)
     assert result.run["notes"] == []

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import contam
-from contam.cli.remedies import hint
 from contam.detect.indexed import indexes as indexed
 from contam.detect.labels import FLAGGED
 from contam.errors import IndexMismatchError, PolicyError, UsageError
@@ -265,8 +264,8 @@ def test_policies_that_need_more_than_the_index_keeps_are_refused_by_name(whole)
         contam.query(whole, ITEMS, policies=["contam", "decon-default", "igmini-50"])
     assert "decon-default counts runs of 5" in caught.value.message
     assert "igmini-50 counts letters and digits" in caught.value.message
-    assert "--policy contam alone" in hint(caught.value)
-    assert "--recipe chars" in hint(caught.value)
+    assert "--policy contam alone" in caught.value.hint
+    assert "--recipe chars" in caught.value.hint
     assert "gram = 5 and stride = 1" in caught.value.hint
     with pytest.raises(IndexMismatchError) as caught:
         contam.query(whole, ITEMS, policies=["decon-default"])

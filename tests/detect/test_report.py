@@ -3,7 +3,6 @@ import os
 
 import pytest
 
-from contam.cli.remedies import hint
 from contam.detect.report import FILES, load_report, report_draft, write_report
 from contam.errors import ContamError, InternalError, OutputError
 from tests.detect.samples import make_result
@@ -117,4 +116,4 @@ def test_a_folder_that_is_not_there_or_a_file_is_refused(tmp_path):
     for name, message in (("none", "does not exist"), ("file", "is a file")):
         with pytest.raises(ContamError, match=message) as caught:
             load_report(tmp_path / name)
-        assert "--out" in hint(caught.value)
+        assert "--out" in caught.value.hint

@@ -11,7 +11,8 @@ import pytest
 from contam.corpus.documents import DocumentMeta
 from contam.detect.chunk_scan import scan_chunks
 from contam.detect.finish import finish
-from contam.detect.plan import ScanParameters, make_plan
+from contam.detect.parameters import ScanParameters
+from contam.detect.plan import make_plan
 from contam.detect.scan import Corpus, scan
 from contam.errors import ShardError
 

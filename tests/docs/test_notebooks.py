@@ -6,14 +6,14 @@ import re
 
 import pytest
 
-from tests.contracts.test_tree import FORBIDDEN
-
 pytestmark = pytest.mark.docs
 
 pytest.importorskip("nbclient", reason="pip install 'contam[docs]'")
 
 from tests.docs import notebooks  # noqa: E402 - only where it can be run
 
+#: Paths of a machine, written so that this file does not hold one either.
+MACHINE = re.compile(r"(?<![\w.}~-])/(work|root|tmp|home|Users)/\w")
 NAMES = sorted(path.name for path in notebooks.FOLDER.glob("*.ipynb"))
 
 
@@ -30,5 +30,5 @@ def test_a_notebook_gives_what_it_shows(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_notebook_names_no_machine_and_no_time(name):
     text = (notebooks.FOLDER / name).read_text(encoding="utf-8")
-    assert FORBIDDEN.search(text) is None
+    assert MACHINE.search(text) is None
     assert not re.search(r"0x[0-9a-f]{6,}|\d+(\.\d+)? (s|ms|seconds)\b", text)

@@ -11,7 +11,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.benchmark.compressed import read_unpacked
+from contam.benchmark.paths import read_unpacked
 from contam.errors import BenchmarkError
 from contam.files.compression import CutError, DamagedError, Unpacker, codec_of, unpack
 

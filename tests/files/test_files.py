@@ -1,12 +1,22 @@
-"""Single files: written whole or not at all, and told apart by what is in them."""
+"""Files: written whole or not at all, told apart by what is in them, and in the order of their names."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import os
+import re
+from contextlib import ExitStack
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from contam.corpus.shards import survey
 from contam.errors import OutputError
+from contam.files.csv_cells import large_cells
+from contam.files.listed import FileState
+from contam.files.natural_order import natural_key
 from contam.files.single import fingerprint, whole_file, write_file
 
 
@@ -60,3 +70,83 @@ def test_the_fingerprint_of_a_file_is_of_all_its_bytes(tmp_path, data):
     write_file(tmp_path / "file", data)
     known = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     assert fingerprint(tmp_path / "file") == known
+
+
+def written(path, data, modified_ns=1_700_000_000_123_456_789):
+    path.write_bytes(data)
+    os.utime(path, ns=(modified_ns, modified_ns))
+    return FileState.at(str(path))
+
+
+def test_a_stamp_is_the_same_for_a_copy_that_kept_its_time(tmp_path):
+    first = written(tmp_path / "a.jsonl", b"one")
+    copy = written(tmp_path / "b.jsonl", b"one")
+    assert first.inode != copy.inode
+    assert first.stamp == copy.stamp
+
+
+def test_a_stamp_differs_for_another_size_or_time(tmp_path):
+    path = tmp_path / "a.jsonl"
+    stamps = {
+        written(path, b"one").stamp,
+        written(path, b"four").stamp,
+        written(path, b"one", 1_700_000_000_123_456_790).stamp,
+    }
+    assert len(stamps) == 3
+
+
+def test_a_stamp_of_an_object_is_its_version():
+    one = FileState(3, 5, version="etag=abc")
+    assert one.stamp == "etag=abc"
+    assert FileState(3, 5, version="etag=def").stamp != one.stamp
+
+
+def test_a_listed_shard_has_the_stamp_of_its_file(tmp_path):
+    state = written(tmp_path / "a.jsonl", b'{"text": "one"}\n')
+    (shard,), _ = survey([tmp_path])
+    assert shard.state is not None
+    assert shard.state.stamp == state.stamp
+
+
+NAMES = st.text(alphabet="\0\1\2\3019ab²\ue000\U0010ffff", max_size=8) | st.text()
+
+
+def by_pieces(name: str) -> tuple[list[object], str]:
+    """Text and number take turns: keys meet text with text, and number with number."""
+    pieces: list[object] = [*re.split("([0-9]+)", name)]
+    pieces[1::2] = [int(str(number)) for number in pieces[1::2]]
+    return pieces, name
+
+
+@given(st.lists(NAMES))
+def test_texts_compare_as_texts_and_numbers_as_numbers(names: list[str]):
+    assert sorted(names, key=natural_key) == sorted(names, key=by_pieces)
+
+
+def test_a_number_may_be_longer_than_any_that_python_reads():
+    names = ["n" + "9" * 5000, "n1" + "0" * 5000, "n2"]
+    assert sorted(names, key=natural_key) == ["n2", *names[:2]]
+
+
+@given(NAMES, NAMES)
+def test_only_equal_names_have_equal_keys(one: str, other: str):
+    assert (natural_key(one) == natural_key(other)) == (one == other)
+
+
+ASKED = st.lists(st.sampled_from([1000, 200_000, 200_000, 10**8]), min_size=1, max_size=6)
+
+
+@given(ASKED, st.randoms(use_true_random=False))
+def test_readers_may_come_and_go_in_any_order(asked, random):
+    before = csv.field_size_limit()
+    inside = []
+    for n_chars in asked:
+        stack = ExitStack()
+        stack.enter_context(large_cells(n_chars))
+        inside.append((n_chars, stack))
+        assert csv.field_size_limit() == max(before, *(n for n, _ in inside), 0)
+    random.shuffle(inside)
+    while inside:
+        inside.pop()[1].close()
+        assert csv.field_size_limit() == max([before, *(n for n, _ in inside)])
+    assert csv.field_size_limit() == before

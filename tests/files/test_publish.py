@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from contam.cli.remedies import hint
 from contam.errors import OutputError
 from contam.files.publish import output_errors, publishing
 
@@ -53,7 +52,7 @@ def test_a_finished_result_is_refused_before_any_work(tmp_path):
     publish(tmp_path / "out", "old")
     with pytest.raises(OutputError, match="already holds a finished result") as caught:
         publish(tmp_path / "out", "new")
-    assert "--overwrite" in hint(caught.value)
+    assert "--overwrite" in caught.value.hint
     assert content(tmp_path / "out")["data"] == "old data"
 
 

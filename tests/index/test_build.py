@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contam.cli.remedies import hint
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_metadata
 from contam.errors import CorpusError, IndexBusyError, IndexMismatchError, OutputError, UsageError
@@ -157,22 +156,6 @@ def test_a_shard_that_cannot_be_read_is_named_and_leaves_nothing(tmp_path, memor
     assert not Index.open(tmp_path / "ix").coverage().complete
 
 
-def test_a_shard_that_changes_while_it_is_read_is_not_indexed(tmp_path, monkeypatch):
-    corpus = corpus_of(tmp_path / "corpus", some_texts(30), some_texts(9))
-    real = build_module.Intake.of
-
-    def changing(manifest):
-        found = real(manifest)
-        with (corpus / "part-0.parquet").open("ab") as file:
-            file.write(b"more")
-        return found
-
-    monkeypatch.setattr(build_module.Intake, "of", changing)
-    manifest = build(corpus, tmp_path / "ix")
-    assert manifest.shards[0].failure is not None
-    assert manifest.shards[1].failure is None
-
-
 def test_without_any_text_column_there_is_no_index(tmp_path):
     pq.write_table(pa.table({"n": [1, 2]}), tmp_path / "one.parquet")
     with pytest.raises(CorpusError, match="no text column"):
@@ -185,7 +168,7 @@ def test_a_finished_index_is_not_built_over_unless_asked(corpus, tmp_path):
     before = files_of(tmp_path / "ix")
     with pytest.raises(OutputError, match="finished index") as caught:
         build(corpus, tmp_path / "ix")
-    assert "--overwrite" in hint(caught.value)
+    assert "--overwrite" in caught.value.hint
     assert files_of(tmp_path / "ix") == before
     build(corpus, tmp_path / "ix", RECIPES["long"], overwrite=True)
     assert read_manifest(tmp_path / "ix").recipe == RECIPES["long"]
@@ -198,6 +181,21 @@ def test_a_folder_of_other_things_is_left_alone(corpus, tmp_path):
     with pytest.raises(OutputError, match=r"thesis\.txt"):
         build(corpus, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_files_of_others_stay_however_they_are_called(corpus, tmp_path):
+    folder = tmp_path / "index"
+    folder.mkdir()
+    (folder / "retired-staff.csv").write_text("name\n")
+    with pytest.raises(OutputError):
+        build(corpus, folder)
+    (folder / "retired-staff.csv").rename(tmp_path / "kept.csv")
+    build(corpus, folder)
+    (tmp_path / "kept.csv").rename(folder / "retired-staff.csv")
+    (folder / "retired-01234567.npy").write_bytes(b"a leftover")
+    build_module.remove_strays(folder, read_manifest(folder))
+    assert (folder / "retired-staff.csv").exists()
+    assert not (folder / "retired-01234567.npy").exists()
 
 
 def test_an_index_does_not_go_inside_its_corpus(corpus):

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contam.cli.remedies import hint
 from contam.errors import IndexBusyError, IndexMismatchError, UsageError
 from contam.index.change import add, compact, retire
 from contam.index.manifest import read_manifest, writer_lock
@@ -85,7 +84,7 @@ def test_a_shard_with_a_known_name_and_other_bytes_is_refused(corpus, tmp_path):
     write_parquet(corpus / "part-1.parquet", some_texts(12, 3))
     with pytest.raises(IndexMismatchError, match=r"part-1\.parquet") as caught:
         add(tmp_path / "ix", corpus)
-    assert "retire --shard part-1.parquet" in hint(caught.value)
+    assert "retire --shard part-1.parquet" in caught.value.hint
     assert files_of(tmp_path / "ix") == before
 
 
@@ -107,11 +106,23 @@ def test_a_retired_shard_is_gone_and_can_come_back(corpus, tmp_path):
     without = candidates(tmp_path / "ix")
     assert not any(name == "part-1.parquet" for places in without.values() for name, _ in places)
     assert Index.open(tmp_path / "ix").names == ("part-0.parquet", "part-2.parquet")
-    assert add(tmp_path / "ix", corpus).restored == ("part-1.parquet",)
-    assert add(tmp_path / "ix", corpus).restored == ()
+    assert add(tmp_path / "ix", corpus).still_retired == ("part-1.parquet",)
+    assert candidates(tmp_path / "ix") == without
+    assert Index.open(tmp_path / "ix").names == ("part-0.parquet", "part-2.parquet")
+    assert add(tmp_path / "ix", corpus, again=True).still_retired == ()
+    assert add(tmp_path / "ix", corpus).still_retired == ()
     assert candidates(tmp_path / "ix") == before
     compact(tmp_path / "ix")
     assert candidates(tmp_path / "ix") == before
+
+
+def test_a_retired_shard_that_was_rewritten_is_another_one(corpus, tmp_path):
+    build(corpus, tmp_path / "ix")
+    retire(tmp_path / "ix", shards=["part-1.parquet"])
+    write_parquet(corpus / "part-1.parquet", some_texts(12, 3))
+    assert add(tmp_path / "ix", corpus).still_retired == ()
+    build(corpus, tmp_path / "want")
+    assert candidates(tmp_path / "ix") == candidates(tmp_path / "want")
 
 
 def test_documents_are_retired_by_their_own_id_or_by_place(tmp_path):

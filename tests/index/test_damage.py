@@ -167,6 +167,7 @@ def harms(raw):
         yield f"byte {at} ^ {bits:02x}", flipped(raw, at, bits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_harm_is_noticed_and_never_answered_clean(home, name):
     path = path_of(home, name)

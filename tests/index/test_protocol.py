@@ -28,7 +28,7 @@ RETIRED = "part-1/4"
 
 @pytest.fixture(scope="module")
 def golden(repository):
-    return repository / "indexes" / "golden" / "v1-word-3"
+    return repository / "indexes" / "golden" / "v1-word-4"
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +44,10 @@ def home(golden, tmp_path_factory):
     add(home / "added", corpus)
     build(corpus, home / "returned", recipe)
     retire(home / "returned", shards=["part-0.parquet"])
-    add(home / "returned", corpus / "part-0.parquet")
+    add(home / "returned", corpus / "part-0.parquet", again=True)
     build(corpus, home / "returned and compacted", recipe)
     retire(home / "returned and compacted", shards=["part-0.parquet"])
-    add(home / "returned and compacted", corpus / "part-0.parquet")
+    add(home / "returned and compacted", corpus / "part-0.parquet", again=True)
     build([corpus / "part-0.parquet", corpus / "part-2.jsonl"], home / "left", recipe)
     build([corpus / "part-1.parquet"], home / "right", recipe)
     for name in ("one", "many", "compacted", "added", "returned", "returned and compacted"):

@@ -95,7 +95,7 @@ def test_shards_are_numbered_as_a_scan_would_and_retired_ones_left_out(made):
         "part-2.parquet": "part-2.parquet: not indexed yet",
         "part-9.parquet": "cut short",
     }
-    assert all(failure.remedies for failure in coverage.failures)
+    assert all(failure.hints for failure in coverage.failures)
 
 
 def test_a_whole_index_covers_everything(made):
@@ -186,23 +186,16 @@ def test_opening_an_index_compiles_nothing(made, repository):
     assert done.stdout == "[]\n"
 
 
-HOME_VARIABLES = ("CONTAM_HOME", "CONTAM_INDEX_HOME")
-
-
 @pytest.fixture
 def no_home(monkeypatch):
-    for variable in HOME_VARIABLES:
-        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.delenv("CONTAM_HOME", raising=False)
 
 
 @pytest.mark.usefixtures("no_home")
-@pytest.mark.parametrize("variable", HOME_VARIABLES)
-def test_a_name_lies_in_the_home_and_a_path_where_it_says(
-    tmp_path, monkeypatch, repository, variable
-):
+def test_a_name_lies_in_the_home_and_a_path_where_it_says(tmp_path, monkeypatch, repository):
     monkeypatch.chdir(tmp_path)
     assert index_home() == repository / "indexes"
-    monkeypatch.setenv(variable, str(tmp_path / "home"))
+    monkeypatch.setenv("CONTAM_HOME", str(tmp_path / "home"))
     assert resolve_index("web") == tmp_path / "home" / "web"
     assert resolve_index("web", tmp_path / "other") == tmp_path / "other" / "web"
     for path in ("./web", "a/web", "web/", str(tmp_path / "web"), "."):
@@ -217,8 +210,6 @@ def test_a_name_lies_in_the_home_and_a_path_where_it_says(
 
 @pytest.mark.usefixtures("no_home")
 def test_the_home_of_the_service_is_that_of_the_commands(tmp_path, monkeypatch):
-    monkeypatch.setenv("CONTAM_INDEX_HOME", str(tmp_path / "older"))
-    assert index_home(load_settings({}).home) == index_home() == tmp_path / "older"
     monkeypatch.setenv("CONTAM_HOME", str(tmp_path / "home"))
     assert index_home(load_settings({}).home) == index_home() == tmp_path / "home"
 

@@ -19,7 +19,7 @@ from contam.index.manifest import read_manifest, writer_lock
 from contam.index.open import Index
 from contam.index.states import STATES, change_since, read_states
 from contam.index.verify import verify
-from contam.server.indexes.registry import IndexRegistry
+from contam.server.indexes import IndexRegistry
 from tests.corpus_files import find_shards
 from tests.index.builds import build
 from tests.integration.inputs import (

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from contam.errors import IndexDamageError, IndexMismatchError, UsageError
+from contam.errors import IndexMismatchError, UsageError
 from contam.index.array_files import write_array
 from contam.index.checks.resample import entries_of
-from contam.index.checks.soundness import check_segment
 from contam.index.manifest import MANIFEST, publish_manifest, read_manifest
-from contam.index.open import Index
 from contam.index.verify import verify
 from tests.index.tiny import BASE, RECIPE, SPREAD, documents, write_index
 from tests.twins.segment import context, entries
@@ -93,73 +90,11 @@ def rewrite(folder, name, change):
     publish_manifest(folder, replace(manifest, segments=segments))
 
 
-def swap(array):
-    same = (array[1:, :2] == array[:-1, :2]).all(axis=1)
-    first = int(np.flatnonzero(same)[0])
-    array[[first, first + 1]] = array[[first + 1, first]]
-
-
-def repeat(array):
-    other = (array[1:, :2] != array[:-1, :2]).any(axis=1)
-    alone = int(np.flatnonzero(other[1:] & other[:-1])[0]) + 1
-    array[alone, 3:5] = array[alone + 1, 3:5]
-
-
 def put(at, value):
     def change(array):
         array[at] = value
 
     return change
-
-
-CONTRADICTIONS = {
-    "is not sorted": ("postings", swap),
-    "an entry of no document": ("postings", put((7, 4), 9)),
-    "an entry twice": ("postings", repeat),
-    "does not add up to the tokens": ("doc_tokens", lambda a: put(1, a[1] + 1)(a)),
-    "has not the entries of its length": ("doc_entries", lambda a: put(3, a[2])(a)),
-    "not above the cap": ("capped_count", lambda _: np.array([100], np.int64)),
-}
-
-
-@pytest.mark.parametrize("fact", CONTRADICTIONS)
-def test_arrays_that_cannot_be_true_together_are_noticed(folder, fact):
-    name, change = CONTRADICTIONS[fact]
-    segment = Index.open(folder).segments[0]
-    check_segment(segment)
-    rewrite(folder, name, change)
-    if name == "capped_count":
-        rewrite(folder, "capped_key", lambda _: np.array([7], np.uint64))
-    with pytest.raises(IndexDamageError, match=fact):
-        check_segment(Index.open(folder).segments[0])
-    assert [finding for finding in of_index(verify(folder)) if fact in finding.fact]
-
-
-def test_a_table_of_other_documents_is_noticed(folder):
-    from contam.tables.documents import write_documents
-
-    manifest = read_manifest(folder)
-    record = manifest.segments[0]
-    path = folder / "segments" / record.id / "documents.parquet"
-    n = record.n_documents
-    columns = {
-        name: [0] * n if name in {"shard", "n_tokens", "n_bytes"} else [None] * n
-        for name in ("shard", "document_id", "url", "date", "source", "language")
-    }
-    columns |= {"row": list(range(n)), "n_tokens": [1] * n, "n_bytes": [0] * n}
-    write_documents(path, columns)
-    raw = path.read_bytes()
-    file = replace(
-        next(one for one in record.files if one.name == path.name),
-        n_bytes=len(raw),
-        sha256=hashlib.sha256(raw).hexdigest(),
-    )
-    files = tuple(file if one.name == file.name else one for one in record.files)
-    segments = (replace(record, files=files), *manifest.segments[1:])
-    publish_manifest(folder, replace(manifest, segments=segments))
-    facts = [finding.fact for finding in of_index(verify(folder))]
-    assert len(facts) == 1
-    assert "column n_tokens" in facts[0]
 
 
 def test_a_document_is_sampled_anew_as_the_twin_samples_it():

@@ -1,10 +1,6 @@
 """Small corpora and benchmarks, good and bad, and the real command to run on them."""
 
-import ctypes
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,10 +9,7 @@ import pytest
 
 from contam.detect.scan import scan
 from contam.kernels._jit import INTERPRETED
-from tests.cli.processes import contam_here
-from tests.waiting import HANG_S
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.cli.processes import contam, contam_here
 
 FILLER = (
     "The council met on Tuesday evening to discuss the repair of the old stone bridge near the"
@@ -32,8 +25,6 @@ ABSENT = (
 )
 
 compiled_only = pytest.mark.skipif(INTERPRETED, reason="too long for interpreted kernels")
-
-_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH, _PR_CAPBSET_DROP = 1, 2, 24
 
 
 def write_parquet(path, texts, **options):
@@ -99,32 +90,6 @@ def quoted(result, documents):
     ]
 
 
-def environment(**extra):
-    dropped = {"COLUMNS", "FORCE_COLOR", "NO_COLOR"}
-    kept = {name: value for name, value in os.environ.items() if name not in dropped}
-    changed = kept | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", **extra}
-    return {name: value for name, value in changed.items() if value is not None}
-
-
-def command(*arguments):
-    return [sys.executable, "-m", "contam", *map(str, arguments)]
-
-
-def contam(*arguments, cwd=None, unprivileged=False, **extra):
-    """Run the command as a process; `unprivileged` lets file modes bind even root."""
-    return subprocess.run(
-        command(*arguments),
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        cwd=cwd,
-        env=environment(**extra),
-        timeout=HANG_S,
-        check=False,
-        preexec_fn=_without_override if unprivileged else None,
-    )
-
-
 def run_scan(corpus, benchmark, out, *options, **how):
     """`contam scan`, in a process of its own where `how` asks for more than a plain run."""
     run = contam if how.keys() - {"cwd"} else contam_here
@@ -149,11 +114,3 @@ def assert_refused(process, out, *words, code=1):
     left = [path.name for path in Path(out).parent.iterdir() if "draft" in path.name]
     assert left == []
     assert not Path(out).exists()
-
-
-def _without_override():
-    # Root passes every file mode; a process without these capabilities does not.
-    if os.geteuid() == 0:
-        libc = ctypes.CDLL(None)
-        for capability in (_CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH):
-            libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)

@@ -11,16 +11,14 @@ import pytest
 
 from contam.detect.report import load_report, write_report
 from contam.detect.scan import scan
+from tests.cli.processes import command, environment
 from tests.integration.inputs import (
     ABSENT,
     FILLER,
     QUESTION,
     assert_refused,
-    command,
-    contam,
     contam_here,
     corpus_of,
-    environment,
     labels,
     quoted,
     run_scan,
@@ -34,11 +32,6 @@ from tests.waiting import HANG_S
 
 HALF = len(QUESTION.split()) // 2
 FRONT, BACK = " ".join(QUESTION.split()[:HALF]), " ".join(QUESTION.split()[HALF:])
-
-
-@pytest.fixture
-def items(tmp_path):
-    return write_items(tmp_path / "items.jsonl", QUESTION, ABSENT)
 
 
 # --------------------------------------------------------------------------------- odd items
@@ -210,14 +203,6 @@ def test_a_corpus_given_twice_is_counted_once(tmp_path, items, monkeypatch):
     assert len(result) == 2
 
 
-def test_a_link_to_a_shard_does_not_double_its_counts(tmp_path, items):
-    folder = corpus_of(tmp_path / "corpus", [FILLER + QUESTION])
-    os.link(folder / "part-0.parquet", folder / "same.parquet")
-    found = verdict(scan(folder, items))
-    # Two names of one file are two shards unless one is a symbolic link to the other.
-    assert found.n_documents == 2
-
-
 def test_a_benchmark_file_inside_the_corpus_folder_is_refused(tmp_path):
     folder = corpus_of(tmp_path / "corpus", [FILLER])
     inside = write_jsonl(folder / "bench.jsonl", [{"id": "q0", "text": "x", "question": QUESTION}])
@@ -245,6 +230,7 @@ def test_a_shard_that_changes_after_the_scan_is_not_quoted(tmp_path, items):
 # --------------------------------------------------------------------------- odd surroundings
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written_is_no_bad_place_to_stand_in(tmp_path, items):
     folder = corpus_of(tmp_path / "corpus", [FILLER + QUESTION])
     closed = tmp_path / "closed"
@@ -258,12 +244,14 @@ def test_a_folder_that_cannot_be_written_is_no_bad_place_to_stand_in(tmp_path, i
     assert_refused(process, closed / "out", "Permission denied")
 
 
+@pytest.mark.slow
 def test_without_a_home_the_kernels_find_a_place(tmp_path, items):
     folder = corpus_of(tmp_path / "corpus", [FILLER + QUESTION])
     process = run_scan(folder, items, tmp_path / "out", "-q", HOME=None)
     assert process.returncode == 0, process.stderr
 
 
+@pytest.mark.slow
 def test_two_scans_at_once_into_one_folder(tmp_path, items):
     folder = corpus_of(tmp_path / "corpus", [FILLER + QUESTION])
     words = command(
@@ -300,4 +288,4 @@ def test_a_newcomer_who_shows_what_is_no_result_is_told_what_to_give(tmp_path, i
         shown = contam_here("show", given)
         assert shown.returncode == code
         assert "contam scan --out" in shown.stderr
-    assert contam("show").returncode == 2
+    assert contam_here("show").returncode == 2

@@ -12,7 +12,6 @@ import pytest
 
 from contam.detect.report import load_report
 from contam.detect.scan import scan
-from contam.errors import CorpusError
 from tests.integration.inputs import (
     ABSENT,
     FILLER,
@@ -35,11 +34,6 @@ from tests.integration.inputs import (
 @pytest.fixture
 def corpus(tmp_path):
     return corpus_of(tmp_path / "corpus", [FILLER, FILLER + QUESTION], [FILLER])
-
-
-@pytest.fixture
-def items(tmp_path):
-    return write_items(tmp_path / "items.jsonl", QUESTION, ABSENT)
 
 
 # ------------------------------------------------------------------------------ nothing to read
@@ -156,13 +150,6 @@ def test_a_wrong_call(tmp_path, corpus, items, options, words):
     process = run_scan(corpus, items, tmp_path / "out", *options)
     assert process.returncode in {1, 2}
     assert_refused(process, tmp_path / "out", *words, code=process.returncode)
-
-
-def test_debug_shows_the_stack_trace(tmp_path, items):
-    process = run_scan(tmp_path / "missing", items, tmp_path / "out", "--debug")
-    assert "Traceback" in process.stderr
-    assert "error: " in process.stderr
-    assert not (tmp_path / "out").exists()
 
 
 # ---------------------------------------------------------------------- odd texts, right answers
@@ -336,6 +323,7 @@ def test_a_full_disk_keeps_the_result_that_was_there(tmp_path, corpus, items):
         subprocess.run(["umount", str(disk)], check=True)
 
 
+@pytest.mark.slow
 def test_closed_folders_are_named(tmp_path, corpus, items):
     closed = tmp_path / "closed"
     closed.mkdir()
@@ -351,9 +339,3 @@ def test_closed_folders_are_named(tmp_path, corpus, items):
     finally:
         for folder in (closed, tmp_path / "deep" / "closed"):
             folder.chmod(0o755)
-
-
-def test_the_library_raises_what_the_command_says(tmp_path, items):
-    write_parquet(tmp_path / "none.parquet", [])
-    with pytest.raises(CorpusError, match="no text"):
-        scan(tmp_path / "none.parquet", items)

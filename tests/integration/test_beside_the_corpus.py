@@ -16,17 +16,15 @@ from contam.detect.scan import scan
 from contam.index.change import add, retire
 from contam.index.describe import describe
 from contam.index.open import Index
-from contam.server.indexes.registry import IndexRegistry
-from contam.server.routes.indexes import index_answer
+from contam.server.corpora import index_answer
+from contam.server.indexes import IndexRegistry
 from tests.index.builds import build
 from tests.integration.inputs import (
-    ABSENT,
     FILLER,
     QUESTION,
     contam_here,
     labels,
     run_scan,
-    write_items,
     write_jsonl,
 )
 
@@ -37,11 +35,6 @@ TEXT = f"Nobody asked. {QUESTION} Nobody answered. {FILLER}"
 def corpus(tmp_path):
     write_jsonl(tmp_path / "corpus" / "one.jsonl", [{"text": FILLER}, {"text": "and a row"}])
     return tmp_path / "corpus"
-
-
-@pytest.fixture
-def items(tmp_path):
-    return write_items(tmp_path / "items.jsonl", QUESTION, ABSENT)
 
 
 @pytest.fixture
@@ -104,8 +97,8 @@ def test_an_index_copied_into_a_corpus_is_named_and_not_read(corpus, tmp_path):
 def test_an_audit_copied_into_a_corpus_is_named_and_not_read(corpus, tmp_path):
     spec = tmp_path / "AUDIT.toml"
     corpora = '[[corpus]]\nname = "web"\npaths = ["corpus"]\n'
-    spec.write_text(f'{corpora}\n[[benchmark]]\npaths = ["items.jsonl"]\n')
-    done = contam_here("audit", spec, "--out", tmp_path / "pack")
+    spec.write_text(f'[audit]\nout = "pack"\n{corpora}\n[[benchmark]]\npaths = ["items.jsonl"]\n')
+    done = contam_here("audit", spec)
     assert done.returncode == 0, done.stderr
     shutil.copytree(tmp_path / "pack", corpus / "pack")
     shards, skipped = survey([corpus])

@@ -15,7 +15,6 @@ import zstandard
 from pyarrow import ipc
 
 from contam.benchmark.read_files import read_benchmarks
-from contam.detect.dupes import find_dupes
 from contam.detect.scan import scan
 from contam.errors import BenchmarkError
 from contam.tables import input_tables
@@ -26,7 +25,6 @@ from tests.integration.inputs import (
     QUESTION,
     labels,
     run_scan,
-    write_items,
     write_jsonl,
 )
 
@@ -44,11 +42,6 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 LINES = [json.dumps({"text": f"{row} {FILLER}"}).encode() + b"\n" for row in range(6)]
-
-
-@pytest.fixture
-def items(tmp_path):
-    return write_items(tmp_path / "items.jsonl", QUESTION, ABSENT)
 
 
 @pytest.fixture
@@ -96,6 +89,7 @@ def ends(parts: list[bytes]) -> set[int]:
     return {sum(map(len, parts[:n])) for n in range(1, len(parts))}
 
 
+@pytest.mark.slow
 def test_lines_that_end_early_pass_only_behind_a_whole_object(tmp_path, items):
     path = tmp_path / "corpus" / "a.jsonl"
     path.parent.mkdir()
@@ -103,6 +97,7 @@ def test_lines_that_end_early_pass_only_behind_a_whole_object(tmp_path, items):
     assert cuts_that_pass(path, b"".join(LINES[:3]), items) == whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "delimiter"), [("a.csv", ","), ("a.tsv", "\t")])
 def test_a_table_that_ends_early_passes_only_behind_a_whole_row(tmp_path, items, name, delimiter):
     path = tmp_path / "corpus" / name
@@ -126,12 +121,9 @@ def gzipped(lines: bytes) -> bytes:
     return gzip.compress(lines, mtime=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "pack"),
-    [
-        ("a.jsonl.gz", gzipped),
-        pytest.param("a.jsonl.zst", zstandard.compress, marks=pytest.mark.slow),
-    ],
+    ("name", "pack"), [("a.jsonl.gz", gzipped), ("a.jsonl.zst", zstandard.compress)]
 )
 def test_packed_lines_that_end_early_pass_only_behind_a_whole_member(tmp_path, items, name, pack):
     path = tmp_path / "corpus" / name
@@ -140,6 +132,7 @@ def test_packed_lines_that_end_early_pass_only_behind_a_whole_member(tmp_path, i
     assert cuts_that_pass(path, b"".join(members), items) == ends(members)
 
 
+@pytest.mark.slow
 def test_no_beginning_of_a_parquet_file_passes(tmp_path, items):
     path = tmp_path / "corpus" / "a.parquet"
     path.parent.mkdir()
@@ -187,4 +180,4 @@ def test_a_benchmark_that_changes_while_it_is_read_is_refused(tmp_path, name, mo
     real = getattr(input_tables, kind)
     monkeypatch.setattr(input_tables, kind, replaced)
     with pytest.raises(BenchmarkError, match="while it was read"):
-        find_dupes([path], within=True)
+        read_benchmarks([path])

@@ -136,6 +136,7 @@ def test_a_pipe_in_place_of_a_result_is_an_error(tmp_path):
         load_report(tmp_path)
 
 
+@pytest.mark.slow
 def test_what_a_shell_makes_of_a_command_is_refused_by_name(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"question": "which?", "text": "words"}\n')
     for option, other in (("--corpus", "--benchmark"), ("--benchmark", "--corpus")):

@@ -20,7 +20,11 @@ from tests.word_tables import markup_names
 from tests.word_tables.lookalikes import lookalikes
 
 NAMES = twin.Names(
-    markup_names.LATEX_SKIP, markup_names.LATEX_WORDS, markup_names.HTML_TAGS, markup_names.ENTITIES
+    markup_names.LATEX_SKIP,
+    markup_names.LATEX_WORDS,
+    markup_names.HTML_TAGS,
+    markup_names.ENTITIES,
+    markup_names.ATTRIBUTES,
 )
 LOOKALIKES = lookalikes()
 UNITS = {"word": WORDS, "char": CHARS}
@@ -67,7 +71,9 @@ SYNTAX = st.sampled_from(
      "%F5%80%80%80", "%C0%80", "%00", "%4", "-\n", "-\r\n", "- \n\t", "-", "--\n", "\u2010\n", "\u00ad\n", "\u00ad", "\n", "\r", "\r\n", " ", "\t",
      "\v", "\f", "\x00", "\x7f", "é", "ß", "中", "の", "ไ", "ท", "한", "а", "о", "ж", "г", "α", "η", "Ν", "µ", "½", "℃", "ﬁ", "ᾳ", "㌖",
      "e\u0301", "\u0301", "\u200b", "\ufeff", "I", "1", "a", "n", "u", "word", "internationalization", "abcdefgh",
-     "ABCDEFGHIJKLMNOP", "_", "'", "😀", "և", "ՙ"]
+     "ABCDEFGHIJKLMNOP", "_", "'", "😀", "և", "ՙ", "Ġ", "ᴀ", "\\theta", "\\frac", "12\n", "12 ", "00:01:02,345", "1:02.5", "00:02", "12:30:00",
+     " --> ", "-->", " --&gt; ", ",", "[", "]", " align:start", " X1:40", "<00:01.5>", "<|1.50|>", "<c.x>", "<v A B>", "</c>", "<m:mi>",
+     '<img alt="', '"', " title='", "'>", ' src="a b c d e"', "<p ", 'a="b c d e" ']
 )  # fmt: skip
 NOISE = st.lists(SYNTAX | SYNTAX | SYNTAX | CHARACTERS, max_size=14).map("".join)
 

@@ -11,7 +11,7 @@ from contam.kernels._jit import kernel
 from tests.kernels.support import frozen
 from tests.twins.bits import byte_class
 
-CLASSES = ("word", "hyphen", "blank", "other")
+CLASSES = ("word", "hyphen", "blank", "colon", "other")
 
 
 @kernel

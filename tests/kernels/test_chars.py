@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contam.kernels import chars
-from contam.kernels.chars import JOIN, SKIP
+from contam.kernels.chars import JOIN, SKIP, TEXT
+from contam.kernels.tags import read_tag
 from contam.text.tokenizer import char_tables
 from tests.kernels.support import CHARACTERS, NAMES, NOISE, frozen
 from tests.twins import tokens as twin
@@ -25,11 +26,12 @@ def embedded(data: bytes) -> tuple[np.ndarray, int, int]:
 
 
 def as_read(code: int, end: int) -> tuple[object, int]:
-    return ("join" if code == JOIN else None if code in {SKIP, 0} else code), end - len(BEFORE)
+    what = {JOIN: "join", TEXT: "text", SKIP: None, 0: None}.get(code, code)
+    return what, end - len(BEFORE)
 
 
 def as_said(step: twin.Step) -> tuple[object, int]:
-    return ("join" if step.transparent else step.code or None), step.end
+    return ("join" if step.transparent else "text" if step.texts else step.code or None), step.end
 
 
 def check(data: bytes) -> None:
@@ -38,7 +40,7 @@ def check(data: bytes) -> None:
     if data[:1] == b"\\":
         read, said = chars.read_backslash(array, lo, hi, TABLES), twin.backslash(data, 0, NAMES)
     elif data[:1] == b"<":
-        read, said = chars.read_tag(array, lo, hi, TABLES), twin.less_than(data, 0, NAMES)
+        read, said = read_tag(array, lo, hi, TABLES), twin.less_than(data, 0, NAMES)
     elif data[:1] == b"&":
         read, said = chars.read_entity(array, lo, hi, TABLES), twin.ampersand(data, 0, NAMES)
     else:
@@ -66,9 +68,11 @@ def test_every_short_text_behind_a_sign_reads_as_the_twin_reads_it(sign):
             check(f"{sign}{first}{second}".encode())
 
 
-@pytest.mark.parametrize("kind", ["latex_skip", "latex_words", "html_tags", "entities"])
+@pytest.mark.parametrize(
+    "kind", ["latex_skip", "latex_words", "html_tags", "entities", "attributes"]
+)
 def test_every_listed_name_is_known(kind):
-    shapes = {"html_tags": "<{}>", "entities": "&{};"}
+    shapes = {"html_tags": "<{}>", "entities": "&{};", "attributes": "<p {}='a b c d'>"}
     for name in getattr(NAMES, kind):
         for spelling in (name, name.upper()):
             check(shapes.get(kind, "\\{}").format(spelling).encode())

@@ -50,10 +50,6 @@ def work():
     if "stop" in sys.argv:
         print("stopped", flush=True)
         sys.stdin.read()
-if "ahead" in sys.argv:
-    os.sched_getaffinity = lambda pid: {0, 1}
-    from tests.kernels.workload import count_a_little as work
-    found.append(work.__module__)
 compile_once("scan", work, Progress())
 if "again" in sys.argv:
     compile_once("scan", work, Progress())
@@ -121,55 +117,11 @@ def test_what_kernels_call_is_compiled_once_for_all_of_them(tmp_path):
     }
 
 
-def test_several_processes_leave_nothing_to_compile_to_the_one_that_waits(tmp_path):
-    found = finish(start(tmp_path, "ahead"))
-    assert (found["compiled"], found["warm"]) == ([], True)
-    done, total = zip(*found["counts"], strict=True)
-    assert done[:2] == (1, 2)
-    assert list(done) == sorted(done)
-    assert done[-1] == total[-1]
-
-
-@pytest.mark.slow
-def test_python_and_the_compiler_call_every_kernel_with_the_same_types(tmp_path):
-    """What other processes compiled is all that this one needs."""
-    code = (
-        "import os, sys; os.sched_getaffinity = lambda pid: {0, 1}\n"
-        "from numba.core import event\n"
-        "with event.install_recorder('numba:compile') as recorder:\n"
-        "    from contam.cli.main import main\n"
-        "    main(['warm', '--quiet'])\n"
-        "print([made.data['dispatcher'].py_func.__name__ for _, made in recorder.buffer])"
-    )
-    asked = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "CONTAM_CACHE_DIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
-    assert (asked.returncode, asked.stdout) == (0, "[]\n"), asked.stderr
-
-
-@pytest.mark.parametrize("fault", ["dies", "fails"])
-def test_a_process_that_fails_leaves_its_work_to_the_one_that_waits(tmp_path, fault):
-    end = {"dies": "os._exit(1)", "fails": "raise MemoryError"}[fault]
-    (tmp_path / "sitecustomize.py").write_text(
-        "import sys, os\n"
-        "if sys.argv[0] == '-c' and len(sys.argv) == 1:\n"
-        "    import contam.kernels._compiler as compiler\n"
-        f"    def end(*args): {end}\n"
-        "    compiler._OneSignature.compile = end\n"
-    )
-    found = finish(
-        start(tmp_path, "ahead", before=f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n")
-    )
-    assert (found["compiled"], found["warm"]) == (["count_code_points", "next_bytes"], True)
-
-
 def test_a_numba_that_was_never_tried_compiles_in_its_own_way_to_the_same(tmp_path):
     assert finish(start(tmp_path, "other"))["found"] == [36]
 
 
+@pytest.mark.slow
 def test_a_killed_compilation_is_finished_by_the_next_run(tmp_path):
     killed = start(tmp_path, "stop")
     assert killed.stdout.readline() == "stopped\n"
@@ -181,6 +133,7 @@ def test_a_killed_compilation_is_finished_by_the_next_run(tmp_path):
     assert again["warm"]
 
 
+@pytest.mark.slow
 def test_a_second_process_waits_and_compiles_nothing(tmp_path):
     first = start(tmp_path, "stop")
     assert first.stdout.readline() == "stopped\n"
@@ -203,6 +156,7 @@ tempfile.TemporaryFile = refuse
 """
 
 
+@pytest.mark.slow
 def test_what_an_image_compiled_is_used_where_it_cannot_be_written(tmp_path):
     finish(start(tmp_path))
     before = sorted(tmp_path.rglob("*"))
@@ -211,12 +165,14 @@ def test_what_an_image_compiled_is_used_where_it_cannot_be_written(tmp_path):
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_an_empty_folder_that_cannot_be_written_is_not_used(tmp_path):
     found = finish(start(tmp_path, before=READ_ONLY))
     assert found["compiled"] == ["count_code_points", "next_bytes"]
     assert not any((tmp_path / "kernels").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "is_used"), [(0o700, True), (0o775, True), (0o777, False)])
 def test_a_named_folder_is_shared_with_its_group_and_not_with_everybody(tmp_path, mode, is_used):
     folder = tmp_path / "kernels"
@@ -226,6 +182,7 @@ def test_a_named_folder_is_shared_with_its_group_and_not_with_everybody(tmp_path
     assert any(folder.iterdir()) == is_used
 
 
+@pytest.mark.slow
 def test_a_folder_whose_parent_everybody_can_write_is_not_used(tmp_path):
     tmp_path.chmod(0o777)
     found = finish(start(tmp_path))
@@ -233,6 +190,7 @@ def test_a_folder_whose_parent_everybody_can_write_is_not_used(tmp_path):
     assert not any((tmp_path / "kernels").iterdir())
 
 
+@pytest.mark.slow
 def test_a_process_that_can_keep_nothing_runs_the_workload_once(tmp_path):
     tmp_path.chmod(0o777)
     assert finish(start(tmp_path, "again"))["found"] == [36]
@@ -250,6 +208,7 @@ def test_warm_fails_where_nothing_can_be_kept():
     assert "CONTAM_CACHE_DIR" in asked.stderr
 
 
+@pytest.mark.slow
 def test_a_full_disk_stops_no_run_and_is_not_taken_for_done(tmp_path):
     small = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900))\n"
     found = finish(start(tmp_path, before=small))
@@ -272,6 +231,7 @@ def test_a_workload_that_fails_is_not_taken_for_done(tmp_path, monkeypatch):
     assert ran == [1]
 
 
+@pytest.mark.slow
 def test_a_kernel_that_counts_from_the_end_of_an_array_is_found_where_bounds_are_checked(tmp_path):
     call = "from contam.kernels.runs import is_before; import numpy as np;"
     call += "is_before(np.zeros((2, 4), np.int32), -1, 0)"

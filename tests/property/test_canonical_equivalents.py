@@ -16,6 +16,8 @@ from tests.kernels.support import CHARACTERS, NOISE, few
 both_units = pytest.mark.parametrize("unit", [WORDS, CHARS], ids=["word", "char"])
 #: U+037E is canonically equivalent to the semicolon at the end of an entity.
 QUESTION_MARK = "\u037e"
+#: What tokenizers write for a space is none of its letters.
+WORD_START = "Ġ"
 
 
 def tokens(text: str, unit: int) -> list[int]:
@@ -41,7 +43,8 @@ def assigned() -> list[str]:
 def test_every_code_point_reads_as_its_decomposition_does(unit):
     # Between Latin letters, where a look-alike counts, and among Greek ones, where it may not.
     for around in ("a{}b", "ж{}ж", "{}"):
-        chars = [char for char in assigned() if unicodedata.decomposition(char)]
+        decomposed = [char for char in assigned() if unicodedata.decomposition(char)]
+        chars = [char for char in decomposed if char != WORD_START]
         plain = " . ".join(around.format(char) for char in chars)
         for form in ("NFC", "NFD"):
             assert tokens(unicodedata.normalize(form, plain), unit) == tokens(plain, unit), around
@@ -72,7 +75,7 @@ PIECES = st.one_of(LETTERS, MARKS, MARKS, VOWELS, NOISE, CHARACTERS)
 @example(text="<b>\u0338 <b\u0301> <a x=1>\u0338 <br/>\u0338 x=\u0338y")
 @few
 def test_composed_and_decomposed_texts_are_the_same_tokens(unit, text):
-    text = text.replace(QUESTION_MARK, "")
+    text = unicodedata.normalize("NFC", text).replace(WORD_START, "").replace(QUESTION_MARK, "")
     assert same_tokens(text.encode("utf-8", "replace").decode(), unit)
 
 

@@ -9,16 +9,18 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from contam.benchmark.read_files import read_benchmarks
 from contam.corpus.batches import read_chunk
 from contam.errors import BenchmarkError, LogError, ShardError
 from contam.rescore.logs import read_logs
-from contam.server.problems.failures import RequestError
-from contam.server.problems.spelling import refuse_doubled
+from contam.server.body import read_json
+from contam.server.problems import RequestError
 from tests.corpus_files import find_shards, plan_chunks, select_all
 from tests.rescore.logs.small import lm_eval
 
+BODY = TypeAdapter(dict)
 COPY = "the lantern keeper climbs one hundred and ninety steps every evening"
 SHORT = {"/": "\\/", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 GAPS = st.sampled_from(["", " ", "\t", "  ", "\r"])
@@ -149,7 +151,7 @@ def test_a_benchmark_and_a_body_are_refused(data):
         with pytest.raises(BenchmarkError, match="occurs twice"):
             read_benchmarks([path])
     with pytest.raises(RequestError) as caught:
-        refuse_doubled(f'{{"items": [{line}]}}'.encode())
+        read_json(BODY, f'{{"items": [{line}]}}'.encode())
     assert caught.value.status == 422
 
 

@@ -74,6 +74,15 @@ def test_the_name_of_a_command_runs_together_with_what_it_stands_before():
     assert [verdict.label for verdict in scan(rows, texts)] == ["contaminated", "contaminated"]
 
 
+def test_names_of_commands_that_become_words_hide_no_reading():
+    formula = r"\frac{x}{2}+\left(2-x\right)"
+    question = f"lantern harbour keeper tag0: ${formula}$, boats green night ${formula}$?"
+    rows = [{"id": "a", "question": question}]
+    for marks in LEFT_OUT:
+        (verdict,) = scan(rows, [without(marks, question)])
+        assert verdict.flagged, (marks, verdict.reason)
+
+
 @given(questions(), st.sampled_from(LEFT_OUT), padding, padding)
 @few
 def test_a_copy_without_its_punctuation_is_found_and_quoted(rows, marks, head, tail):

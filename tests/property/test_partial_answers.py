@@ -20,8 +20,9 @@ from contam.detect import partial as partials
 from contam.detect.chunk_scan import scan_chunk, scan_chunks
 from contam.detect.judge import finish_scan
 from contam.detect.match.matching import UnitMatcher
+from contam.detect.parameters import ScanParameters
 from contam.detect.partial import Partial, question_of
-from contam.detect.plan import ScanParameters, make_plan
+from contam.detect.plan import make_plan
 from contam.detect.scan import Corpus
 from contam.errors import UsageError
 from contam.kernels.document import scan_batch
@@ -100,6 +101,7 @@ def world(tmp_path):
     return written(tmp_path, (rows, [row["question"] for row in rows]))
 
 
+@pytest.mark.slow
 def test_parts_of_other_processes_are_merged_from_files(world, tmp_path):
     corpus, items = world
     n = len(opened(corpus, items)[1].chunks)

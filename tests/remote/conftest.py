@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import ssl
+import subprocess
 
 import pytest
 import zstandard
 
 from contam.detect.leases.plan_folder import write_plan
-from contam.detect.plan import ScanParameters
+from contam.detect.parameters import ScanParameters
 from contam.detect.report import write_report
 from contam.detect.scan import open_scan, scan
-from contam.files import hub
+from contam.files import hub, web
 from contam.tables import object_stores
 from tests.corpus_files import WRITERS
 from tests.integration.inputs import ABSENT, FILLER, QUESTION, write_items
@@ -112,6 +114,36 @@ def credentials(monkeypatch):
     monkeypatch.setenv("CONTAM_STORE_TIMEOUT", "1")
     # Each test has a server of its own.
     monkeypatch.setattr(object_stores, "_stores", {})
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory):
+    home = tmp_path_factory.mktemp("certificate")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-keyout", home / "key.pem", "-out", home / "certificate.pem"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return home / "certificate.pem", home / "key.pem"
+
+
+def forget_connections():
+    """What was begun before trusts other certificates."""
+    web._client().close()
+    web.renew_connections()
+
+
+@pytest.fixture
+def certified(credentials, certificate, monkeypatch):
+    """What lets a server of a test speak TLS."""
+    del credentials
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    forget_connections()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    yield context
+    forget_connections()
 
 
 @pytest.fixture

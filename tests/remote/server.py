@@ -104,7 +104,6 @@ class Store(ThreadingHTTPServer):
         self.uploads: dict[str, dict[int, bytes]] = {}
         self.names: dict[str, str] = {}
         #: What commits to it are called.
-        self.messages: list[str] = []
 
     @property
     def url(self) -> str:

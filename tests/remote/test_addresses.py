@@ -14,7 +14,7 @@ from contam.files.publish import publishing
 from contam.files.single import write_file
 from contam.index.build import build
 from contam.index.home import resolve_index
-from tests.cli.processes import contam as run_command
+from tests.cli.processes import contam_here
 from tests.remote.conftest import BUCKET
 
 SECRET = "wJalrXUtnFEMIsecret"  # noqa: S105 - of nobody
@@ -97,12 +97,13 @@ def test_where_a_path_is_needed_an_address_is_refused(number, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("option", ["--index", "--out"])
-def test_the_command_refuses_files_and_indexes_in_a_store(option, folder, items, tmp_path):
+def test_the_command_refuses_files_and_indexes_in_a_store(option, folder, bench_fixtures, tmp_path):
+    logs = bench_fixtures / "logs"
     call = {
         "--index": ("index", "build", "--corpus", folder, "--index", "s3://b/out"),
-        "--out": ("hash", "--benchmark", items, "--out", "s3://b/out"),
+        "--out": ("items", "--from-logs", logs, "--out", "s3://b/out"),
     }[option]
-    done = run_command(*call, cwd=tmp_path)
+    done = contam_here(*call, cwd=tmp_path)
     assert done.returncode == 2
     assert "must be a path of this machine" in done.stderr
     assert "hint: name a folder of this machine" in done.stderr
@@ -114,7 +115,7 @@ def test_the_command_refuses_files_and_indexes_in_a_store(option, folder, items,
 def test_the_command_repeats_no_secret(text, option, folder, items, tmp_path):
     given = {"--corpus": folder, "--benchmark": items, "--out": "out", option: text}
     named = [each for pair in given.items() for each in pair]
-    done = run_command("scan", *named, cwd=tmp_path)
+    done = contam_here("scan", *named, cwd=tmp_path)
     assert done.returncode == 2
     assert SECRET not in done.stderr + done.stdout
     assert not list(tmp_path.iterdir())

@@ -40,6 +40,7 @@ def test_objects_are_cleaned_as_files_are(expected, items, tmp_path):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("bucket")
 def test_workers_take_plan_parts_and_shards_from_the_bucket(expected, items, tmp_path):
     plan, parts = f"s3://{BUCKET}/plan", f"s3://{BUCKET}/parts"

@@ -26,6 +26,7 @@ def remote_items(bucket, items):
     return f"s3://{BUCKET}/items/items.jsonl"
 
 
+@pytest.mark.slow
 def test_a_scan_of_addresses_writes_what_a_scan_of_files_does(
     bucket, folder, items, remote_items, tmp_path
 ):
@@ -51,8 +52,8 @@ def test_what_was_found_in_a_bucket_is_shown_from_there(items, tmp_path):
     shown = done(contam_here("show", out, "q0", "--json"))
     assert json.loads(shown)
     assert QUESTION.split(maxsplit=1)[0] in shown
-    count = done(contam_here("sql", out, "select count(*) as n from documents", "--json"))
-    assert "63" in count
+    count = done(contam_here("sql", out, "select count(*) as n from evidence", "--csv"))
+    assert int(count.split()[1]) > 0
 
 
 def test_an_index_of_a_bucket_answers_and_is_verified(bucket, items, remote_items, tmp_path):

@@ -56,6 +56,7 @@ def moto(credentials, files, monkeypatch):
         process.wait()
 
 
+@pytest.mark.slow
 def test_a_bucket_of_moto_is_answered_as_a_folder(moto, local, items, tmp_path):
     result, tables = report([f"s3://{BUCKET}/data"], items, tmp_path / "out")
     assert moto

@@ -421,7 +421,7 @@ def test_a_query_writes_to_a_bucket_and_is_scored_from_there(store, folder, item
     done(contam_here(*query, tmp_path / "q"))
     for name in RESULTS:
         assert below(store, "q")[name] == (tmp_path / "q" / name).read_bytes()
-    rows = [{"id": f"q{number}", "score": number} for number in range(2)]
+    rows = [{"benchmark": "items", "id": f"q{number}", "score": number} for number in range(2)]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     scored = contam_here("rescore", "--verdicts", f"{HOME}/q", "--logs", tmp_path / "log.jsonl",
                          "--out", f"{HOME}/scores")  # fmt: skip

@@ -8,6 +8,7 @@ import pytest
 
 from contam.corpus import chunks, offsets
 from contam.corpus.batches import read_chunk
+from contam.corpus.listing import passed_over
 from contam.corpus.opening import open_shards
 from contam.corpus.shards import shard_digest, survey
 from contam.detect.report import write_report
@@ -68,13 +69,17 @@ def test_without_a_tag_size_and_time_are_the_stamp(bucket):
 
 
 def test_folder_markers_and_marks_of_jobs_are_no_shards(bucket):
-    for key in ("data/", "data/in/", "data/_SUCCESS", "data/_temporary/x.jsonl", "data/.x.jsonl"):
-        bucket.put(f"/{BUCKET}/{key}", b"")
+    marks = ("_SUCCESS", "_temporary/x.jsonl", ".x.jsonl", "_logs/part.txt.crc")
+    for key in ("", "in/", *marks):
+        bucket.put(f"/{BUCKET}/data/{key}", b"")
     shards, skipped = survey([DATA])
     assert len(shards) == 9
-    assert {file.path.name for file in skipped} == {"_SUCCESS", ".x.jsonl"}
+    assert {file.path.name for file in skipped} == {"_SUCCESS", ".x.jsonl", "_temporary"}
+    # A folder is named where it holds what would be shards.
+    assert passed_over(skipped) == ("_temporary",)
 
 
+@pytest.mark.slow
 def test_a_listing_of_many_pages_is_whole(s3):
     for number in range(2_345):
         s3.put(f"/{BUCKET}/many/part-{number:05}.jsonl", b'{"text": "a"}\n')
@@ -114,7 +119,7 @@ def test_plain_json_lines_are_cut_as_on_disk(s3, workers, items, tmp_path, monke
     monkeypatch.setattr(chunks, "CHUNK_BYTES", 400)
     rows = [row for number in range(3) for row in rows_of(number)]
     lines = [json.dumps(row).encode() for row in rows]
-    # Blank lines are rows; the last line has no end.
+    # Blank lines count as rows of no document; the last line has no end.
     data = b"\xef\xbb\xbf" + b"\n\n".join([b"\n".join(lines[:9]), b"\r\n".join(lines[9:])])
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "a.jsonl").write_bytes(data)
@@ -124,7 +129,7 @@ def test_plain_json_lines_are_cut_as_on_disk(s3, workers, items, tmp_path, monke
         result = scan([corpus], items, workers=workers)
         write_report(result, tmp_path / "out", overwrite=True)
         found[corpus] = {name: (tmp_path / "out" / name).read_bytes() for name in RESULTS}
-        assert result.coverage["rows"] == len(rows) + 1
+        assert (result.coverage["rows"], result.coverage["n_blank"]) == (len(rows), 1)
         cut = open_shards(survey([corpus])[0]).chunks
         assert len(cut) == -(-len(data) // 400)
     local, remote = found.values()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
-import subprocess
-
 import pytest
 
 from contam.corpus.shards import shard_digest, survey
@@ -12,7 +9,7 @@ from contam.errors import CorpusError
 from contam.files.addresses import checked
 from contam.files.stores import StoreError, store_of
 from tests.integration.inputs import labels
-from tests.remote.conftest import report
+from tests.remote.conftest import forget_connections, report
 from tests.remote.server import Content, Handler, running
 
 FORMATS = ("a.parquet", "c.jsonl", "in/h.jsonl.zst")
@@ -34,25 +31,9 @@ class WebHandler(Handler):
             self.send_content(content, request)
 
 
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory):
-    home = tmp_path_factory.mktemp("certificate")
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-         "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
-         "-keyout", home / "key.pem", "-out", home / "certificate.pem"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    return home / "certificate.pem", home / "key.pem"
-
-
 @pytest.fixture
-def site(credentials, certificate, files, monkeypatch):
-    del credentials
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*certificate)
-    with running(WebHandler, context) as store:
+def site(certified, files):
+    with running(WebHandler, certified) as store:
         for name, data in files.items():
             store.put(f"/{name}", data)
         yield store
@@ -133,6 +114,7 @@ def test_a_server_that_may_not_be_trusted_is_refused(site, name, reason):
 
 def test_a_server_with_a_foreign_certificate_is_refused(site, monkeypatch):
     monkeypatch.delenv("SSL_CERT_FILE")
+    forget_connections()
     address = checked(f"{site.url}/c.jsonl")
     with pytest.raises(StoreError, match="certificate"):
         store_of(address).state(address)

@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import contam
-from contam.cli.remedies import hint
 from contam.errors import LogError, OutputError, UsageError
 from contam.rescore.run import rescore, write_rescore
 from contam.rescore.tables import RescoreSettings
 from tests.cli.processes import assert_one_line_error, contam_here
 from tests.rescore.logs.small import lm_eval, write_lines
+from tests.rescore.refused import refused
 
 FAST = RescoreSettings(permutations=99, draws=20, sweep_permutations=20, least=5)
 N = 40
@@ -113,7 +113,7 @@ def test_an_empty_label_is_not_checkable_and_an_unknown_one_an_error(tmp_path, l
     row, _ = scored(write(tmp_path / "mine.jsonl", rows(("dirty", None))), logs)
     assert counts(row) == (0, 10, 30)
     path = write(tmp_path / "mine.csv", rows(("dirty", "B")))
-    with pytest.raises(LogError, match=r"mine\.csv:3: 'B' is no label"):
+    with refused(LogError, "mine.csv:3", "'B'"):
         scored(path, logs)
 
 
@@ -122,9 +122,8 @@ def test_scores_need_a_threshold(tmp_path, logs):
         {"question": q, "overlap": 0.9 if i in DIRTY else i / 1000} for i, q in enumerate(QUESTIONS)
     ]
     path = write(tmp_path / "mine.parquet", found)
-    with pytest.raises(UsageError, match="has scores in 'overlap' and no labels") as caught:
+    with refused(UsageError, "'overlap'", "--threshold"):
         scored(path, logs)
-    assert "--threshold" in hint(caught.value)
     row, run = scored(path, logs, threshold=0.9)
     assert counts(row) == (30, 10, 0)
     assert run["inputs"]["verdicts"]["threshold"] == 0.9
@@ -136,9 +135,8 @@ def test_scores_need_a_threshold(tmp_path, logs):
 def test_a_list_says_nothing_of_other_items_unless_the_caller_does(tmp_path):
     log = named_log(tmp_path)
     path = write(tmp_path / "list.csv", [{"id": f"quay/{i}"} for i in sorted(DIRTY)])
-    with pytest.raises(UsageError, match="neither labels nor scores") as caught:
+    with refused(UsageError, path, "--unlisted clean"):
         scored(path, log)
-    assert "--unlisted clean" in hint(caught.value)
     row, run = scored(path, log, unlisted="clean")
     assert counts(row) == (30, 10, 0)
     assert any("all its items are taken as contaminated" in note for note in run["notes"])
@@ -149,9 +147,8 @@ def test_a_list_says_nothing_of_other_items_unless_the_caller_does(tmp_path):
 
 def test_unlisted_items_are_never_clean_by_themselves(tmp_path, logs):
     path = write(tmp_path / "mine.jsonl", rows()[:30])
-    with pytest.raises(LogError, match=r"10 of 40 items are not in .*mine\.jsonl") as caught:
+    with refused(LogError, "10 of 40", path, "--unlisted"):
         scored(path, logs)
-    assert "--unlisted" in hint(caught.value)
     row, _ = scored(path, logs, allow_unmatched=True)
     assert counts(row) == (22, 8, 10)
     assert counts(scored(path, logs, unlisted="clean")[0]) == (32, 8, 0)
@@ -160,14 +157,14 @@ def test_unlisted_items_are_never_clean_by_themselves(tmp_path, logs):
 def test_rows_that_fit_no_log_are_counted_and_above_a_share_an_error(tmp_path):
     log = named_log(tmp_path, n=20)
     path = write(tmp_path / "list.csv", [{"id": f"quay/{i}"} for i in sorted(DIRTY)])
-    with pytest.raises(LogError, match=r"list\.csv: 5 of its 10 items are not in the logs"):
+    with refused(LogError, path, "5 of its 10"):
         scored(path, log, unlisted="clean")
     row, run = scored(path, log, unlisted="clean", allow_unmatched=True)
     assert counts(row) == (15, 5, 0)
     assert run["inputs"]["verdicts"]["unmatched"] == 5
     assert any("5 of its items are not in the logs" in note for note in run["notes"])
     other = write(tmp_path / "other.csv", [{"id": "pier/1"}])
-    with pytest.raises(LogError, match="none of its 1 items is in the logs"):
+    with refused(LogError, other, "1 items"):
         scored(other, log, unlisted="clean", allow_unmatched=True)
 
 
@@ -196,7 +193,7 @@ def decon_rows(*, score=0.95):
 
 def test_a_report_of_decon_is_read_by_its_cleaned_questions(tmp_path, logs):
     path = write_lines(tmp_path / "decon.jsonl", decon_rows())
-    with pytest.raises(LogError, match="30 of 40 items are not in"):
+    with refused(LogError, "30 of 40"):
         scored(path, logs)
     row, run = scored(path, logs, unlisted="clean")
     assert counts(row) == (30, 10, 0)
@@ -221,19 +218,14 @@ def test_our_own_table_of_verdicts_has_a_policy_each(tmp_path):
     result = rescore(path, log, settings=FAST)
     whole = [row for row in result.rows("scores") if row["subset_by"] == "all"]
     assert {row["policy"]: counts(row) for row in whole} == {"a": (30, 10, 0), "b": (0, 40, 0)}
-    (row,) = [
-        row
-        for row in rescore(path, log, policies=["a"], settings=FAST).rows("scores")
-        if row["subset_by"] == "all"
-    ]
-    assert row["policy"] == "a"
-    with pytest.raises(UsageError, match="no policy c"):
+    assert scored(path, log, policies=["a"])[0]["policy"] == "a"
+    with refused(UsageError, "policy c"):
         rescore(path, log, policies=["c"], settings=FAST)
 
 
 def test_two_labels_of_one_item_are_an_error(tmp_path):
     path = write(tmp_path / "mine.csv", [*rows(text=False), {"id": "quay/0", "label": "clean"}])
-    with pytest.raises(LogError, match=r"mine\.csv:42: item quay/0 is clean here and contaminated"):
+    with refused(LogError, "mine.csv:42", "quay/0", "clean", "contaminated"):
         scored(path, named_log(tmp_path))
 
 
@@ -242,11 +234,11 @@ def test_bare_numbers_join_only_where_they_begin_alike(tmp_path, logs):
     row, _ = scored(write(tmp_path / "mine.csv", found), logs)
     assert counts(row) == (30, 10, 0)
     shifted = [{**one, "id": one["id"] + 1} for one in found]
-    with pytest.raises(LogError, match="items are bare numbers from 0"):
+    with refused(LogError, "from 0", "at 1"):
         scored(write(tmp_path / "shifted.csv", shifted), logs)
     docs = [{"question": q[::-1], "answer": "x"} for q in QUESTIONS]
     lm_eval(logs / "more", list(SCORES), docs=docs, task="pier")
-    with pytest.raises(LogError, match="its ids are numbers, and the logs are of lantern, pier"):
+    with refused(LogError, "lantern, pier", "`benchmark`"):
         rescore(tmp_path / "mine.csv", logs, settings=FAST)
 
 
@@ -259,45 +251,42 @@ def test_columns_can_be_named_and_lie_in_records(tmp_path):
     log = named_log(tmp_path)
     columns = {"id": "item.name", "label": "judge.says", "question": ""}
     assert counts(scored(path, log, verdict_columns=columns)[0]) == (30, 10, 0)
-    with pytest.raises(LogError, match=r"no column 'judge\.said'"):
+    with refused(LogError, "'judge.said'"):
         scored(path, log, verdict_columns={**columns, "label": "judge.said"})
-    with pytest.raises(UsageError, match="have no 'colour'"):
+    with refused(UsageError, "'colour'"):
         scored(path, log, verdict_columns={"colour": "x"})
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "fact"),
     [
-        ("", "has no rows"),
-        ("id,label\n", "has no rows"),
-        ("name,label\nquay/0,dirty\n", "neither an id nor a question"),
-        ("id,label\nquay/0\n", "1 cells under 2 columns"),
-        ("id,score\nquay/0,much\n", "'much' is no score"),
-        ("id,question,label\nquay/0,Why?,dirty\nquay/1,,clean\n", "some rows have a question"),
-        ("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS pointer"),
+        ("", "no rows"),
+        ("id,label\n", "no rows"),
+        ("name,label\nquay/0,dirty\n", "id=COLUMN"),
+        ("id,label\nquay/0\n", "1 cells"),
+        ("id,score\nquay/0,much\n", "'much'"),
+        ("id,question,label\nquay/0,Why?,dirty\nquay/1,,clean\n", "mine.csv:3"),
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git lfs pull"),
     ],
 )
-def test_a_file_that_is_no_list_of_labels_is_refused(tmp_path, text, said):
+def test_a_file_that_is_no_list_of_labels_is_refused(tmp_path, text, fact):
     path = tmp_path / "mine.csv"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(LogError, match=said):
+    with refused(LogError, path, fact):
         scored(path, named_log(tmp_path), threshold=0.5 if "score" in text else None)
 
 
 def test_a_table_of_a_result_folder_is_no_file_of_labels(tmp_path):
     path = write(tmp_path / "verdicts.parquet", rows(text=False))
     (tmp_path / "run.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(UsageError, match="is a part of a result") as caught:
+    with refused(UsageError, path, f"folder: {tmp_path}"):
         scored(path, named_log(tmp_path))
-    assert str(tmp_path) in caught.value.hint
 
 
 def test_options_for_a_file_do_not_go_with_a_folder(tmp_path):
-    with pytest.raises(UsageError, match="is no file of labels") as caught:
+    with refused(UsageError, tmp_path, "--threshold"):
         rescore(tmp_path, named_log(tmp_path), threshold=0.5)
-    assert "--threshold" not in str(caught.value) + caught.value.hint
-    assert "--threshold" in hint(caught.value)
-    with pytest.raises(UsageError, match="cannot be 'dirty'"):
+    with refused(UsageError, "'dirty'"):
         scored(write(tmp_path / "m.csv", rows(text=False)), named_log(tmp_path), unlisted="dirty")
 
 
@@ -310,11 +299,8 @@ def test_verdicts_that_are_not_there_are_asked_for_as_a_folder_or_a_file(
     if there:
         place.mkdir()
         threshold = None
-    with pytest.raises(OutputError, match=str(place)) as caught:
+    with refused(OutputError, place, "contam scan --out", "CSV", "JSONL", "Parquet"):
         scored(place, named_log(tmp_path), threshold=threshold)
-    assert "contam scan --out" in hint(caught.value)
-    for kind in ("CSV", "JSONL", "Parquet"):
-        assert kind in caught.value.hint
 
 
 def test_the_command_takes_a_file_and_writes_the_same_twice(tmp_path):
@@ -337,7 +323,7 @@ def test_the_command_takes_a_file_and_writes_the_same_twice(tmp_path):
 def test_a_threshold_is_a_number(tmp_path, logs, threshold):
     found = [{"question": question, "overlap": 0.9} for question in QUESTIONS]
     path = write(tmp_path / "mine.jsonl", found)
-    with pytest.raises(UsageError, match=r"the threshold -?(nan|inf) is no score"):
+    with refused(UsageError, threshold):
         scored(path, logs, threshold=threshold)
 
 
@@ -345,9 +331,8 @@ def test_a_threshold_is_a_number(tmp_path, logs, threshold):
 def test_answers_of_a_benchmark_are_no_labels_of_a_leak(tmp_path, logs, answers):
     """Rows of a benchmark, listed as leaked, have the right answer in a column `label`."""
     path = write(tmp_path / "leaked.jsonl", rows(answers)[:20])
-    with pytest.raises(UsageError, match="does its column 'label' say what is contaminated") as no:
+    with refused(UsageError, "--verdict-columns label=label"):
         scored(path, logs, unlisted="clean")
-    assert "--verdict-columns label=label" in hint(no.value)
     row, _ = scored(path, logs, unlisted="clean", verdict_columns={"label": "label"})
     assert counts(row) == (35, 5, 0)
     row, _ = scored(path, logs, unlisted="clean", verdict_columns={"label": ""})
@@ -361,11 +346,8 @@ def test_a_benchmark_of_which_a_file_names_no_item_is_not_clean_by_itself(tmp_pa
         {"question": f"On pier {i}, who paints boat {i * i}?", "answer": "x"} for i in range(9)
     ]
     lm_eval(logs / "more", [1] * 9, docs=other, task="pier")
-    with pytest.raises(
-        LogError, match="it names none of the 9 items of pier, all of which"
-    ) as caught:
+    with refused(LogError, "none of the 9 items of pier", "--unlisted not_checkable"):
         rescore(path, logs, settings=FAST, unlisted="clean")
-    assert "--unlisted not_checkable" in hint(caught.value)
 
     def of_pier(**options):
         result = rescore(path, logs, settings=FAST, **options)
@@ -425,9 +407,9 @@ def test_labels_in_memory_are_those_of_a_file(form, logs, tmp_path):
     if form != "polars":
         pytest.importorskip("pandas")
         assert found.to_pandas().shape == found.tables["scores"].shape
-    with pytest.raises(UsageError, match="one table of labels"):
+    with refused(UsageError, "labels"):
         rescore({"a": table, "b": table}, logs, settings=FAST)
-    with pytest.raises(UsageError, match="no table 'verdicts'"):
+    with refused(UsageError, "'verdicts'"):
         found.to_polars("verdicts")
 
 
@@ -443,3 +425,52 @@ def test_a_result_is_judged_by_as_its_folder_is(logs, tmp_path):
         assert all(repr(found.rows(name)) == repr(filed.rows(name)) for name in filed.tables)
         with pytest.raises(UsageError):
             rescore(given, logs, threshold=0.5)
+
+
+def numbered(path, benchmark, n=20, **more):
+    """Labels of a benchmark whose items are numbered: every fourth is contaminated."""
+    found = [
+        {"benchmark": benchmark, "id": i, "label": "clean" if i % 4 else "contaminated", **more}
+        for i in range(n)
+    ]
+    return write(path, found)
+
+
+def test_labels_of_another_benchmark_are_not_joined_by_row_numbers(tmp_path):
+    log = tmp_path / "brook.csv"
+    log.write_text("id,model,score\n" + "".join(f"{i},m,{i % 2}\n" for i in range(20)), "utf-8")
+    path = numbered(tmp_path / "mine.csv", "lantern")
+    with refused(LogError, "--benchmark-as brook=lantern"):
+        rescore(path, log, settings=FAST, allow_unmatched=True)
+    with refused(UsageError, "pier"):
+        rescore(path, log, settings=FAST, benchmark_as={"pier": "lantern"})
+    done = rescore(path, log, settings=FAST, benchmark_as={"brook": "lantern"})
+    assert {row["benchmark"] for row in done.rows("scores")} == {"lantern"}
+    assert rescore(numbered(tmp_path / "own.csv", "Brook"), log, settings=FAST).rows("scores")
+
+
+def test_copies_are_clustered_by_the_texts_of_the_logs(tmp_path):
+    """Two copies of a question are one draw, whoever has its text: 20 ways to deal six, not 924."""
+    lines = "".join(f'n-{i},"{QUESTIONS[i // 2]}",m,{int(i < 6)}\n' for i in range(12))
+    log = tmp_path / "brook.csv"
+    log.write_text(f"id,question,model,score\n{lines}", encoding="utf-8")
+    for text in (False, True):
+        found = [
+            {"id": f"n-{i}", "label": "dirty" if i < 6 else "clean"}
+            | ({"question": QUESTIONS[i // 2]} if text else {})
+            for i in range(12)
+        ]
+        path = write(tmp_path / f"labels-{text}.csv", found)
+        done = rescore(path, log, settings=RescoreSettings(permutations=999, least=3))
+        (row,) = [row for row in done.rows("scores") if row["subset_by"] == "all"]
+        assert row["gain_p"] > 0.05
+        assert not any("alone" in note for note in done.run["notes"])
+
+
+def test_a_threshold_does_not_win_over_labels_unsaid(tmp_path, logs):
+    found = [{**row, "score": 0.1} for row in rows()]
+    path = write(tmp_path / "mine.csv", found)
+    with refused(UsageError, "'label'"):
+        rescore(path, logs, threshold=0.5, settings=FAST)
+    done = rescore(path, logs, threshold=0.05, settings=FAST, verdict_columns={"label": ""})
+    assert {row["n_flagged"] for row in done.rows("scores") if row["subset_by"] == "all"} == {N}

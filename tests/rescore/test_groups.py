@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from contam.rescore.export.summary import markdown
-from contam.rescore.grouped import group_series
 from contam.rescore.join import Joiner
 from contam.rescore.logs import read_logs
+from contam.rescore.panel import group_series
 from contam.rescore.tables import RescoreSettings, make_tables
 from contam.tables import schemas
 from tests.rescore.logs.small import item, items_table, lm_eval_group
@@ -34,8 +34,8 @@ def tables(tmp_path):
             for at, doc in enumerate(own)
         ]
         joiner = Joiner(items_table(items))
-        indices = {id(log): joiner.join(log).index for log in logs}
-        groups = list(group_series(logs, indices, lambda log: log.model))
+        indices = {log: joiner.join(log).index for log in logs}
+        groups = list(group_series(indices))
         return make_tables([], [flags_of(list(labels))], FAST, groups)
 
     return make
@@ -95,8 +95,8 @@ def test_flags_of_a_group_are_dealt_out_within_its_tasks(tmp_path):
     lm_eval_group(tmp_path, scores, 0.5, docs=docs)
     logs = read_logs([tmp_path])
     labels = np.where(rng.random(120) < np.repeat([0.8, 0.2], 60), "contaminated", "clean")
-    indices = {id(log): np.arange(60) + 60 * (log.benchmark == "two") for log in logs}
-    groups = list(group_series(logs, indices, lambda log: log.model))
+    indices = {log: np.arange(60) + 60 * (log.benchmark == "two") for log in logs}
+    groups = list(group_series(indices))
     row = the_group(make_tables([], [flags_of(list(labels))], FAST, groups))
     assert row["epg"] > 0.2
     assert row["epg_p"] == 1.0

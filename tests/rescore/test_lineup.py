@@ -1,14 +1,15 @@
 """Who stands in one ranking: short runs and other set-ups change nothing for the others."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.rescore.export.summary import markdown
-from contam.rescore.lineup import matrices
-from contam.rescore.logs.setup import combined, setup_of, words
-from contam.rescore.panel import Series
+from contam.rescore.logs.model import combined, setup_of, words
+from contam.rescore.rankings import matrices
 from contam.rescore.tables import RescoreSettings, make_tables
 from contam.tables import schemas
 from tests.rescore.panels import flags_of, series_of
@@ -22,9 +23,7 @@ def run_of(model, *, items=None, seed=0, p=0.5, setup=(), benchmark="b"):
     score = (rng.random(400) < p).astype(float)
     item = np.arange(400) if items is None else np.asarray(items)
     one = series_of(score[item], model=model, item=item, benchmark=benchmark)
-    return Series(
-        **{**{f: getattr(one, f) for f in Series.__dataclass_fields__}, "setup": tuple(setup)}
-    )
+    return replace(one, setup=tuple(setup))
 
 
 def tables_of(series, settings=FAST):

@@ -147,37 +147,14 @@ def test_groups_are_scored_again_with_their_clean_items(verdicts, logs):
     assert "mmlu_local" not in {row["benchmark"] for row in result.rows("sweep")}
 
 
-def test_a_log_of_another_benchmark_is_refused(verdicts, logs):
-    with pytest.raises(contam.errors.LogError, match="is in the verdicts"):
-        rescore(verdicts, logs / "lm-eval/variants/corpus-metrics", settings=FAST)
-
-
-def test_two_runs_of_one_model_are_refused_or_told_apart(verdicts, logs):
-    with pytest.raises(contam.errors.LogError, match="two logs hold"):
-        rescore(verdicts, [logs / "inspect/gsm8k-eval", logs / "inspect/gsm8k-json"], settings=FAST)
-    result = rescore(
-        verdicts,
-        [logs / "inspect/gsm8k-eval", logs / "inspect/gsm8k-json"],
-        separate_runs=True,
-        settings=FAST,
-    )
-    models = {row["model"] for row in result.rows("scores")}
-    assert len([name for name in models if "memo-6b" in name]) == 2
-
-
 def test_a_rescoring_is_written_whole_and_twice_the_same(verdicts, logs, tmp_path):
     paths = [logs / "lm-eval/gsm8k"]
     names = set()
     for name in ("one", "two"):
         write_rescore(rescore(verdicts, paths, settings=FAST), tmp_path / name)
         names |= {path.name for path in (tmp_path / name).iterdir()}
-    assert {
-        "scores.parquet",
-        "rankings.parquet",
-        "sweep.parquet",
-        "summary.md",
-        "run.json",
-    } <= names
+    tables = {f"{name}.parquet" for name in ("scores", "rankings", "sweep")}
+    assert tables | {"summary.md", "run.json"} <= names
     assert any(name.endswith(".svg") for name in names)
     for name in sorted(names - {"run.json"}):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
@@ -185,5 +162,5 @@ def test_a_rescoring_is_written_whole_and_twice_the_same(verdicts, logs, tmp_pat
     for run in runs:
         run.pop("timings")
     assert runs[0] == runs[1]
-    with pytest.raises(contam.errors.OutputError, match="already holds"):
+    with pytest.raises(contam.errors.OutputError):
         write_rescore(rescore(verdicts, paths, settings=FAST), tmp_path / "one")

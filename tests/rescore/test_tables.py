@@ -1,11 +1,13 @@
 """The tables of a re-scoring over made-up panels: every column, and what it refuses to say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from contam.rescore.export.summary import markdown
 from contam.rescore.panel import Series
-from contam.rescore.stats.sensitivity import reweighed
+from contam.rescore.stats.board import reweighed
 from contam.rescore.tables import RescoreSettings, make_tables
 from contam.tables import schemas
 from tests.rescore.panels import flags_of, series_of
@@ -214,10 +216,7 @@ def test_equal_inputs_give_equal_tables_in_any_order(leak):
 
 def test_benchmarks_are_put_together(leak):
     series, flags, _ = leak
-    again = [
-        Series(**{**{f: getattr(one, f) for f in Series.__dataclass_fields__}, "benchmark": "c"})
-        for one in series
-    ]
+    again = [replace(one, benchmark="c") for one in series]
     rows = schemas.rows(tables_of([*series, *again], [flags])["aggregate"])
     assert {row["model"] for row in rows} == {"memo", "better", "worse"}
     best = max(rows, key=lambda row: row["mean_full"])
@@ -265,13 +264,8 @@ def test_where_lower_is_better_the_lowest_leads():
     labels = ["contaminated"] * 100 + ["clean"] * 200
     good, bad = 2 + rng.random(300), 5 + rng.random(300)
     series = [
-        Series(
-            **{
-                **{f: getattr(one, f) for f in Series.__dataclass_fields__},
-                "higher_is_better": False,
-            }
-        )
-        for one in (series_of(good, model="good"), series_of(bad, model="bad"))
+        replace(series_of(scores, model=name), higher_is_better=False)
+        for name, scores in (("good", good), ("bad", bad))
     ]
     tables = tables_of(series, [flags_of(labels)])
     ranks = {row["model"]: row for row in schemas.rows(tables["rankings"])}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 #: On a machine that does ten other things, too, nobody is late.
-_PATIENT = {"CONTAM_DEADLINE_S": str(HANG_S), "CONTAM_CLIENT_TIMEOUT_S": str(HANG_S)}
+_PATIENT = {"CONTAM_DEADLINE_S": str(HANG_S)}
 _LISTENS = re.compile(r"listening on (http://\S+)")
 
 
@@ -88,12 +88,13 @@ def serving(
     environ: Mapping[str, str] | None = None,
     ready: bool = True,
     folder: Path = REPOSITORY,
+    code: Path = REPOSITORY,
 ) -> Iterator[Service]:
     """A service over these indexes on a free port, ended with the block.
 
     flags    further options, as on a command line;  environ  added to the environment
     ready    wait until it answers checks, else only until it listens
-    folder   in which it is started
+    folder   in which it is started;  code  where its contam lies
     """
     command = [sys.executable, "-m", "contam", "serve", "--port", "0", "--data", str(data)]
     for index in indexes:
@@ -101,7 +102,7 @@ def serving(
     process = subprocess.Popen(
         [*command, *flags],
         cwd=folder,
-        env={**os.environ, **_PATIENT, "PYTHONPATH": str(REPOSITORY), **(environ or {})},
+        env={**os.environ, **_PATIENT, "PYTHONPATH": str(code), **(environ or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

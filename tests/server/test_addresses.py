@@ -68,6 +68,7 @@ def test_no_request_makes_the_service_fetch_an_address(client, store, route, cha
     assert store.requests == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_no_job_fetches_an_address_that_its_upload_is_called_by(client, store, address):
     asked = {"kind": "check", "index": "small", "policies": ["contam"]}

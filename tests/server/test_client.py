@@ -1,6 +1,5 @@
 """The client against a real service: verdicts, jobs and re-scorings are the library's."""
 
-import asyncio
 import subprocess
 import sys
 
@@ -9,7 +8,7 @@ import pytest
 
 import contam
 from contam.benchmark import read_benchmarks
-from contam.client import AsyncClient, Client, ItemName, ServiceError
+from contam.client import Client, ItemName, ServiceError
 from contam.detect.report import load_report
 from contam.detect.show.choose import flagged_items
 from contam.detect.show.side_by_side import view_items
@@ -67,6 +66,7 @@ def test_a_check_gives_the_verdicts_and_evidence_of_a_query(client, items, queri
 
 
 def test_a_job_gives_the_verdicts_and_evidence_of_a_query(client, job, queried):
+    assert (job.state, job.share) == ("done", 1.0)
     answer = client.results(job)
     assert as_set(answer) == as_set(queried)
     assert sum(map(len, answer.evidence.values())) == queried.evidence.num_rows
@@ -107,7 +107,7 @@ def test_a_repeated_submission_makes_no_second_job(client, items, job):
     assert caught.value.exit_code == 2
 
 
-def test_a_rescoring_is_that_of_the_library(client, items, job, bench_fixtures, tmp_path):
+def test_a_rescoring_is_that_of_the_library(client, job, bench_fixtures, tmp_path):
     log = bench_fixtures / "logs" / "brook_math.csv"
     folder = client.save(job, tmp_path / "verdicts")
     options = {"policies": ["contam"], "least": 12, "permutations": 99}
@@ -119,19 +119,6 @@ def test_a_rescoring_is_that_of_the_library(client, items, job, bench_fixtures, 
     assert found.summary == wanted.summary
     assert found.plot(policy="contam")._repr_png_() == wanted.plot()._repr_png_()
     assert client.rescore(folder, log, **options).tables == found.tables
-    answer = client.check(items)
-    assert client.rescore(answer, log, items=items, **options).tables == found.tables
-
-
-def test_the_client_for_event_loops_gives_the_same(service, items, job, client):
-    async def ask():
-        async with AsyncClient(service.url) as one:
-            again = await one.submit(items, policies=POLICIES, keep_text=True, key="all items")
-            done = await one.wait(again)
-            return await asyncio.gather(one.results(done), one.check(items, policies=POLICIES))
-
-    by_job, at_once = asyncio.run(ask())
-    assert as_set(by_job) == as_set(at_once) == as_set(client.results(job))
 
 
 def test_what_the_service_has_is_listed(client):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from contam.study.stats import dated
+from contam.study import dated
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 
 from contam.errors import ContamError
 from contam.study import PreparationSettings, preparation
-from contam.study.curves import hinge, segmented
+from contam.study.lines import hinge, segmented
 
 FEW = {"draws": 200}
 
@@ -42,7 +42,7 @@ def ttt(shared):
             {**head, "task": f"{task}_cloze", "score": row[f"{task}_cloze_base"], "tuned": ""}
             for task in ("arc_challenge", "hellaswag")
         ]
-    settings = PreparationSettings(chance=(("", 0.25), ("gsm8k", 0.0)), **FEW)
+    settings = PreparationSettings(chance={"": 0.25, "gsm8k": 0.0}, **FEW)
     return preparation(rows, settings=settings)
 
 
@@ -192,7 +192,7 @@ def invented(rng, *, n=50, lead=0.1, knot=21.5, noise=0.02, tuned=True, overlap=
     ]  # fmt: skip
 
 
-QUARTER = PreparationSettings(chance=(("", 0.25),), **FEW)
+QUARTER = PreparationSettings(chance=0.25, **FEW)
 
 
 @pytest.mark.slow
@@ -318,6 +318,6 @@ def test_the_command_says_what_the_function_says(tmp_path, monkeypatch, capsys):
     tree = json.loads(capsys.readouterr().out)
     assert tree["finding"]["found"] == preparation(rows, settings=QUARTER).finding.found
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert {"compute-1-score.svg", "ranks-1-score.png", "effects.parquet"} <= names
+    assert {"compute-1-score.svg", "ranks-1-score.svg", "effects.parquet"} <= names
     assert main([*call[:-4], "--chance", "maths=0.1", "--out", "bad"]) == 2
     assert "maths" in capsys.readouterr().err

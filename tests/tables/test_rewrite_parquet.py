@@ -4,7 +4,6 @@ import argparse
 import datetime as dt
 import decimal
 import inspect
-import io
 from importlib.util import find_spec
 
 import duckdb
@@ -15,13 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.errors import ShardError
-from contam.tables.columns import ColumnRef, TextColumns
-from contam.tables.compare_parquet import count_same
+from contam.errors import OutputError, ShardError
+from contam.tables.columns import ColumnRef, TextColumns, describe
 from contam.tables.edits import Edit, edited
-from contam.tables.parquet_splice import CHUNK_META, META_BLOOM_AT, ParquetBytes, chunks_of
-from contam.tables.rewrite_parquet import BLOOM, LEVEL, SORTING, rewrite
-from contam.tables.thrift import I32, Value, write_struct
+from contam.tables.rewrite_parquet import BLOOM, EMPTY, SORTING, count_same, rewrite
 
 TEXT = TextColumns(ColumnRef(("text",), "text"))
 N_ROWS = 300
@@ -111,7 +107,8 @@ def options_of(path):
             said.append(
                 (
                     chunk.path_in_schema, chunk.physical_type, chunk.compression,
-                    tuple(sorted(chunk.encodings)), chunk.has_dictionary_page,
+                    tuple(one for one in chunk.encodings if "DELTA" in one),
+                    chunk.has_dictionary_page,
                     chunk.is_stats_set, chunk.has_column_index, chunk.has_offset_index,
                     group.sorting_columns,
                 )
@@ -135,39 +132,13 @@ def test_only_what_an_edit_names_changes(tmp_path, way, replacement):
     assert (done.rows_before, done.rows_after) == (N_ROWS, N_ROWS - 51)
     assert new.schema.equals(old.schema, check_metadata=True)
     assert repr(new.to_pylist()) == repr(expected(old, edits, replacement))
-    assert pq.read_metadata(target).schema.equals(pq.read_metadata(path).schema)
+    assert pq.read_metadata(target).metadata == pq.read_metadata(path).metadata
     assert count_same(str(path), str(target), edits, TEXT, replacement=replacement) == N_ROWS - 53
     sizes = [pq.read_metadata(target).row_group(i).num_rows for i in range(5)]
     assert sizes == [49, 50, 50, 50, 50]
     n_leaves = pq.read_metadata(path).num_columns
     kept = [one for number, one in enumerate(options_of(path)) if number // n_leaves != 3]
     assert options_of(target) == kept
-    assert LEVEL not in done.not_kept
-
-
-def test_untouched_columns_and_row_groups_are_the_same_bytes(tmp_path):
-    path = written(tmp_path, shapes(), write_page_index=True, compression="zstd")
-    target, _ = again(path, [Edit(70, drop=False, spans=((0, 1),)), Edit(120, drop=True)])
-    same = []
-    with path.open("rb") as one, target.open("rb") as other:
-        old, new = ParquetBytes.of(one), ParquetBytes.of(other)
-        for mine, theirs in zip(old.groups, new.groups, strict=True):
-            chunks = zip(chunks_of(mine), chunks_of(theirs), strict=True)
-            same.append([b"".join(old.chunk(a)) == b"".join(new.chunk(b)) for a, b in chunks])
-    names = pq.read_metadata(path).schema
-    text = [names.column(leaf).path == "text" for leaf in range(len(names))]
-    assert all(map(all, (same[0], *same[3:])))
-    assert same[1] == [not is_text for is_text in text]
-    # Where a row goes, all columns lose a value; those of nulls alone may be equal all the same.
-    assert not any(equal and not null for equal, null in zip(same[2], _null(path), strict=True))
-
-
-def _null(path):
-    group = pq.read_metadata(path).row_group(2)
-    return [
-        group.column(leaf).statistics is None or not group.column(leaf).statistics.has_min_max
-        for leaf in range(group.num_columns)
-    ]
 
 
 def real_texts():
@@ -176,83 +147,32 @@ def real_texts():
     return pa.table({"text": [whole[at : at + 400] for at in range(0, 80_000, 100)]})
 
 
-@pytest.mark.parametrize("texts_only", [False, True])
 @pytest.mark.parametrize(
-    ("codec", "level"), [("zstd", 3), ("zstd", 11), ("gzip", 2), ("gzip", 9), ("brotli", 5)]
+    ("codec", "level"), [("zstd", 1), ("zstd", 3), ("zstd", 12), ("gzip", 2), ("gzip", 9)]
 )
-def test_what_is_compressed_anew_has_the_level_that_it_had(tmp_path, codec, level, texts_only):
-    table = real_texts()
-    if not texts_only:
-        table = table.append_column("id", pa.array(range(800)))
+def test_what_is_written_anew_is_about_as_small_as_it_was(tmp_path, codec, level):
+    table = real_texts().append_column("id", pa.array(range(800)))
     how = {"row_group_size": 400, "compression": codec, "use_dictionary": ["id"]}
     path = written(tmp_path, table, compression_level=level, **how)
-    target, done = again(path, [Edit(0, drop=True)])
-    assert done.not_kept == ()
-    same = tmp_path / "same.parquet"
-    with pq.ParquetWriter(
-        same, table.schema, compression=codec, compression_level=level, use_dictionary=["id"]
-    ) as writer:
-        writer.write_table(table.slice(1, 399))
-        writer.write_table(table.slice(400))
-    packed = [
-        [pq.read_metadata(one).row_group(n).column(0).total_compressed_size for n in (0, 1)]
-        for one in (target, same)
-    ]
-    assert packed[0] == packed[1]
+    target, _ = again(path, [Edit(0, drop=True)])
+    old, new = (pq.read_metadata(one).row_group(1) for one in (path, target))
+    sizes = [one.column(0).total_compressed_size for one in (old, new)]
+    assert abs(sizes[1] / sizes[0] - 1) < 0.05
 
 
-def test_a_level_of_another_library_is_matched_by_size(tmp_path):
-    duckdb = pytest.importorskip("duckdb")
-    texts = real_texts()  # noqa: F841 - named in SQL
-    path = tmp_path / "in.parquet"
-    duckdb.sql("from texts").write_parquet(str(path), compression="gzip")
-    target, done = again(path, [Edit(0, drop=True)])
-    assert LEVEL in done.not_kept
-    sizes = [pq.read_metadata(one).row_group(0).total_byte_size for one in (path, target)]
-    assert sizes[1] < 1.02 * sizes[0]
-
-
-def test_page_indexes_still_lead_to_the_pages(tmp_path):
-    path = written(tmp_path, shapes(), **WAYS["paged"])
-    target, _ = again(path, [Edit(70, drop=False, spans=((0, 1),)), Edit(120, drop=True)])
-    duckdb = pytest.importorskip("duckdb")
-    found = duckdb.read_parquet(str(target)).filter("id between 100 and 130").order("id")
-    rows = found.fetchall()
-    assert [row[0] for row in rows] == [row for row in range(100, 131) if row != 120]
-    with target.open("rb") as file:
-        source = ParquetBytes.of(file)
-        for group in source.groups:
-            for chunk in chunks_of(group):
-                index, _ = source.header(chunk[4].value)
-                first = index[1].value.entries[0][1].value
-                assert first == chunk[CHUNK_META].value[9].value
-                # A page begins wherever the index says so.
-                assert all(
-                    source.header(page[1].value)[0][1].value in (0, 3)
-                    for page in index[1].value.entries
-                )
-
-
-def test_bloom_filters_are_moved_and_made_anew(tmp_path):
+def test_bloom_filters_are_named_as_lost_and_page_indexes_written_anew(tmp_path):
     try:
-        path = written(tmp_path, shapes(), bloom_filter_options={"text": True, "id": True})
+        path = written(
+            tmp_path, shapes(), bloom_filter_options={"text": True}, write_page_index=True
+        )
     except TypeError:
         pytest.skip("this pyarrow writes no Bloom filters")
     target, done = again(path, [Edit(70, drop=False, spans=((0, 1),)), Edit(120, drop=True)])
-    assert BLOOM not in done.not_kept
-    duckdb = pytest.importorskip("duckdb")
-    found = duckdb.execute(
-        "select distinct row_group_id, bloom_filter_excludes"
-        " from parquet_bloom_probe(?, 'id', 121) order by all",
-        [str(target)],
-    ).fetchall()
-    assert [excluded for _, excluded in found].count(False) == 1
-    with path.open("rb") as one, target.open("rb") as other:
-        filters = [
-            [META_BLOOM_AT in chunk[CHUNK_META].value for g in f.groups for chunk in chunks_of(g)]
-            for f in (ParquetBytes.of(one), ParquetBytes.of(other))
-        ]
-    assert filters[0] == filters[1]
+    assert BLOOM in done.not_kept
+    found = duckdb.read_parquet(str(target)).filter("id between 100 and 130").order("id")
+    assert [row[0] for row in found.project("id").fetchall()] == [
+        row for row in range(100, 131) if row != 120
+    ]
 
 
 def test_a_thousand_row_groups(tmp_path):
@@ -294,53 +214,108 @@ def test_a_text_column_that_sorted_the_rows_no_longer_does(tmp_path):
     path = written(tmp_path, pa.table({"text": texts}), sorting_columns=[pq.SortingColumn(0)])
     target, done = again(path, [Edit(7, drop=False, spans=((0, 3),))], MASK)
     meta = pq.read_metadata(target)
-    assert [meta.row_group(i).sorting_columns != () for i in range(2)] == [False, True]
+    assert [meta.row_group(i).sorting_columns != () for i in range(2)] == [False, False]
     assert SORTING in done.not_kept
 
 
-def test_integers_that_say_so(tmp_path):
+@pytest.mark.parametrize("precision", [19, 28, 37])
+@pytest.mark.parametrize("codec", ["snappy", "gzip", "zstd", "lz4", "brotli"])
+def test_what_duckdb_writes(tmp_path, precision, codec):
     path = tmp_path / "in.parquet"
     duckdb.sql(
-        """SELECT i::BIGINT AS id, i::INT AS short, [i::BIGINT, NULL] AS many,
-        {'a': i::INT} AS nested, 'text ' || i AS text, i::UTINYINT AS small,
-        i::DECIMAL(18, 2) AS price, INTERVAL (i) DAY AS lasts FROM range(100) AS numbers(i)"""
-    ).write_parquet(str(path))
-    assert str(pq.read_metadata(path).schema.column(0).logical_type) != "None"
-    table = pq.read_table(path)
-    target, _ = again(path, [Edit(3, drop=True), Edit(70, drop=False, spans=((0, 4),))], MASK)
-    rows = table.to_pylist()
+        f"""SELECT i::BIGINT AS id, [i::BIGINT, NULL] AS many, {{'a': i::INT}} AS nested,
+        'text ' || i AS text, i::UTINYINT AS small, i::DECIMAL(18, 2) AS price,
+        i::DECIMAL({precision}, 2) AS sum, TIMESTAMP '2024-01-01' + INTERVAL (i) SECOND AS at,
+        MAP {{'k': i}} AS pairs, 'a' || (i % 3) AS kind FROM range(100) AS numbers(i)"""  # noqa: S608 - numbers of ours
+    ).write_parquet(str(path), compression=codec)
+    edits = [Edit(3, drop=True), Edit(70, drop=False, spans=((0, 4),))]
+    rows = pq.read_table(path).to_pylist()
+    target, done = again(path, edits, MASK)
     rows[70]["text"] = f"{MASK} 70"
     del rows[3]
     assert pq.read_table(target).to_pylist() == rows
-    others = [
-        duckdb.read_parquet(str(one)).filter("id NOT IN (3, 70)").fetchall()
-        for one in (path, target)
-    ]
-    assert others[0] == others[1]
+    assert count_same(str(path), str(target), edits, TEXT, replacement=MASK) == 98
+    others = [duckdb.read_parquet(str(one)).filter("id NOT IN (3, 70)") for one in (path, target)]
+    assert others[0].types == others[1].types
+    assert others[0].fetchall() == others[1].fetchall()
+    # Sixteen bytes where the library takes fewer is not the same file, which is said.
+    assert any("sum" in said for said in done.not_kept) == (precision < 37)
 
 
-def test_a_length_that_means_nothing(tmp_path):
-    # fastparquet says how many bits a number has.
-    path = written(tmp_path, shapes(60).drop_columns(["real"]))
-    with path.open("rb") as file:
-        footer = ParquetBytes.of(file).footer
-    column = footer[2].value.entries[1]
-    assert column[4].value == b"id"
-    column[2] = Value(I32, 64)
-    data, new = path.read_bytes(), write_struct(footer)
-    length = int.from_bytes(data[-8:-4], "little")
-    path.write_bytes(data[: -8 - length] + new + len(new).to_bytes(4, "little") + data[-4:])
-    assert pq.read_metadata(path).schema.column(0).length == 64
-    target, _ = again(path, [Edit(5, drop=True)])
-    rows = pq.read_table(path).to_pylist()
-    assert pq.read_table(target).to_pylist() == [*rows[:5], *rows[6:]]
+def test_a_type_that_the_library_cannot_say_is_named(tmp_path):
+    path = tmp_path / "in.parquet"
+    duckdb.sql("SELECT 'ab' AS text, INTERVAL 3 DAY AS lasts").write_parquet(str(path))
+    _, done = again(path, [Edit(0, drop=False, spans=((0, 1),))])
+    assert any("lasts" in said for said in done.not_kept)
+
+
+TURNS = pa.struct([("role", pa.string()), ("content", pa.string()), ("n", pa.int8())])
+
+
+@pytest.mark.parametrize("kind", [pa.list_(TURNS), pa.large_list(TURNS)], ids=str)
+def test_stretches_go_from_the_content_of_messages_alone(tmp_path, kind):
+    chats = [
+        None if row % 5 == 2 else [{"role": "user", "content": "ask this", "n": 1},
+                                   {"role": "bot", "content": f"é {row}", "n": None}]
+        for row in range(30)
+    ]  # fmt: skip
+    path = written(tmp_path, pa.table({"chat": pa.array(chats, kind)}), row_group_size=7)
+    sources = TextColumns(next(one for one in describe(pq.read_schema(path)) if one.kind == "chat"))
+    edits = [Edit(1, drop=True), Edit(8, drop=False, spans=((0, 3), (9, 10)))]
+    target, _ = again(path, edits, MASK, sources)
+    chats[8][0]["content"], chats[8][1]["content"] = f"{MASK} this", f"{MASK} 8"
+    del chats[1]
+    assert pq.read_table(target)["chat"].to_pylist() == chats
+    assert count_same(str(path), str(target), edits, sources, replacement=MASK) == 28
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "a", "content": [{"type": "text", "text": "ask this"}]},
+        {"role": "a", "content": "so", "reasoning": "ask this"},
+    ],
+)
+def test_stretches_elsewhere_in_a_message_are_refused(tmp_path, message):
+    path = written(tmp_path, pa.table({"chat": [[message], [message]]}))
+    (sources,) = (TextColumns(r) for r in describe(pq.read_schema(path)) if r.kind == "chat")
+    with pytest.raises(ShardError, match=r"in\.parquet"):
+        again(path, [Edit(0, drop=False, spans=((4, 6),))], MASK, sources)
+    target, _ = again(path, [Edit(0, drop=True)], MASK, sources)
+    assert pq.read_table(target).num_rows == 1
+
+
+def test_a_dictionary_or_view_keeps_nothing_of_a_row_that_went(tmp_path):
+    leaked = "the question that leaked"
+    texts = ["a", leaked, f"in {leaked}", "b"]
+    for kind in (pa.dictionary(pa.int8(), pa.string()), pa.string_view(), pa.large_binary()):
+        table = pa.table({"text": pa.array(texts).dictionary_encode().cast(kind)
+                          if pa.types.is_dictionary(kind) else pa.array(texts, pa.string()).cast(kind)})  # fmt: skip
+        path = written(tmp_path, table, compression="none", write_statistics=False)
+        target, _ = again(path, [Edit(1, drop=True), Edit(2, drop=False, spans=((3, 27),))])
+        assert leaked.encode() not in target.read_bytes()
+        assert pq.read_schema(target).equals(pq.read_schema(path), check_metadata=True)
+
+
+def test_row_groups_without_rows_go_and_are_named(tmp_path):
+    path = tmp_path / "in.parquet"
+    schema = pa.schema([("text", pa.string())])
+    with pq.ParquetWriter(path, schema) as writer:
+        for texts in ([], ["a", "b"], [], ["c"]):
+            writer.write_table(pa.table({"text": texts}, schema))
+    target, done = again(path, [Edit(2, drop=True)])
+    assert done.not_kept == (EMPTY,)
+    assert pq.read_table(target)["text"].to_pylist() == ["a", "b"]
 
 
 def test_other_writers_names_of_lists(tmp_path):
     table = pa.table({"text": ["a b", "c d"], "l": [["x"], ["y", "z"]]})
     path = written(tmp_path, table, use_compliant_nested_type=False)
     target, _ = again(path, [Edit(0, drop=True)])
-    assert pq.read_metadata(target).schema.equals(pq.read_metadata(path).schema)
+    names = [
+        [m.schema.column(i).path for i in range(2)] for m in map(pq.read_metadata, (path, target))
+    ]
+    assert names[0] == names[1]
     assert pq.read_table(target)["l"].to_pylist() == [["y", "z"]]
 
 
@@ -377,9 +352,7 @@ def test_a_file_that_is_cut_or_altered_is_an_error(tmp_path):
         made[at] ^= 1
 
 
-def test_a_disk_that_is_full_is_not_the_shards_fault(tmp_path):
-    from contam.errors import OutputError
-
+def test_a_place_that_cannot_be_written_is_not_the_shards_fault(tmp_path):
     path = written(tmp_path, shapes())
     with pytest.raises(OutputError):
         rewrite(str(path), tmp_path / "gone" / "out.parquet", [], TEXT, replacement=None)
@@ -443,9 +416,6 @@ def test_other_libraries_open_it(tmp_path, library):
 
 def test_equal_edits_give_equal_bytes(tmp_path):
     path = written(tmp_path, shapes(), **WAYS["paged"])
-    made = io.BytesIO()
-    for _ in range(2):
-        target, _ = again(path, [Edit(70, drop=False, spans=((0, 1),)), Edit(120, drop=True)])
-        made.write(target.read_bytes())
-    raw = made.getvalue()
-    assert raw[: len(raw) // 2] == raw[len(raw) // 2 :]
+    edits = [Edit(70, drop=False, spans=((0, 1),)), Edit(120, drop=True)]
+    made = [again(path, edits)[0].read_bytes() for _ in "ab"]
+    assert made[0] == made[1]

@@ -1,14 +1,21 @@
-"""A table written some rows at a time is the file that all of it at once would be."""
+"""Tables are written in parts, read in pages, and have each value once where that is asked for."""
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from contam.errors import InternalError
 from contam.tables import schemas
+from contam.tables.distinct import distinct
 from contam.tables.schemas import Repeated
+from contam.tables.table_pages import TablePages
 
 SCHEMA = pa.schema(
     [
@@ -44,3 +51,27 @@ def test_a_null_where_none_may_be_is_refused(tmp_path):
     broken = {**columns(4), "name": Repeated(["red"], np.array([0, 0, -1, 0]))}
     with pytest.raises(InternalError, match="name has 1 nulls"):
         schemas.write_columns(broken, SCHEMA, tmp_path / "broken.parquet")
+
+
+LONG = 300 << 10
+
+
+def test_lines_come_in_pieces_of_bounded_size_and_a_long_line_alone(tmp_path):
+    rows = [{"at": at, "text": "x" * (LONG if at == 5 else 10_000)} for at in range(300)]
+    path = tmp_path / "table.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=200)
+    pieces = list(TablePages(path).lines(3, 298))
+    assert [json.loads(line) for line in b"".join(pieces).splitlines()] == rows[3:298]
+    assert len(pieces) > 10
+    for piece in pieces:
+        assert piece.count(b"\n") == 1 or len(piece) <= 256 << 10
+
+
+@pytest.mark.parametrize("kind", [np.uint64, np.int64, np.uint32])
+@given(values=st.lists(st.integers(0, 2**32 - 1) | st.integers(0, 5)))
+def test_different_values_come_once_and_ascend(kind, values):
+    given_values = np.array(values, kind)
+    found = distinct(given_values)
+    assert found.tolist() == sorted(set(values))
+    assert found.dtype == kind
+    assert given_values.tolist() == values

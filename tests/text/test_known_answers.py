@@ -9,17 +9,10 @@ from pathlib import Path
 import pytest
 
 from contam.text.token_hash import token_hash
+from tests.kernels.support import LOOKALIKES, NAMES
 from tests.twins import tokens as twin
-from tests.word_tables import markup_names
-from tests.word_tables.lookalikes import lookalikes
 
 CASES = json.loads(Path(__file__).with_name("known_answers.json").read_text(encoding="utf-8"))
-NAMES = twin.Names(
-    markup_names.LATEX_SKIP, markup_names.LATEX_WORDS, markup_names.HTML_TAGS, markup_names.ENTITIES
-)
-LOOKALIKES = lookalikes()
-
-by_name = pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 
 
 def answers(case: dict, unit: str) -> list[tuple[int, int, int]]:
@@ -57,17 +50,15 @@ def test_hash_is_never_zero_and_fills_64_bits():
     assert sum(digest >> 63 for digest in digests) > 900
 
 
-@by_name
-def test_every_frozen_hash_is_the_hash_of_the_frozen_token(case):
-    for folded, _, _, digest in case["word"] + case.get("char", []):
-        assert token_hash(folded.encode()) == twin.token_hash(folded) == int(digest, 16)
+def test_every_frozen_hash_is_the_hash_of_the_frozen_token():
+    for case in CASES:
+        for folded, _, _, digest in case["word"] + case.get("char", []):
+            assert token_hash(folded.encode()) == twin.token_hash(folded) == int(digest, 16)
 
 
-@by_name
-def test_twin_gives_the_frozen_words(case):
-    assert twin.word_tokens(case["text"].encode(), NAMES, LOOKALIKES) == answers(case, "word")
-
-
-@pytest.mark.parametrize("case", [c for c in CASES if "char" in c], ids=lambda case: case["name"])
-def test_twin_gives_the_frozen_characters(case):
-    assert twin.char_tokens(case["text"].encode(), NAMES) == answers(case, "char")
+def test_twin_gives_the_frozen_tokens():
+    for case in CASES:
+        text = case["text"].encode()
+        assert twin.word_tokens(text, NAMES, LOOKALIKES) == answers(case, "word"), case["name"]
+        if "char" in case:
+            assert twin.char_tokens(text, NAMES) == answers(case, "char"), case["name"]

@@ -1,8 +1,15 @@
 """Small tokenizers of every kind, trained here on the sentences of bench_fixtures."""
 
+from __future__ import annotations
+
+import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 FILLER = Path(__file__).resolve().parents[2] / "bench_fixtures" / "filler"
 UNKNOWN = "<unk>"
@@ -73,4 +80,18 @@ def save_tokenizer(folder, kind, **settings):
     path = folder / f"{kind}.json"
     made = make_tokenizer(kind, **settings)
     made.save(str(path))
+    return path
+
+
+def save_word_level(path: Path, vocab: Mapping[str, int], pattern: str) -> Path:
+    """A tokenizer that splits by a pattern and looks the pieces up; `[UNK]` for all others."""
+    split = {
+        "type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False,
+    }  # fmt: skip
+    state = {
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": [],
+        "normalizer": None, "pre_tokenizer": split, "post_processor": None, "decoder": None,
+        "model": {"type": "WordLevel", "vocab": vocab, "unk_token": "[UNK]"},
+    }  # fmt: skip
+    path.write_text(json.dumps(state))
     return path

@@ -27,7 +27,7 @@ def byte_class(byte: int) -> str:
         return "word"
     if chr(byte) in "\t\n\v\f\r ":
         return "blank"
-    return "hyphen" if chr(byte) == "-" else ""
+    return {"-": "hyphen", ":": "colon"}.get(chr(byte), "")
 
 
 def code_points(data: bytes) -> int:

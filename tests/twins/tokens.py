@@ -1,4 +1,4 @@
-"""Twin of the tokenisers for the `word` and `char` units, written from docs/normaliser.md.
+"""Twin of the tokenisers for the `word` and `char` units: what docs/normaliser.md says, in full.
 
 Slow and plain on purpose. Folds with the running Python's Unicode data, so feed it only code points
 that the frozen tables know (`TextTables.assigned`) when the two are compared.
@@ -30,8 +30,9 @@ class Names(NamedTuple):
 
     latex_skip: Collection[str]
     latex_words: Collection[str]
-    html_tags: Mapping[str, int]  # 2: transparent, else separator
+    html_tags: Mapping[str, int]  # 2: transparent, 3: of a cue, else separator
     entities: Mapping[str, int]
+    attributes: Mapping[str, int]  # 1: text, 2: none
 
 
 class Piece(NamedTuple):
@@ -50,6 +51,7 @@ class Step(NamedTuple):
     code: int | None
     end: int
     transparent: bool = False
+    texts: tuple[tuple[int, int], ...] = ()  # stretches of a tag that are text
 
 
 # ------------------------------------------------------------------------------- folding
@@ -65,6 +67,7 @@ HAN_SIGNS = {0x3005, 0x3006, 0x3007, *range(0x3021, 0x302A)}
 FILLERS = {0x115F, 0x1160, 0x3164, 0xFFA0, 0x2065, *range(0xFFF0, 0xFFF9), *range(0xE0000, 0xE1000)}
 APOSTROPHES = {*range(0x02B9, 0x02C0), 0x02C8, 0x02CA, 0x02CB}
 SUBSTITUTES = {"ı": "i", "ɑ": "a", "ɡ": "g", "ى": "ي", "ی": "ي", "ک": "ك"}
+SUBSTITUTES |= dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnopqrstuvwyz", strict=True))
 STRETCHERS = {"\u0640", "\u07fa"}
 
 
@@ -105,7 +108,7 @@ def kind_of(char: str) -> str:
 @cache
 def fold(code: int) -> tuple[tuple[str, int], ...]:
     """The (kind, folded code point) entries of a code point, without transparent ones."""
-    if 0xD800 <= code <= 0xDFFF:
+    if 0xD800 <= code <= 0xDFFF or chr(code) == "Ġ":
         return ((SEPARATOR, 0),)
     text = without_marks(chr(code))
     for _ in range(3):
@@ -130,11 +133,29 @@ def fraction_name(char: str) -> str:
 
 
 LINE_BREAK = re.compile(rb"[ \t]*(?:\r\n|\n|\r)[ \t]*")
-SHORT_TAG = re.compile(rb"</?([A-Za-z0-9]+)[\t-\r ]*/?>")
-LONG_TAG = re.compile(rb"</?([A-Za-z0-9]+)([\t-\r ][^<>]*=[^<>]*)>")
+BLANK = rb"[\t-\r ]"
+TAG_NAME = re.compile(rb"</?(?:[A-Za-z0-9-]+:)?([A-Za-z0-9-]+)")
+CUE_TAG = re.compile(rb"</?(?:[A-Za-z0-9-]+:)?[A-Za-z0-9-]+(?=[\t-\r .>])[^<>\n]{0,40}>")
+STAMP = re.compile(rb"<\|\d{1,5}\.\d{1,3}\|>")
+TAG_END = re.compile(rb"/?>")
+ATTRIBUTE = re.compile(
+    rb"([\x00-;?-\x7f]{0,40}?)(?:[\t-\r ]*=[\t-\r ]*"
+    rb"(?:\"([^\"]*)\"(?=[\t-\r >/])|'([^']*)'(?=[\t-\r >/])|(?![\"'])([\x00-\x08\x0e-\x1f!-;=?-\x7f]*))"
+    rb"|(?=[\t-\r >]))"
+)
 MOST_WORDS = 3
 LONGEST_WORD = 40
-MOST_BYTES = 64
+TIME = rb"\d{1,3}(?::\d\d){1,2}+(?:[.,]\d{1,3})?+(?![\d:A-Za-z])"
+PRECISE = rb"\d{1,3}(?::\d\d){1,2}[.,]\d{1,3}(?![\d:A-Za-z])"
+SETTING = rb"[ \t]+(?=[^\t-\r ]{3,24}(?:[\t-\r ]|\Z))(?:[XYxy]\d|[alprsv][A-Za-z0-9]{3,7}):[\x00-\x08\x0e-\x1f!-\x7f]+"
+ARROW_LINE = re.compile(
+    TIME + rb"[ \t]*--(?:>|&gt;)[ \t]*" + TIME + rb"(?:" + SETTING + rb"(?=[\t-\r ]|\Z))*"
+)
+COMMA_LINE = re.compile(PRECISE + rb"," + PRECISE)
+BRACKET = re.compile(TIME + rb"(?=\])")
+MINUTES = re.compile(rb"\d{1,3}:\d\d(?=\])")
+NUMBER = re.compile(rb"(\d{1,6})([ \t]*(?:(?:\r\n|\n|\r)[ \t]*)?)(?<=[\t\n\r ])")
+THIN_SPACE = 0x200B
 AMPERSANDS = re.compile(rb"&(?:amp;)*", re.IGNORECASE)
 DECIMAL = re.compile(rb"#([0-9]{1,7});")
 HEXADECIMAL = re.compile(rb"#[xX]([0-9A-Fa-f]{1,6});")
@@ -199,31 +220,96 @@ def backslash(data: bytes, at: int, names: Names) -> Step:
     return Step(None, after)
 
 
-def holds_text(attributes: bytes) -> bool:
-    """Attributes that are long, not ASCII or several words in a row may be text."""
-    if not attributes.strip(b"\t\n\v\f\r ").isascii():
-        return True
-    in_a_row = 0
-    text = attributes.lstrip(b"\t\n\v\f\r ")
-    for word in re.finditer(rb"[^\t-\r ]+", text):
-        in_a_row = 0 if b"=" in word[0] else in_a_row + 1
-        if in_a_row > MOST_WORDS or len(word[0]) > LONGEST_WORD or word.end() > MOST_BYTES:
-            return True
-    return False
+def holds_text(value: bytes) -> bool:
+    """Whether a value is several words, not ASCII, or holds a long word."""
+    words = re.split(BLANK, value)
+    return (
+        not value.isascii()
+        or len([word for word in words if word]) > MOST_WORDS
+        or any(len(word) > LONGEST_WORD for word in words)
+    )
+
+
+def attributes(window: bytes, at: int, names: Names) -> tuple[int, list[tuple[int, int]]] | None:
+    """Where a tag ends whose name ended at this byte, and which of its values are text."""
+    pairs, in_a_row, texts = 0, 0, []
+    spaced = re.compile(BLANK).match(window, at)
+    while True:
+        at = re.compile(BLANK + rb"*").match(window, at).end()
+        if end := TAG_END.match(window, at):
+            return (end.end(), texts) if pairs or not in_a_row else None
+        found = ATTRIBUTE.match(window, at)
+        if not spaced or not found:
+            return None
+        at = found.end()
+        group = next((k for k in (2, 3, 4) if found[k] is not None), None)
+        in_a_row = in_a_row + 1 if group is None else 0
+        if in_a_row > MOST_WORDS:
+            return None
+        if group is None:
+            continue
+        pairs += 1
+        says = names.attributes.get(found[1].decode().lower(), 0)
+        if (says == 1 and found[group]) or (says != 2 and holds_text(found[group])):
+            texts.append(found.span(group))
 
 
 def less_than(data: bytes, at: int, names: Names) -> Step:
-    window = data[at : at + 1024]
-    for form in (SHORT_TAG, LONG_TAG):
-        tag = form.match(window)
-        if tag and form is LONG_TAG and holds_text(tag[2]):
-            continue
-        if tag and has_mark(data, at + tag.end(), {0x338}):
-            continue
-        if tag and tag[1].decode().lower() in names.html_tags:
-            transparent = names.html_tags[tag[1].decode().lower()] == 2
-            return Step(None, at + tag.end(), transparent)
+    step = tag(data, at, names)
+    return Step(None, at + 1) if has_mark(data, step.end, {0x338}) else step
+
+
+def tag(data: bytes, at: int, names: Names) -> Step:
+    window = data[: at + 1024]
+    stamp = re.compile(rb"<" + TIME + rb">")
+    if found := STAMP.match(window, at) or stamp.match(window, at):
+        return Step(None, found.end())
+    name = TAG_NAME.match(window, at)
+    kind = names.html_tags.get(name[1].decode().lower(), 0) if name else 0
+    if kind == 3:
+        if cue := CUE_TAG.match(window, at):
+            return Step(None, cue.end())
+    elif kind and (found := attributes(window, name.end(), names)):
+        end, texts = found
+        return Step(None, end, transparent=kind == 2 and not texts, texts=tuple(texts))
     return Step(None, at + 1)
+
+
+def time_line(data: bytes, at: int) -> int | None:
+    """Where a time line that begins at this byte ends; rule 7."""
+    before = data[:at]
+    if end := arrow_line(data, at):
+        return end
+    if at == 0 or before[-1:] in b"\t\n\v\f\r >\"'[":
+        if found := COMMA_LINE.match(data, at):
+            return found.end()
+        bracket = BRACKET.match(data, at) if before[-1:] == b"[" else None
+        line_starts = re.search(rb"(?:\A|[\n\r])[ \t]*\[\Z", before)
+        if bracket and (line_starts or not MINUTES.match(data, at)):
+            return bracket.end()
+    number = NUMBER.match(data, at)
+    if number and (at == 0 or before[-1:] in b"\t\n\v\f\r "):
+        alone = re.search(rb"(?:\A|[\n\r])[ \t]*\Z", before)
+        if alone or not re.search(rb"[\n\r]", number[2]):
+            return arrow_line(data, number.end())
+    return None
+
+
+def arrow_line(data: bytes, at: int) -> int | None:
+    if at > 0 and data[at - 1 : at] not in b"\t\n\v\f\r >\"'[":
+        return None
+    found = ARROW_LINE.match(data, at)
+    return found.end() if found else None
+
+
+def is_run_together(data: bytes, at: int) -> bool:
+    """Whether the word around this thin space would be longer than 20 characters."""
+    inside = rb"[A-Za-z0-9\x80-\xff]*"
+    left = re.search(inside + rb"\Z", data[max(0, at - 64) : at])[0]
+    right = re.match(inside, data[at : at + 64])[0]
+    run = left + right
+    starts = sum(byte & 0xC0 != 0x80 for byte in run)
+    return starts - run.count("\u200b".encode()) > 20
 
 
 def ampersand(data: bytes, at: int, names: Names) -> Step:
@@ -280,35 +366,53 @@ def extend(found: list[Piece], at: int, end: int) -> None:
             return
 
 
-def pieces(data: bytes, names: Names) -> list[Piece]:
-    """Every entry of the text in order, without the transparent ones."""
+def markup(data: bytes, at: int, names: Names) -> Step | None:
+    """What rules 1 to 4 and 7 read at this byte, if any does."""
+    match data[at : at + 1]:
+        case b"\\":
+            return backslash(data, at, names)
+        case b"<":
+            return less_than(data, at, names)
+        case b"&":
+            return ampersand(data, at, names)
+        case b"%":
+            return percent(data, at)
+        case byte if byte.isdigit() and (end := time_line(data, at)):
+            return Step(None, end)
+    return None
+
+
+def character(data: bytes, at: int, found: list[Piece]) -> Step:
+    """What rules 5 and 6 read at this byte."""
+    step = Step(*char_at(data, at))
+    in_word = found and found[-1].kind == LETTER
+    if in_word and step.code in {0x2D, 0x2010, 0xAD}:
+        next_line = joins_lines(data, step.end)
+        if next_line is not None:
+            if step.code == 0xAD:
+                extend(found, at, step.end)
+            return Step(None, next_line, transparent=True)
+    if step.code == THIN_SPACE and is_run_together(data, at):
+        return Step(None, step.end)
+    return step
+
+
+def pieces(data: bytes, names: Names, at: int = 0, *, in_value: bool = False) -> list[Piece]:
+    """Every entry of the text from a byte on in order, without the transparent ones."""
     found: list[Piece] = []
-    at = 0
     while at < len(data):
-        byte = data[at : at + 1]
-        if byte == b"\\":
-            step = backslash(data, at, names)
-        elif byte == b"<":
-            step = less_than(data, at, names)
-        elif byte == b"&":
-            step = ampersand(data, at, names)
-        elif byte == b"%":
-            step = percent(data, at)
-        else:
-            step = Step(*char_at(data, at))
-            in_word = found and found[-1].kind == LETTER
-            if in_word and step.code in {0x2D, 0x2010, 0xAD}:
-                next_line = joins_lines(data, step.end)
-                if next_line is not None:
-                    if step.code == 0xAD:
-                        extend(found, at, step.end)
-                    step = Step(None, next_line, transparent=True)
+        step = markup(data, at, names) or character(data, at, found)
+        if in_value and step.texts:
+            step = Step(None, at + 1)
         if step.code is not None:
             if not fold(step.code):
                 extend(found, at, step.end)
             found += [Piece(*entry, step.code, at, step.end) for entry in fold(step.code)]
         elif not step.transparent:
             found.append(Piece(SEPARATOR, 0, 0, at, step.end))
+        for first, last in step.texts:
+            found += pieces(data[:last], names, first, in_value=True)
+            found.append(Piece(SEPARATOR, 0, 0, last, last))
         at = step.end
     return found
 

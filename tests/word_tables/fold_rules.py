@@ -22,6 +22,12 @@ _SUBSTITUTES: Final[dict[int, str]] = {
     0x06CC: "\u064a",  # Persian and Urdu yeh
 }
 
+_SMALL_CAPITALS: Final = "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡʏᴢ"
+_SUBSTITUTES.update(zip(map(ord, _SMALL_CAPITALS), "abcdefghijklmnopqrstuvwyz", strict=True))
+
+_WORD_START: Final = 0x0120
+"""Ġ: what tokenizers write for the space before a word."""
+
 _STRETCHERS: Final = frozenset([0x0640, 0x07FA])
 """Letters by category that only lengthen a line of Arabic or N'Ko."""
 
@@ -145,9 +151,9 @@ def fold(code: int) -> tuple[Entry, ...]:
 
     Dropped marks leave no trace, neighbouring separators are one, and a fold of nothing but
     separators is one separator. A fraction of one character begins with a separator: "1½" is
-    not eleven halves. A surrogate is a separator.
+    not eleven halves. A surrogate is a separator, and so is Ġ.
     """
-    if _FIRST_SURROGATE <= code <= _LAST_SURROGATE:
+    if _FIRST_SURROGATE <= code <= _LAST_SURROGATE or code == _WORD_START:
         return ((FoldKind.SEPARATOR, 0),)
     entries: list[Entry] = []
     if unicodedata.decomposition(chr(code)).startswith("<fraction>"):

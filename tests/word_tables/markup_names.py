@@ -84,10 +84,29 @@ HTML_ELEMENTS: Final = _names(
     tbody td template textarea tfoot th thead time title tr track tt u ul var video wbr xmp
     """
 )
-"""Element names of HTML, obsolete ones too; elements of SVG and MathML are text to us."""
+"""Element names of HTML, obsolete ones too; elements of SVG are text to us."""
 
-HTML_TAGS: Final[dict[str, int]] = {name: 2 if name == "wbr" else 1 for name in HTML_ELEMENTS}
-"""Element name -> 1 (its tags separate) or 2 (its tags are transparent)."""
+MATHML_ELEMENTS: Final = _names(
+    """
+    annotation annotation-xml maction maligngroup malignmark math menclose merror mfenced mfrac
+    mglyph mi mlabeledtr mmultiscripts mn mo mover mpadded mphantom mprescripts mroot mrow ms mspace
+    msqrt mstyle msub msubsup msup mtable mtd mtext mtr munder munderover none semantics
+    """
+)
+"""Element names of MathML's presentation."""
+
+HTML_TAGS: Final[dict[str, int]] = {
+    **dict.fromkeys(HTML_ELEMENTS | MATHML_ELEMENTS, 1),
+    "wbr": 2,
+    **dict.fromkeys(("c", "v", "lang"), 3),
+}
+"""Element name -> 1 (its tags separate), 2 (they are transparent) or 3 (they belong to a cue)."""
+
+ATTRIBUTES: Final[dict[str, int]] = {
+    **dict.fromkeys(_names("alt alttext title aria-label"), 1),
+    **dict.fromkeys(_names("class d href points sizes src srcset style transform xmlns"), 2),
+}
+"""Attribute name -> 1 (what it says is text) or 2 (it is none, however long)."""
 
 
 def _entities() -> dict[str, int]:

@@ -1,27 +1,45 @@
-"""Run the stages that estimate chance: search for decoys, and compare."""
+"""Search for decoys, and estimate from them how many flags are chance."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.audit.chance.decoys import MAKER, make_decoys
-from contam.audit.chance.estimate import VERSION, estimate
-from contam.audit.checks import digest_of, make_key
+import numpy as np
+
+from contam.audit.chance.decoys import JOIN, MAKER, SWAP, make_decoys
+from contam.audit.chance.fdr import calibrate, compete, entrap, smallest_claim
+from contam.audit.checks import digest_of
 from contam.audit.combine import combine
+from contam.audit.verify import REPORT
+from contam.benchmark.items import ItemName
+from contam.detect.labels import FLAGGED
 from contam.detect.report import load_report
 from contam.files.publish import output_errors
 from contam.tables import schemas
+from contam.tables.sql import Database
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from contam.audit.chance.decoys import Decoys
     from contam.audit.checks import Checker, Items
+    from contam.audit.facts import PolicyFacts
     from contam.audit.spec import AuditSpec
     from contam.audit.stage_cache import AuditProgress, StageCache
     from contam.detect.report import Report
+    from contam.detect.result import ScanResult
+
+    Result = Report | ScanResult
+    Row = dict[str, Any]
+    Floats = NDArray[np.float64]
+    Bools = NDArray[np.bool_]
+
 
 DECOYS: Final = "decoys"
 CALIBRATION: Final = "calibration"
@@ -59,7 +77,7 @@ def search_decoys(spec: AuditSpec, items: Items, checker: Checker) -> Searched |
     for corpus in spec.corpora:
         # Nobody reads the texts of decoys, and they must not be taken for the benchmark's.
         hidden = replace(spec, no_text=True)
-        key = make_key(hidden, corpus, searched, checker.names)
+        key = checker.make_key(hidden, corpus, searched)
         name = stages[corpus.name] = f"{DECOYS}/{corpus.name}"
         made_so = digest_of([key, MAKER, [decoy.digest() for decoy in decoys]])
         checker.check(name, made_so, hidden, corpus, searched)
@@ -111,3 +129,325 @@ def calibrated(
     folder = stage_cache.stage(CALIBRATION, digest_of([keys, VERSION]), make)
     summary: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())
     return summary
+
+
+VERSION: Final = 1
+"""Version of the estimate; a stage that holds another one is made again."""
+
+LEAST: Final = 20
+"""Decoys without which nothing is estimated."""
+
+MADE: Final = "made"
+NATURAL: Final = "natural"
+
+ASSUMPTIONS: Final = {
+    MADE: (
+        "An item that is not in the corpora and its decoy, which has other numbers, names or words"
+        " or another item's choices and answer, are found as easily the one as the other."
+    ),
+    NATURAL: (
+        "Items that are not in the corpora and the items given as decoys, which are younger than"
+        " the corpora, have scores of one distribution."
+    ),
+}
+_TOKENS: Final = """
+SELECT benchmark, split, item_id, max(n) FROM (
+  SELECT benchmark, split, item_id, sum(n_tokens) AS n FROM evidence
+  GROUP BY benchmark, split, item_id, shard, row
+) GROUP BY ALL
+"""
+INCOMPLETE: Final = "not all of the corpora was read"
+NOTHING: Final = "nothing is flagged"
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was found of one item by one policy: whether flagged, score, and tokens in one place."""
+
+    label: str
+    score: float
+    tokens: int
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        return self.label in FLAGGED, self.score
+
+
+Figures = tuple[float, float, float]
+Judged = dict[tuple[str, str], dict[tuple[str, str], _Found]]
+"""(benchmark, policy) -> (split, item id) -> what was found; not checkable ones are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChanceEstimate:
+    """What decoys say of an audit.
+
+    columns  of `contam.tables.schemas.CALIBRATION`;  rows  one for a benchmark and policy
+    """
+
+    columns: dict[str, list[Any]]
+    rows: list[Row]
+
+
+def estimate(
+    verdicts: Result, per_corpus: Result, decoys: Sequence[Decoys], natural: Iterable[str]
+) -> ChanceEstimate:
+    """The share of chance among the flags of each benchmark and policy.
+
+    verdicts    the result that counts;  per_corpus  what the same search found of decoys
+    natural     names of the benchmarks in `per_corpus` whose items are younger than the corpora
+    """
+    targets, others = _judged(verdicts), _judged(per_corpus)
+    complete = verdicts.run["coverage"]["complete"] and per_corpus.run["coverage"]["complete"]
+    of: defaultdict[str, list[Decoys]] = defaultdict(list)
+    for made in decoys:
+        of[made.of].append(made)
+    values: dict[tuple[str, str, str, str], Figures] = {}
+    rows = []
+    for name, policy in targets:
+        items = targets[name, policy]
+        pairs = [
+            _Pair(made.kinds[key], clone, _parents(items, made, key))
+            for made in of[name]
+            for key, clone in others.get((made.benchmark.name, policy), {}).items()
+            if key in items
+        ]
+        young = [match for source in natural for match in others.get((source, policy), {}).values()]
+        world = _World(items, pairs, young)
+        row, figures = world.row(complete=complete)
+        rows.append({"benchmark": name, "policy": policy, **row})
+        for key, found in figures.items():
+            values[name, *key, policy] = found
+    return ChanceEstimate(_columns(verdicts, values), rows)
+
+
+def with_chance(
+    tallies: Mapping[tuple[str, str], PolicyFacts], calibration: Mapping[str, Any] | None
+) -> dict[tuple[str, str], PolicyFacts]:
+    """The facts of each (benchmark, policy) with the share of chance among its flags."""
+    rows = calibration["policies"] if calibration else ()
+    shares = {(row["benchmark"], row["policy"]): row["fdr"] for row in rows}
+    return {key: replace(tally, fdr=shares.get(key)) for key, tally in tallies.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A decoy beside the item it was made of, or both items, the better one first."""
+
+    kind: str
+    clone: _Found
+    parents: tuple[_Found, ...]
+
+
+def _parents(
+    items: Mapping[tuple[str, str], _Found], made: Decoys, key: tuple[str, str]
+) -> tuple[_Found, ...]:
+    found = [items[key]]
+    if (donor := made.donors.get(key)) and donor in items:
+        found.append(items[donor])
+    return tuple(sorted(found, key=lambda match: (match.rank, match.tokens), reverse=True))
+
+
+class _World:
+    """The items of one benchmark under one policy, beside their decoys, on one scale."""
+
+    def __init__(
+        self,
+        items: Mapping[tuple[str, str], _Found],
+        pairs: Sequence[_Pair],
+        natural: Sequence[_Found],
+    ) -> None:
+        self._keys = list(items)
+        self._items = list(items.values())
+        self._pairs = pairs
+        # Only the order of scores matters, and a flag outweighs any score.
+        everyone = [*self._items, *(pair.clone for pair in pairs), *natural]
+        ranks = sorted({match.rank for match in everyone})
+        self._scale = {rank: at for at, rank in enumerate(ranks)}
+        self.targets = self._on_scale(self._items)
+        self.own = self._on_scale([pair.parents[0] for pair in pairs])
+        self.second = np.full(len(pairs), np.nan)
+        for at, pair in enumerate(pairs):
+            if len(pair.parents) > 1:
+                self.second[at] = self._scale[pair.parents[1].rank]
+        self.clones = self._on_scale([pair.clone for pair in pairs])
+        self.closer = np.array([float(p.parents[0].tokens - p.clone.tokens) for p in pairs])
+        self.natural = self._on_scale(natural)
+        self.flagged = np.array([item.label in FLAGGED for item in self._items], np.bool_)
+
+    def row(self, *, complete: bool) -> tuple[Row, dict[tuple[str, str], Figures]]:
+        """The figures of the report, and (fdr, q, p) of every item, none where not estimable."""
+        kinds = Counter(pair.kind for pair in self._pairs)
+        draws = (self.own == self.clones) & (self.closer == 0)
+        found: Row = {
+            "estimable": False,
+            "reason": "",
+            "decoys": MADE if len(self._pairs) >= LEAST else NATURAL,
+            "n_items": len(self._items),
+            "n_flagged": int(self.flagged.sum()),
+            "n_decoys": len(self._pairs),
+            "n_swapped": kinds[SWAP],
+            "n_joined": kinds[JOIN],
+            "n_natural": len(self.natural),
+            "n_decoys_flagged": int(self._flags(self.clones).sum()),
+            "n_natural_flagged": int(self._flags(self.natural).sum()),
+            "n_draws": int((draws & self._flags(self.clones)).sum()),
+            "fdr": None,
+            "n_chance": None,
+            "smallest_q": None,
+            "check": None,
+            "assumption": ASSUMPTIONS[MADE if len(self._pairs) >= LEAST else NATURAL],
+        }
+        if problem := self._problem(complete=complete):
+            return {**found, "reason": problem}, {}
+        made = found["decoys"] == MADE
+        scores = self._compete() if made else self.natural
+        n_decoys = len(self._pairs) if made else len(self.natural)
+        result = calibrate(self.targets, scores, n_decoys=n_decoys)
+        found["estimable"] = True
+        found["n_chance"] = float(self._flags(scores).sum()) * len(self._items) / n_decoys
+        if self.flagged.any():
+            at = int(np.argmin(np.where(self.flagged, self.targets, np.inf)))
+            found["fdr"] = float(result.fdr[at])
+            n_accepted = int(self.flagged.sum())
+            found["smallest_q"] = smallest_claim(n_accepted, len(self._items), n_decoys)
+            found["check"] = self._check(scores, made=made)
+        else:
+            found["reason"] = NOTHING
+        figures = zip(result.fdr.tolist(), result.q.tolist(), result.p.tolist(), strict=True)
+        return found, dict(zip(self._keys, figures, strict=True))
+
+    def _problem(self, *, complete: bool) -> str:
+        if not complete:
+            return INCOMPLETE
+        if not self._items:
+            return "no item is checkable"
+        best = max(len(self._pairs), len(self.natural))
+        return f"{best} decoys, and {LEAST} are needed" if best < LEAST else ""
+
+    def _compete(self, at: Bools | slice = slice(None)) -> Floats:
+        return compete(self.own[at], self.clones[at], self.closer[at], self.second[at])
+
+    def _check(self, scores: Floats, *, made: bool) -> Row:
+        """Held-out decoys among what the claim accepts: natural ones, or half of those made."""
+        n_decoys = len(self.clones if made else self.natural)
+        # Neighbours are alike: they come from one passage, or leaked together.
+        first = np.random.default_rng(0).permutation(n_decoys) % 2 == 0
+        kind = "held-out"
+        if made and len(self.natural) >= LEAST:
+            kind, known, held_out, n_known = NATURAL, scores, self.natural, len(self._pairs)
+        elif made:
+            # A clone that its item beats says nothing of chance.
+            won = np.where(self._won(), self.clones, -1.0)
+            known, held_out, n_known = self._compete(first), won[~first], int(first.sum())
+        else:
+            known, held_out = self.natural[first], self.natural[~first]
+            n_known = len(known)
+        mixed = calibrate(np.concatenate([self.targets, held_out]), known, n_decoys=n_known)
+        claimed = float(mixed.q[: len(self.targets)][self.flagged].max())
+        if claimed >= 1:
+            return {"kind": kind, "holds": None, "reason": "all flags may be chance: no claim"}
+        seen = entrap(self.targets, known, held_out, claimed=claimed, n_decoys=n_known)
+        return {"kind": kind, **asdict(seen), "reason": ""}
+
+    def _won(self) -> Bools:
+        draw = self.clones == self.own
+        result: Bools = (self.clones > self.own) | (draw & (self.closer < 0))
+        return result
+
+    def _on_scale(self, found: Iterable[_Found]) -> Floats:
+        return np.array([self._scale[match.rank] for match in found], np.float64)
+
+    def _flags(self, scores: Floats) -> Bools:
+        first = min((at for rank, at in self._scale.items() if rank[0]), default=np.inf)
+        result: Bools = scores >= first
+        return result
+
+
+def _judged(report: Result) -> Judged:
+    tokens = _tokens(report)
+    found: Judged = {}
+    for row in schemas.iter_rows(report.verdicts):
+        group = found.setdefault((row["benchmark"], row["policy"]), {})
+        if row["score"] is not None:
+            name = ItemName.in_row(row)
+            group[row["split"], row["item_id"]] = _Found(
+                row["label"], row["score"], tokens.get(name, 0)
+            )
+    return found
+
+
+def _tokens(report: Result) -> dict[ItemName, int]:
+    """How many tokens of an item are in the document that has most of them."""
+    database = Database()
+    try:
+        database.add_table("evidence", report.evidence)
+        found = database.ask(_TOKENS)[1]
+    finally:
+        database.close()
+    return {ItemName(*name): int(n) for *name, n in found}
+
+
+def _columns(
+    verdicts: Result, values: Mapping[tuple[str, str, str, str], Figures]
+) -> dict[str, list[Any]]:
+    names = ("benchmark", "split", "item_id", "policy", "label", "score")
+    columns = {name: schemas.column(verdicts.verdicts, name) for name in names}
+    keys = zip(*(columns[name] for name in names[:4]), strict=True)
+    none = (None, None, None)
+    figures = [values.get(key, none) for key in keys]
+    for at, name in enumerate(("fdr", "q_value", "p_value")):
+        columns[name] = [figure[at] for figure in figures]
+    return columns
+
+
+@dataclass(frozen=True, slots=True)
+class QValues:
+    """What decoys say of single items.
+
+    values   (benchmark, split, item id, policy) -> q-value, None where none was estimated
+    reasons  (benchmark, policy) -> why nothing was estimated
+    """
+
+    values: dict[tuple[str, str, str, str], float | None]
+    reasons: dict[tuple[str, str], str]
+
+    def of(self, benchmark: str, split: str, item_id: str, policy: str) -> float | None:
+        """The q-value of an item's verdict, None where none was estimated."""
+        return self.values.get((benchmark, split, item_id, policy))
+
+    def describe(self, benchmark: str, split: str, item_id: str, policy: str) -> str:
+        """The q-value in words."""
+        q = self.of(benchmark, split, item_id, policy)
+        if q is not None:
+            return f"q {q:.3g}"
+        reason = self.reasons.get((benchmark, policy)) or (
+            "not checkable" if self.values else "no decoys were searched for"
+        )
+        return f"q not estimated: {reason}"
+
+
+def chance_of(folder: Path) -> QValues | None:
+    """The q-values of a pack; None for a result that is no pack."""
+    return q_values(folder) if (folder / REPORT).exists() else None
+
+
+def q_values(pack: Path) -> QValues:
+    """The q-values of a pack, or of a draft of one; none where no decoys were searched for."""
+    folder = pack / CALIBRATION
+    if not (folder / SUMMARY).exists():
+        return QValues({}, {})
+    summary = json.loads((folder / SUMMARY).read_bytes())
+    table = schemas.read_parquet(folder / TABLE, schemas.CALIBRATION)
+    names = ("benchmark", "split", "item_id", "policy", "q_value")
+    return QValues(
+        {
+            tuple(key): q
+            for *key, q in zip(*(schemas.column(table, name) for name in names), strict=True)
+        },
+        {
+            (row["benchmark"], row["policy"]): row["reason"]
+            for row in summary["policies"]
+            if not row["estimable"]
+        },
+    )

@@ -1,37 +1,54 @@
-"""Evaluate single rules on the facts of a report; a missing fact makes a rule unknown."""
+"""Decide whether a pack passes: one outcome per rule; what cannot be judged does not pass."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from contam.audit.gate.rules import ALL
+from contam.audit.diff import compare_packs
+from contam.audit.gate.rules import (
+    ALL,
+    ChanceLimit,
+    CleanItems,
+    FlaggedShare,
+    FullCoverage,
+    Leads,
+    ScoreGap,
+)
 from contam.audit.spec import TOGETHER
+from contam.audit.verify import checked_facts
+from contam.benchmark.items import ItemName
+from contam.detect.accepted import Accepted, find_accepted, read_accepted
+from contam.detect.labels import FLAGGED
+from contam.detect.report import load_report
+from contam.tables import schemas
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from contam.audit.diff import Difference
     from contam.audit.facts import BenchmarkFacts, Facts, PolicyFacts
     from contam.audit.gate.rules import (
-        ChanceLimit,
-        CleanItems,
-        FlaggedShare,
-        FullCoverage,
-        Leads,
+        AnyRule,
         NewFlags,
         Rule,
-        ScoreGap,
+        Rules,
     )
+    from contam.detect.accepted import Flag
 
     Row = Mapping[str, Any]
+
 
 HOLDS: Final = "pass"
 FAILS: Final = "fail"
 UNKNOWN: Final = "unknown"
 _POINTS: Final = 100.0
-_MOST_NAMED: Final = 3
+_MOST_ITEMS: Final = 3
 
 
 class RulePart(NamedTuple):
@@ -52,14 +69,29 @@ class RulePart(NamedTuple):
         return f"{self.of}: {self.said}" if self.of else self.said
 
 
-def flagged_share(rule: FlaggedShare, facts: Facts) -> list[RulePart]:
+class AcceptedFlags(NamedTuple):
+    """The flags of a pack that a person accepted, as flags and by benchmark, policy and corpus."""
+
+    flags: frozenset[Flag] = frozenset()
+    counts: Mapping[tuple[str, str, str], int] = MappingProxyType({})
+
+
+NONE_ACCEPTED: Final = AcceptedFlags()
+
+
+def flagged_share(
+    rule: FlaggedShare, facts: Facts, accepted: AcceptedFlags = NONE_ACCEPTED
+) -> list[RulePart]:
     """Flagged items over all items; what was not checked may be flagged unless it is ignored."""
     parts = []
     for bench, found, of in _policies(rule, facts, rule.corpus):
         if found is None:
             parts.append(RulePart(UNKNOWN, of, "not in this audit"))
             continue
-        flagged = found.contaminated + found.suspect - (0 if rule.count_waived else found.waived)
+        left_out = 0
+        if not rule.count_accepted:
+            left_out = accepted.counts.get((bench.name, found.policy, found.corpus), 0)
+        flagged = found.contaminated + found.suspect - left_out
         strict = rule.unchecked == "count"
         unchecked = found.not_checkable + bench.n_skipped if strict else 0
         n = found.n_items + (bench.n_skipped if strict else 0)
@@ -67,8 +99,8 @@ def flagged_share(rule: FlaggedShare, facts: Facts) -> list[RulePart]:
             parts.append(RulePart(UNKNOWN, of, "it has no items"))
             continue
         said = f"{_POINTS * flagged / n:.2f} % flagged ({flagged:,} of {n:,})"
-        if found.waived and not rule.count_waived:
-            said += f", {found.waived:,} more waived"
+        if left_out:
+            said += f", {left_out:,} more accepted"
         if _POINTS * flagged > rule.most_percent * n:
             status = FAILS
         elif _POINTS * (flagged + unchecked) > rule.most_percent * n:
@@ -87,7 +119,8 @@ def gap(rule: ScoreGap, facts: Facts) -> list[RulePart]:
         rows = [
             row
             for row in facts.scores
-            if (row["benchmark"], row["policy"]) == (bench, policy)
+            if row["benchmark"] in facts.logged_as(bench)
+            and row["policy"] == policy
             and rule.metric in (None, row["metric"])
         ]
         models = rule.models or tuple(dict.fromkeys(row["model"] for row in rows))
@@ -98,7 +131,8 @@ def gap(rule: ScoreGap, facts: Facts) -> list[RulePart]:
             if not own:
                 parts.append(RulePart(UNKNOWN, f"{bench}, {policy}, {model}", "it has no score"))
             parts += [_gap(rule, row) for row in own]
-    return parts
+    # One log may hold the items of several benchmarks.
+    return list(dict.fromkeys(parts))
 
 
 def _gap(rule: ScoreGap, row: Row) -> RulePart:
@@ -131,8 +165,7 @@ def _far_end(row: Row) -> float | None:
     """The largest |full - clean| that the 95 % limits of the gain allow."""
     if row["n_clean"] == row["n"]:
         return 0.0
-    # A pack of an earlier version has no limits of it.
-    low, high = row.get("gain_low"), row.get("gain_high")
+    low, high = row["gain_low"], row["gain_high"]
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return None
     return float(max(abs(low), abs(high)))
@@ -161,9 +194,10 @@ def leads(rule: Leads, facts: Facts) -> list[RulePart]:
         return [RulePart(UNKNOWN, "", "the audit does not say which models are ours")]
     parts: list[RulePart] = []
     for bench, policy in _chosen(rule, facts):
-        for model in models:
-            parts += _leads_of(facts, model, bench, policy)
-    return parts
+        for name in facts.logged_as(bench):
+            for model in models:
+                parts += _leads_of(facts, model, name, policy)
+    return list(dict.fromkeys(parts))
 
 
 def _leads_of(facts: Facts, model: str, bench: str, policy: str) -> Iterator[RulePart]:
@@ -192,8 +226,7 @@ def _leads_of(facts: Facts, model: str, bench: str, policy: str) -> Iterator[Rul
 
 def _lead(row: Row, of: str) -> RulePart:
     full, clean = row["difference_full"], row["difference_clean"]
-    # A pack of an earlier version knows no metrics of which less is better.
-    way = 1 if row.get("higher_is_better", True) else -1
+    way = 1 if row["higher_is_better"] else -1
     said = f"{_signed(full)} over {row['second']} on all items"
     if clean is None:
         return RulePart(UNKNOWN, of, f"{said}; clean ones say nothing ({row['note']})")
@@ -255,7 +288,12 @@ def _uncalibrated(facts: Facts, bench: str, policy: str) -> str:
     return reasons.get((bench, policy)) or "no decoy of it was judged"
 
 
-def new_flags(rule: NewFlags, facts: Facts, difference: Difference) -> list[RulePart]:
+def new_flags(
+    rule: NewFlags,
+    facts: Facts,
+    difference: Difference,
+    accepted: AcceptedFlags = NONE_ACCEPTED,
+) -> list[RulePart]:
     """Items that are flagged now and were not in the baseline, new items among them."""
     parts = []
     for bench, policy in _chosen(rule, facts):
@@ -267,25 +305,13 @@ def new_flags(rule: NewFlags, facts: Facts, difference: Difference) -> list[Rule
             item
             for item in difference.items
             if (item.benchmark, item.policy, item.change) == (bench, policy, "newly_flagged")
-            and (rule.count_waived or not item.waived)
+            and (rule.count_accepted or item.flag not in accepted.flags)
         ]
-        named = ", ".join(item.item_id for item in new[:_MOST_NAMED])
-        named += ", ..." if len(new) > _MOST_NAMED else ""
+        named = ", ".join(item.item_id for item in new[:_MOST_ITEMS])
+        named += ", ..." if len(new) > _MOST_ITEMS else ""
         said = f"{len(new):,} newly flagged" + (f": {named}" if new else "")
         parts.append(RulePart(HOLDS if len(new) <= rule.most else FAILS, of, said, len(new)))
     return parts
-
-
-def waivers(facts: Facts, today: dt.date) -> list[RulePart]:
-    """The waivers of the pack that hold on this day."""
-    return [
-        RulePart(
-            HOLDS if row["expires"] >= today.isoformat() else FAILS,
-            f"{row['benchmark']}/{row['item']}",
-            f"waived by {row['reviewer']} until {row['expires']}",
-        )
-        for row in facts.waivers
-    ]
 
 
 def _policies(
@@ -311,16 +337,127 @@ def _chosen(rule: Rule, facts: Facts) -> Iterable[tuple[str, str]]:
     """The benchmarks and policies that a rule is about, whether the audit has them or not."""
     policies = tuple(facts.policies)
     if rule.policy != ALL:
-        policies = (rule.policy or first_policy(facts),)
+        policies = (rule.policy or facts.first_policy,)
     benchmarks = [rule.benchmark]
     if rule.benchmark == ALL:
         benchmarks = [benchmark.name for benchmark in facts.benchmarks]
     return [(bench, policy) for bench in benchmarks for policy in policies]
 
 
-def first_policy(facts: Facts) -> str:
-    """The policy that makes the headline."""
-    for bench in facts.benchmarks:
-        for policy in bench.policies:
-            return policy.policy
-    return ""
+_WORST_FIRST: Final = (FAILS, UNKNOWN, HOLDS)
+_MOST_NAMED: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one rule.
+
+    status  "pass", "fail" or "unknown";  said  why, on one line
+    parts   what it was judged on, the worst first
+    """
+
+    rule: str
+    check: str
+    status: str
+    said: str
+    parts: tuple[RulePart, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateVerdict:
+    """What became of all rules, and of which pack.
+
+    accepted  the rows of the file of what a person accepted, each with its `state`
+    """
+
+    pack: str
+    title: str
+    digest: str
+    outcomes: tuple[Outcome, ...]
+    accepted: tuple[dict[str, str], ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every rule was judged and held."""
+        return all(outcome.status == HOLDS for outcome in self.outcomes)
+
+
+def run_gate(rules: Rules, folder: Path, today: dt.date, digest: str | None = None) -> GateVerdict:
+    """Judge a pack by rules.
+
+    today   the day on which accepted rows must hold;  digest  of the pack that was signed off
+
+    Raises OutputError when the pack, or that of a baseline, is not as it was published.
+    """
+    rows = read_accepted(Path(rules.accept)) if rules.accept else ()
+    facts, manifest = checked_facts(folder, digest)
+    found = Accepted()
+    if rows:
+        found = find_accepted(rows, load_report(folder / facts.verdicts), today)
+    accepted = _counted(found, facts, folder)
+    return GateVerdict(
+        pack=str(folder),
+        title=facts.title,
+        digest=manifest["digest"],
+        outcomes=tuple(_outcome(rule, facts, folder, accepted) for rule in rules.rules),
+        accepted=found.rows,
+    )
+
+
+def _counted(found: Accepted, facts: Facts, folder: Path) -> AcceptedFlags:
+    """The accepted flags, counted in all corpora together and in each."""
+    counts: Counter[tuple[str, str, str]] = Counter()
+    places = {TOGETHER: facts.verdicts}
+    if len(facts.corpora) > 1:
+        places |= {corpus.name: f"checks/{corpus.name}" for corpus in facts.corpora}
+    for corpus, place in places.items() if found.flags else ():
+        for row in schemas.iter_rows(load_report(folder / place).verdicts):
+            if row["label"] in FLAGGED and (*ItemName.in_row(row), row["policy"]) in found.flags:
+                counts[row["benchmark"], row["policy"], corpus] += 1
+    return AcceptedFlags(found.flags, counts)
+
+
+def _outcome(rule: AnyRule, facts: Facts, folder: Path, accepted: AcceptedFlags) -> Outcome:
+    parts: Sequence[RulePart]
+    if isinstance(rule, FlaggedShare):
+        parts = flagged_share(rule, facts, accepted)
+        limit = f"flagged share at most {rule.most_percent:g} %"
+        limit += f" in {rule.corpus}" if rule.corpus != TOGETHER else ""
+    elif isinstance(rule, ScoreGap):
+        parts = gap(rule, facts)
+        limit = f"clean score within {rule.most_points:g} points of full"
+        limit += " by the interval's bound" if rule.bound else ""
+    elif isinstance(rule, FullCoverage):
+        parts, limit = coverage(rule, facts), "all of the corpora read"
+    elif isinstance(rule, Leads):
+        parts, limit = leads(rule, facts), "no lead rests on flagged items"
+    elif isinstance(rule, CleanItems):
+        parts, limit = clean_items(rule, facts), f"at least {n_clean_items(rule.least)}"
+    elif isinstance(rule, ChanceLimit):
+        parts, limit = chance(rule, facts), f"at most {rule.most_percent:g} % chance flags"
+    else:
+        difference = compare_packs(Path(rule.baseline), folder)
+        parts = new_flags(rule, facts, difference, accepted)
+        limit = f"at most {rule.most:,} newly flagged" if rule.most else "nothing newly flagged"
+    return _summed(rule.name or _named(rule, limit), rule.check, parts)
+
+
+def _named(rule: AnyRule, limit: str) -> str:
+    scope = "" if rule.benchmark == ALL else f"{rule.benchmark}: "
+    judged = "" if rule.policy is None else f" by {rule.policy}"
+    return scope + limit + (" by every policy" if rule.policy == ALL else judged)
+
+
+def _summed(name: str, check: str, parts: Sequence[RulePart]) -> Outcome:
+    if not parts:
+        parts = [RulePart(UNKNOWN, "", "there is nothing to judge")]
+    order = sorted(parts, key=lambda part: (_WORST_FIRST.index(part.status), -part.badness))
+    status = order[0].status
+    shown = [part for part in order if part.status != HOLDS][:_MOST_NAMED]
+    n_bad = sum(part.status != HOLDS for part in order)
+    if status == HOLDS:
+        said = order[0].text if len(order) == 1 else f"worst of {len(order)}: {order[0].text}"
+    else:
+        more = f"; and {n_bad - len(shown)} more" if n_bad > len(shown) else ""
+        said = "; ".join(part.text for part in shown) + more
+    return Outcome(rule=name, check=check, status=status, said=said, parts=tuple(order))

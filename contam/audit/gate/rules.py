@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from annotated_types import Ge, Le
 
-from contam.audit.spec import TOGETHER
-from contam.audit.toml import describe_mistake, first_wrong, read_toml
-from contam.errors import ConfigError, Place, Public, Remedy
+from contam.audit.spec import TOGETHER, describe_mistake, first_wrong, read_toml
+from contam.errors import ConfigError, Place, Public, Statement
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 ALL: Final = "*"
 _STRICT: Final = {"extra": "forbid"}
@@ -39,14 +42,14 @@ class Rule:
 class FlaggedShare(Rule):
     """The share of flagged items, of all items.
 
-    count_waived  whether waived items count, too
-    unchecked     "count": what could not be checked may be flagged; "ignore": it is left out
+    count_accepted  whether flags that a person accepted count, too
+    unchecked       "count": what could not be checked may be flagged; "ignore": it is left out
     """
 
     check: Literal["flagged_share"]
     most_percent: Percent
     corpus: str = TOGETHER
-    count_waived: bool = False
+    count_accepted: bool = False
     unchecked: Literal["count", "ignore"] = "count"
 
 
@@ -109,7 +112,7 @@ class NewFlags(Rule):
     check: Literal["new_flags"]
     baseline: str
     most: Annotated[int, Ge(0)] = 0
-    count_waived: bool = False
+    count_accepted: bool = False
 
 
 AnyRule = FlaggedShare | ScoreGap | FullCoverage | Leads | CleanItems | ChanceLimit | NewFlags
@@ -118,10 +121,11 @@ CHECKS: Final = ("flagged_share", "gap", "coverage", "leads", "clean_items", "fd
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of a file, and the pack it names."""
+    """The rules of a file, the pack it names, and the file of what a person accepted."""
 
     rules: tuple[AnyRule, ...]
     pack: str | None = None
+    accept: str | None = None
 
 
 def load_rules(path: str | Path) -> Rules:
@@ -130,16 +134,21 @@ def load_rules(path: str | Path) -> Rules:
     Raises ConfigError naming the file and the key; a file without a rule passes nothing.
     """
     path = Path(path)
-    tree = read_toml(path, remedy=Remedy.GIVE_FILE)
-    if unknown := set(tree) - {"rule", "pack"}:
-        raise ConfigError("{}: there is no {}", path, min(unknown), remedy=Remedy.USE_KEYS_OF_RULES)
+    tree = read_toml(path, hint="give a file")
+    if unknown := set(tree) - {"rule", "pack", "accept"}:
+        raise ConfigError(
+            "{}: there is no {}", path, min(unknown), hint="keys: pack, accept, [[rule]]"
+        )
     rules = _parse(tree.get("rule", []), str(path))
     if not rules:
-        raise ConfigError("{} has no rule", path, remedy=Remedy.ADD_RULE)
-    pack = tree.get("pack")
-    if pack is not None and not isinstance(pack, str):
-        raise ConfigError("{}: pack is the folder of a pack, as text", path)
+        raise ConfigError("{} has no rule", path, hint="add a [[rule]]")
     base = path.resolve().parent
+    named: dict[str, str] = {}
+    for name in ("pack", "accept"):
+        if name in tree:
+            if not isinstance(tree[name], str):
+                raise ConfigError("{}: {} must be a path, as text", path, Public(name))
+            named[name] = _absolute(tree[name], base)
     return Rules(
         tuple(
             replace(rule, baseline=_absolute(rule.baseline, base))
@@ -147,12 +156,20 @@ def load_rules(path: str | Path) -> Rules:
             else rule
             for rule in rules
         ),
-        _absolute(pack, base) if pack else None,
+        **named,
     )
 
 
+@cache
+def _adapter() -> TypeAdapter[tuple[AnyRule, ...]]:
+    from pydantic import Field, TypeAdapter
+
+    kind: Any = Annotated[AnyRule, Field(discriminator="check")]
+    return TypeAdapter(tuple[kind, ...])
+
+
 def _parse(values: Any, origin: str) -> tuple[AnyRule, ...]:  # noqa: ANN401 - not yet checked
-    from pydantic import Field, TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     if not isinstance(values, list):
         raise ConfigError("{}: write [[rule]], with two brackets", Place(origin))
@@ -164,18 +181,17 @@ def _parse(values: Any, origin: str) -> tuple[AnyRule, ...]:  # noqa: ANN401 - n
                 Place(origin),
                 at,
                 stated,
-                remedy=Remedy.CHOOSE_CHECK(known=Public(", ".join(CHECKS))),
+                hint=Statement("checks: {}", Public(", ".join(CHECKS))),
             )
-    kind: Any = Annotated[AnyRule, Field(discriminator="check")]
     try:
-        found: tuple[AnyRule, ...] = TypeAdapter(tuple[kind, ...]).validate_python(values)
+        found = _adapter().validate_python(values)
     except ValidationError as error:
         first = first_wrong(error)
         where, *rest = first["loc"]
         place = f"rule {int(where) + 1}, {'.'.join(map(str, rest))}"
         stated = describe_mistake(first)
         raise ConfigError(
-            "{}: {}: {}", Place(origin), place, stated, remedy=Remedy.SEE_AUDIT_GUIDE
+            "{}: {}: {}", Place(origin), place, stated, hint="docs/guides/audit.md names every key"
         ) from error
     return found
 

@@ -3,30 +3,217 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from contam.audit.chance.estimate import with_chance
+from contam.audit.chance.calibration import with_chance
 from contam.audit.combine import merged_coverage
-from contam.audit.facts import BenchmarkFacts, CorpusFacts, Facts
-from contam.audit.report.headline import LIMITS, headline
-from contam.audit.report.seen import refuse_unknown, seen_by_models
+from contam.audit.facts import BenchmarkFacts, CorpusFacts, Facts, Headline, ModelFacts
 from contam.audit.report.tally import tally
 from contam.audit.spec import TOGETHER
+from contam.corpus.dates import span_of
 from contam.detect.report import RUN_FILE
+from contam.errors import ConfigError, Public, Statement
 from contam.tables import schemas, score_schemas
+from contam.tables.sql import Database
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import datetime as dt
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from contam.audit.checks import Items
-    from contam.audit.facts import CleanedFacts
-    from contam.audit.spec import AuditSpec, CorpusSpec
-    from contam.audit.waivers.register import Waived
+    from contam.audit.facts import CleanedFacts, PolicyFacts
+    from contam.audit.spec import AuditSpec, CorpusSpec, ModelSpec
     from contam.detect.report import Report
 
     Row = dict[str, Any]
+
+
+LIMITS: Final = (
+    "A clean item is clean in the corpora named here, under the policy named beside it.",
+    "A copy in other words may be missed: the labelled figures of contam say how often.",
+    "Text that was filtered out before training, or is in no corpus named here, was not looked at.",
+    "A flag says that the text is there; it does not say that a model learned from it.",
+    "The gain is a difference between sets of items: clean items may be harder for other reasons.",
+)
+"""What no audit of this kind can say."""
+
+
+def headline(
+    benchmarks: Sequence[BenchmarkFacts],
+    coverage: Mapping[str, Any],
+    policy: str,
+    scores: Sequence[Row],
+    *,
+    ours: Sequence[str] = (),
+    n_left_out: int = 0,
+) -> Headline:
+    """The status and the sentence, by the first policy of the audit.
+
+    ours  the models that scores are told of; all where none are named
+    """
+    together = [
+        result for bench in benchmarks for result in bench.policies if _counts(result, policy)
+    ]
+    flagged = sum(result.contaminated + result.suspect for result in together)
+    items = sum(result.n_items for result in together)
+    unchecked = sum(result.not_checkable for result in together)
+    sentences = [
+        f"The corpora contain {flagged:,} of {items:,} items ({_percent(flagged, items)}), by "
+        f"{policy}."
+        if flagged
+        else f"None of {items:,} items was found in the corpora, by {policy}."
+    ]
+    found = [(result, bench.name) for bench in benchmarks for result in bench.policies]
+    found = [pair for pair in found if _counts(pair[0], policy)]
+    if flagged and len(benchmarks) > 1:
+        worst, name = max(found, key=lambda pair: pair[0].flagged_share)
+        share = _percent(worst.contaminated + worst.suspect, worst.n_items)
+        sentences.append(f"Most in {name}: {share}.")
+    if unchecked:
+        sentences.append(f"{unchecked:,} could not be checked.")
+    sentences += _largest_gain(scores, policy, ours)
+    if n_left_out:
+        logs = "log is" if n_left_out == 1 else "logs are"
+        sentences.append(f"{n_left_out:,} {logs} damaged and left out.")
+    if not coverage["complete"]:
+        read, expected = coverage["shards_read"], coverage["shards_expected"]
+        sentences.insert(0, f"Not all of the corpora was read: {read:,} of {expected:,} shards.")
+        return Headline(status="incomplete", text=" ".join(sentences))
+    return Headline(status="flagged" if flagged else "clear", text=" ".join(sentences))
+
+
+def scores_of(ours: Sequence[str], scores: Sequence[Row]) -> Sequence[Row]:
+    """Those of our models; all, where the audit does not say which are ours."""
+    return [row for row in scores if not ours or row["model"] in ours]
+
+
+def _counts(facts: PolicyFacts, policy: str) -> bool:
+    return facts.policy == policy and facts.corpus == TOGETHER
+
+
+def _largest_gain(scores: Sequence[Row], policy: str, ours: Sequence[str]) -> list[str]:
+    own = [row for row in scores_of(ours, scores) if row["policy"] == policy]
+    known = [row for row in own if row["epg"] is not None]
+    if not known:
+        unsure = f"No score on clean items could be estimated of {', '.join(ours)}."
+        return [unsure] if own and ours else []
+    best = max(known, key=lambda row: abs(float(row["gain"])))
+    whose = "our " if ours else ""
+    text = f"Without the flagged items {whose}{best['model']} scores {best['clean']:.3f} on "
+    measure = f"{best['benchmark']} ({best['metric']})"
+    return [f"{text}{measure} instead of {best['full']:.3f}, the largest change."]
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else "none"
+
+
+BEFORE: Final = "before"
+UNKNOWN: Final = "unknown"
+AFTER: Final = "after"
+_BEST_FIRST: Final = (BEFORE, UNKNOWN, AFTER)
+"""What one document is enough for comes first."""
+
+_FLAGGED = """
+SELECT DISTINCT v.benchmark, v.policy, v.split, v.item_id, e.date
+FROM verdicts v LEFT JOIN evidence e USING (benchmark, split, item_id)
+WHERE v.label IN ('contaminated', 'suspect')
+"""
+
+Group = tuple[str, str]
+Dates = dict[Group, dict[tuple[str, str], set[str | None]]]
+"""(benchmark, policy) -> (split, item id) -> dates of the documents that hold the item."""
+
+
+def refuse_unknown(spec: AuditSpec, scored: Iterable[str]) -> None:
+    """Raise ConfigError for a model that AUDIT.toml names and no log has.
+
+    scored  the models of the logs
+    """
+    known = sorted(set(scored))
+    for where, names in (("ours", spec.logs.ours), ("[model]", tuple(spec.models))):
+        if unknown := sorted(set(names) - set(known)):
+            raise ConfigError(
+                "{} names {}, and no log is of that model",
+                Public(where),
+                unknown[0],
+                hint=Statement("models of the logs: {}", ", ".join(known) or "none"),
+            )
+
+
+def seen_by_models(
+    spec: AuditSpec, reports: Mapping[str, Report], groups: Iterable[Group]
+) -> tuple[ModelFacts, ...]:
+    """Which flagged items each model of AUDIT.toml can have seen.
+
+    reports  the result of each corpus, by name
+    groups   (benchmark, policy) in the order of the report
+    """
+    if not spec.models:
+        return ()
+    dates = {name: _flagged(report) for name, report in reports.items()}
+    order = list(groups)
+    return tuple(
+        _facts(name, model_spec, group, dates)
+        for name, model_spec in sorted(spec.models.items())
+        for group in order
+    )
+
+
+def _flagged(report: Report) -> Dates:
+    database = Database()
+    try:
+        database.add_table("verdicts", report.verdicts)
+        database.add_table("evidence", report.evidence)
+        rows = database.ask(_FLAGGED)[1]
+    finally:
+        database.close()
+    found: Dates = {}
+    for benchmark, policy, split, item, date in rows:
+        found.setdefault((benchmark, policy), {}).setdefault((split, item), set()).add(date)
+    return found
+
+
+def _facts(
+    name: str, model_spec: ModelSpec, group: Group, dates: Mapping[str, Dates]
+) -> ModelFacts:
+    own = model_spec.corpora or tuple(dates)
+    best: dict[tuple[str, str], str] = {}
+    elsewhere: set[tuple[str, str]] = set()
+    for corpus, found in dates.items():
+        for item, days in found.get(group, {}).items():
+            if corpus not in own:
+                elsewhere.add(item)
+                continue
+            kinds = [_when(day, model_spec.cutoff) for day in days]
+            if item in best:
+                kinds.append(best[item])
+            best[item] = min(kinds, key=_BEST_FIRST.index)
+    count = Counter(best.values())
+    return ModelFacts(
+        model=name,
+        benchmark=group[0],
+        policy=group[1],
+        cutoff=model_spec.cutoff.isoformat() if model_spec.cutoff else None,
+        corpora=own,
+        before=count[BEFORE],
+        unknown=count[UNKNOWN],
+        after=count[AFTER],
+        elsewhere=len(elsewhere - set(best)),
+    )
+
+
+def _when(date: str | None, cutoff: dt.date | None) -> str:
+    """Whether a document was there before a model's data ended; one that may be either: unknown."""
+    when = span_of(date)
+    if when is None or cutoff is None:
+        return UNKNOWN
+    if when[1] <= cutoff:
+        return BEFORE
+    return AFTER if when[0] > cutoff else UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +221,14 @@ class ReportInputs:
     """What is said of the verdicts by others than the policies.
 
     calibration  what decoys say of chance;  review  what readers said of single items
-    waived       flags that a reviewer explained
+    accepted     what a person accepted of the flags
     cleaned      what was taken out of corpora before
     studies      what studies found, as `contam.audit.studies` has it
     """
 
     calibration: dict[str, Any] | None
     review: dict[str, Any] | None
-    waived: Waived
+    accepted: tuple[Row, ...] = ()
     cleaned: tuple[CleanedFacts, ...] = ()
     studies: tuple[dict[str, Any], ...] = ()
 
@@ -62,13 +249,10 @@ def make_facts(
     verdicts  where that one lies in the pack;  scores  folder of the re-scoring
     inputs    what others than the policies say
     """
-    own = tally(together, TOGETHER, items.released, inputs.waived)
+    own = tally(together, TOGETHER, items.released)
     tallies = {TOGETHER: with_chance(own, inputs.calibration)}
     if len(reports) > 1:
-        tallies |= {
-            name: tally(report, name, items.released, inputs.waived)
-            for name, report in reports.items()
-        }
+        tallies |= {name: tally(report, name, items.released) for name, report in reports.items()}
     definitions = together.run["parameters"]["policy_definitions"]
     policies = together.run["parameters"]["policies"]
     benchmarks = tuple(
@@ -90,12 +274,15 @@ def make_facts(
     tables = _tables(scores)
     if scores is not None:
         refuse_unknown(spec, (row["model"] for row in tables["scores"]))
-    left_out = _left_out(scores)
+    rescored = _rescored(scores)
+    left_out = tuple(rescored["damaged"])
     whole = [row for row in tables["scores"] if row["subset_by"] == "all"]
     return Facts(
         title=spec.title,
         tool={**together.run["versions"], "normaliser": together.run["parameters"]["normaliser"]},
-        headline=headline(benchmarks, coverage, policies[0], whole, n_left_out=len(left_out)),
+        headline=headline(
+            benchmarks, coverage, policies[0], whole, ours=spec.logs.ours, n_left_out=len(left_out)
+        ),
         verdicts=verdicts,
         corpora=tuple(_corpus(corpus, reports[corpus.name]) for corpus in spec.corpora),
         benchmarks=benchmarks,
@@ -105,7 +292,7 @@ def make_facts(
         ours=spec.logs.ours,
         calibration=inputs.calibration,
         review=inputs.review,
-        waivers=inputs.waived.rows,
+        accepted=inputs.accepted,
         coverage=coverage,
         policies=definitions,
         limits=LIMITS,
@@ -113,6 +300,7 @@ def make_facts(
         logs_left_out=left_out,
         cleaned=inputs.cleaned,
         studies=inputs.studies,
+        logged=_logged(rescored["logs"]),
         models=seen_by_models(
             spec, reports, ((bench.name, policy) for bench in benchmarks for policy in policies)
         ),
@@ -134,12 +322,19 @@ def _corpus(spec: CorpusSpec, report: Report) -> CorpusFacts:
     )
 
 
-def _left_out(scores: Path | None) -> tuple[dict[str, str], ...]:
-    """The logs that the re-scoring skipped as damaged."""
+def _rescored(scores: Path | None) -> Row:
+    """What the re-scoring read, and what it skipped as damaged."""
     if scores is None:
-        return ()
-    run = json.loads((scores / RUN_FILE).read_bytes())
-    return tuple(run["inputs"]["damaged"])
+        return {"logs": [], "damaged": []}
+    run: Row = json.loads((scores / RUN_FILE).read_bytes())["inputs"]
+    return run
+
+
+def _logged(logs: Iterable[Row]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, set[str]] = {}
+    for log in logs:
+        found.setdefault(log["benchmark"], set()).update(log["items_of"])
+    return {name: tuple(sorted(held)) for name, held in sorted(found.items())}
 
 
 def _tables(scores: Path | None) -> dict[str, list[Row]]:

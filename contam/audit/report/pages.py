@@ -1,8 +1,14 @@
-"""Lay out flagged items with their evidence side by side, in pages that open one at a time."""
+"""Lay out items with their evidence, in pages that open one at a time, and a file of them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import base64
+import hashlib
+import json
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from contam.corpus.dates import CLASSES, class_of
 from contam.detect.show.choose import Choice, flagged_items
@@ -12,13 +18,14 @@ from contam.detect.show.side_by_side import view_items
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from contam.audit.chance.qvalues import QValues
+    from contam.audit.chance.calibration import QValues
     from contam.benchmark.items import ItemName
     from contam.detect.report import Report
     from contam.detect.show.highlights import Mark
     from contam.detect.show.side_by_side import DocumentMatch, ItemView, PartMatch
 
     Tree = dict[str, Any]
+
 
 PAGE_ITEMS: Final = 50
 """Items in one page of evidence; a page is read when one of its items is opened."""
@@ -29,7 +36,6 @@ _MANY: Final = 1_000
 def make_pages(
     report: Report,
     released: Mapping[str, str] | None,
-    waived: Mapping[tuple[str, str, str], str],
     chance: QValues | None,
     *,
     keys: Sequence[ItemName] | None = None,
@@ -39,7 +45,6 @@ def make_pages(
     """(rows of the list of items, pages of evidence in the order of the rows).
 
     released  day each benchmark came out, by name; None: dates of documents are not judged
-    waived    (benchmark, split, item id) -> why a reviewer waived it
     chance    what decoys say of every item and policy
     keys      the items to list; None: all that are flagged
     choice    as which they were chosen: whose verdicts and documents are shown
@@ -62,7 +67,7 @@ def make_pages(
         if number % PAGE_ITEMS == 0:
             pages.append([])
         day = released.get(view.key.benchmark) if released else None
-        rows.append({**_row(view, day, chance, choice), "waived": waived.get(view.key, "")})
+        rows.append(_row(view, day, chance, choice))
         pages[-1].append(
             {
                 "reasons": {
@@ -134,3 +139,121 @@ def _marks(marks: tuple[Mark, ...]) -> list[list[Any]]:
         [mark.kind, mark.n_left_out if mark.kind == "gap" else mark.text]
         for mark in shortened(marks)
     ]
+
+
+TEMPLATES: Final = files("contam.audit.report") / "templates"
+
+
+class Column(NamedTuple):
+    """A column of the list: the key of its values, its heading, and its filter, if it has one."""
+
+    key: str
+    heading: str
+    filter: str = ""
+    number: bool = False
+
+
+COLUMNS: Final = (
+    Column("item", "item"),
+    Column("benchmark", "benchmark", filter="Benchmark"),
+    Column("label", "verdict", filter="Verdict"),
+    Column("score", "score", number=True),
+    Column("q", "q", number=True),
+    Column("exposure", "leaked", filter="Leaked"),
+    Column("kind", "kind", filter="Kind"),
+    Column("documents", "documents", number=True),
+    Column("date", "dated", filter="Dated"),
+    Column("source", "source"),
+)
+"""All columns; `q` needs decoys, `date` the days on which the benchmarks came out."""
+
+_NUMBERS: Final = ' class="n"'
+_Q: Final = (
+    " q: of all items found at least as well, at most this share is expected to be there by chance."
+)
+
+
+def items_section(columns: Sequence[Column], things: str = "flagged items") -> str:
+    """The filters, the pager and the table that the script fills, as HTML.
+
+    things  what the list holds, in the plural
+    """
+    keys = {column.key for column in columns}
+    filters = "\n".join(
+        f'<label>{column.filter} <select name="{column.key}">'
+        '<option value="">all</option></select></label>'
+        for column in columns
+        if column.filter
+    )
+    headings = "".join(
+        f'<th scope="col" data-sort="{column.key}"{_NUMBERS if column.number else ""}>'
+        f'<button type="button">{column.heading}</button></th>'
+        for column in columns
+    )
+    return f"""<form id="filters" class="filters" aria-label="Filters">
+<label>Text in name or source <input name="text" type="search" autocomplete="off"></label>
+{filters}
+<button type="reset">Clear filters</button>
+</form>
+<div class="pager"><button type="button" id="before">Earlier</button>\
+<button type="button" id="after">Later</button>\
+<span id="count" role="status" aria-live="polite"></span></div>
+<div class="wide" data-scrolls tabindex="0"><table id="items" data-page-items="{PAGE_ITEMS}"\
+ data-things="{escape(things)}">
+<caption>Choose an item to see it beside the documents that contain it; what matches is marked.\
+{_Q if "q" in keys else ""}</caption>
+<thead><tr>
+{headings}
+</tr></thead><tbody></tbody></table></div>"""
+
+
+def items_page(
+    rows: Sequence[Tree],
+    pages: Sequence[Sequence[Tree]],
+    *,
+    title: str,
+    lead: Sequence[str],
+    about: str,
+    columns: Sequence[Column],
+) -> str:
+    """One HTML page that opens offline, with the list and all its evidence.
+
+    rows, pages  what `contam.audit.report.pages.make_pages` gives
+    title, lead  plain text; lead has a paragraph each;  about  HTML that is shown below the list
+    """
+    listed = items_section(columns, "items") if rows else "<p>No item fits.</p>"
+    data = [f'<script type="application/json" id="rows">{inert(rows)}</script>'] + [
+        f'<script type="application/json" id="page-{number}">{inert(page)}</script>'
+        for number, page in enumerate(pages)
+    ]
+    return Template((TEMPLATES / "items.html").read_text("utf-8")).substitute(
+        allowed=script_digest(),
+        title=escape(title),
+        lead="\n".join(f"<p><bdi>{escape(line)}</bdi></p>" for line in lead),
+        style=style(),
+        items=listed,
+        about=about,
+        data="\n".join(data),
+        script=script(),
+    )
+
+
+def style() -> str:
+    """The style sheet of the report."""
+    return (TEMPLATES / "report.css").read_text("utf-8")
+
+
+def script() -> str:
+    """The script that fills the list."""
+    return (TEMPLATES / "report.js").read_text("utf-8")
+
+
+def script_digest() -> str:
+    """For the content security policy: the browser runs a script of this digest and no other."""
+    return base64.b64encode(hashlib.sha256(script().encode()).digest()).decode()
+
+
+def inert(value: object) -> str:
+    """JSON for the inside of a script element: nothing in it can end the element."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

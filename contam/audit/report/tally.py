@@ -15,7 +15,6 @@ from contam.tables.sql import Database
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from contam.audit.waivers.register import Waived
     from contam.detect.report import Report
 
 
@@ -32,19 +31,14 @@ SELECT v.benchmark, v.policy, v.split, v.item_id, e.shard, e.row, any_value(e.da
 FROM verdicts v JOIN evidence e USING (benchmark, split, item_id)
 WHERE v.label IN ('contaminated', 'suspect') GROUP BY ALL ORDER BY ALL
 """
-_FLAGS = """
-SELECT benchmark, split, item_id, policy FROM verdicts WHERE label IN ('contaminated', 'suspect')
-"""
 
 Key = tuple[str, str]
 
 
-def tally(
-    report: Report, corpus: str, released: Mapping[str, str], waived: Waived
-) -> dict[Key, PolicyFacts]:
+def tally(report: Report, corpus: str, released: Mapping[str, str]) -> dict[Key, PolicyFacts]:
     """Facts of every (benchmark, policy) of one result.
 
-    released  day on which a benchmark came out, by name;  waived  flags that are explained
+    released  day on which a benchmark came out, by name
     """
     database = Database()
     try:
@@ -52,7 +46,6 @@ def tally(
         database.add_table("evidence", report.evidence)
         standing = database.ask(_STANDING)[1]
         documents = database.ask(_DOCUMENTS)[1]
-        flags = database.ask(_FLAGS)[1] if waived.kinds else []
     finally:
         database.close()
     exposures: defaultdict[Key, Counter[str]] = defaultdict(Counter)
@@ -66,9 +59,6 @@ def tally(
         else:
             reasons[key][reason] += n
     dates, sources, months = _provenance(documents, released)
-    flagged_keys: defaultdict[Key, list[tuple[str, str, str, str]]] = defaultdict(list)
-    for flag in flags:
-        flagged_keys[flag[0], flag[3]].append(flag)
     found = {}
     for benchmark, policies in label_counts(report.verdicts).items():
         for policy, labels in policies.items():
@@ -77,7 +67,6 @@ def tally(
             flagged = sum(labels[label] for label in FLAGGED)
             undated = flagged - sum(dates[key].values())
             dates[key]["unknown"] += undated
-            n_waived, n_accepted = waived.count(flagged_keys[key])
             found[key] = PolicyFacts(
                 policy=policy,
                 corpus=corpus,
@@ -90,8 +79,6 @@ def tally(
                 sources=sources.get(key, ()),
                 not_checkable_reasons=_most(reasons[key])[:MOST_REASONS],
                 months=months.get(key, ()),
-                waived=n_waived,
-                accepted=n_accepted,
             )
     return found
 

@@ -1,32 +1,144 @@
-"""Estimate precision, a lower bound on recall, and the rate of leaks from reviews."""
+"""Estimate precision, a lower bound on recall, and the rate of leaks from reviews.
+
+Formulas: prediction-powered inference (Angelopoulos et al. 2023) and its tuned form, PPI++; the
+limit of what a judge can save (Dorner, Nastl, Hardt 2025); kappa (Cohen 1960).
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from math import ceil, sqrt
+from itertools import combinations
+from math import ceil, inf, sqrt
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from scipy.special import ndtri
 
 from contam.audit.review.judged import mean_answers, tally
-from contam.audit.review.labels import LEAST, kappa, labels_needed, powered
-from contam.rescore.stats.intervals import LEVEL, clopper_pearson, wilson
+from contam.rescore.stats.intervals import LEVEL, Interval, clopper_pearson, wilson
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from contam.audit.review.sample import Case, Judged, Label
 
+    Floats = NDArray[np.float64]
     Row = dict[str, Any]
+
+
+LEAST: Final = 2
+"""Labels without which no variance is known, so nothing is estimated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Powered:
+    """A mean that labels and a proxy give together.
+
+    weight   lambda, how much the proxy is listened to: 0 is the labels alone
+    saving   tau_max = 1 / (1 - rho^2), how many times fewer labels the proxy can save at the most
+    error    standard error of the mean
+    """
+
+    interval: Interval
+    weight: float
+    saving: float
+    error: float
+
+
+def powered(
+    gold: Floats,
+    proxy: Floats,
+    rest: Floats,
+    *,
+    weight: float | None = None,
+    level: float = LEVEL,
+) -> Powered:
+    """Mean of gold over all items, of which only some were read.
+
+    gold    float64[n], what the reader said
+    proxy   float64[n], what the detector said of the same items
+    rest    float64[N], what the detector said of items nobody read
+    weight  lambda; None takes the best one, clipped to 0..1
+
+    theta = lambda mean(rest) + mean(gold - lambda proxy), with
+    Var = lambda^2 Var(rest)/N + Var(gold - lambda proxy)/n.
+
+    Raises ValueError below `LEAST` labels or when the lengths differ.
+    """
+    n, n_rest = len(gold), len(rest)
+    if n < LEAST or len(proxy) != n:
+        raise ValueError(f"{n} labels for {len(proxy)} answers of the detector")
+    if weight is None:
+        weight = _best_weight(gold, proxy, rest) if n_rest else 0.0
+    mean = float(np.mean(gold - weight * proxy)) + (weight * float(np.mean(rest)) if weight else 0)
+    variance = float(np.var(gold - weight * proxy)) / n
+    if weight:
+        variance += weight * weight * float(np.var(rest)) / n_rest
+    half = float(ndtri(0.5 + level / 2)) * float(np.sqrt(variance))
+    name = "labels alone" if weight == 0 else "prediction-powered"
+    return Powered(
+        Interval(mean, max(0.0, mean - half), min(1.0, mean + half), name),
+        weight,
+        1.0 / (1.0 - _squared_correlation(gold, proxy))
+        if _squared_correlation(gold, proxy) < 1
+        else inf,
+        float(np.sqrt(variance)),
+    )
+
+
+def labels_needed(
+    variance: float, rho2: float, half_width: float, n_rest: float = inf, level: float = LEVEL
+) -> float:
+    """Labels for an interval of this half width: z^2 Var = w^2 with the best weight.
+
+    Var = (variance / n) (1 - rho2 N / (N + n)); `n_rest` is N.
+    """
+    z2 = float(ndtri(0.5 + level / 2)) ** 2
+    scale = z2 * variance / half_width**2
+    if n_rest == inf:
+        return scale * (1 - rho2)
+    # n^2 + n (N - scale) - scale N (1 - rho2) = 0
+    b = n_rest - scale
+    return (-b + float(np.sqrt(b * b + 4 * scale * n_rest * (1 - rho2)))) / 2
+
+
+def kappa(first: Sequence[bool], second: Sequence[bool]) -> float:
+    """Agreement of two readers beyond chance; not a number when both always say one thing.
+
+    Raises ValueError without items or when the lengths differ.
+    """
+    a, b = np.asarray(first, np.bool_), np.asarray(second, np.bool_)
+    if not len(a) or len(a) != len(b):
+        raise ValueError(f"{len(a)} labels beside {len(b)}")
+    seen = float(np.mean(a == b))
+    chance = float(a.mean() * b.mean() + (1 - a.mean()) * (1 - b.mean()))
+    return (seen - chance) / (1 - chance) if chance < 1 else float("nan")
+
+
+def _best_weight(gold: Floats, proxy: Floats, rest: Floats) -> float:
+    n, n_rest = len(gold), len(rest)
+    spread = float(np.var(np.concatenate([proxy, rest]), ddof=1))
+    if spread == 0:
+        return 0.0
+    shared = float(np.mean((gold - gold.mean()) * (proxy - proxy.mean())))
+    return float(np.clip(shared / ((1 + n / n_rest) * spread), 0.0, 1.0))
+
+
+def _squared_correlation(gold: Floats, proxy: Floats) -> float:
+    if np.ptp(gold) == 0 or np.ptp(proxy) == 0:
+        return 0.0
+    return float(np.corrcoef(gold, proxy)[0, 1] ** 2)
+
 
 HALF_WIDTH: Final = 0.05
 NO_LABELS: Final = "no labels"
 
 
 def reviewed(cases: Sequence[Case], labels: Sequence[Label], judged: Sequence[Row] = ()) -> Row:
-    """What the labels give for each benchmark and policy, and how far two readers agree.
+    """What the labels give for each benchmark and policy, and how far every two readers agree.
 
     cases   every checkable item under every policy
     judged  what a judge said of flagged items (`contam.audit.review.judged`), a better proxy than
@@ -62,7 +174,7 @@ def reviewed(cases: Sequence[Case], labels: Sequence[Label], judged: Sequence[Ro
         "n_read": len(gold),
         "n_stale": stale,
         "readers": sorted({label.reader for label in labels}),
-        **_agreement([by_reader for by_reader in answers.values() if len(by_reader) > 1]),
+        "agreement": _agreement(answers.values()),
         "policies": [
             {
                 "benchmark": benchmark,
@@ -80,15 +192,21 @@ def reviewed(cases: Sequence[Case], labels: Sequence[Label], judged: Sequence[Ro
     }
 
 
-def _agreement(twice: Sequence[dict[str, bool]]) -> Row:
-    pairs = [[by_reader[name] for name in sorted(by_reader)[:2]] for by_reader in twice]
-    found: Row = {"n_read_twice": len(pairs), "kappa": None, "kappa_reason": ""}
-    if len(pairs) < LEAST:
-        return {**found, "kappa_reason": "fewer than two items with two readers"}
-    value = kappa([a for a, _ in pairs], [b for _, b in pairs])
-    if np.isnan(value):
-        return {**found, "kappa_reason": "both readers always say the same one thing"}
-    return {**found, "kappa": value}
+def _agreement(answers: Iterable[Mapping[str, bool]]) -> list[Row]:
+    """Cohen's kappa of every two readers, on the items that both read."""
+    shared: defaultdict[tuple[str, str], list[tuple[bool, bool]]] = defaultdict(list)
+    for by_reader in answers:
+        for first, second in combinations(sorted(by_reader), 2):
+            shared[first, second].append((by_reader[first], by_reader[second]))
+    rows = []
+    for readers, said in sorted(shared.items()):
+        value = kappa([a for a, _ in said], [b for _, b in said])
+        reason = "both always say the same one thing" if np.isnan(value) else ""
+        if len(said) < LEAST:
+            reason = "fewer than two items"
+        known = None if reason else value
+        rows.append({"readers": list(readers), "n": len(said), "kappa": known, "reason": reason})
+    return rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,14 @@ import os
 from collections import defaultdict
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from contam.audit.verify import REPORT, checked_facts
 from contam.benchmark.items import ItemName
 from contam.detect.labels import FLAGGED
 from contam.detect.report import load_report
 from contam.detect.show.choose import check_policy
-from contam.errors import ConfigError, OutputError, Plain, Public, Remedy, UsageError
+from contam.errors import ConfigError, OutputError, Plain, Public, UsageError
 from contam.files.publish import sync_path
 from contam.tables import schemas
 
@@ -33,7 +33,6 @@ FORMAT: Final = 1
 LEAST_IN_STRATUM: Final = 2
 """Items drawn of every stratum that has them: without two no spread is known."""
 
-_BLOCK: Final = 1 << 16
 CHECKED: Final = (*FLAGGED, "clean")
 # What the evidence is, without numbers of ours that say nothing of it.
 _LEFT_OUT: Final = (*ItemName._fields, "alignment", "similarity", "answer_mark")
@@ -169,7 +168,7 @@ def read_labels(paths: Sequence[str | Path]) -> list[Label]:
             text = path.read_bytes()
         except OSError as error:
             raise ConfigError(
-                "cannot read {}: {}", path, Plain(error), remedy=Remedy.WRITE_BY_REVIEW
+                "cannot read {}: {}", path, Plain(error), hint="`contam review` writes it"
             ) from error
         found += _parsed(path, text)
     return found
@@ -185,7 +184,7 @@ def _parsed(path: Path, text: bytes) -> list[Label]:
             label = reading.validate_json(line)
         except ValidationError as error:
             raise ConfigError(
-                "{}:{} is no label of `contam review`", path, number, remedy=Remedy.MEND_LINE
+                "{}:{} is no label of `contam review`", path, number, hint="mend that line"
             ) from error
         if label.format != FORMAT:
             raise ConfigError("{}:{} has format {}, known: {}", path, number, label.format, FORMAT)
@@ -213,10 +212,10 @@ def append_label(path: Path, label: Label) -> None:
         with path.open("a+b") as file:
             # Another reader, or the same one elsewhere, may be writing.
             fcntl.flock(file, fcntl.LOCK_EX)
-            kept, tail = _kept(file)
-            if not tail:
-                file.truncate(kept)
-            file.write(tail + line)
+            file.seek(0)
+            kept = _whole(file.read())
+            file.truncate(len(kept))
+            file.write((b"\n" if kept and not kept.endswith(b"\n") else b"") + line)
             file.flush()
             os.fsync(file.fileno())
         if new:
@@ -231,40 +230,22 @@ def read_own_labels(path: Path) -> list[Label]:
     Raises ConfigError naming file and line.
     """
     try:
-        with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH)
-            kept, _ = _kept(file)
-            file.seek(0)
-            text = file.read(kept)
+        text = path.read_bytes()
     except FileNotFoundError:
         return []
     except OSError as error:
         raise ConfigError("cannot read {}: {}", path, Public(error.strerror)) from error
-    return _parsed(path, text)
+    return _parsed(path, _whole(text))
 
 
-def _kept(file: BinaryIO) -> tuple[int, bytes]:
-    """How many bytes are answers, and what has to be written before the next one.
-
-    An editor may leave out the last end of a line: that line counts if it is whole.
-    """
-    size = file.seek(0, os.SEEK_END)
-    start = size
-    while start:
-        start = max(0, start - _BLOCK)
-        file.seek(start)
-        found = file.read(size - start)
-        end = found.rfind(b"\n")
-        if end >= 0 or not start:
-            last = found[end + 1 :]
-            if not last:
-                return size, b""
-            try:
-                json.loads(last)
-            except ValueError:
-                return size - len(last), b""
-            return size, b"\n"
-    return 0, b""
+def _whole(text: bytes) -> bytes:
+    """The answers of a file, whose last line may be half of one, or lack the end of a line."""
+    start = text.rfind(b"\n") + 1
+    try:
+        json.loads(text[start:] or b"0")
+    except ValueError:
+        return text[:start]
+    return text
 
 
 def _key(row: Mapping[str, Any]) -> ItemName:
@@ -291,6 +272,6 @@ def reader_name(text: str) -> str:
         raise UsageError(
             "a reader's name has 1 to {} printable characters, and no slash",
             MOST_CHARACTERS,
-            remedy=Remedy.GIVE_PLAIN_NAME,
+            hint="give a plain name, like Anna",
         )
     return " ".join(name.split())

@@ -1,24 +1,24 @@
 """Show each reader the same sample, in one order, without the verdicts.
 
-The terminal (`contam review`) and the page of the service ask by this code, so that their labels
-are those of one random sample.
+Labels of several readers are then those of one random sample.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from contam.audit.review.sample import Label, draw, open_result, population
 from contam.benchmark.items import ItemName
+from contam.detect.accepted import AcceptedRow, Seen, find_accepted, read_accepted
+from contam.detect.show.choose import check_policy
 from contam.detect.show.side_by_side import view_items
+from contam.errors import UsageError
 from contam.tables import schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    import datetime as dt
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
     from contam.audit.review.sample import Case
@@ -31,8 +31,6 @@ ITEMS: Final = 50
 
 DOCUMENTS: Final = 2
 SEED: Final = 0
-
-_ID_CHARACTERS: Final = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +76,6 @@ class ReviewSession:
             ),
         )
 
-    @cached_property
-    def by_id(self) -> dict[str, Case]:
-        """The cases by an id that says which item under which evidence, and nothing more."""
-        return {case_id(case): case for case in self.cases}
-
     def waiting(self, labels: Iterable[Label], reader: str) -> list[Case]:
         """The cases that this reader has not answered, in order. A skipped one is answered."""
         answered = {(label.judged, label.evidence) for label in labels if label.reader == reader}
@@ -94,10 +87,61 @@ class ReviewSession:
         return view
 
 
-def case_id(case: Case) -> str:
-    """The id of a case; it is another one when the item or its evidence is."""
-    digest_input = json.dumps([*case.judged, case.digest]).encode("ascii")
-    return hashlib.sha256(digest_input).hexdigest()[:_ID_CHARACTERS]
+@dataclass(frozen=True, eq=False)
+class AcceptSession:
+    """The flagged items of a result under one policy, to be accepted one by one.
+
+    items  those that the file does not accept yet, in order
+    """
+
+    policy: str
+    items: tuple[ItemName, ...]
+    report: Report
+    seen: Seen
+
+    @classmethod
+    def open(
+        cls, folder: Path, path: Path, policy: str | None = None, wanted: Collection[str] = ()
+    ) -> AcceptSession:
+        """Read a pack or the result of a scan, and the file that rows will be added to.
+
+        wanted  ids of items; none are all that are flagged
+
+        Raises UsageError for an id that is not flagged, and as `ReviewSession.open`.
+        """
+        report = open_result(folder)
+        chosen = policy or str(report.run["parameters"]["policies"][0])
+        check_policy(report, chosen)
+        seen = Seen(report, set(schemas.column(report.items, "benchmark")))
+        flagged = sorted(item for item, flags in seen.flags.items() if chosen in flags)
+        if unknown := set(wanted) - {item.item_id for item in flagged}:
+            raise UsageError("{} does not flag {}", chosen, min(unknown))
+        known = read_accepted(path) if path.exists() else ()
+        done = find_accepted(known, report).flags
+        items = [
+            item
+            for item in flagged
+            if (*item, chosen) not in done and (not wanted or item.item_id in wanted)
+        ]
+        bare = replace(report, verdicts=schemas.take(report.verdicts, []))
+        return cls(chosen, tuple(items), bare, seen)
+
+    def view(self, item: ItemName) -> ItemView:
+        """The item beside all documents that are kept as evidence."""
+        most = max(1, self.seen.n_places(item))
+        (view,) = view_items(self.report, [item], max_documents=most)
+        return view
+
+    def rows(
+        self, item: ItemName, reason: str, reader: str, until: dt.date
+    ) -> Iterator[AcceptedRow]:
+        """A row for each document, or one for the item where more documents hold it than these."""
+        whole = self.seen.n_documents(item, self.policy) > self.seen.n_places(item)
+        documents = self.seen.documents(item)
+        for document in [""] if whole or not documents else documents:
+            evidence = self.seen.digest([item], document, self.policy)
+            names = (*item, document, self.policy)
+            yield AcceptedRow(*names, reason, reader, until, evidence)
 
 
 def answer(case: Case, reader: str, leaked: bool | None, note: str = "") -> Label:  # noqa: FBT001 - a label is one of three values

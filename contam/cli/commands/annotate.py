@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from contam.client.annotate import Runs, Written
 
 
+@options.shared
 def annotate(
     *,
     paths: Annotated[
@@ -50,16 +51,8 @@ def annotate(
     ] = None,
     allow_missing: options.AllowMissing = False,
     allow_unmatched: options.AllowUnmatched = False,
-    overwrite: Annotated[
-        bool,
-        typer.Option(
-            "--overwrite", help="Replace earlier clean scores, and the verdicts of --out."
-        ),
-    ] = False,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
-) -> None:
+    output: options.OutputOptions,
+) -> int:
     """Write clean scores beside those of lm-eval and Inspect, whose own files are not changed.
 
     lm-eval: `clean_results_TIME.json` beside `results_TIME.json`. Inspect: an edited copy of each
@@ -76,8 +69,8 @@ def annotate(
     from contam.cli.terminal import plain, talk
     from contam.client.annotate import find_runs, write_clean
 
-    found = find_runs(paths, overwrite=overwrite)
-    if not quiet:
+    found = find_runs(paths, overwrite=output.overwrite)
+    if not output.quiet:
         for path, reason in found.skipped:
             talk(f"note: {plain(path)}: left out, {plain(reason)}")
     with tempfile.TemporaryDirectory(prefix="contam-") as scratch:
@@ -86,13 +79,14 @@ def annotate(
             _ask(
                 server, found, folder,
                 policy=policy, index=index, allow_missing=allow_missing,
-                overwrite=overwrite, quiet=quiet,
+                output=output,
             )  # fmt: skip
         written = write_clean(
             found.runs, folder,
-            policy=policy, allow_unmatched=allow_unmatched, overwrite=overwrite,
+            policy=policy, allow_unmatched=allow_unmatched, overwrite=output.overwrite,
         )  # fmt: skip
-    _print(written, as_json=as_json)
+    _print(written, as_json=output.as_json)
+    return 0
 
 
 def _ask(
@@ -103,64 +97,49 @@ def _ask(
     policy: str | None,
     index: list[str] | None,
     allow_missing: bool,
-    overwrite: bool,
-    quiet: bool,
+    output: options.OutputOptions,
 ) -> None:
     from contam.cli.commands.check import Watcher
     from contam.client import Client
     from contam.client.annotate import ask
-    from contam.client.flows import Asked
 
-    asked = Asked(
-        index=split_names(index) if index else None,
-        policies=[policy or "contam"],
-        allow_missing=allow_missing,
-    )
-    watcher = None if quiet else Watcher()
     with Client(server) as client:
-        ask(client, found, asked, folder, overwrite=overwrite, watcher=watcher)
+        ask(
+            client,
+            found,
+            folder,
+            overwrite=output.overwrite,
+            watcher=None if output.quiet else Watcher(),
+            index=split_names(index) if index else None,
+            policies=[policy or "contam"],
+            allow_missing=allow_missing,
+        )
 
 
 def _print(written: list[Written], *, as_json: bool) -> None:
     from contam.cli import render
-    from contam.cli.sheet import Sheet
     from contam.cli.terminal import emit, visible
+    from contam.detect.labels import SHOWN
     from contam.rescore.export.summary import figure
 
-    rows = [row for file in written for row in _rows(file)]
+    rows = [row for file in written for row in file.scores()]
+    notes = list(dict.fromkeys(note for file in written for note in file.notes))
     if as_json:
-        render.emit_json({"files": [str(file.out) for file in written], "scores": rows})
+        files = [str(file.out) for file in written]
+        render.emit_json({"files": files, "scores": rows, "notes": notes})
         return
-    sheet = Sheet(("model", "benchmark", "metric"), ("n", "full", "clean items", "clean"))
+    labels = [label.replace("_", " ") for label in SHOWN]
+    heads = ("n", *labels, "full", "clean score")
+    table = render.new_table("model", "benchmark", "metric", numbers=heads)
     for row in rows:
-        sheet.add(
-            [visible(row[name]) for name in ("model", "benchmark", "metric")],
-            (f"{row['n']:,}", figure(row["full"]), f"{row['n_clean']:,}", figure(row["clean"])),
+        table.add_row(
+            *(visible(row[name]) for name in ("model", "benchmark", "metric")),
+            f"{row['n']:,}",
+            *(f"{row['items'][label]:,}" for label in SHOWN),
+            figure(row["full"]),
+            figure(row["clean"]),
         )
-    render.emit_renderable(sheet)
+    render.emit_renderable(table)
     # Not through the table's console, which would break a long path in two.
+    emit("".join(f"{visible(note)}\n" for note in notes))
     emit("\n" + "".join(f"clean scores  {visible(str(file.out))}\n" for file in written))
-
-
-def _rows(written: Written) -> list[dict[str, Any]]:
-    import math
-
-    import numpy as np
-
-    found = []
-    for judged in written.judged:
-        clean = judged.scores()
-        for column in judged.log.columns:
-            if column.metric not in clean:
-                continue
-            value, n_clean = clean[column.metric]
-            full = column.aggregate(np.ones(len(judged.label), np.bool_))
-            found.append(
-                {
-                    "model": judged.log.model, "benchmark": judged.log.benchmark,
-                    "metric": column.metric, "n": int(np.count_nonzero(column.scored)),
-                    "full": None if math.isnan(full) else full,
-                    "n_clean": n_clean, "clean": None if math.isnan(value) else value,
-                }
-            )  # fmt: skip
-    return found

@@ -1,23 +1,28 @@
-"""`contam audit`: make and check the pack of an audit."""
+"""`contam audit`: make, check, compare and export the pack of an audit."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from contam.cli import options
-from contam.cli.commands import audit_diff, audit_export, audit_flags, audit_gate, audit_waive
-from contam.cli.options import split_names
 from contam.cli.output_file import refuse_replacing
+from contam.cli.terminal import emit, visible
 from contam.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
+    from contam.audit.diff import Difference, FigureChange, ItemChange
     from contam.audit.facts import Facts
+    from contam.audit.gate.judge import GateVerdict
     from contam.audit.pack import Pack
-    from contam.cli.sheet import Sheet
     from contam.detect.scan import ScanProgress
 
 app = typer.Typer(
@@ -27,11 +32,7 @@ app = typer.Typer(
 )
 app.callback(invoke_without_command=True)(options.help_without_command)
 
-COMMANDS = ("run", "init", "verify", "waive", "gate", "diff", "export")
-SPREAD_OPTIONS = (
-    *("--corpus", "--index", "--benchmark", "--logs", "--policy", "--ours", "--labels", "--judged"),
-    *("--stage", "--released", "--references"),
-)
+COMMANDS = ("run", "init", "verify", "gate", "diff", "export")
 
 
 def with_command(arguments: list[str]) -> list[str]:
@@ -43,149 +44,31 @@ def with_command(arguments: list[str]) -> list[str]:
 
 
 @app.command(short_help="Make the pack of an audit.")
+@options.shared
 def run(
-    spec: Annotated[
-        Path | None, typer.Argument(metavar="[AUDIT.toml]", help="The settings of the audit.")
-    ] = None,
+    spec: Annotated[Path, typer.Argument(metavar="AUDIT.toml", help="What to audit.")],
     *,
     out: Annotated[
         str | None, typer.Option(metavar="DIR", help="Folder of the pack, instead of the file's.")
     ] = None,
-    corpus: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[NAME=]PATH...", help="Corpora to scan, each with a name."),
-    ] = None,
-    index: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[NAME=]DIR...", help="Indexes to query, each with a name."),
-    ] = None,
-    benchmark: Annotated[
-        list[str] | None, typer.Option(metavar="PATH...", help="Benchmark items.")
-    ] = None,
-    logs: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATH...",
-            help="Evaluation logs; without --benchmark, the items come from them, too.",
-        ),
-    ] = None,
-    ours: Annotated[
-        list[str] | None,
-        typer.Option(metavar="MODEL,...", help="Models of this release."),
-    ] = None,
-    references: Annotated[
-        list[str] | None,
-        typer.Option(metavar="MODEL,...", help="Models that cannot have seen the corpora."),
-    ] = None,
-    stage: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[NAME=]WORD...", help="Training stage of a corpus, or of all: sft, ..."
-        ),
-    ] = None,
-    text: options.Text = None,
-    allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Judge items even if shards cannot be read.")
-    ] = False,
-    released: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[PATH=]DATE...", help="Release date of a benchmark, or of all: 2024-01-31."
-        ),
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="LINE",
-            help="Any key of AUDIT.toml, as a line of TOML: 'logs.allow_partial = true'.",
-        ),
-    ] = None,
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the report.")] = None,
-    policy: options.Policies = None,
-    least: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Items that a subset needs for an estimate."),
-    ] = None,
-    no_text: options.NoText = False,
-    decoys: Annotated[
-        int | None,
-        typer.Option(
-            min=0, metavar="N", help="Decoys per item, to measure chance matches; 0: none."
-        ),
-    ] = None,
-    labels: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE...", help="Labels of readers, from `contam review`."),
-    ] = None,
-    judged: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE...", help="Answers of a judge, from `contam judge`."),
-    ] = None,
-    waivers: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Reviewed flags, from `contam audit waive`."),
-    ] = None,
-    today: audit_waive.Today = None,
     workers: options.Workers = None,
-    overwrite: options.Overwrite = False,
-    as_json: options.Summary = False,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+    output: options.OutputOptions,
 ) -> int:
     """Scan corpora for benchmarks, score models without the flagged items, and publish one folder.
 
-    Pass AUDIT.toml (`contam audit init` writes one), or use options only. Stages whose
-    inputs have not changed are not run again.
+    `contam audit init` writes a file to start from. Stages whose inputs have not changed are not
+    run again.
     """
     from contam.audit.pack import run_audit
-    from contam.audit.spec import load_spec, make_spec
+    from contam.audit.spec import load_spec
 
-    changes = {
-        "out": str(Path(out).absolute()) if out else None,
-        "title": title,
-        "policies": tuple(split_names(policy)) if policy else None,
-        "least": least,
-        "no_text": no_text or None,
-        "decoys": decoys,
-        "labels": tuple(str(Path(label).absolute()) for label in labels or ()) or None,
-        "judged": tuple(str(Path(path).absolute()) for path in judged or ()) or None,
-        "waivers": str(Path(waivers).absolute()) if waivers else None,
-    }
-    given = {name: value for name, value in changes.items() if value is not None}
-    if spec is not None:
-        if any((corpus, index, benchmark, logs, ours, references, stage, text, released)):
-            raise UsageError(
-                "corpora, benchmarks and logs stand in the file",
-                hint="leave those options out, or give no file",
-            )
-        if allow_missing:
-            raise UsageError(
-                "allow_missing stands in the file, with each corpus",
-                hint="leave --allow-missing out, or give no file",
-            )
-        wanted = load_spec(spec, given, set_ or ())
-    else:
-        values = audit_flags.spec_values(
-            corpora={"paths": corpus or [], "index": index or []},
-            stages=stage or [],
-            text=text,
-            allow_missing=allow_missing,
-            benchmarks=benchmark or [],
-            released=released or [],
-            logs=logs or [],
-            ours=ours or [],
-            references=references or [],
-        )
-        wanted = make_spec({**given, **values}, set_ or ())
+    read = load_spec(spec)
+    if out:
+        read = replace(read, out=str(Path(out).absolute()))
     pack = run_audit(
-        wanted,
-        workers=workers,
-        overwrite=overwrite,
-        talk=AuditReporter(quiet=quiet),
-        today=audit_waive.day(today),
+        read, workers=workers, overwrite=output.overwrite, talk=AuditReporter(quiet=output.quiet)
     )
-    _print_pack(pack, as_json=as_json, quiet=quiet)
+    _print_pack(pack, output)
     return 0 if pack.facts.coverage["complete"] else 4
 
 
@@ -193,40 +76,21 @@ def run(
 def init(
     target: Annotated[Path, typer.Argument(metavar="AUDIT.toml", help="The file to write.")],
     *,
-    corpus: Annotated[
-        list[str] | None, typer.Option(metavar="PATH...", help="Corpora to scan.")
-    ] = None,
-    index: Annotated[
-        list[str] | None, typer.Option(metavar="DIR...", help="Indexes to query.")
-    ] = None,
-    benchmark: Annotated[
-        list[str] | None, typer.Option(metavar="PATH...", help="Benchmark items.")
-    ] = None,
-    logs: Annotated[
-        list[str] | None, typer.Option(metavar="PATH...", help="Evaluation logs.")
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the file if it exists.")
-    ] = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+    overwrite: options.Overwrite = False,
 ) -> None:
-    """Write a file to start from, filled in from the corpora and logs."""
-    from contam.audit.init import starting_file
+    """Write a file to start from, in which every key is explained."""
+    from importlib.resources import files
+
     from contam.cli.terminal import emit, visible
     from contam.files.single import write_file
 
     if target.exists() and not overwrite:
         raise OutputError(f"{target} already exists", hint="choose another, or --overwrite")
-    refuse_replacing(target, [*(corpus or ()), *(benchmark or ()), *(logs or ())], "FILE")
-    text = starting_file(
-        target,
-        corpora=corpus or (),
-        indexes=index or (),
-        benchmarks=benchmark or (),
-        logs=logs or (),
-    )
-    write_file(target, text.encode(), overwrite=overwrite)
-    emit(f"wrote  {visible(str(target))}\nnext   contam audit {visible(str(target))}\n")
+    refuse_replacing(target)
+    text = (files("contam.audit") / "AUDIT.toml").read_bytes()
+    write_file(target, text, overwrite=overwrite)
+    shown = visible(str(target))
+    emit(f"wrote  {shown}\nnext   edit it, then: contam audit {shown}\n")
 
 
 @app.command(short_help="Check that a pack is unchanged since it was published.")
@@ -243,27 +107,35 @@ def verify(
         int, typer.Option(min=0, metavar="N", help="Evidence rows to check in the corpora.")
     ] = 200,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the sample.")] = 0,
+    no_evidence: Annotated[
+        bool, typer.Option("--no-evidence", help="Only the pack: the corpora are not needed.")
+    ] = False,
     as_json: options.Json = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Hash every file, and check a sample of the evidence against the source rows."""
     from contam.audit.verify import verify_pack
     from contam.cli import render
     from contam.cli.terminal import emit, visible
 
-    found = verify_pack(folder, digest=digest, sample=sample, seed=seed)
+    found = verify_pack(folder, digest=digest, sample=0 if no_evidence else sample, seed=seed)
     if as_json:
         render.emit_json(asdict(found))
     else:
         for problem in found.problems:
-            emit(f"ALTERED  {visible(problem)}\n")
+            emit(f"changed:  {visible(problem)}\n")
         for note in found.unread:
-            emit(f"not read {visible(note)}\n")
+            emit(f"not read: {visible(note)}\n")
+        evidence = f"{found.n_evidence:,} rows re-read, {found.n_unread:,} unreadable"
+        said = "OK: the pack is as it was published"
+        if found.n_unread:
+            said = "INCOMPLETE: the pack is as it was published, but not all evidence was re-read"
+        if not found.holds:
+            said = "FAILED: the pack was changed after it was published"
         emit(
-            f"files    {found.n_files:,} hashed\n"
-            f"evidence {found.n_evidence:,} rows read again, {found.n_unread:,} could not be\n"
-            f"digest   {found.digest}\n"
-            f"{'the pack is as it was published' if found.holds else 'THE PACK DOES NOT HOLD'}\n"
+            f"files:    {found.n_files:,} hashed\n"
+            f"evidence: {'not re-read' if no_evidence else evidence}\n"
+            f"digest:   {found.digest}\n"
+            f"{said}\n"
         )
     if not found.holds:
         return 1
@@ -278,25 +150,25 @@ class AuditReporter:
 
     def stage(self, name: str) -> ScanProgress | None:
         """Say that a stage begins."""
-        from contam.cli.progress import reporter
+        from contam.cli.progress import Reporter
         from contam.cli.terminal import talk
 
         if not self._quiet:
             talk(name)
-        return reporter(quiet=self._quiet)
+        return Reporter(quiet=self._quiet)
 
 
-def _print_pack(pack: Pack, *, as_json: bool, quiet: bool) -> None:
+def _print_pack(pack: Pack, output: options.OutputOptions) -> None:
     from contam.audit.facts import to_tree
     from contam.cli import render
     from contam.cli.terminal import emit, plain, talk, visible
 
-    if as_json:
+    if output.as_json:
         render.emit_json(
             {"out": str(pack.folder), "digest": pack.digest, "report": to_tree(pack.facts)}
         )
         return
-    if not quiet:
+    if not output.quiet:
         for name in pack.reused:
             talk(f"not run again: {plain(name)}")
     emit(f"{visible(pack.facts.headline.text)}\n")
@@ -312,13 +184,15 @@ def _print_pack(pack: Pack, *, as_json: bool, quiet: bool) -> None:
     emit(f"report   {visible(str(page))}\ndigest   {pack.digest}\n")
 
 
-def _table(facts: Facts) -> Sheet:
-    from contam.cli.sheet import Sheet
+def _table(facts: Facts) -> Table:
+    from contam.cli.render import new_table
     from contam.cli.terminal import visible
 
-    sheet = Sheet(
-        ("benchmark", "policy", "corpus"),
-        ("items", "contaminated", "suspect", "clean", "not checkable", "flagged", "chance"),
+    table = new_table(
+        "benchmark",
+        "policy",
+        "corpus",
+        numbers=("items", "contaminated", "suspect", "clean", "not checkable", "flagged", "chance"),
     )
     for bench in facts.benchmarks:
         for policy in bench.policies:
@@ -329,19 +203,221 @@ def _table(facts: Facts) -> Sheet:
                 policy.clean,
                 policy.not_checkable,
             )
-            sheet.add(
-                (visible(bench.name), visible(policy.policy), visible(policy.corpus)),
-                (
-                    *(f"{count:,}" for count in counts),
-                    f"{100 * policy.flagged_share:.1f} %",
-                    "" if policy.fdr is None else f"{100 * policy.fdr:.1f} %",
-                ),
+            table.add_row(
+                *map(visible, (bench.name, policy.policy, policy.corpus)),
+                *(f"{count:,}" for count in counts),
+                f"{100 * policy.flagged_share:.1f} %",
+                "" if policy.fdr is None else f"{100 * policy.fdr:.1f} %",
             )
-    return sheet
+    return table
 
 
-# In the order in which they are needed, as `--help` lists them.
-app.command("gate", short_help="Check a pack against the rules of a release.")(audit_gate.gate)
-app.command("waive", short_help="Waive a flag after review.")(audit_waive.waive)
-app.command("diff", short_help="Show what changed since the last audit.")(audit_diff.diff)
-app.command("export", short_help="Export the result for others.")(audit_export.export)
+EXIT_FAILED = 3
+_PASSED: Final = {"pass": "pass", "fail": "FAIL", "unknown": "CANNOT BE JUDGED"}
+
+
+@app.command(short_help="Check a pack against the rules of a release.")
+def gate(
+    rules: Annotated[Path, typer.Argument(metavar="RULES.toml", help="The rules.")],
+    folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="[DIR]", help="A pack to check instead of the one in the rules."),
+    ] = None,
+    *,
+    digest: Annotated[
+        str | None, typer.Option(metavar="HEX", help="The digest the pack must have.")
+    ] = None,
+    today: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATE", help="Day on which accepted rows must hold. [default: today, UTC]"
+        ),
+    ] = None,
+    as_json: options.Json = False,
+) -> int:
+    """Check a pack against rules: prints a line for each, and exits with 3 if one fails.
+
+    A rule that cannot be judged fails. The pack must be unchanged since it was published. Flags
+    that the rules' `accept` file accepts are listed, and those that it no longer does.
+    """
+    from contam.audit.gate.judge import run_gate
+    from contam.audit.gate.rules import load_rules
+    from contam.cli import render
+
+    read = load_rules(rules)
+    where = folder or (Path(read.pack) if read.pack else None)
+    if where is None:
+        raise UsageError("there is no pack to judge", hint="give DIR, or pack = in the rules")
+    verdict = run_gate(read, where, day(today), digest)
+    if as_json:
+        render.emit_json({**asdict(verdict), "passed": verdict.passed})
+    else:
+        _print_lines(verdict)
+    return 0 if verdict.passed else EXIT_FAILED
+
+
+def _print_lines(verdict: GateVerdict) -> None:
+    from contam.cli.terminal import emit, plain
+    from contam.detect.accepted import ACCEPTED
+
+    for outcome in verdict.outcomes:
+        shown = _PASSED[outcome.status]
+        emit(f"{shown:16s}  {plain(outcome.rule)}: {plain(outcome.said)}\n")
+    for row in verdict.accepted:
+        parts = (row["benchmark"], row["split"], row["item"])
+        named = "/".join(part for part in parts if part)
+        named += f" in {row['document']}" if row["document"] else ""
+        named += f" by {row['policy']}" if row["policy"] else ""
+        held = row["state"] == ACCEPTED
+        said = row["reason"] if held else row["state"]
+        shown = "accepted" if held else "NOT ACCEPTED"
+        emit(f"{shown:16s}  {plain(named)}: {plain(said)} (until {row['until']})\n")
+
+
+def day(text: str | None) -> dt.date:
+    """A date of the command line; none is today. Raises UsageError."""
+    if text is None:
+        return dt.datetime.now(dt.UTC).date()
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(f"{text!r} is not a date", hint="write it as 2026-12-31") from error
+
+
+_LISTED = 20
+_WORDS = {
+    "newly_flagged": "newly flagged",
+    "cleared": "cleared",
+    "unchecked": "no longer checked",
+    "relabelled": "another label",
+    "added": "new, not flagged",
+    "removed": "gone",
+}
+_FIGURES = ("coverage", "corpora", "policies", "scores", "ranks", "studies")
+
+
+@app.command(short_help="Show what changed since the last audit.")
+def diff(
+    before: Annotated[Path, typer.Argument(metavar="A", help="The pack of the earlier audit.")],
+    after: Annotated[Path, typer.Argument(metavar="B", help="The pack of the later audit.")],
+    *,
+    as_json: options.Json = False,
+) -> None:
+    """Show what changed: items, scores, ranks, studies, coverage, corpora, policies.
+
+    Both packs must be unchanged since they were published. A warning comes first if their verdicts
+    cannot be compared.
+    """
+    from contam.audit.diff import CHANGES, compare_packs
+    from contam.cli import render
+
+    found = compare_packs(before, after)
+    if as_json:
+        counts = {name: found.count(name) for name in CHANGES}
+        render.emit_json({**asdict(found), "comparable": not found.incomparable, "counts": counts})
+        return
+    for line in _changes(found):
+        emit(visible(line.replace("\n", " ")) + "\n")
+
+
+def _changes(found: Difference) -> Iterable[str]:
+    for reason in found.incomparable:
+        yield f"NOT COMPARABLE: {reason}"
+    if found.before == found.after:
+        yield "the two packs are the same"
+        return
+    yield f"status     {found.status_before} -> {found.status_after}"
+    if found.n_items_changed:
+        yield f"items      {found.n_items_changed:,} have another text than before: they are new"
+    if not found.items:
+        yield "items      the labels are the same"
+    for change, words in _WORDS.items():
+        own = [item for item in found.items if item.change == change]
+        if own:
+            yield f"items      {len(own):,} {words}"
+            yield from _shortened([_item(change) for change in own])
+    for name in _FIGURES:
+        figures: Sequence[FigureChange] = getattr(found, name)
+        if figures:
+            yield f"{name:10s} {len(figures):,} changed"
+            yield from _shortened([_figure(figure) for figure in figures])
+
+
+def _shortened(lines: Sequence[str]) -> Iterable[str]:
+    yield from (f"  {line}" for line in lines[:_LISTED])
+    if len(lines) > _LISTED:
+        yield f"  and {len(lines) - _LISTED:,} more; --json has all"
+
+
+def _item(change: ItemChange) -> str:
+    name = "/".join(part for part in (change.benchmark, change.split, change.item_id) if part)
+    return f"{name} by {change.policy}: {change.before or 'none'} -> {change.after or 'none'}"
+
+
+def _figure(change: FigureChange) -> str:
+    what = f" {change.what}" if change.what else ""
+    return f"{change.of}{what}: {_value(change.before)} -> {_value(change.after)}"
+
+
+def _value(value: object) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+class ExportFormat(StrEnum):
+    """Who is to read it."""
+
+    CONDA = "conda"
+    MODEL_CARD = "model-card"
+
+
+@app.command(short_help="Export the result for others.")
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The pack.")],
+    *,
+    fmt: Annotated[
+        ExportFormat,
+        typer.Option("--format", help="Rows for the CONDA database, or Markdown."),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Output file. [default: standard output]")
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Policy whose verdicts are used. [default: the audit's first]"
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="model-card: models to list. [default: ours, else all]"),
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="conda: address of a description of the audit."),
+    ] = None,
+) -> None:
+    """Export the result of an audit for others, without any text of items or documents."""
+    from contam.audit.exports import conda, model_card
+    from contam.audit.verify import refuse_inside
+    from contam.cli.output_file import refuse_replacing
+    from contam.cli.terminal import emit, visible
+    from contam.files.single import write_file
+
+    if out is not None:
+        refuse_inside(out, folder)
+        refuse_replacing(out)
+    if fmt == ExportFormat.CONDA:
+        text = conda(folder, policy, reference or "")
+    else:
+        text = model_card(folder, policy, model or ())
+    if out is None:
+        emit(visible(text))
+        return
+    write_file(out, text.encode("utf-8", "replace"), overwrite=True)
+    emit(f"wrote {visible(str(out))}\n")

@@ -3,48 +3,42 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from contam.cli import options
 from contam.cli.options import split_names
+from contam.cli.results import refuse_beside
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from contam.benchmark.items import BenchItem
     from contam.client import Answer, Client, Job
 
-SPREAD_OPTIONS = ("--benchmark", "--index", "--policy", "--map")
+
+_WITH_TEXT: Final = frozenset(
+    ("server", "text", "index", "policy", "as_json", "allow_missing", "max_evidence",
+     "fail_on_flagged", "quiet")
+)  # fmt: skip
 
 
+@options.shared
 def check(
     *,
+    context: typer.Context,
     server: options.Server,
     benchmark: options.Benchmark = None,
-    out: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Folder for the results. [default: only print them]"),
-    ] = None,
+    out: options.OptionalOut = None,
     text: Annotated[
         str | None,
         typer.Option(metavar="TEXT", help="Judge this text instead of a benchmark."),
     ] = None,
     index: options.Served = None,
     policy: options.Policies = None,
-    as_json: options.Summary = False,
-    mapping: options.Mapping = None,
-    name: options.Name = None,
-    split: options.Split = None,
-    no_text: options.NoText = False,
-    allow_missing: options.AllowMissing = False,
-    overwrite: options.Overwrite = False,
-    max_evidence: options.MaxEvidence = 20,
-    fail_on_flagged: options.FailOnFlagged = False,
-    quiet: options.Quiet = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+    read: options.BenchmarkOptions,
+    kept: options.KeptOptions,
+    output: options.VerdictOptions,
 ) -> int:
     """Check benchmark items with a service; the verdicts are those of `contam query`.
 
@@ -54,68 +48,37 @@ def check(
     names = options.policy_names(policy)
     if (text is None) == (not benchmark):
         raise UsageError("give --benchmark or --text", hint="one of them")
-    if text is not None and (out or mapping or name or split or no_text):
-        raise UsageError("a text takes no --out, --map, --name, --split and --no-text")
-    if out is not None and not out:
-        raise UsageError("--out is empty", hint="check the variable it came from")
-    if no_text and not out:
-        raise UsageError("--no-text is about results that are kept", hint="give --out")
+    if text is not None:
+        refuse_beside(context, _WITH_TEXT, "--text", "make a benchmark of one line")
+    if kept.no_text and not out:
+        raise UsageError("--no-text needs --out", hint="name a folder for the results")
     asked: dict[str, Any] = {
         "index": split_names(index) if index else None,
         "policies": names,
-        "max_evidence": max_evidence,
-        "allow_missing": allow_missing,
+        "max_evidence": kept.max_evidence,
+        "allow_missing": kept.allow_missing,
     }
     items: str | list[BenchItem]
+    records: list[dict[str, Any]] = []
     if text is not None:
         items = text
     else:
-        items = list(_items(benchmark or [], mapping, name, split, quiet=quiet, secret=no_text))
+        from contam.benchmark.read_files import read_benchmarks
+        from contam.benchmark.reading import about_benchmark
+
+        found = read_benchmarks(benchmark or [], **read.arguments(), secret=kept.no_text)
+        records = [about_benchmark(one) for one in found]
+        items = [item for one in found for item in one.items]
 
     from contam.client import Client
 
     with Client(server) as client:
         if out and not isinstance(items, str):
-            _save(
-                client, items, Path(out), asked, overwrite=overwrite, no_text=no_text, quiet=quiet
-            )
-            return _print_folder(
-                Path(out), as_json=as_json, quiet=quiet, fail_on_flagged=fail_on_flagged
-            )
+            asked["keep_text"] = not kept.no_text
+            _save(client, items, Path(out), asked, output)
+            return _print_folder(Path(out), records, output)
         answer = client.check(items, **asked)
-    return _print_answer(answer, as_json=as_json, quiet=quiet, fail_on_flagged=fail_on_flagged)
-
-
-def _items(
-    paths: list[str],
-    mapping: list[str] | None,
-    name: str | None,
-    split: str | None,
-    *,
-    quiet: bool,
-    secret: bool,
-) -> Iterator[BenchItem]:
-    from contam.benchmark.mapping import parse_mapping
-    from contam.benchmark.read_files import read_benchmarks
-    from contam.cli import render
-    from contam.cli.terminal import plain, talk
-
-    found = read_benchmarks(
-        paths,
-        mapping=parse_mapping(mapping) if mapping else None,
-        name=name,
-        split=split,
-        secret=secret,
-    )
-    for benchmark in found:
-        if benchmark.skipped and not quiet:
-            first = benchmark.skipped[0]
-            talk(
-                f"note: {plain(benchmark.name)}: "
-                f"{render.counted(len(benchmark.skipped), 'row')} left out, "
-                f"the first for: {plain(first.reason)}"
-            )
-        yield from benchmark.items
+    return _print_answer(answer, records, output)
 
 
 def _save(
@@ -123,20 +86,17 @@ def _save(
     items: list[BenchItem],
     out: Path,
     asked: dict[str, Any],
-    *,
-    overwrite: bool,
-    no_text: bool,
-    quiet: bool,
+    output: options.OutputOptions,
 ) -> None:
     from contam.cli.terminal import plain, talk
     from contam.client.folder import result_folder
 
     # A folder that is taken is refused before anything is asked.
-    with result_folder(out, overwrite=overwrite) as folder:
-        job = client.submit(items, keep_text=not no_text, **asked)
-        if not quiet:
+    with result_folder(out, overwrite=output.overwrite) as folder:
+        job = client.submit(items, **asked)
+        if not output.quiet:
             talk(f"job {plain(job.id)}: {len(items):,} items sent")
-        client.download(client.wait(job, watcher=None if quiet else Watcher()), folder)
+        client.download(client.wait(job, watcher=None if output.quiet else Watcher()), folder)
 
 
 class Watcher:
@@ -156,8 +116,9 @@ class Watcher:
             talk(plain(message))
 
 
-def _print_folder(out: Path, *, as_json: bool, quiet: bool, fail_on_flagged: bool) -> int:
-    from contam.cli.commands.scan import print_result
+def _print_folder(out: Path, records: list[dict[str, Any]], output: options.VerdictOptions) -> int:
+    """Say what a job found; records  how the benchmarks were read here."""
+    from contam.cli.results import print_result
     from contam.detect.report import load_report
     from contam.detect.result import VERDICTS, ScanResult
     from contam.tables import schemas
@@ -167,23 +128,26 @@ def _print_folder(out: Path, *, as_json: bool, quiet: bool, fail_on_flagged: boo
         verdict_columns={name: schemas.column(report.verdicts, name) for name in VERDICTS.names},
         evidence_columns={},
         item_columns={},
-        run=report.run,
+        # The service was sent items, and knows nothing of the files.
+        run={**report.run, "inputs": {**report.run["inputs"], "benchmarks": records}},
         sorted_by_item=True,
     )
-    return print_result(result, out, fail_on_flagged=fail_on_flagged, as_json=as_json, quiet=quiet)
+    return print_result(result, out, output)
 
 
-def _print_answer(answer: Answer, *, as_json: bool, quiet: bool, fail_on_flagged: bool) -> int:
+def _print_answer(
+    answer: Answer, records: list[dict[str, Any]], output: options.VerdictOptions
+) -> int:
     from contam.cli import render
-    from contam.cli.commands.scan import exit_code
-    from contam.cli.terminal import emit, plain, talk
+    from contam.cli.results import exit_code
+    from contam.cli.terminal import emit, plain, talk, visible
 
-    code = exit_code(answer, fail_on_flagged=fail_on_flagged)
-    if not quiet and answer.late:
+    code = exit_code(answer, fail_on_flagged=output.fail_on_flagged)
+    if not output.quiet and answer.late:
         talk("the service's deadline passed before all items were judged: give --out DIR")
-    if not quiet and not answer.complete:
+    if not output.quiet and not answer.complete:
         talk("the indexes do not answer for all of their corpus")
-    if as_json:
+    if output.as_json:
         render.emit_json(
             {
                 "exit_code": code,
@@ -192,6 +156,7 @@ def _print_answer(answer: Answer, *, as_json: bool, quiet: bool, fail_on_flagged
                 "guarantee_tokens": answer.guarantee_tokens,
                 "coverage": dict(answer.coverage),
                 "capped": dict(answer.capped),
+                "read": render.readings_json({"benchmarks": records}),
                 "flagged": [verdict.to_dict() for verdict in answer.flagged()],
             }
         )
@@ -204,5 +169,7 @@ def _print_answer(answer: Answer, *, as_json: bool, quiet: bool, fail_on_flagged
         for verdict in answer.flagged()
     ]
     render.emit_renderable(render.verdict_table(answer.counts()))
+    read = map(visible, render.benchmark_lines({"benchmarks": records}))
+    emit("".join(f"{line}\n" for line in read))
     emit("".join(f"{line}\n" for line in (["", *lines] if lines else [])))
     return code

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from contam.cli import options
-from contam.cli.commands import index_shared
-from contam.cli.commands.scan import refuse_beside_plan
-from contam.cli.commands.worker import AddressOption, EngineOption, refuse_engine
+from contam.cli.results import EXIT_INCOMPLETE, refuse_beside
 from contam.cli.terminal import emit
+from contam.cli.worker import (
+    AddressOption,
+    EngineOption,
+    parse_shard,
+    refuse_engine,
+    tell_work,
+)
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
     from contam.index.model import Manifest
 
-SPREAD_OPTIONS = ("--corpus", "--exclude", "--shard", "--document")
 INTERRUPTED = "what is finished is kept, and the same call goes on from there"
-EXIT_INCOMPLETE = 4
 
 _NAMED = 5
 #: What a worker on a plan may choose.
 _OF_WORKERS = frozenset(
-    ("plan", "shard", "out", "workers", "engine", "address", "as_json", "quiet", "debug")
+    ("plan", "shard", "out", "workers", "engine", "address", "as_json", "quiet")
 )
 
 app = typer.Typer(
@@ -33,20 +37,9 @@ app = typer.Typer(
 )
 app.callback(invoke_without_command=True)(options.help_without_command)
 
-_Workers = Annotated[
-    int | None,
-    typer.Option(
-        min=1, metavar="N", help="Threads; any number gives the same index. [default: one per CPU]"
-    ),
-]
-_Moved = Annotated[
-    list[str] | None,
-    typer.Option("--corpus", metavar="PATH", help="Where the shards are now, if they were moved."),
-]
-_Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
-
 
 @app.command("build")
+@options.shared
 def build(
     *,
     context: typer.Context,
@@ -54,44 +47,28 @@ def build(
     index: options.IndexOrParts = None,
     recipe: options.Recipe = "standard",
     tokenizer: options.Tokenizer = None,
-    workers: _Workers = None,
+    workers: options.Workers = None,
     memory: options.BuildMemory = "2GB",
-    text: options.Text = None,
-    id_column: options.IdColumn = None,
-    url_column: options.UrlColumn = None,
-    date_column: options.DateColumn = None,
-    exclude: options.Exclude = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Start over, and replace an existing index.")
-    ] = False,
+    columns: options.ColumnOptions,
     home: options.Home = None,
     plan: Annotated[
         str | None,
         typer.Option(metavar="DIR", help="Index groups of a plan that `contam index plan` made."),
     ] = None,
-    shard: Annotated[
-        str | None,
-        typer.Option(metavar="I/N", help="With --plan: the groups of worker I of N, or auto."),
-    ] = None,
-    out: Annotated[
-        str | None, typer.Option(metavar="DIR", help="With --plan: folder for the groups.")
-    ] = None,
+    shard: options.Shard = None,
+    out: options.OptionalOut = None,
     engine: EngineOption = None,
     address: AddressOption = None,
-    as_json: options.Json = False,
-    quiet: _Quiet = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+    output: options.OutputOptions,
 ) -> int:
     """Index every document of a corpus. Repeat the call to resume a build that was stopped."""
     refuse_engine(engine, address)
     cluster = None if engine is None else address or "auto"
     if plan is not None:
-        refuse_beside_plan(context, _OF_WORKERS)
+        refuse_beside(context, _OF_WORKERS)
         if not out:
             raise UsageError("--plan needs --out", hint="a folder for the groups of all workers")
-        return index_shared.build_groups(
-            plan, out, shard, workers, cluster=cluster, as_json=as_json, quiet=quiet
-        )
+        return _build_groups(plan, out, shard, workers, output, cluster=cluster)
     if shard is not None or out is not None:
         flag = "--out" if shard is None else "--shard"
         raise UsageError(f"{flag} needs --plan", hint="`contam index plan` makes one")
@@ -100,7 +77,7 @@ def build(
         raise UsageError(f"Missing option '{missing}'", hint="see `contam index build --help`")
     n_bytes = options.parse_size(memory, "--memory")
     folder = _folder(index, home, to_write=True)
-    from contam.cli.progress import reporter
+    from contam.cli.progress import Reporter
     from contam.index import build as builds
     from contam.index.recipe import load_recipe
 
@@ -108,12 +85,10 @@ def build(
     how: dict[str, Any] = {
         "workers": workers,
         "memory": n_bytes,
-        "text": text,
-        "columns": options.columns_of(id_column, url_column, date_column),
-        "exclude": exclude or (),
-        "overwrite": overwrite,
+        **columns.arguments(),
+        "overwrite": output.overwrite,
     }
-    with reporter(quiet=quiet) as progress:
+    with Reporter(quiet=output.quiet) as progress:
         if cluster is None:
             manifest = builds.build(corpus, folder, chosen, **how, progress=progress)
         else:
@@ -122,52 +97,159 @@ def build(
             manifest = build_index_on_ray(
                 corpus, folder, chosen, **how, address=cluster, progress=progress
             )
-    return print_built(folder, manifest, as_json=as_json)
+    return print_built(folder, manifest, as_json=output.as_json)
 
 
-app.command("plan")(index_shared.plan)
-app.command("merge")(index_shared.merge)
+@app.command("plan")
+@options.shared
+def make_plan(
+    *,
+    corpus: options.Corpus,
+    out: options.OutFolder,
+    recipe: options.Recipe = "standard",
+    tokenizer: options.Tokenizer = None,
+    memory: options.BuildMemory = "2GB",
+    columns: options.ColumnOptions,
+    output: options.OutputOptions,
+) -> int:
+    """Cut a corpus into groups of shards that many machines index.
+
+    Each runs `contam index build --plan DIR --shard I/N --out PARTS`; then
+    `contam index merge PARTS --plan DIR --index INDEX` makes the index.
+    """
+    n_bytes = options.parse_size(memory, "--memory")
+    from contam.cli import render
+    from contam.cli.progress import Reporter
+    from contam.index.recipe import load_recipe
+    from contam.index.shared_build import plan_index
+
+    chosen = load_recipe(recipe, tokenizer=tokenizer)
+    with Reporter(quiet=output.quiet) as progress:
+        made = plan_index(
+            corpus,
+            out,
+            chosen,
+            memory=n_bytes,
+            **columns.arguments(),
+            overwrite=output.overwrite,
+            progress=progress,
+        )
+    n_shards, n_groups = len(made.manifest.shards), len(made.groups)
+    if output.as_json:
+        render.emit_json({"out": out, "n_shards": n_shards, "n_groups": n_groups})
+        return 0
+    emit(
+        f"{render.counted(n_shards, 'shard')} in {render.counted(n_groups, 'group')}\n\n"
+        f"plan      {out}\n"
+        f"workers   contam index build --plan {out} --shard 1/N --out PARTS ... --shard N/N\n"
+        f"then      contam index merge PARTS --plan {out} --index DIR\n"
+    )
+    return 0
+
+
+@app.command("merge")
+@options.shared
+def merge(
+    parts: Annotated[
+        list[str],
+        typer.Argument(metavar="PARTS...", help="Folders that `index build --plan` wrote."),
+    ],
+    *,
+    plan: Annotated[
+        str, typer.Option(metavar="DIR", help="The plan that `contam index plan` made.")
+    ],
+    index: options.IndexFolder,
+    home: options.Home = None,
+    output: options.OutputOptions,
+) -> int:
+    """Merge the groups that all machines indexed into one index."""
+    from contam.index.home import resolve_index
+    from contam.index.shared_build import open_index_plan
+    from contam.index.shared_merge import merge_groups
+
+    folder = resolve_index(index, home, to_write=True)
+    manifest = merge_groups(open_index_plan(plan), parts, folder, overwrite=output.overwrite)
+    return print_built(folder, manifest, as_json=output.as_json)
+
+
+def _build_groups(
+    plan: str,
+    out: str,
+    shard: str | None,
+    workers: int | None,
+    output: options.OutputOptions,
+    *,
+    cluster: str | None = None,
+) -> int:
+    """Index the groups of one worker, and say what was done; returns the exit code.
+
+    cluster  address of the Ray cluster that does it; None for this process
+    """
+    from contam.cli.progress import Reporter
+    from contam.index.shared_build import build_groups as build_each
+    from contam.index.shared_build import open_index_plan
+
+    index, count = parse_shard(shard, os.environ) if shard is not None else (0, 1)
+    opened = open_index_plan(plan)
+    with Reporter(quiet=output.quiet) as progress:
+        groups = opened.groups[index::count]
+        if cluster is None:
+            built = build_each(opened, groups, out, workers=workers, progress=progress)
+        else:
+            from contam.detect.leases.on_ray import build_on_ray
+
+            built = build_on_ray(
+                opened, groups, out, address=cluster, workers=workers, progress=progress
+            )
+    return tell_work(
+        "group",
+        len(opened.groups),
+        done=built.done,
+        kept=built.kept,
+        not_whole=built.not_whole,
+        failures=[(failed.name, failed.failure or "") for failed in built.failures],
+        out=out,
+        as_json=output.as_json,
+    )
 
 
 @app.command("add")
+@options.shared
 def add(
     *,
     corpus: options.Corpus,
     index: options.IndexFolder,
-    workers: _Workers = None,
+    workers: options.Workers = None,
     memory: options.BuildMemory = "2GB",
-    text: options.Text = None,
-    id_column: options.IdColumn = None,
-    url_column: options.UrlColumn = None,
-    date_column: options.DateColumn = None,
-    exclude: options.Exclude = None,
+    columns: options.ColumnOptions,
+    again: Annotated[
+        bool, typer.Option("--again", help="Take retired shards, too; otherwise they stay out.")
+    ] = False,
     home: options.Home = None,
     as_json: options.Json = False,
-    quiet: _Quiet = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+    quiet: options.Quiet = False,
 ) -> int:
     """Index the shards that are not in the index yet."""
     n_bytes = options.parse_size(memory, "--memory")
     folder = _folder(index, home)
-    from contam.cli.progress import reporter
+    from contam.cli.progress import Reporter
     from contam.cli.terminal import plain, talk
     from contam.index import change
 
-    with reporter(quiet=quiet) as progress:
+    with Reporter(quiet=quiet) as progress:
         added = change.add(
             folder,
             corpus,
             workers=workers,
             memory=n_bytes,
-            text=text,
-            columns=options.columns_of(id_column, url_column, date_column),
-            exclude=exclude or (),
+            **columns.arguments(),
+            again=again,
             progress=progress,
         )
-    lists = {"passed_over": list(added.passed_over), "restored": list(added.restored)}
+    lists = {"passed_over": list(added.passed_over), "still_retired": list(added.still_retired)}
     for names, said in (
         (added.passed_over, "indexed already"),
-        (added.restored, "were retired, and are searched again from now on"),
+        (added.still_retired, "retired, and left out (--again takes them)"),
     ):
         if names and not quiet:
             more = len(names) - _NAMED
@@ -194,7 +276,6 @@ def retire(
     ] = None,
     home: options.Home = None,
     as_json: options.Json = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """Exclude shards or documents from all answers, at once."""
     documents = [*(document or []), *(_lines(ids) if ids is not None else [])]
@@ -211,11 +292,10 @@ def retire(
 def compact(
     *,
     index: options.IndexFolder,
-    workers: _Workers = None,
+    workers: options.Workers = None,
     memory: options.BuildMemory = "2GB",
     home: options.Home = None,
     as_json: options.Json = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """Join segments and drop what is retired. No answer changes."""
     n_bytes = options.parse_size(memory, "--memory")
@@ -226,45 +306,6 @@ def compact(
     _print_summary(folder, as_json=as_json)
 
 
-@app.command("upgrade", short_help="Rebuild an index of an older version.")
-def upgrade(
-    *,
-    index: options.IndexFolder,
-    out: Annotated[
-        str, typer.Option("--out", metavar="DIR", help="The new index: a new or empty folder.")
-    ],
-    corpus: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATH...", help="Where the shards are now, if they were moved."),
-    ] = None,
-    workers: _Workers = None,
-    memory: options.BuildMemory = "2GB",
-    home: options.Home = None,
-    as_json: options.Json = False,
-    quiet: _Quiet = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
-) -> int:
-    """Rebuild an index of an older normaliser, from the same shards by the same recipe.
-
-    What is retired stays retired. The old index is not changed.
-    """
-    n_bytes = options.parse_size(memory, "--memory")
-    folder = _folder(out, home, to_write=True)
-    from contam.cli.progress import reporter
-    from contam.index import upgrade as upgrades
-
-    with reporter(quiet=quiet) as progress:
-        manifest = upgrades.upgrade(
-            _folder(index, home),
-            folder,
-            corpus=corpus or (),
-            workers=workers,
-            memory=n_bytes,
-            progress=progress,
-        )
-    return print_built(folder, manifest, as_json=as_json)
-
-
 @app.command("verify", short_help="Check every byte of an index and of its shards.")
 def verify(
     *,
@@ -272,10 +313,9 @@ def verify(
     sample: Annotated[
         int, typer.Option(min=0, metavar="N", help="Documents to read again from their shards.")
     ] = 32,
-    corpus: _Moved = None,
+    corpus: options.Moved = None,
     home: options.Home = None,
     as_json: options.Json = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Check every byte of an index, and that its corpus is unchanged.
 
@@ -312,7 +352,6 @@ def show(
     index: options.IndexFolder,
     home: options.Home = None,
     as_json: options.Json = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """Show what an index holds and how large it is."""
     _print_summary(_folder(index, home), as_json=as_json)

@@ -1,44 +1,199 @@
-"""`contam items`: extract a benchmark from logs that hold its items."""
+"""`contam items`: show how benchmarks are read, or make one from logs that hold its items."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from contam.cli import options
 from contam.cli.output_file import refuse_replacing
+from contam.cli.results import refuse_beside
+from contam.errors import IncompleteError, UsageError
 
-SPREAD_OPTIONS = ("--from-logs", "--columns")
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from contam.benchmark.items import BenchItem, Benchmark
+
+_SHOWN = 5
+_MOST_CHARACTERS = 240
 
 
+_MAKING = frozenset(("from_logs", "out", "columns", "overwrite"))
+
+
+@options.shared
 def items(
+    benchmark: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[BENCHMARK...]", help="Benchmark files, folders or globs."),
+    ] = None,
     *,
+    context: typer.Context,
+    read: options.BenchmarkOptions,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Exit with 4 if text is unread or an item is incomplete."),
+    ] = False,
+    as_json: options.Json = False,
     from_logs: Annotated[
-        list[str],
-        typer.Option(metavar="PATH...", help="Logs: files, folders or globs, as in `contam logs`."),
-    ],
-    out: Annotated[
-        Path, typer.Option(metavar="FILE", help="The benchmark to write, as JSON lines.")
-    ],
-    columns: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="PART=COLUMN,...",
-            help="Columns of a plain table: id, question, choices, answer, score, ...",
+            metavar="PATH...",
+            help="Make a benchmark of the items in logs: files, folders or globs, as in "
+            "`contam logs`.",
         ),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace FILE if it exists.")
-    ] = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
-) -> None:
-    """Make a benchmark from the items in logs, for `contam scan --benchmark FILE`.
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --from-logs: the benchmark, as JSON lines."),
+    ] = None,
+    columns: options.Columns = None,
+    overwrite: options.Overwrite = False,
+) -> int:
+    """Show how benchmarks are read, before any scan: fields, what is unread, and some items.
 
+    With --from-logs, make a benchmark from the items in logs, for `contam scan --benchmark FILE`.
     An item in several logs is written once. Tables of scores work as well if they have a column
     for the question.
     """
+    if from_logs:
+        refuse_beside(context, _MAKING, "--from-logs", "see `contam items --help`")
+    elif out or columns or overwrite:
+        raise UsageError(
+            "--out, --columns and --overwrite need --from-logs", hint="see `contam items --help`"
+        )
+    if from_logs:
+        if out is None:
+            raise UsageError("--from-logs needs --out", hint="name the file to write")
+        _make(from_logs, out, columns, overwrite=overwrite)
+        return 0
+    if not benchmark:
+        raise UsageError("Missing argument 'BENCHMARK...'", hint="name files, or give --from-logs")
+    from contam.benchmark.read_files import read_benchmarks
+    from contam.benchmark.reading import about_benchmark, how_read
+    from contam.cli import render
+
+    found = read_benchmarks(benchmark, **read.arguments())
+    records = {one.name: about_benchmark(one) for one in found}
+    if as_json:
+        render.emit_json({"benchmarks": [_tree(one, records[one.name]) for one in found]})
+    else:
+        for one in found:
+            _print(one, records[one.name])
+    readings = map(how_read, records.values())
+    unsure = any(read.unread or read.incomplete for read in readings)
+    return IncompleteError.exit_code if strict and unsure else 0
+
+
+def _some(items: Sequence[BenchItem]) -> Iterator[BenchItem]:
+    """Five of the items, the first and the last among them."""
+    n = min(_SHOWN, len(items))
+    for at in range(n):
+        yield items[at * (len(items) - 1) // max(n - 1, 1)]
+
+
+def _counts(benchmark: Benchmark) -> dict[str, Any]:
+    """How many items there are, by split and by the parts they have."""
+    from collections import Counter
+
+    from contam.benchmark.items import PARTS
+
+    splits: Counter[str] = Counter()
+    parts = dict.fromkeys(PARTS, 0)
+    for item in benchmark.items:
+        splits[item.split] += 1
+        for part, text in zip(PARTS, item.part_texts(), strict=True):
+            parts[part] += bool(text)
+    return {"splits": dict(splits), "parts": parts}
+
+
+def _tree(benchmark: Benchmark, record: Mapping[str, Any]) -> dict[str, Any]:
+    """All that is known of one benchmark, for --json."""
+    from dataclasses import asdict
+
+    from contam.benchmark.reading import how_read
+
+    rows = [asdict(row) for row in benchmark.skipped]
+    items = [asdict(item) for item in _some(benchmark.items)]
+    return {
+        **record,
+        **_counts(benchmark),
+        **how_read(record).to_dict(),
+        "skipped_rows": rows,
+        "items": items,
+    }
+
+
+def _print(benchmark: Benchmark, record: Mapping[str, Any]) -> None:
+    from rich.padding import Padding
+
+    from contam.benchmark.items import PARTS
+    from contam.benchmark.reading import how_read
+    from contam.cli import render
+    from contam.cli.terminal import plain
+
+    read, counts, n_items = how_read(record), _counts(benchmark), record["n_items"]
+    rows = []
+    if len(counts["splits"]) > 1:
+        named = [f"{name or 'without a name'} {n:,}" for name, n in counts["splits"].items()]
+        rows.append(("splits", ", ".join(named)))
+    for part in PARTS:
+        if names := read.fields[part]:
+            n = counts["parts"][part]
+            of_all = "" if n == n_items else f" (in {n:,} of {render.counted(n_items, 'item')})"
+            rows.append((part, ", ".join(names) + of_all))
+    rows += [("UNREAD", f"{name}: {render.text_share(of)}") for name, of in read.unread.items()]
+    rows += [("left out", ", ".join(read.left_out))] if read.left_out else []
+    rows += [
+        ("never clean", f"{render.counted(n, 'item')}: {why}") for why, n in read.incomplete.items()
+    ]
+    reasons = record.get("skipped", {})
+    rows += [("skipped", f"{render.counted(n, 'row')}: {why}") for why, n in reasons.items()]
+    files = record.get("skipped_files", ())
+    rows += [("skipped", f"{file['path']}: {file['reason']}") for file in files]
+    if record["duplicates"]:
+        rows.append(("equal", f"{render.counted(len(record['duplicates']), 'group')} of items"))
+    n_rows = render.counted(n_items + sum(reasons.values()), "row")
+    n_files = render.counted(len(record["sources"]), "file")
+    title = f"{benchmark.name}: {render.counted(n_items, 'item')} of {n_rows} in {n_files}"
+    shown: list[RenderableType] = [plain(title), Padding(_grid(rows), (0, 0, 0, 2))]
+    for item in _some(benchmark.items):
+        of = (item.passage, item.question, " | ".join(item.choices), item.answer)
+        texts = [(part, _shortened(text)) for part, text in zip(PARTS, of, strict=True) if text]
+        shown += ["", plain(item.item_id), Padding(_grid(texts), (0, 0, 0, 2))]
+    render.emit_renderable(*shown, "")
+
+
+def _grid(rows: Sequence[tuple[str, str]]) -> Table:
+    """Names and what is said of each."""
+    from rich.table import Table
+
+    from contam.cli.terminal import plain
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(min_width=11)
+    grid.add_column(overflow="fold")
+    for name, text in rows:
+        grid.add_row(name, plain(text))
+    return grid
+
+
+def _shortened(text: str) -> str:
+    """The beginning of a part."""
+    more = len(text) - _MOST_CHARACTERS
+    return text if more <= 0 else f"{text[:_MOST_CHARACTERS]} ... {more:,} more characters"
+
+
+def _make(
+    from_logs: Sequence[str], out: Path, columns: list[str] | None, *, overwrite: bool
+) -> None:
+    """Write a benchmark of the items in logs."""
     from contam.benchmark.mapping import parse_mapping
     from contam.cli import render
     from contam.cli.terminal import plain, talk

@@ -11,7 +11,7 @@ from contam.cli import options
 from contam.cli.terminal import emit, talk, visible
 
 if TYPE_CHECKING:
-    from contam.server.middleware.keys import Key, KeyStore
+    from contam.server.auth import Key, KeyStore
 
 app = typer.Typer(help="Make, list and revoke the keys of a service.", rich_markup_mode=None)
 app.callback(invoke_without_command=True)(options.help_without_command)
@@ -33,13 +33,12 @@ def add(
         list[str] | None,
         typer.Option(
             metavar="SCOPE,...",
-            help="What it allows: check, jobs, read-documents, review, or admin, which allows all. "
+            help="What it allows: check, jobs, read-documents, or admin, which allows all. "
             "[default: check]",
         ),
     ] = None,
     data: _Data = None,
     as_json: options.Json = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """Make a key and print it once: only its digest is stored. A running service accepts it."""
     scopes = [word for given in scope or ["check"] for word in given.split(",")]
@@ -58,12 +57,11 @@ def list_keys(
     *,
     data: _Data = None,
     as_json: options.Json = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """List the keys, revoked ones too: what they allow, and when they were made."""
     from contam.cli import render
 
-    keys = _store(data).all()
+    keys = list(_store(data).all().values())
     if as_json:
         render.emit_json([_tree(key) for key in keys])
         return
@@ -81,7 +79,6 @@ def revoke(
     *,
     data: _Data = None,
     as_json: options.Json = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """Revoke keys for good. A running service refuses them from the next request on."""
     store = _store(data)
@@ -97,7 +94,7 @@ def revoke(
 
 def _store(data: str | None) -> KeyStore:
     from contam.config import load_settings
-    from contam.server.middleware.keys import KeyStore
+    from contam.server.auth import KeyStore
 
     return KeyStore(load_settings({"data": data}).data)
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from contam.rescore.logs import Log, LogFiles, ScoreColumn, TaskGroup
 
-SPREAD_OPTIONS = ("--columns",)
 _LISTED = 20
 
 
@@ -28,15 +27,8 @@ def logs(
             "scores.",
         ),
     ],
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PART=COLUMN,...",
-            help="Columns of a plain table: id, model, score, benchmark, repeat, ...",
-        ),
-    ] = None,
+    columns: options.Columns = None,
     as_json: options.Json = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """List evaluation logs: model, benchmark, metric, items, mean, and how they will join.
 
@@ -124,6 +116,7 @@ def _tree(log: Log, problem: LogError | None) -> dict[str, Any]:
         "errors": log.n_errors,
         "unscored": log.n_unscored,
         "joins_by": joins_by(log),
+        "columns": dict(log.roles),
         "problem": problem.message if problem else None,
         "notes": list(log.notes),
         "metrics": [
@@ -167,7 +160,8 @@ def _table(found: LogFiles, groups: tuple[TaskGroup, ...]) -> list[RenderableTyp
     for log in found.logs:
         for place, column in enumerate(log.columns):
             n_scored = int(np.count_nonzero(column.scored)) if column.kind != "none" else 0
-            head = (log.tool, log.model, log.benchmark) if place == 0 else ("", "", "")
+            named = f"{log.benchmark} ({log.split})" if log.tool == "helm" else log.benchmark
+            head = (log.tool, log.model, named) if place == 0 else ("", "", "")
             table.add_row(
                 *map(visible, head),
                 visible(column.metric + " (lower is better)" * (column.higher_is_better is False)),
@@ -192,8 +186,12 @@ def _table(found: LogFiles, groups: tuple[TaskGroup, ...]) -> list[RenderableTyp
     if len(notes) > _LISTED:
         blocks.append(f"{len(notes) - _LISTED:,} more notes: --json prints all")
     if found.damaged:
-        blocks += ["", *(plain(f"bad log: {reason}") for _, reason in found.damaged)]
-    left_out = [plain(f"not a log: {path}: {reason}") for path, reason in found.skipped]
+        blocks += [""]
+        for _, error in found.damage[:_LISTED]:
+            blocks += [plain(f"bad log: {error}"), plain(f"hint: {error.hint}")]
+        if len(found.damage) > _LISTED:
+            blocks.append(f"{len(found.damage) - _LISTED:,} more bad logs: see --json")
+    left_out = [plain(f"not a log: {reason}") for _, reason in found.skipped]
     if left_out:
         blocks += ["", *left_out[:_LISTED]]
     if len(left_out) > _LISTED:

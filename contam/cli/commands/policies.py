@@ -24,7 +24,6 @@ def policies(
         typer.Argument(metavar="[NAME]", help="A policy, a preset (NAME:PRESET) or a policy file."),
     ] = None,
     as_json: options.Json = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """List the policies, or describe one in full."""
     from contam.cli import render

@@ -5,33 +5,39 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from contam.cli import options
-from contam.cli.commands.scan import (
-    NOT_READ,
+from contam.cli.defaults import say_supplied
+from contam.cli.options import split_names
+from contam.cli.results import (
+    ALLOW_MISSING,
     print_result,
-    refuse_long_seed,
+    refuse_beside,
     refuse_out_in,
     write_result,
 )
-from contam.cli.options import split_names
 from contam.errors import UsageError
 from contam.files.uploads import place
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from contam.detect.result import ScanResult
     from contam.detect.scan import ScanProgress
 
-SPREAD_OPTIONS = ("--index", "--benchmark", "--corpus", "--policy", "--map")
+
+#: What goes with a text, which is not judged.
+_WITH_TEXT: Final = frozenset(
+    ("index", "corpus", "home", "max_evidence", "allow_missing", "workers", "as_json", "quiet",
+     "settings")
+)  # fmt: skip
 
 
+@options.shared
 def query(
     *,
+    context: typer.Context,
     index: Annotated[
         list[str],
         typer.Option(
@@ -39,9 +45,7 @@ def query(
         ),
     ],
     benchmark: options.Benchmark = None,
-    out: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Folder for the results of --benchmark.")
-    ] = None,
+    out: options.OptionalOut = None,
     text: Annotated[
         str | None,
         typer.Option(metavar="TEXT", help="Search for this text instead of a benchmark."),
@@ -50,83 +54,47 @@ def query(
         str | None,
         typer.Option(metavar="PATH", help="Search for the text in this file; - reads stdin."),
     ] = None,
-    policy: options.Policies = None,
-    corpus: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATH...", help="Where the shards are now, if they were moved."),
-    ] = None,
+    items: options.ItemOptions,
+    kept: options.KeptOptions,
+    corpus: options.Moved = None,
     home: options.Home = None,
     unit: Annotated[
         str | None,
         typer.Option(metavar="UNIT", help="Refuse an index of any other unit."),
     ] = None,
     workers: options.Workers = None,
-    as_json: options.Summary = False,
-    mapping: options.Mapping = None,
-    name: options.Name = None,
-    split: options.Split = None,
-    no_text: options.NoText = False,
-    allow_missing: options.AllowMissing = False,
-    overwrite: options.Overwrite = False,
-    max_evidence: options.MaxEvidence = 20,
-    seed: options.Seed = 5,
-    min_run: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Report every run of at least this many tokens in documents that are read.",
-        ),
-    ] = 8,
-    fail_on_flagged: options.FailOnFlagged = False,
-    quiet: options.Quiet = False,
+    output: options.VerdictOptions,
     settings: options.Settings = None,  # noqa: ARG001 - read by main, listed here for --help
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Search indexed documents for benchmark items; write the same files as `contam scan`.
 
     With --text or --text-file: print the documents that share text with it, side by side.
     """
+    say_supplied(context)
     indexes = split_names(index)
     if not indexes:
         raise UsageError("--index names no index", hint="`contam index build` makes one")
-    names = options.policy_names(policy)
+    asked = {**items.arguments(), **kept.arguments()}
     if text is not None or text_file is not None:
-        if benchmark or out or (text is not None and text_file is not None):
-            raise UsageError(
-                "--text, --text-file and --benchmark exclude each other, and a text needs no --out",
-                hint="leave one out; the column of the text is chosen by contam index build --text",
-            )
-        judging = {
-            "--policy": policy, "--fail-on-flagged": fail_on_flagged, "--unit": unit,
-            "--map": mapping, "--name": name, "--split": split, "--no-text": no_text,
-        }  # fmt: skip
-        if useless := [option for option, value in judging.items() if value]:
-            raise UsageError(
-                f"{', '.join(useless)}: of no use with a text, which is not judged",
-                hint="leave it out, or make a benchmark of one line",
-            )
+        where = "--text-file" if text is None else "--text"
+        allowed = {*_WITH_TEXT, where.removeprefix("--").replace("-", "_")}
+        refuse_beside(context, allowed, where, "leave it out, or make a benchmark of one line")
         wanted = _read_text(text_file or "") if text is None else text
         return _ask_text(
             indexes,
             wanted,
             corpus=corpus,
             home=home,
-            max_evidence=max_evidence,
-            allow_missing=allow_missing,
-            as_json=as_json,
-            quiet=quiet,
+            max_evidence=kept.max_evidence,
+            allow_missing=kept.allow_missing,
+            output=output,
         )
     if not benchmark:
         raise UsageError("there is nothing to look for", hint="give --benchmark, or --text")
     if not out:
-        raise UsageError("--out is missing or empty", hint="name a folder for the results")
-    refuse_long_seed(seed, min_run)
+        raise UsageError("--benchmark needs --out", hint="name a folder for the results")
     folder = place(out)
     refuse_out_in(folder, [*_searched(indexes, home), *(corpus or [])])
-    from contam.benchmark.mapping import parse_mapping
-
-    parts: Mapping[str, str] | None = parse_mapping(mapping) if mapping else None
 
     def search(progress: ScanProgress) -> ScanResult:
         from contam.detect.query import query as run_query
@@ -134,29 +102,19 @@ def query(
         return run_query(
             indexes,
             benchmark,
-            policies=names,
             corpus=corpus or None,
             home=home,
             unit=unit,
             workers=workers,
-            seed=seed,
-            min_run=min_run,
-            mapping=parts,
-            name=name,
-            split=split,
-            allow_missing=allow_missing,
-            max_evidence=max_evidence,
-            keep_text=not no_text,
             progress=progress,
+            **asked,
         )
 
-    result = write_result(search, folder, overwrite=overwrite, quiet=quiet)
+    result = write_result(search, folder, output)
     return print_result(
         result,
         folder,
-        fail_on_flagged=fail_on_flagged,
-        as_json=as_json,
-        quiet=quiet,
+        output,
         way_out=_way_out(result, indexes, corpus or []),
     )
 
@@ -168,7 +126,10 @@ def _way_out(result: ScanResult, indexes: list[str], corpus: list[str]) -> str:
     failed = result.coverage["shards_failed"]
     unsure = [shard for shard in failed if shard["reason"].endswith(VERIFY)]
     if not unsure:
-        return NOT_READ
+        return (
+            "repair the shards named NOT READ and `contam index add` them, leave out what is no "
+            f"part of the corpus (`contam index retire --shard NAME`), {ALLOW_MISSING}"
+        )
     words = ["contam", "index", "verify", "--index", indexes[0] if len(indexes) == 1 else "DIR"]
     if corpus:
         words += ["--corpus", *corpus]
@@ -215,17 +176,16 @@ def _ask_text(
     home: str | None,
     max_evidence: int,
     allow_missing: bool,
-    as_json: bool,
-    quiet: bool,
+    output: options.OutputOptions,
 ) -> int:
-    from contam.cli.progress import reporter
+    from contam.cli.progress import Reporter
     from contam.cli.terminal import plain, talk
     from contam.detect.indexed.index_reader import open_index
     from contam.detect.policies.policy import get_policy, list_policies, reads_text
     from contam.detect.warm import query_a_little
     from contam.kernels.warm_up import compile_once
 
-    with reporter(quiet=quiet) as progress:
+    with Reporter(quiet=output.quiet) as progress:
         compile_once("query", query_a_little, progress)
     reader = open_index(indexes, corpus=corpus or None, home=home)
     # What is printed is what the documents share with the text: any policy that counts the
@@ -241,7 +201,7 @@ def _ask_text(
     if n_tokens == 0:
         raise UsageError("the text holds no word", hint="give the text to look for")
     code = result.exit_code()
-    if not quiet:
+    if not output.quiet:
         if n_tokens < reader.guarantee_tokens and result.evidence.num_rows:
             talk(
                 f"the text has {n_tokens} tokens: only runs of {reader.guarantee_tokens} "
@@ -252,7 +212,7 @@ def _ask_text(
         if code:
             talk("the index does not answer for all of its corpus: see --json, or --allow-missing")
     sizes = (n_tokens, reader.guarantee_tokens)
-    _print_text(result, sizes, as_json=as_json, max_documents=max_evidence)
+    _print_text(result, sizes, as_json=output.as_json, max_documents=max_evidence)
     return code
 
 

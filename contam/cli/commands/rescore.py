@@ -2,26 +2,92 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from contam.cli import options
-from contam.cli.defaults import noted
+from contam.cli.defaults import noted, say_supplied
 from contam.cli.options import split_names
+from contam.cli.results import tell_scored
 from contam.files.uploads import place
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from rich.console import RenderableType
 
     from contam.rescore.run import Rescore
 
-SPREAD_OPTIONS = ("--logs", "--policy", "--reference", "--reference-benchmark")
+    Row = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelOptions:
+    """How a file of labels is read, where verdicts are not a result of contam."""
+
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SCORE",
+            help="FILE has scores: items with at least this score are contaminated, others clean.",
+        ),
+    ] = None
+    unlisted: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="Label of items that are not in FILE: `clean` if FILE lists every"
+            " contaminated item, else `not_checkable`.",
+        ),
+    ] = None
+    verdict_columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE=NAME,...",
+            help="Columns of FILE: id=..., label=..., score=..., question=..., benchmark=...",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricOptions:
+    """Which metrics are shown, and which way they count."""
+
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[BENCHMARK=]METRIC",
+            help="Main metric of a benchmark whose logs have several: used to aggregate"
+            " benchmarks, and shown in plots. May be repeated.",
+        ),
+    ] = None
+    all_metrics: Annotated[
+        bool, typer.Option("--all-metrics", help="Show every metric, not only the main ones.")
+    ] = False
+    lower_is_better: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METRIC", help="Less of this metric is better. May be repeated."),
+    ] = None
+    higher_is_better: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METRIC", help="More of this metric is better. May be repeated."),
+    ] = None
+    mixed_setups: Annotated[
+        bool,
+        typer.Option(
+            "--mixed-setups",
+            help="Rank runs together even if their examples, prompts or task versions differ.",
+        ),
+    ] = False
+
+
+@options.shared
 def rescore(
     *,
+    context: typer.Context,
     verdicts: Annotated[
         Path,
         typer.Option(
@@ -61,6 +127,14 @@ def rescore(
         ),
     ] = None,
     columns: options.Columns = None,
+    benchmark_as: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="OLD=NEW,...",
+            help="Benchmark OLD of the logs is NEW of the verdicts: needed where bare numbers alone"
+            " join them.",
+        ),
+    ] = None,
     least: Annotated[
         int,
         typer.Option(min=1, metavar="N", help="Items that a subset needs for an estimate."),
@@ -84,28 +158,8 @@ def rescore(
     separate_runs: Annotated[
         bool, typer.Option("--separate-runs", help="Treat two runs of one model as two models.")
     ] = False,
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SCORE",
-            help="FILE has scores: items with at least this score are contaminated, others clean.",
-        ),
-    ] = None,
-    unlisted: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LABEL",
-            help="Label of items that are not in FILE: `clean` if FILE lists every"
-            " contaminated item, else `not_checkable`.",
-        ),
-    ] = None,
-    verdict_columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ROLE=NAME,...",
-            help="Columns of FILE: id=..., label=..., score=..., question=..., benchmark=...",
-        ),
-    ] = None,
+    labels: LabelOptions,
+    metrics: MetricOptions,
     skip_damaged: Annotated[
         bool,
         typer.Option(
@@ -114,91 +168,60 @@ def rescore(
             " notes, the summary and run.json.",
         ),
     ] = False,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[BENCHMARK=]METRIC",
-            help="Main metric of a benchmark whose logs have several: used to aggregate"
-            " benchmarks, and shown in plots. May be repeated.",
-        ),
-    ] = None,
-    all_metrics: Annotated[
-        bool, typer.Option("--all-metrics", help="Show every metric, not only the main ones.")
-    ] = False,
-    lower_is_better: Annotated[
-        list[str] | None,
-        typer.Option(metavar="METRIC", help="Less of this metric is better. May be repeated."),
-    ] = None,
-    higher_is_better: Annotated[
-        list[str] | None,
-        typer.Option(metavar="METRIC", help="More of this metric is better. May be repeated."),
-    ] = None,
-    mixed_setups: Annotated[
-        bool,
-        typer.Option(
-            "--mixed-setups",
-            help="Rank runs together even if their examples, prompts or task versions differ.",
-        ),
-    ] = False,
-    overwrite: options.Overwrite = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all tables as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")] = False,
+    output: options.OutputOptions,
     settings: options.Settings = None,  # noqa: ARG001 - read by main, listed here for --help
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Score models with and without the flagged items: gains, intervals, rankings.
 
     Writes Parquet tables, summary.md, plots and run.json to DIR, all or nothing.
     """
+    say_supplied(context)
     from contam.benchmark.mapping import parse_mapping
     from contam.cli import render
-    from contam.cli.terminal import emit, plain, talk, visible
-    from contam.remedies import Remedy
+    from contam.cli.terminal import emit, visible
+    from contam.rescore.complete import offering
     from contam.rescore.run import rescore as run_rescore
     from contam.rescore.run import write_rescore
     from contam.rescore.tables import RescoreSettings
-    from contam.rescore.whole import offering
 
-    with offering(Remedy.SKIP_DAMAGED):
+    with offering("--skip-damaged goes on without such logs"):
         result = run_rescore(
             verdicts,
             logs,
             policies=split_names(policy or []),
             columns=parse_mapping(columns) if columns else None,
+            benchmark_as=parse_mapping(benchmark_as) if benchmark_as else None,
             allow_unmatched=allow_unmatched,
             allow_partial=allow_partial,
             separate_runs=separate_runs,
             skip_damaged=skip_damaged,
-            threshold=threshold,
-            unlisted=unlisted,
-            verdict_columns=parse_mapping(verdict_columns) if verdict_columns else None,
-            lower_is_better=lower_is_better or [],
-            higher_is_better=higher_is_better or [],
+            threshold=labels.threshold,
+            unlisted=labels.unlisted,
+            verdict_columns=parse_mapping(labels.verdict_columns)
+            if labels.verdict_columns
+            else None,
+            lower_is_better=metrics.lower_is_better or [],
+            higher_is_better=metrics.higher_is_better or [],
             settings=RescoreSettings(
                 least=least,
                 permutations=permutations,
                 seed=seed,
                 references=tuple(split_names(reference or [])),
                 reference_benchmarks=_benchmark_pairs(reference_benchmark or []),
-                metrics=tuple(metric or []),
-                all_metrics=all_metrics,
-                mixed_setups=mixed_setups,
+                metrics=tuple(metrics.metric or []),
+                all_metrics=metrics.all_metrics,
+                mixed_setups=metrics.mixed_setups,
             ),
         )
     noted(result.run)
-    write_rescore(result, out, overwrite=overwrite)
-    complete = result.run["coverage"].get("complete", True)
-    if not quiet:
-        for note in result.run["notes"]:
-            talk(f"note: {plain(note)}")
-        if not complete:
-            talk("the verdicts do not cover the whole corpus: clean is not certain")
-    if as_json:
+    write_rescore(result, out, overwrite=output.overwrite)
+    code = tell_scored(result.run, output)
+    if output.as_json:
         render.emit_json({"out": out, "run": result.run, **_trees(result)})
     else:
         render.emit_renderable(*_tables(result))
         emit(f"\nresults  {visible(out)}\nsummary  {visible(str(place(out) / 'summary.md'))}\n")
-    return 0 if complete else 4
+    return code
 
 
 def _benchmark_pairs(given: list[str]) -> tuple[tuple[str, str], ...]:
@@ -223,7 +246,6 @@ def _trees(result: Rescore) -> dict[str, Any]:
 
 def _tables(result: Rescore) -> list[RenderableType]:
     """A table for each benchmark and metric shown, its rankings, and what is not estimated."""
-    from contam.cli.rankings import ranking_blocks
     from contam.cli.terminal import visible
 
     blocks: list[RenderableType] = []
@@ -255,25 +277,88 @@ def _tables(result: Rescore) -> list[RenderableType]:
 
 
 def _table(rows: list[dict[str, Any]]) -> RenderableType:
-    from contam.cli.sheet import Sheet
+    from contam.cli.render import new_table
     from contam.cli.terminal import visible
     from contam.rescore.export.summary import figure, limits, small
 
-    sheet = Sheet(
-        ("model", "policy"), ("n", "flagged", "full", "clean", "gain", "interval", "p", "p Holm")
+    table = new_table(
+        "model",
+        "policy",
+        numbers=("n", "flagged", "full", "clean", "gain", "interval", "p", "p Holm"),
     )
     for row in rows:
-        sheet.add(
-            (visible(row["model"]), visible(row["policy"])),
-            (
-                f"{row['n']:,}",
-                f"{row['n_flagged']:,}",
-                figure(row["full"]),
-                figure(row["clean"]),
-                figure(row["gain"]),
-                limits(row["gain_low"], row["gain_high"]),
-                small(row["gain_p"]),
-                small(row["gain_p_holm"]),
-            ),
+        table.add_row(
+            visible(row["model"]),
+            visible(row["policy"]),
+            f"{row['n']:,}",
+            f"{row['n_flagged']:,}",
+            figure(row["full"]),
+            figure(row["clean"]),
+            figure(row["gain"]),
+            limits(row["gain_low"], row["gain_high"]),
+            small(row["gain_p"]),
+            small(row["gain_p_holm"]),
         )
-    return sheet
+    return table
+
+
+def ranking_blocks(rows: Sequence[Row]) -> Iterator[RenderableType]:
+    """For each policy and set-up: both rankings in one table, then who is not in them.
+
+    rows  of rankings.parquet, of one benchmark and metric
+    """
+    from contam.cli.terminal import visible
+
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row["policy"], row["setup"]), []).append(row)
+    policies = {policy for policy, _ in groups}
+    for (policy, setup), own in groups.items():
+        parts = [f"by {policy}"] if len(policies) > 1 else []
+        parts += [f"runs with {setup}"] if setup else []
+        ranked = [row for row in own if row["rank_clean"] is not None]
+        notes = list(dict.fromkeys(row["note"] for row in own if row["rank_full"] is not None))
+        if not ranked:
+            alone = len(own) == 1 and not setup
+            if not alone:
+                yield visible(", ".join(["ranking", *parts]) + f": {'; '.join(notes)}")
+            continue
+        yield ""
+        if parts:
+            yield visible(", ".join(["ranking", *parts]))
+        yield _side_by_side(ranked)
+        yield from (visible(note) for note in notes if note)
+
+
+def _side_by_side(rows: Sequence[Row]) -> RenderableType:
+    from contam.cli.render import new_table
+
+    table = new_table("ranking, all items", "ranking, clean items")
+    sides = []
+    for side in ("full", "clean"):
+        order = sorted(rows, key=lambda row: (row[f"rank_{side}"], row["rank_full"], row["model"]))
+        sides.append(_column(order, side))
+    for cells in zip(*sides, strict=True):
+        table.add_row(*cells)
+    return table
+
+
+def _column(rows: Sequence[Row], side: str) -> list[str]:
+    """Rank, its interval, model, score, and on the clean side how far the model moved."""
+    from contam.cli.terminal import visible
+    from contam.rescore.export.summary import figure
+
+    ranks = [_rank(row, side) for row in rows]
+    names = [visible(row["model"]) for row in rows]
+    wide, wider = max(map(len, ranks)), max(map(len, names))
+    cells = []
+    for row, rank, name in zip(rows, ranks, names, strict=True):
+        moved = row["rank_full"] - row["rank_clean"]
+        shown = f"  {moved:+g}" if side == "clean" and moved else ""
+        cells.append(f"{rank:<{wide}}  {name:<{wider}}  {figure(row[side])}{shown}")
+    return cells
+
+
+def _rank(row: Row, side: str) -> str:
+    rank, low, high = (row[f"rank_{side}{end}"] for end in ("", "_lo", "_hi"))
+    return f"{rank:g}" if low is None else f"{rank:g} [{low:g}-{high:g}]"

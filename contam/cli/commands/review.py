@@ -1,23 +1,25 @@
-"""`contam review`: ask a reader whether items of a random sample are in the corpus."""
+"""`contam review`: show items beside documents, and note what a reader says of them."""
 
 from __future__ import annotations
 
+import datetime as dt
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from contam.cli import options
+from contam.cli.commands.audit import day
+from contam.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection
 
-    from contam.audit.review.sample import Case
-    from contam.audit.review.session import ReviewSession
-
-_QUESTION: Final = "Does the corpus contain this item?  t true, f false, s skip, q quit"
+_LABELS: Final = "Does the corpus contain this item?  t true, f false, s skip, q quit"
 _ANSWERS: Final = {"t": True, "true": True, "f": False, "false": False, "s": None, "skip": None}
+_ACCEPT: Final = "Accept this flag?  y REASON, n no, q quit"
+_YES: Final = ("y", "yes")
+_NO: Final = ("n", "no")
 _QUIT: Final = ("q", "quit")
 
 
@@ -27,9 +29,21 @@ def review(
     ],
     *,
     labels: Annotated[
-        Path,
+        Path | None,
         typer.Option(metavar="FILE", help="File for the answers; items in it are not shown again."),
-    ],
+    ] = None,
+    accept: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Instead of labels: CSV file of the flags you accept."),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(metavar="DATE", help="--accept: the last day on which they are accepted."),
+    ] = None,
+    item: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="--accept: show this flagged item. [default: all]"),
+    ] = None,
     reader: Annotated[str, typer.Option(metavar="NAME", help="Name of the reader.")],
     policy: Annotated[
         str | None,
@@ -45,59 +59,109 @@ def review(
         int, typer.Option(min=1, metavar="N", help="Documents shown per item.")
     ] = 2,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the sample.")] = 0,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> None:
     """Show items beside documents, without verdict or score, and note the reader's answers.
 
     Flagged and clean items come in random order. Each answer is saved before the next item is
     shown. A second reader gets the same items.
+
+    With --accept, flagged items are shown with all their documents, and those that you accept are
+    written to a file that a gate reads.
     """
-    from contam.audit.review.sample import read_own_labels, reader_name
-    from contam.audit.review.session import ReviewSession
+    from contam.audit.review.sample import reader_name
     from contam.audit.verify import refuse_inside
+    from contam.cli.terminal import emit, visible
 
     reader = reader_name(reader)
-    refuse_inside(labels, folder)
+    path = labels or accept
+    if path is None or (labels and accept):
+        raise UsageError("give exactly one of --labels and --accept")
+    refuse_inside(path, folder)
+    if accept:
+        if until is None:
+            raise UsageError("--accept needs --until", hint="--until 2027-12-31")
+        n, n_left = _accept(folder, accept, reader, day(until), (policy, item or ()))
+        said = "accepted in"
+    elif until or item:
+        raise UsageError("--until and --item go with --accept")
+    else:
+        n, n_left = _label(
+            folder, path, reader, documents, policy=policy, flagged=flagged, clean=clean, seed=seed
+        )
+        said = "answers written to"
+    emit(f"{n:,} {said} {visible(str(path))}, {n_left:,} items left\n")
+
+
+def _label(
+    folder: Path,
+    labels: Path,
+    reader: str,
+    documents: int,
+    *,
+    policy: str | None,
+    flagged: int,
+    clean: int,
+    seed: int,
+) -> tuple[int, int]:
+    """Ask for labels until all are given or the reader quits; (answers, items left)."""
+    from contam.audit.review.sample import append_label, read_own_labels
+    from contam.audit.review.session import ReviewSession, answer
+    from contam.cli import render
+    from contam.cli.commands.show import item_blocks
+
     reading = ReviewSession.open(folder, policy=policy, flagged=flagged, clean=clean, seed=seed)
-    waiting = reading.waiting(read_own_labels(labels), reader)
-    n = _ask(reading, waiting, labels, reader, documents)
-    _print_progress(n, len(waiting) - n, labels)
+    cases = reading.waiting(read_own_labels(labels), reader)
+    for at, case in enumerate(cases):
+        render.emit_renderable(*item_blocks(reading.view(case, documents)))
+        word, note = _answer(f"{at + 1} of {len(cases)}. {_LABELS}", _ANSWERS)
+        if word in _QUIT:
+            return at, len(cases) - at
+        append_label(labels, answer(case, reader, _ANSWERS[word], note))
+    return len(cases), 0
 
 
-def _ask(
-    reading: ReviewSession, cases: Sequence[Case], labels: Path, reader: str, documents: int
-) -> int:
-    """Ask one case after the other until all are answered or the reader quits; how many were."""
-    from contam.audit.review.sample import append_label
-    from contam.audit.review.session import answer
+def _accept(
+    folder: Path,
+    path: Path,
+    reader: str,
+    until: dt.date,
+    wanted: tuple[str | None, Collection[str]],
+) -> tuple[int, int]:
+    """Ask of each flagged item whether it is accepted; (accepted, items not asked)."""
+    from contam.audit.review.session import AcceptSession
     from contam.cli import render
     from contam.cli.commands.show import item_blocks
     from contam.cli.terminal import talk
+    from contam.detect.accepted import add_accepted
 
-    for at, case in enumerate(cases):
-        render.emit_renderable(*item_blocks(reading.view(case, documents)))
-        talk(f"{at + 1} of {len(cases)}. {_QUESTION}")
-        word, note = _answer()
+    if until < day(None):
+        raise UsageError(f"--until {until} is over", hint="give a day to come")
+    session = AcceptSession.open(folder, path, *wanted)
+    n = 0
+    for at, item in enumerate(session.items):
+        render.emit_renderable(*item_blocks(session.view(item)))
+        asked = f"{at + 1} of {len(session.items)}. {_ACCEPT}"
+        word, reason = _answer(asked, (*_YES, *_NO))
+        while word in _YES and not reason:
+            talk("a reason is needed: y REASON")
+            word, reason = _answer(asked, (*_YES, *_NO))
         if word in _QUIT:
-            return at
-        append_label(labels, answer(case, reader, _ANSWERS[word], note))
-    return len(cases)
+            return n, len(session.items) - at
+        if word in _YES:
+            add_accepted(path, session.rows(item, reason, reader, until))
+            n += 1
+    return n, 0
 
 
-def _answer() -> tuple[str, str]:
+def _answer(question: str, known: Collection[str]) -> tuple[str, str]:
     """The next line that is an answer, and the note behind it; the end of the input is `quit`."""
     from contam.cli.terminal import plain, talk
 
+    talk(question)
     while line := sys.stdin.readline():
         word, _, note = line.strip().partition(" ")
         word = word.lower()
-        if word in _ANSWERS or word in _QUIT:
+        if word in known or word in _QUIT:
             return word, note.strip()
-        talk(f"{plain(word)!r} is no answer. {_QUESTION}")
+        talk(f"{plain(word)!r} is no answer. {question}")
     return _QUIT[0], ""
-
-
-def _print_progress(n: int, n_left: int, labels: Path) -> None:
-    from contam.cli.terminal import emit, visible
-
-    emit(f"{n:,} answers written to {visible(str(labels))}, {n_left:,} items left\n")

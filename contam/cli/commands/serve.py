@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contam.cli import options
 from contam.cli.terminal import talk
 from contam.config import FILE, Names, described_settings, load_settings
 
 if TYPE_CHECKING:
     from contam.config import DescribedSetting
 
-SPREAD_OPTIONS = ("--index", "--corpus", "--review")
 
 _FILE_HELP = f"Settings file with a table [serve]. [default: {FILE} if it exists]"
 
 
 def serve(**flags: Any) -> int:  # noqa: ANN401 - one for every setting, each of its own type
     """Serve checks over HTTP. Flags override CONTAM_*, which override the settings file."""
-    flags.pop("debug")
     settings = load_settings(flags, file=flags.pop("settings"))
     # Imported once the settings are right: this loads the web framework.
     from contam.server.run import run
@@ -42,7 +39,15 @@ def _parameter(setting: DescribedSetting) -> inspect.Parameter:
         setting.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=None,
-        annotation=Annotated[kind | None, typer.Option(*names, help=text, show_default=False)],
+        annotation=Annotated[
+            kind | None,
+            typer.Option(
+                *names,
+                help=text,
+                show_default=False,
+                metavar="NAME..." if setting.kind == Names else None,
+            ),
+        ],
     )
 
 
@@ -50,7 +55,7 @@ def _signature() -> inspect.Signature:
     """A flag for every setting that is no secret."""
     found = [_parameter(setting) for setting in described_settings() if not setting.secret]
     file = Annotated[str | None, typer.Option("--settings", metavar="PATH", help=_FILE_HELP)]
-    kinds = {"settings": (file, None), "debug": (options.Debug, False)}
+    kinds = {"settings": (file, None)}
     found += [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
         for name, (kind, default) in kinds.items()

@@ -19,15 +19,18 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from contam.audit.chance.qvalues import QValues
+    from contam.audit.chance.calibration import QValues
     from contam.detect.policies.verdict import Verdict
     from contam.detect.report import Report
     from contam.detect.show.choose import Choice
     from contam.detect.show.highlights import Mark
     from contam.detect.show.side_by_side import DocumentMatch, ItemView, PartMatch
 
-SPREAD_OPTIONS = ("--label", "--benchmark", "--source")
 _LISTED = 20
+
+
+#: Characters of a rule behind a title.
+_LEAST_RULE = 4
 
 
 def show(
@@ -89,10 +92,7 @@ def show(
             metavar="FILE", help="Write items and documents side by side, as one file of HTML."
         ),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the file of --html.")
-    ] = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
+    overwrite: options.Overwrite = False,
 ) -> None:
     """List flagged items by score, or show an item and its documents side by side.
 
@@ -100,13 +100,11 @@ def show(
     verdicts have their q-values.
     """
     form = _form(as_json=as_json, as_csv=as_csv, html=html)
-    choosing = {"--label": label, "--benchmark": benchmark, "--source": source}
-    if item is not None and (useless := [flag for flag, given in choosing.items() if given]):
+    if item is not None and (label or benchmark or source):
         raise UsageError(
-            f"{', '.join(useless)}: of no use with an item that is named",
-            hint="leave it out, or leave out the item",
+            "--label, --benchmark and --source do not go with ITEM", hint="leave out the item"
         )
-    from contam.audit.chance.qvalues import chance_of
+    from contam.audit.chance.calibration import chance_of
     from contam.audit.review.sample import open_result
     from contam.cli import render
     from contam.cli.item_list import html_page, item_csv, item_table
@@ -219,11 +217,16 @@ def as_tree(view: ItemView, chance: QValues | None = None) -> dict[str, Any]:
 
 def item_blocks(view: ItemView, chance: QValues | None = None) -> list[RenderableType]:
     """A view as what is printed of it."""
-    from contam.cli.sheet import Title
-    from contam.cli.terminal import visible
+    from rich.rule import Rule
+    from rich.text import Text
+
+    from contam.cli.terminal import page_width, visible
 
     name = "/".join(visible(part) for part in view.key if part)
-    blocks: list[RenderableType] = [Title(name)]
+    title = Text(name, style="bold", overflow="fold")
+    # Rich would cut a title that leaves no room for a rule.
+    fits = title.cell_len + _LEAST_RULE <= page_width()
+    blocks: list[RenderableType] = [Rule(title, align="left") if fits else title]
     blocks += [
         _verdict(
             verdict,

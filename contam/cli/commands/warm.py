@@ -9,17 +9,16 @@ def warm(
     *,
     as_json: options.Json = False,
     quiet: options.Quiet = False,
-    debug: options.Debug = False,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Compile all kernels now, which the first scan, build and query would do otherwise."""
     # Imported here: this loads the compiler.
     from contam.cli import render
-    from contam.cli.progress import reporter
+    from contam.cli.progress import Reporter
     from contam.cli.terminal import talk
     from contam.detect.warm import run_a_little
     from contam.kernels.warm_up import compile_once, folder, is_kept
 
-    with reporter(quiet=quiet) as progress:
+    with Reporter(quiet=quiet) as progress:
         compile_once("all", run_a_little, progress)
     if as_json:
         render.emit_json({"folder": str(folder()) if is_kept() else None})

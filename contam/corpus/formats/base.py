@@ -72,7 +72,6 @@ class CorpusFormat(ABC):
     magic      first bytes that only this format has
     packable   whether a whole file may be compressed: `.gz`, `.zst`, `.bz2`, `.xz`
     open_keys  whether a record may have columns that the first records lack
-    sql        whether DuckDB reads the files as the corpus readers do
     """
 
     name: ClassVar[str]
@@ -81,7 +80,6 @@ class CorpusFormat(ABC):
     magic: ClassVar[tuple[bytes, ...]] = ()
     packable: ClassVar[bool] = False
     open_keys: ClassVar[bool] = False
-    sql: ClassVar[bool] = False
 
     def guess(self, head: bytes) -> bool:
         """Whether a file without a known suffix, named by the user, may be this format."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contam.tables.chat import Turn, joined, named, turns_of
+from contam.tables.edits import edited, edited_value, spread
 from contam.tables.json_text import at_path, clean, text_at
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from contam.tables.columns import ColumnRef, TextColumns
+    from contam.tables.edits import Span
 
 
 class RecordText(NamedTuple):
@@ -68,6 +72,42 @@ def read(record: Mapping[str, object], ref: ColumnRef, *, strict: bool) -> Recor
         return RecordText(None)
     raw, bad = clean(text)
     return RecordText(raw, bad, turns, ref.dotted)
+
+
+def edited_record(
+    record: dict[str, object],
+    sources: TextColumns,
+    spans: Sequence[Span],
+    replacement: str | None,
+) -> None:
+    """Take spans out of the document of a record, in place.
+
+    Raises ValueError where a span is not in the document, or lies elsewhere than in a text or in
+    the content of a message.
+    """
+    ref, found = column_read(record, sources)
+    texts = {part: (read(record, part, strict=False).text or b"").decode() for part in ref.single}
+    parts = [part for part in ref.single if texts[part]]
+    pieces = [texts[part] for part in parts]
+    whole = (found.text or b"").decode()
+    if "\n".join(pieces) != whole:
+        raise ValueError(f"the text in {ref.dotted} is not joined as it was read")
+    edited(whole, spans, replacement)
+    for part, text, inside in zip(parts, pieces, spread(spans, pieces), strict=True):
+        if not inside:
+            continue
+        holder: object = record
+        for step in part.path[:-1]:
+            holder = holder.get(step) if isinstance(holder, dict) else None
+        if not isinstance(holder, dict):
+            raise ValueError("it stands inside another text")  # noqa: TRY004 - told of a line
+        *_, name = part.path
+        for path, new in edited_value(holder.get(name), text, inside, replacement):
+            inner: Any = holder
+            *above, last = (name, *path)
+            for key in above:
+                inner = inner[key]
+            inner[last] = new
 
 
 def _group(record: Mapping[str, object], ref: ColumnRef, *, strict: bool) -> RecordText:

@@ -9,23 +9,22 @@ import orjson
 
 from contam.corpus.formats import records
 from contam.corpus.formats.base import FileChunk, head_of, is_whole
-from contam.corpus.formats.rewriting import Place, Places
+from contam.corpus.formats.json_record import edited_record
 from contam.corpus.offsets import ByteSpan, line_number, note_line_number, span_pieces
 from contam.corpus.streams import is_plain, pieces, refuse_wide
-from contam.errors import Plain, Public, Remedy, ShardError
+from contam.errors import Plain, Public, ShardError
 from contam.files.addresses import is_address
 from contam.files.doubled_keys import repeated
 from contam.files.encodings import wide_encoding
 from contam.files.lfs import LFS_HEAD
 from contam.tables.columns import ColumnRef, Kind, TextColumns, is_turn
 from contam.tables.json_text import parse
-from contam.tables.literals import located
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import PurePath
 
-    from contam.tables.edits import Edit
+    from contam.tables.edits import Span
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
@@ -36,7 +35,7 @@ _RANK: tuple[Kind, ...] = ("chat", "text", "list", "struct", "other", "null")
 
 
 class JsonLines(records.RecordFormat[bytes]):
-    """JSON lines. A blank line is an empty document, so that rows stay line numbers."""
+    """JSON lines. A blank line is no document, but counts as a row: rows are line numbers."""
 
     name = "jsonl"
     title = "JSONL"
@@ -99,21 +98,31 @@ class JsonLines(records.RecordFormat[bytes]):
             raise self.bad(path, row, "a JSON {}, not an object", Public(type(record).__name__))
         return record
 
-    def places(self, path: str, edits: Sequence[Edit]) -> Places:
-        ends: list[tuple[int, int]] = []
-        found, n_rows = _places(pieces(path, ends), edits)
-        if found and sum(edit.drop for edit in edits) == n_rows:
-            # A byte order mark by itself would be a row.
-            found[0] = found[0]._replace(begin=0)
-        return Places(found, n_rows, ends)
+    def raw_records(self, path: str) -> Iterator[tuple[int, bytes]]:
+        yield from enumerate(records.raw_lines(path))
 
-    def strings(
-        self, text: str, names: Sequence[str]
-    ) -> tuple[records.Record, Mapping[str, object]]:
-        record, strings = parse(text.encode("utf-8", "surrogateescape")), located(text)
-        if not isinstance(record, dict) or not isinstance(strings, dict):
+    def edited(
+        self,
+        raw: bytes,
+        names: Sequence[str],
+        sources: TextColumns,
+        spans: Sequence[Span],
+        replacement: str | None,
+    ) -> bytes:
+        """The line, written anew; its escapes, blanks and spelling of numbers may be others."""
+        mark = _BYTE_ORDER_MARK if raw.startswith(_BYTE_ORDER_MARK) else b""
+        line = raw.removeprefix(mark)
+        end = line[len(line.rstrip(b"\r\n")) :]
+        # Of an integer of any length no digit is lost.
+        record = json.loads(line.decode("utf-8", "surrogateescape"))
+        if not isinstance(record, dict):
             raise ValueError("no JSON object")  # noqa: TRY004 - told as what is wrong with the line
-        return record, strings
+        edited_record(record, sources, spans, replacement)
+        try:
+            text = json.dumps(record, ensure_ascii=line.isascii())
+            return mark + text.encode("utf-8", "surrogateescape") + end
+        except UnicodeEncodeError:
+            return mark + json.dumps(record).encode() + end
 
     def refuse(
         self, path: str, row: int, raw: bytes, record: records.Record, sources: TextColumns
@@ -140,8 +149,12 @@ def _why(error: Exception) -> str:
 
 def _bad_line(path: str, row: int, what: str, *facts: object) -> ShardError:
     return ShardError(
-        "{shard}, line {}: " + what, row + 1, *facts, shard=path, remedy=Remedy.REPAIR_JSON_LINE,
-    )  # fmt: skip
+        "{shard}, line {}: " + what,
+        row + 1,
+        *facts,
+        shard=path,
+        hint="JSONL has one JSON object a line: repair the line, or leave the file out",
+    )
 
 
 def _not_lines(head: bytes) -> str:
@@ -189,49 +202,6 @@ def _lines(path: str, first: int = 0, span: ByteSpan | None = None) -> Iterator[
     if parts:
         line = b"".join(parts)
         yield line if row else line.removeprefix(_BYTE_ORDER_MARK)
-
-
-def _first_whole(found: Iterable[bytes]) -> Iterator[bytes]:
-    """The pieces; the first holds a byte order mark whole, which members may divide."""
-    rest = iter(found)
-    first = b""
-    for piece in rest:
-        first += piece
-        if len(first) >= len(_BYTE_ORDER_MARK):
-            break
-    if first:
-        yield first
-    yield from rest
-
-
-def _places(found: Iterable[bytes], edits: Sequence[Edit]) -> tuple[list[Place], int]:
-    """Find the lines with an edit, each with its end; also count all lines."""
-    places: list[Place] = []
-    left = iter(edits)
-    edit = next(left, None)
-    row = at = line_begin = 0
-    for piece in _first_whole(found):
-        if not at and piece.startswith(_BYTE_ORDER_MARK):
-            line_begin = len(_BYTE_ORDER_MARK)
-        n_ends = piece.count(b"\n")
-        feed = -1
-        n_skipped = 0
-        while edit is not None and edit.row < row + n_ends:
-            while row + n_skipped <= edit.row:
-                line_begin = at + feed + 1 if n_skipped else line_begin
-                feed = piece.index(b"\n", feed + 1)
-                n_skipped += 1
-            places.append(Place(line_begin, at + feed + 1, edit))
-            edit = next(left, None)
-        row += n_ends
-        if n_ends:
-            line_begin = at + piece.rindex(b"\n") + 1
-        at += len(piece)
-    if at > line_begin or (at and not row):
-        if edit is not None and edit.row == row:
-            places.append(Place(line_begin, at, edit))
-        row += 1
-    return places, row
 
 
 def _note(

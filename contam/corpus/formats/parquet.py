@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from contam.corpus.formats.base import FileChunk
 from contam.corpus.formats.tabular import TabularFormat
-from contam.tables import compare_parquet, parquet, rewrite_parquet
+from contam.tables import parquet, rewrite_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +28,6 @@ class Parquet(TabularFormat):
     title = "Parquet"
     suffixes = (".parquet", ".parq", ".pq")
     magic = (_MAGIC,)
-    sql = True
 
     @property
     def reader(self) -> TableReader:
@@ -90,4 +89,4 @@ class Parquet(TabularFormat):
         *,
         replacement: str | None,
     ) -> int:
-        return compare_parquet.count_same(path, new, edits, sources, replacement=replacement)
+        return rewrite_parquet.count_same(path, new, edits, sources, replacement=replacement)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from contam.corpus.formats.base import CorpusFormat, Document, FileChunk
 from contam.corpus.formats.json_record import RecordText, find
-from contam.corpus.formats.rewriting import changes, edited_text, write_again
-from contam.errors import Remedy, ShardError
+from contam.corpus.formats.rewriting import write_again
+from contam.corpus.streams import stream
+from contam.errors import ShardError
 from contam.facts import Plain
 from contam.tables.blocks import TextBlock, block_of
 from contam.tables.chat import Turn
@@ -21,10 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from contam.corpus.formats.rewriting import Places
     from contam.corpus.offsets import ByteSpan
     from contam.tables.columns import ColumnRef, TextColumns
-    from contam.tables.edits import Edit
+    from contam.tables.edits import Edit, Span
 
 Raw = TypeVar("Raw")
 Record = dict[str, object]
@@ -43,6 +43,8 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
     """A format read record by record: `numbered` finds them, `record` understands one."""
 
     packable = True
+    #: Whether each record of a packed file is packed by itself.
+    members: ClassVar[bool] = False
 
     @abstractmethod
     def numbered(self, path: str, span: ByteSpan | None) -> Iterator[tuple[int, Raw]]:
@@ -50,7 +52,7 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
 
     @abstractmethod
     def record(self, path: str, row: int, raw: Raw) -> Record | None:
-        """The names and values of a record; None for one without any, a document without text.
+        """The names and values of a record; None for one without any: a blank line, no document.
 
         Text may hold surrogates for bytes that are not UTF-8, see `contam.tables.json_text.clean`.
         """
@@ -63,37 +65,27 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
         """Raise ShardError where a record has more text than `record` could hold."""
 
     @abstractmethod
-    def places(self, path: str, edits: Sequence[Edit]) -> Places:
-        """Find the bytes of the records that have an edit, in the unpacked file."""
+    def raw_records(self, path: str) -> Iterator[tuple[int | None, bytes]]:
+        """Yield all bytes of a file, record by record; None in place of a row for other bytes."""
 
+    @abstractmethod
     def edited(
         self,
-        path: str,
-        edit: Edit,
         raw: bytes,
         names: Sequence[str],
         sources: TextColumns,
+        spans: Sequence[Span],
         replacement: str | None,
     ) -> bytes:
-        """The bytes of a record, found by `places`, with the spans of its edit taken out."""
-        try:
-            text = raw.decode("utf-8", "surrogateescape")
-            record, strings = self.strings(text, names)
-            made = changes(record, strings, sources, edit.spans, replacement)
-            return edited_text(text, made)
-        except (ValueError, RecursionError) as error:
-            raise ShardError(
-                "{shard}, row {}: its text cannot be edited: {}", edit.row, Plain(error),
-                shard=path, remedy=Remedy.DROP_DOCUMENT,
-            ) from error  # fmt: skip
+        """The bytes of a record that `raw_records` gave, with spans of its document taken out.
 
-    @abstractmethod
-    def strings(self, text: str, names: Sequence[str]) -> tuple[Record, Mapping[str, object]]:
-        """The record in a text, and the same with a `Literal` for each string in it.
-
-        names  of its columns, see `Places`
-        Raises ValueError or RecursionError where there is no such record.
+        names  see `names`. Raises ValueError or RecursionError where that is not possible.
         """
+
+    def names(self, path: str) -> Sequence[str]:
+        """The names of the columns, where records do not have them themselves."""
+        del path
+        return ()
 
     def rewrite(
         self,
@@ -104,21 +96,34 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
         *,
         replacement: str | None,
     ) -> Rewritten:
-        places = self.places(path, edits)
-        if edits and edits[-1].row >= places.n_rows:
+        left: dict[int | None, Edit] = {edit.row: edit for edit in edits}
+        names = self.names(path)
+        n_rows = 0
+
+        def written() -> Iterator[bytes]:
+            nonlocal n_rows
+            for row, raw in self.raw_records(path):
+                n_rows += row is not None
+                edit = left.pop(row, None)
+                if edit is None or not (edit.drop or edit.spans):
+                    yield raw
+                elif not edit.drop:
+                    try:
+                        yield self.edited(raw, names, sources, edit.spans, replacement)
+                    except (ValueError, RecursionError) as error:
+                        raise ShardError(
+                            "{shard}, row {}: its text cannot be edited: {}", edit.row,
+                            Plain(error), shard=path,
+                            hint="drop the document as a whole, or leave the file out",
+                        ) from error  # fmt: skip
+
+        not_kept = write_again(path, target, written(), members=self.members)
+        if left:
             raise ShardError(
                 "{shard}: row {} is not there", edits[-1].row, shard=path,
-                remedy=Remedy.FILE_MAY_HAVE_CHANGED,
+                hint="the file may have changed since it was scanned",
             )  # fmt: skip
-
-        def changed(edit: Edit, raw: bytes) -> bytes:
-            if edit.drop:
-                return b""
-            return self.edited(path, edit, raw, places.names, sources, replacement)
-
-        not_kept = write_again(path, target, places, changed)
-        n_dropped = sum(edit.drop for edit in edits)
-        return Rewritten(places.n_rows, places.n_rows - n_dropped, tuple(sorted(not_kept)))
+        return Rewritten(n_rows, n_rows - sum(edit.drop for edit in edits), not_kept)
 
     def count_same(
         self,
@@ -165,7 +170,9 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
         block = _Block()
         for row, raw in self.numbered(path, chunk.span):
             record = self.record(path, row, raw)
-            if record is not None:
+            if record is None:
+                block.n_blank += 1
+            else:
                 self.refuse(path, row, raw, record, sources)
             block.add(self._found(path, row, record, sources), record)
             if block.size >= limit or len(block.texts) >= _BLOCK_ROWS:
@@ -230,8 +237,21 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
 def _other(path: str, what: str, *facts: object) -> ShardError:
     return ShardError(
         "{shard}: it was not written as it should be: " + what, *facts, shard=path,
-        remedy=Remedy.LET_NOBODY_WRITE_TO_IT,
+        hint="let nobody write to it meanwhile",
     )  # fmt: skip
+
+
+def raw_lines(path: str) -> Iterator[bytes]:
+    """Yield lines with their ends. Raises ShardError for one that is too long."""
+    file, number = stream(path), 0
+    while line := file.readline(MAX_RECORD_BYTES + 1):
+        number += 1
+        if len(line) > MAX_RECORD_BYTES:
+            raise ShardError(
+                "{shard}, line {}: longer than {} MiB", number, MAX_RECORD_BYTES >> 20,
+                shard=path, hint="leave the file out",
+            )  # fmt: skip
+        yield line
 
 
 class ReadyRecords(RecordFormat[Record]):
@@ -247,6 +267,7 @@ class _Block:
     def __init__(self) -> None:
         self.texts: list[bytes] = []
         self.size = self.n_null = self.n_undecodable = self.n_bytes = self.n_elsewhere = 0
+        self.n_blank = 0
         self.moved: Counter[str] = Counter()
         self.records: list[Record | None] = []
 
@@ -272,6 +293,7 @@ class _Block:
         return block._replace(
             moved=tuple(sorted(self.moved.items())),
             n_elsewhere=self.n_elsewhere,
+            n_blank=self.n_blank,
             records=self.records,
         )
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from contam.corpus.formats import records
-from contam.errors import Remedy, ShardError
+from contam.errors import ShardError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from contam.corpus.offsets import ByteSpan
-    from contam.tables.columns import ColumnRef
-    from contam.tables.edits import Edit
+    from contam.tables.columns import ColumnRef, TextColumns
+    from contam.tables.edits import Span
 
 
 class Unfinished(records.ReadyRecords):
@@ -36,11 +36,23 @@ class Unfinished(records.ReadyRecords):
     def numbered(self, path: str, span: ByteSpan | None) -> NoReturn:
         raise self.bad(path, 0, "an unfinished download or copy")
 
-    def places(self, path: str, edits: Sequence[Edit]) -> NoReturn:
+    def raw_records(self, path: str) -> NoReturn:
         self.numbered(path, None)
 
-    def strings(self, text: str, names: Sequence[str]) -> NoReturn:
+    def edited(
+        self,
+        raw: bytes,
+        names: Sequence[str],
+        sources: TextColumns,
+        spans: Sequence[Span],
+        replacement: str | None,
+    ) -> NoReturn:
         raise ValueError("an unfinished download or copy")
 
     def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
-        return ShardError("{shard}: " + what, *facts, shard=path, remedy=Remedy.LET_DOWNLOAD_FINISH)
+        return ShardError(
+            "{shard}: " + what,
+            *facts,
+            shard=path,
+            hint="let it finish; if it is not wanted, remove the file",
+        )

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import logging
 import re
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from contam.corpus.formats import records
-from contam.corpus.formats.rewriting import Place, Places
+from contam.corpus.formats.json_record import edited_record
 from contam.corpus.streams import stream
-from contam.errors import Public, Remedy, ShardError
+from contam.errors import Hint, Public, ShardError
 from contam.tables.columns import ColumnRef
-from contam.tables.literals import Literal
 
 if TYPE_CHECKING:
     import io
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from warcio.recordloader import ArcWarcRecord
     from warcio.statusandheaders import StatusAndHeaders
 
     from contam.corpus.offsets import ByteSpan
     from contam.tables.columns import TextColumns
-    from contam.tables.edits import Edit
+    from contam.tables.edits import Span
+
+_COPY_MAYBE_CORRUPT: Final = "the file may be truncated or corrupt: copy it again, or leave it out"
+_GIVE_WET_FILES: Final = (
+    "text is read from `conversion` records: give the WET files of the crawl, or "
+    "extract the text first, and leave this file out"
+)
+
 
 #: Column -> header of a record. Two of the usual names for metadata are these headers themselves.
 _COLUMNS: Final = {
@@ -36,9 +40,7 @@ _COLUMNS: Final = {
 _TEXT: Final = "text"
 _END: Final = b"\r\n\r\n"
 _LENGTH: Final = re.compile(rb"(?im)^(content-length:[ \t]*)([0-9]+)")
-_DIGEST: Final = re.compile(
-    rb"(?im)^(warc-(?:block|payload)-digest:[ \t]*)([a-z0-9]+):([^ \t\r\n]+)"
-)
+_DIGEST: Final = re.compile(rb"(?im)^warc-(?:block|payload)-digest:[^\r\n]*\r?\n")
 _MAX_HEADER_BYTES: Final = 1 << 20
 _CHARSETS: Final = {"utf-8", "utf8", "us-ascii", "ascii"}
 
@@ -55,6 +57,7 @@ class Wet(records.ReadyRecords):
     title = "WET"
     suffixes = (".wet", ".warc")
     magic = (b"WARC/",)
+    members = True
 
     def columns(self, path: str) -> tuple[ColumnRef, ...]:
         next(self.numbered(path, None), None)
@@ -65,118 +68,108 @@ class Wet(records.ReadyRecords):
         path: str,
         span: ByteSpan | None,
     ) -> Iterator[tuple[int, records.Record]]:
-        for row, (_, _, headers, text) in enumerate(_pages(path, _Headers(path, stream(path)))):
+        row = 0
+        for page in _pages(path):
+            if page.headers is None:
+                continue
             found: records.Record = {
-                name: headers.get_header(header) for name, header in _COLUMNS.items()
+                name: page.headers.get_header(header) for name, header in _COLUMNS.items()
             }
-            yield row, {_TEXT: text.decode("utf-8", "surrogateescape"), **found}
+            yield row, {_TEXT: page.text.decode("utf-8", "surrogateescape"), **found}
+            row += 1
 
-    def places(self, path: str, edits: Sequence[Edit]) -> Places:
-        ends: list[tuple[int, int]] = []
-        wanted = {edit.row: edit for edit in edits}
-        places: list[Place] = []
-        row = -1
-        for row, (begin, end, _, _) in enumerate(_pages(path, _Headers(path, stream(path, ends)))):
-            if row in wanted:
-                places.append(Place(begin, end, wanted[row]))
-        return Places(places, row + 1, ends)
+    def raw_records(self, path: str) -> Iterator[tuple[int | None, bytes]]:
+        row = 0
+        for page in _pages(path):
+            yield (None if page.headers is None else row), page.raw
+            row += page.headers is not None
 
     def edited(
         self,
-        path: str,
-        edit: Edit,
         raw: bytes,
         names: Sequence[str],
         sources: TextColumns,
+        spans: Sequence[Span],
         replacement: str | None,
     ) -> bytes:
-        """The text is edited; its length and digests in the header are those of the new one."""
+        """The record with the length of its new text, and without the digests of the old one."""
         stated = _LENGTH.search(raw)
         length = int(stated.group(2)) if stated else 0
         header, text = raw[: -length - len(_END)], raw[-length - len(_END) : -len(_END)]
-        new = super().edited(path, edit, text, names, sources, replacement)
+        record: records.Record = {_TEXT: text.decode("utf-8", "surrogateescape")}
+        edited_record(record, sources, spans, replacement)
+        new = str(record[_TEXT]).encode("utf-8", "surrogateescape")
         header = _LENGTH.sub(rb"\g<1>%d" % len(new), header, count=1)
-        header = _DIGEST.sub(lambda found: found.group(1) + _digest(found, text, new), header)
-        return header + new + _END
-
-    def strings(
-        self, text: str, names: Sequence[str]
-    ) -> tuple[records.Record, Mapping[str, object]]:
-        return {_TEXT: text}, {_TEXT: Literal(text, 0, len(text), text, None)}
+        return _DIGEST.sub(b"", header) + new + _END
 
     def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
         return ShardError(
             "{shard}, document {}: " + what, row + 1, *facts, shard=path,
-            remedy=Remedy.COPY_MAYBE_CORRUPT,
+            hint=_COPY_MAYBE_CORRUPT,
         )  # fmt: skip
 
 
 class _Headers:
-    """The stream as the library reads headers: lines of bounded length.
-
-    n_read  bytes so far
-    """
+    """The stream as the library reads headers: lines of bounded length."""
 
     def __init__(self, path: str, file: io.BufferedReader) -> None:
         self._path = path
         self._file = file
-        self.n_read = 0
+        self._taken: list[bytes] = []
 
     def readline(self) -> bytes:
         line = self._file.readline(_MAX_HEADER_BYTES)
-        self.n_read += len(line)
+        self._taken.append(line)
         if line and not line.endswith(b"\n"):
             raise ShardError(
                 "{shard}: a header of a record is cut off, or longer than 1 MiB",
-                shard=self._path, remedy=Remedy.COPY_MAYBE_CORRUPT,
+                shard=self._path, hint=_COPY_MAYBE_CORRUPT,
             )  # fmt: skip
         return line
 
     def read(self, n_bytes: int) -> bytes:
-        found = self._file.read(n_bytes)
-        self.n_read += len(found)
+        self._taken.append(self._file.read(n_bytes))
+        return self._taken[-1]
+
+    def taken(self) -> bytes:
+        """What was read since this was asked last."""
+        found = b"".join(self._taken)
+        self._taken.clear()
         return found
 
 
-def _pages(path: str, file: _Headers) -> Iterator[tuple[int, int, StatusAndHeaders, bytes]]:
-    """Yield where each document's record begins and ends, its headers and its text."""
-    begin = 0
+class _Page(NamedTuple):
+    """All bytes of a record, and its headers and text; no headers where it is no document."""
+
+    raw: bytes
+    headers: StatusAndHeaders | None
+    text: bytes
+
+
+def _pages(path: str) -> Iterator[_Page]:
+    """Yield all records of a file."""
+    file = _Headers(path, stream(path))
     for number, record in _records(path, file):
         kind = record.rec_type
         if kind == "warcinfo":
             _content(path, number, record)
-            begin = file.n_read
+            yield _Page(file.taken(), None, b"")
             continue
         if kind is None:
-            raise _bad(path, number, "no WARC-Type", remedy=Remedy.COPY_MAYBE_CORRUPT)
+            raise _bad(path, number, "no WARC-Type", hint=_COPY_MAYBE_CORRUPT)
         if kind != "conversion":
             raise _bad(
                 path, number, "a {} record, which holds no text", kind,
-                remedy=Remedy.GIVE_WET_FILES,
+                hint=_GIVE_WET_FILES,
             )  # fmt: skip
         headers = record.rec_headers
         _check_plain(path, number, headers.get_header("Content-Type") or "")
         if headers.get_header("WARC-Segment-Number"):
-            raise _bad(
-                path, number, "a part of a record in several files", remedy=Remedy.GIVE_WET_FILES
-            )
+            raise _bad(path, number, "a part of a record in several files", hint=_GIVE_WET_FILES)
         text = _content(path, number, record)
-        yield begin, file.n_read, headers, text
-        begin = file.n_read
-
-
-def _digest(stated: re.Match[bytes], old: bytes, new: bytes) -> bytes:
-    """The digest of a new text, where a header states that of the old; else what it states."""
-    name, value = stated.group(2).decode(), stated.group(3)
-    for spelt in (base64.b32encode, base64.b16encode, _hexadecimal):
-        known = name in hashlib.algorithms_guaranteed and "shake" not in name
-        if known and spelt(hashlib.new(name, old).digest()) == value:
-            return stated.group(2) + b":" + spelt(hashlib.new(name, new).digest())
-    return stated.group(2) + b":" + value
-
-
-def _hexadecimal(digest: bytes) -> bytes:
-    return digest.hex().encode()
+        yield _Page(file.taken(), headers, text)
+    if rest := file.taken():
+        yield _Page(rest, None, b"")
 
 
 def _records(path: str, file: _Headers) -> Iterator[tuple[int, ArcWarcRecord]]:
@@ -198,27 +191,27 @@ def _records(path: str, file: _Headers) -> Iterator[tuple[int, ArcWarcRecord]]:
         except EOFError:
             break
         except ArchiveLoadFailed as error:
-            raise _bad(path, number, "no WARC header", remedy=Remedy.COPY_MAYBE_CORRUPT) from error
+            raise _bad(path, number, "no WARC header", hint=_COPY_MAYBE_CORRUPT) from error
         yield number, record
     if number == 1:
-        raise ShardError("{shard}: no WARC record", shard=path, remedy=Remedy.COPY_MAYBE_CORRUPT)
+        raise ShardError("{shard}: no WARC record", shard=path, hint=_COPY_MAYBE_CORRUPT)
 
 
 def _content(path: str, number: int, record: ArcWarcRecord) -> bytes:
     """All bytes of a record, checked to end where its header says."""
     stated = record.rec_headers.get_header("Content-Length") or ""
     if not (stated.isascii() and stated.isdecimal()):
-        raise _bad(path, number, "no Content-Length", remedy=Remedy.COPY_MAYBE_CORRUPT)
+        raise _bad(path, number, "no Content-Length", hint=_COPY_MAYBE_CORRUPT)
     length = int(stated)
     if length > records.MAX_RECORD_BYTES:
         most = records.MAX_RECORD_BYTES >> 20
-        raise _bad(path, number, "longer than {} MiB", most, remedy=Remedy.LEAVE_FILE_OUT)
+        raise _bad(path, number, "longer than {} MiB", most, hint="leave the file out")
     file = record.raw_stream.stream
     content = cast("bytes", file.read(length))
     if len(content) != length or file.read(len(_END)) != _END:
         raise _bad(
             path, number, "does not end after {:,} bytes, as it says", length,
-            remedy=Remedy.COPY_MAYBE_CORRUPT,
+            hint=_COPY_MAYBE_CORRUPT,
         )  # fmt: skip
     return content
 
@@ -228,14 +221,14 @@ def _check_plain(path: str, number: int, content_type: str) -> None:
     if kind != "text/plain":
         raise _bad(
             path, number, "holds {}, no text", content_type or Public("no stated type"),
-            remedy=Remedy.GIVE_WET_FILES,
+            hint=_GIVE_WET_FILES,
         )  # fmt: skip
     charset = next(
         (option[8:].strip('"') for option in options if option.startswith("charset=")), "utf-8"
     )
     if charset not in _CHARSETS:
-        raise _bad(path, number, "text in {}, not UTF-8", charset, remedy=Remedy.GIVE_WET_FILES)
+        raise _bad(path, number, "text in {}, not UTF-8", charset, hint=_GIVE_WET_FILES)
 
 
-def _bad(path: str, number: int, what: str, *facts: object, remedy: Remedy) -> ShardError:
-    return ShardError("{shard}, record {}: " + what, number, *facts, shard=path, remedy=remedy)
+def _bad(path: str, number: int, what: str, *facts: object, hint: Hint) -> ShardError:
+    return ShardError("{shard}, record {}: " + what, number, *facts, shard=path, hint=hint)

@@ -9,24 +9,21 @@ import numpy as np
 
 from contam.benchmark.items import PARTS
 from contam.detect.labels import CLEAN, NOT_CHECKABLE
-from contam.detect.model import QUESTION, Judgements
+from contam.detect.model import ANSWER, QUESTION, Judgements
 from contam.detect.policies.policy import (
     Wrapped,
-    get_policy,
-    list_policies,
-    reads_text,
     sees_rephrasings,
     shortest_run,
 )
-from contam.errors import IndexMismatchError, PolicyError, Remedy
-from contam.kernels.constants import LEAST_WEIGHT
+from contam.errors import IndexMismatchError, Statement
+from contam.kernels.constants import ANSWER_RUN, ANSWER_WEIGHT, LEAST_WEIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from contam.detect.indexed.candidates import Lookup
     from contam.detect.match.token_view import TokenView
-    from contam.detect.model import Bools, Int64s, Totals, ViewItems
+    from contam.detect.model import Bools, Float32s, Float64s, Int64s, Totals, ViewItems
     from contam.detect.policies.policy import Policy
     from contam.index.model import Recipe
 
@@ -41,7 +38,7 @@ def refuse_unanswerable(policies: Sequence[Policy], recipe: Recipe) -> None:
         raise IndexMismatchError(
             "{} looks for words in any order, and an index keeps only words in a row",
             ", ".join(rephrased),
-            remedy=Remedy.SCAN_CORPUS,
+            hint="search the corpus itself with `contam scan`",
         )
     refused = [
         f"{policy.spec.id} {why}"
@@ -58,26 +55,18 @@ def refuse_unanswerable(policies: Sequence[Policy], recipe: Recipe) -> None:
         recipe.guarantee,
         _TOKENS[recipe.unit],
         "; ".join(refused),
-        remedy=Remedy.ASK_KEPT_POLICIES(policies=",".join(kept), keeps=keeps)
-        if kept
-        else Remedy.SCAN_OR_BUILD_INDEX(keeps=keeps),
-    )
-
-
-def refuse_blind(policies: Sequence[Policy]) -> None:
-    """Raise PolicyError, naming every policy that a blind check cannot judge by."""
-    reading = [
-        policy.spec.id for policy in policies if reads_text(policy) or sees_rephrasings(policy)
-    ]
-    if reading:
-        others = [spec.id for spec in list_policies() if not reads_text(get_policy(spec.id))]
-        raise PolicyError(
-            "a blind check has no text, and {} judges by the text of items and documents; "
-            "policies that judge by hashes alone: {}",
-            ", ".join(reading),
-            ", ".join(others),
-            remedy=Remedy.ASK_POLICIES_BY_HASHES,
+        hint=Statement(
+            "ask for --policy {} alone, or search the corpus itself with `contam scan`, or "
+            "build an index that keeps it ({})",
+            ",".join(kept),
+            keeps,
         )
+        if kept
+        else Statement(
+            ("search the corpus itself with `contam scan`, or build an index that keeps it ({})"),
+            keeps,
+        ),
+    )
 
 
 def _recipe_for(policy: Policy) -> str:
@@ -221,15 +210,19 @@ def items_at_risk(policy: Policy, lookup: Lookup, capped: Bools) -> Bools:
     if not capped.any():
         return at_risk
     spec, traits = policy.spec, policy.traits
-    tokens = _tokens_at_risk(lookup, capped, max(shortest_run(policy), lookup.recipe.guarantee))
-    weight = np.concatenate([[0.0], np.cumsum(view.gram_table.weight * tokens, dtype=np.float64)])
-    count = np.concatenate([[0], np.cumsum(tokens)])
     first = view.items.token_start
     last = first + view.items.n_tokens
     for part in (PARTS.index(name) for name in spec.parts):
+        told = traits.needs_weights and part == ANSWER
+        run = max(ANSWER_RUN if told else shortest_run(policy), lookup.recipe.guarantee)
+        tokens = _tokens_at_risk(lookup, capped, run)
+        weight = _sums(view.gram_table.weight * tokens)
+        count = _sums(tokens)
         begin, end = first[:, part], last[:, part]
         some = count[end] > count[begin]
-        if traits.needs_weights:
+        if told:
+            some &= weight[end] - weight[begin] >= ANSWER_WEIGHT
+        elif traits.needs_weights:
             whole = view.gram_table.part_weight.reshape(-1, len(PARTS))[: len(first), part]
             least = spec.thresholds[0][0]
             heavy = weight[end] - weight[begin] >= least * np.maximum(whole, LEAST_WEIGHT)
@@ -239,6 +232,11 @@ def items_at_risk(policy: Policy, lookup: Lookup, capped: Bools) -> Bools:
             some &= heavy
         at_risk |= some
     return at_risk
+
+
+def _sums(values: Bools | Float32s) -> Float64s:
+    """What all values before each place add up to, and all of them: float64[n + 1]."""
+    return np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
 
 
 def _tokens_at_risk(lookup: Lookup, capped: Bools, run: int) -> Bools:

@@ -12,7 +12,8 @@ from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import search
 from contam.detect.match.deadline import Deadline
-from contam.detect.plan import ScanParameters, ordered, plan_of, view_for_unit
+from contam.detect.parameters import ScanParameters
+from contam.detect.plan import ordered, plan_of, view_for_unit
 from contam.detect.policies.policy import get_policy
 from contam.detect.query import answered
 

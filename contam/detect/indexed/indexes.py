@@ -15,7 +15,7 @@ from contam.corpus.rowcache import CACHE_BYTES, IndexedShard, RowCache
 from contam.corpus.shards import Shard
 from contam.detect.indexed.near_copies import Windows
 from contam.detect.scan import as_list
-from contam.errors import IndexMismatchError, Public, Remedy, ShardError, UsageError
+from contam.errors import IndexMismatchError, Public, ShardError, UsageError
 from contam.files.listed import is_gone
 from contam.files.natural_order import natural_key
 from contam.index.open import Index
@@ -111,9 +111,9 @@ class IndexSet:
         """
         indexes = tuple(Index.open(path, home=home) for path in split_paths(index))
         if not indexes:
-            raise UsageError("no index was named", remedy=Remedy.NAME_INDEX)
+            raise UsageError("no index was named", hint="give --index DIR")
         if len({each.folder.resolve() for each in indexes}) != len(indexes):
-            raise UsageError("an index is named twice", remedy=Remedy.NAME_INDEX_ONCE)
+            raise UsageError("an index is named twice", hint="name each index once")
         _check_recipes(indexes)
         known, numbers = _numbering(indexes)
         moved = {} if corpus is None else by_digest(as_list(corpus))
@@ -267,12 +267,12 @@ def _check_recipes(indexes: Sequence[Index]) -> None:
                 raise IndexMismatchError(
                     "{} and {} cannot answer as one: {} is {} in one and {} in the other",
                     first.folder, other.folder, name, Public(mine), Public(theirs),
-                    remedy=Remedy.ASK_APART_OR_BUILD_ALIKE,
+                    hint="ask them one after the other, or build them with one recipe",
                 )  # fmt: skip
         if _tokenizer(first) != _tokenizer(other):
             raise IndexMismatchError(
                 "{} and {} were made with different tokenizer files", first.folder, other.folder,
-                remedy=Remedy.ASK_ONE_AFTER_THE_OTHER,
+                hint="ask them one after the other",
             )  # fmt: skip
 
 
@@ -384,6 +384,8 @@ def _coverage(
         tuple(failures),
         tuple(sorted(excluded, key=natural_key)),
         not_indexed([each.manifest for each in indexes], moved),
+        tuple(sorted({name for one in own for name in one.passed_over}, key=natural_key)),
+        tuple(sorted({name for one in own for name in one.unread_columns})),
     )
 
 

@@ -277,20 +277,6 @@ def _match_hashed(
             matcher.match_tokens(batch, tokens, into)
 
 
-def search_hashes(
-    opened: IndexSet, plan: Plan, lookup: Lookup, deadline: Deadline = NO_DEADLINE
-) -> SearchResult:
-    """The same by what the index alone knows of its documents: no text is read."""
-    deadline.check()
-    with opened.lock:
-        found = find_candidates(lookup, opened.parts)
-    wanted = _wanted(opened, found)
-    collection = start_collections(plan)[0]
-    _match_hashed(opened, plan, lookup, wanted, collection, deadline)
-    hashed = frozenset(wanted.shard.tolist())
-    return SearchResult(collection, lookup, wanted, found.capped, hashed, opened.coverage)
-
-
 def _hashed_batches(
     lookup: Lookup, part: PlacedSegment, documents: Int64s, shard: Int64s, row: Int64s
 ) -> Iterator[tuple[DocBatch, Tokens]]:

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from contam.detect.leases.jobs import Outcome
-from contam.errors import Remedy
-from contam.files.addresses import refuse_address
+from contam.files.addresses import NAME_LOCAL_FOLDER, refuse_address
 from contam.index.build import check_free, refuse_inside
 from contam.index.shared_build import (
     PLAN_FILE,
@@ -121,7 +120,7 @@ class IndexJob:
         self._failures[record.number] = failures_of(self._plan, record)
 
 
-def build_index_on_ray(  # noqa: PLR0913 - the options of a build, all but three of them by name
+def build_index_on_ray(
     corpus: Sequence[str | Path],
     index: Path,
     recipe: Recipe,
@@ -143,7 +142,7 @@ def build_index_on_ray(  # noqa: PLR0913 - the options of a build, all but three
     """
     from contam.detect.leases.on_ray import build_on_ray  # which not everybody has
 
-    refuse_address(index, "an index", Remedy.NAME_LOCAL_FOLDER)
+    refuse_address(index, "an index", NAME_LOCAL_FOLDER)
     refuse_inside(index, corpus)
     check_free(index, overwrite=overwrite)
     home = Path(os.path.realpath(index))

@@ -26,7 +26,7 @@ from contam.detect.leases.cut import cut_leases
 from contam.detect.leases.parts_folder import PARTS_FILE, claim_leases, question_of_parts
 from contam.detect.leases.plan_folder import OpenPlan, open_plan, question_of_leases, write_plan
 from contam.detect.leases.work import merge_parts, work_on
-from contam.errors import ContamError, OutputError, Public, Remedy
+from contam.errors import ContamError, OutputError, Public
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,7 +87,7 @@ def do_leases(
         if (parts / PARTS_FILE).exists() and question_of_parts(parts)[0] != question:
             raise OutputError(
                 "{} holds parts of another scan, or of another state of the corpus", parts,
-                remedy=Remedy.BEGIN_WITHOUT_RESUME,
+                hint="leave --resume out to begin anew",
             )  # fmt: skip
     else:
         _empty(workshop.folder, progress)
@@ -244,7 +244,7 @@ def _feed(
                 how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
                 raise ContamError(
                     "a process of the scan ended: {}", Public(how),
-                    remedy=Remedy.RESUME_WITH_FEWER_WORKERS,
+                    hint="often memory runs out: go on with fewer --workers and --resume",
                 )  # fmt: skip
     finally:
         with contextlib.suppress(BrokenPipeError):

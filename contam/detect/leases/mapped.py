@@ -47,9 +47,9 @@ _PLAIN: Final = {
 
 #: Where the classes of our trees are; elsewhere in the package, some open files and databases.
 _HOMES: Final = (
-    "contam.advice", "contam.benchmark.", "contam.cleaning.choice", "contam.corpus.",
+    "contam.benchmark.", "contam.cleaning.choice", "contam.corpus.",
     "contam.detect.", "contam.facts", "contam.files.addresses", "contam.files.listed",
-    "contam.kernels.", "contam.remedies", "contam.tables.columns",
+    "contam.kernels.", "contam.tables.columns",
 )  # fmt: skip
 
 

@@ -32,10 +32,9 @@ from contam.errors import (
     IncompleteError,
     Plain,
     Public,
-    Remedy,
     UsageError,
 )
-from contam.files.addresses import refuse_address
+from contam.files.addresses import NAME_LOCAL_FOLDER, refuse_address
 from contam.files.uploads import place
 from contam.memory import tune_command
 
@@ -49,6 +48,9 @@ if TYPE_CHECKING:
     from contam.detect.scan import ScanProgress
     from contam.index.cut import Group
     from contam.index.shared_build import Built, IndexPlan
+
+_START_CLUSTER: Final = "start one with `ray start`, or check its address"
+
 
 #: How often a task is given to a process.
 ATTEMPTS: Final = 3
@@ -189,7 +191,7 @@ def build_on_ray(
     from contam.detect.leases.jobs import Task
     from contam.index.shared_build import Built, claim_groups
 
-    refuse_address(parts, "a folder of a Ray cluster's parts", Remedy.NAME_LOCAL_FOLDER)
+    refuse_address(parts, "a folder of a Ray cluster's parts", NAME_LOCAL_FOLDER)
     kept, waiting = claim_groups(plan, groups, parts)
     job = IndexJob(plan, Path(parts))
     done = do_tasks(
@@ -230,7 +232,7 @@ def _cluster(address: str) -> Iterator[None]:
     if address.startswith("ray://"):
         raise UsageError(
             "{}: only programs on a node of the cluster can be its drivers", Public(address),
-            remedy=Remedy.RUN_ON_NODE,
+            hint="run it on a node, for example with `ray job submit`",
         )  # fmt: skip
     in_main = threading.current_thread() is threading.main_thread()
     terminate = signal.getsignal(signal.SIGTERM)
@@ -240,7 +242,7 @@ def _cluster(address: str) -> Iterator[None]:
     except (OSError, RuntimeError, ValueError) as error:
         raise UsageError(
             "no Ray cluster at {}: {}", Public(address), Plain(_last_line(error)),
-            remedy=Remedy.START_CLUSTER,
+            hint=_START_CLUSTER,
         ) from error  # fmt: skip
     try:
         if in_main:
@@ -273,7 +275,7 @@ def _seats(address: str, workers: int | None) -> list[Seat]:
     if not seats:
         raise UsageError(
             "no node of the Ray cluster at {} has a CPU", Public(address),
-            remedy=Remedy.START_CLUSTER,
+            hint=_START_CLUSTER,
         )  # fmt: skip
     return seats
 
@@ -303,14 +305,15 @@ class _Run:
                 if not self._seats:
                     raise IncompleteError(
                         "no process of the Ray cluster can work on the plan: {}",
-                        Plain(self._unfit), remedy=Remedy.INSTALL_ON_NODES,
-                    )  # fmt: skip
+                        Plain(self._unfit),
+                        hint="every node needs contam, its packages and a folder to clean into",
+                    )
                 self._start()
                 self._give_out()
                 self._wait(plan)
         except RayError as error:
             raise IncompleteError(
-                "the Ray cluster was lost: {}", Plain(_why(error)), remedy=Remedy.START_CLUSTER
+                "the Ray cluster was lost: {}", Plain(_why(error)), hint=_START_CLUSTER
             ) from error
         finally:
             for seat in self._seats:

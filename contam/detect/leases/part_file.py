@@ -25,7 +25,7 @@ from contam.detect.match.hits import Hits
 from contam.detect.match.pieces import Pieces
 from contam.detect.model import Matches
 from contam.detect.partial import PartialAnswer
-from contam.errors import OutputError, Remedy
+from contam.errors import OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
     from contam.detect.match.token_view import TokenView
     from contam.detect.plan import Plan
+
+_REPEAT_CALL_OF_WORKER: Final = "repeat the call of its worker, which does such a lease again"
+
 
 FORMAT: Final = "contam-part-1"
 _META: Final = "part.json"
@@ -56,6 +59,8 @@ class Part:
     machine    kind of processor that worked it out
     answer     what was found and read
     documents  (shard, row) -> what is known of a document that may become evidence
+    sha256     of the files that were searched, by the number of their shard: of a search for a
+               cleaning
     digest     SHA-256 of its file; empty where it was not read from one
     """
 
@@ -63,6 +68,7 @@ class Part:
     machine: str
     answer: PartialAnswer
     documents: Mapping[tuple[int, int], DocumentMeta] = field(default_factory=dict)
+    sha256: Mapping[int, str] = field(default_factory=dict)
     digest: bytes = b""
 
 
@@ -87,6 +93,7 @@ def part_bytes(part: Part) -> bytes:
         ],
         "failures": [[failure.shard, failure.name, failure.reason] for failure in answer.failures],
         "documents": [_known(part.documents[place]) for place in places],
+        "sha256": sorted(part.sha256.items()),
     }
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
@@ -139,6 +146,7 @@ def part_of(data: bytes, path: Path, plan: Plan, question: str, block: int | Non
             machine=meta["machine"],
             answer=answer,
             documents=documents,
+            sha256={int(shard): str(found) for shard, found in meta["sha256"]},
             digest=data[-_DIGEST_BYTES:],
         )
 
@@ -165,15 +173,19 @@ def _unpacked(
     """What a part says of itself, and those of its arrays whose names are wanted."""
     packed, digest = memoryview(data)[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     if hashlib.sha256(packed).digest() != digest:
-        raise OutputError("{}: is not whole", path, remedy=Remedy.REPEAT_CALL_OF_WORKER)
+        raise OutputError("{}: is not whole", path, hint=_REPEAT_CALL_OF_WORKER)
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         meta = json.loads(archive.read(_META))
         if meta["format"] != FORMAT:
             raise OutputError(
-                "{}: made by another version of contam", path, remedy=Remedy.REPEAT_CALL_OF_WORKER
+                "{}: made by another version of contam", path, hint=_REPEAT_CALL_OF_WORKER
             )
         if meta["question"] != question:
-            raise OutputError("{}: belongs to another plan", path, remedy=Remedy.GIVE_PARTS_OF_PLAN)
+            raise OutputError(
+                "{}: belongs to another plan",
+                path,
+                hint="give the folders that workers on this plan wrote",
+            )
         return meta, {
             name.removesuffix(".npy"): np.lib.format.read_array(
                 io.BytesIO(archive.read(name)), allow_pickle=False
@@ -193,7 +205,7 @@ def _errors(path: Path) -> Iterator[None]:
         ValueError, KeyError, TypeError, IndexError, AttributeError,
     ) as error:  # fmt: skip
         raise OutputError(
-            "{}: is no part of a scan, or is damaged", path, remedy=Remedy.REPEAT_CALL_OF_WORKER
+            "{}: is no part of a scan, or is damaged", path, hint=_REPEAT_CALL_OF_WORKER
         ) from error
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from contam.detect.leases.part_file import hits_of, part_of
 from contam.detect.leases.plan_folder import machine
-from contam.errors import OutputError, Place, Public, Remedy
+from contam.errors import ASK_STORE_LATER, OutputError, Place, Public
 from contam.files.addresses import Address
 from contam.files.publish import output_errors
 from contam.files.single import read_file, write_file
@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     from contam.detect.leases.part_file import Part
     from contam.detect.leases.plan_folder import OpenPlan
     from contam.detect.match.hits import Hits
+
+_GIVE_PARTS_FOLDER: Final = "give the folder that `contam scan --plan` wrote"
+_GIVE_PARTS_OF_PLAN: Final = "give the folders that workers on this plan wrote"
+_REPEAT_CALL_OF_WORKER: Final = "repeat the call of its worker, which does such a lease again"
+
 
 #: Says of which plan the parts in a folder are.
 PARTS_FILE: Final = "parts.json"
@@ -80,11 +85,8 @@ def write_part(folder: Path, number: int, data: bytes, replaced: Sequence[Path] 
     if isinstance(path, Address):
         path = path.with_name(f"lease-{number:05d}.{_digest(data)}.part")
         old = {each.name for each in replaced} - {path.name}
-        write_files(
-            path.parent,
-            {path.name: data},
-            lambda at: old.intersection(names_below(at) if old else ()),
-        )
+        there = old.intersection(names_below(path.parent) if old else ())
+        write_files(path.parent, {path.name: data}, there)
         return path
     write_file(path, data, overwrite=True)
     for each in replaced:
@@ -108,19 +110,22 @@ def question_of_parts(folder: Path) -> tuple[str, Path]:
         if isinstance(error, FileNotFoundError) and _has_parts(folder):
             raise OutputError(
                 "{} holds parts, but not the {} that names their plan", folder, Public(PARTS_FILE),
-                remedy=Remedy.GIVE_PARTS_FOLDER,
+                hint=_GIVE_PARTS_FOLDER,
             ).of_call() from error  # fmt: skip
         raise OutputError(
-            "{} holds no parts of a plan", folder, remedy=Remedy.GIVE_PARTS_FOLDER
+            "{} holds no parts of a plan", folder, hint=_GIVE_PARTS_FOLDER
         ).of_call() from error
     except (ValueError, KeyError, TypeError) as error:
         raise OutputError(
             "{} is not what contam wrote there", folder / PARTS_FILE,
-            remedy=Remedy.GIVE_PARTS_FOLDER,
+            hint=_GIVE_PARTS_FOLDER,
         ) from error  # fmt: skip
     if form != FORMAT:
         raise OutputError(
-            "{} holds parts in another format ({})", folder, form, remedy=Remedy.PLAN_AGAIN_HERE
+            "{} holds parts in another format ({})",
+            folder,
+            form,
+            hint="install the same on every machine, or make the plan again with what is here",
         )
     return question, plan
 
@@ -133,13 +138,11 @@ def parts_by_lease(opened: OpenPlan, folders: Sequence[Path]) -> dict[int, list[
     found: dict[int, list[Path]] = {}
     for folder in folders:
         if question_of_parts(folder)[0] != opened.question:
-            raise OutputError(
-                "{} holds parts of another plan", folder, remedy=Remedy.GIVE_PARTS_OF_PLAN
-            )
+            raise OutputError("{} holds parts of another plan", folder, hint=_GIVE_PARTS_OF_PLAN)
         for number, paths in _parts_in(folder).items():
             if not 1 <= number <= len(opened.leases):
                 raise OutputError(
-                    "{}: the plan has no such lease", paths[0], remedy=Remedy.GIVE_PARTS_OF_PLAN
+                    "{}: the plan has no such lease", paths[0], hint=_GIVE_PARTS_OF_PLAN
                 )
             found.setdefault(number, []).extend(paths)
     return found
@@ -165,7 +168,7 @@ def one_part(
     if len(whole) > 1:
         raise OutputError(
             "{} and {} differ, and are of the same lease", whole[0][0], whole[1][0],
-            remedy=Remedy.DO_LEASE_AGAIN,
+            hint="remove the file, and do its lease again",
         )  # fmt: skip
     best = min(parts, key=lambda data: (len(parts[data][1].answer.failures), data))
     return parts[best][1], [path for data, (path, _) in parts.items() if data != best]
@@ -178,9 +181,7 @@ def hits_in(opened: OpenPlan, path: Path, lease: Lease) -> tuple[Hits, ...]:
     """
     number, hits = hits_of(_read(path), path, opened.plan, opened.question)
     if number != lease.number:
-        raise OutputError(
-            "{}: is the part of another lease", path, remedy=Remedy.REPEAT_CALL_OF_WORKER
-        )
+        raise OutputError("{}: is the part of another lease", path, hint=_REPEAT_CALL_OF_WORKER)
     return hits
 
 
@@ -189,18 +190,16 @@ def _fitting(
 ) -> Part:
     named = _PART.fullmatch(path.name)
     if named and named[2] and named[2] != _digest(data):
-        raise OutputError("{}: is not whole", path, remedy=Remedy.REPEAT_CALL_OF_WORKER)
+        raise OutputError("{}: is not whole", path, hint=_REPEAT_CALL_OF_WORKER)
     part = part_of(data, path, opened.plan, opened.question, block)
     if part.machine != machine():
         raise OutputError(
             "{}: made on another kind of processor: {}, here {}", path, Public(part.machine),
-            Public(machine()), remedy=Remedy.REPEAT_CALL_OF_WORKER,
+            Public(machine()), hint=_REPEAT_CALL_OF_WORKER,
         )  # fmt: skip
     expected = set(range(lease.first, lease.end))
     if part.lease != lease.number or part.answer.chunks != expected:
-        raise OutputError(
-            "{}: is the part of another lease", path, remedy=Remedy.REPEAT_CALL_OF_WORKER
-        )
+        raise OutputError("{}: is the part of another lease", path, hint=_REPEAT_CALL_OF_WORKER)
     return part
 
 
@@ -230,12 +229,12 @@ def _claim(folder: Path, opened: OpenPlan) -> None:
     if PARTS_FILE in names:
         if question_of_parts(folder)[0] != opened.question:
             raise OutputError(
-                "{} holds parts of another plan", folder, remedy=Remedy.CHOOSE_ANOTHER_FOLDER
+                "{} holds parts of another plan", folder, hint="choose another folder"
             )
         return
     if foreign := [name for name in names if not name.endswith((".part", ".draft"))]:
         raise OutputError(
-            "{} holds other files: {}", folder, foreign[0], remedy=Remedy.CHOOSE_EMPTY_FOLDER
+            "{} holds other files: {}", folder, foreign[0], hint="choose a new or empty folder"
         )
     home = opened.folder
     said = {
@@ -283,12 +282,12 @@ def _read(path: Path) -> bytes:
     except OSError as error:
         raise OutputError(
             "{}: cannot be read: {}", path, Public(error.strerror),
-            remedy=Remedy.CHECK_FILE_READABLE,
+            hint="check that the file is there and may be read",
         ) from error  # fmt: skip
 
 
 def _unreadable(path: Path, error: OSError) -> OutputError:
-    return OutputError("{}: {}", Place(path), Public(error.strerror), remedy=Remedy.ASK_STORE_LATER)
+    return OutputError("{}: {}", Place(path), Public(error.strerror), hint=ASK_STORE_LATER)
 
 
 def _digest(data: bytes) -> str:

@@ -31,7 +31,7 @@ from contam.detect.leases.node_folder import node_folder
 from contam.detect.match.item_tokens import known_spans, spans_of
 from contam.detect.partial import question_of
 from contam.detect.plan import Plan
-from contam.errors import OutputError, Place, Public, Remedy
+from contam.errors import ASK_STORE_LATER, OutputError, Place, Public
 from contam.files.addresses import Address
 from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint, read_file
@@ -47,6 +47,13 @@ if TYPE_CHECKING:
     from contam.detect.match.token_view import TokenView
     from contam.detect.scan import Corpus
     from contam.text.bpe import FileTokenizer
+
+_COPY_PLAN_OR_PLAN_AGAIN: Final = "copy the whole plan folder again, or make the plan again"
+_GIVE_PLAN_FOLDER: Final = "give with --plan the folder that `contam plan` wrote"
+_PLAN_AGAIN_HERE: Final = (
+    "install the same on every machine, or make the plan again with what is here"
+)
+
 
 PLAN_FILE: Final = "plan.json"
 FORMAT: Final = "contam-plan-1"
@@ -133,7 +140,7 @@ def write_plan(
             if fingerprint(folder / name)["sha256"] != tokenizer.sha256:
                 raise OutputError(
                     "{}: changed after it was read", Place(tokenizer.path),
-                    remedy=Remedy.LET_NOBODY_WRITE_TO_IT,
+                    hint="let nobody write to it meanwhile",
                 )  # fmt: skip
         bare = tuple(view.bare() for view in plan.views)
         trees: Mapping[str, object] = {
@@ -221,12 +228,12 @@ def _opened(
         except OSError as error:
             raise OutputError(
                 "{}: cannot be read: {}", home / name, Public(error.strerror),
-                remedy=Remedy.COPY_PLAN_OR_PLAN_AGAIN,
+                hint=_COPY_PLAN_OR_PLAN_AGAIN,
             ) from error  # fmt: skip
         if found != known:
             raise OutputError(
                 "{} is not the file that was written with the plan", home / name,
-                remedy=Remedy.COPY_PLAN_OR_PLAN_AGAIN,
+                hint=_COPY_PLAN_OR_PLAN_AGAIN,
             )  # fmt: skip
     known_tokenizers = {
         name: load_tokenizer(str(folder / name)) for name in files if name.endswith(".json")
@@ -274,7 +281,7 @@ def worker_files(folder: Path) -> dict[str, bytes]:
         except OSError as error:
             raise OutputError(
                 "{}: cannot be read: {}", folder / name, Public(error.strerror),
-                remedy=Remedy.COPY_PLAN_OR_PLAN_AGAIN,
+                hint=_COPY_PLAN_OR_PLAN_AGAIN,
             ) from error  # fmt: skip
     return found
 
@@ -287,13 +294,11 @@ def _read_record(folder: Path) -> tuple[bytes, dict[str, Any]]:
         raw = read_file(path)
         record = json.loads(raw)
     except StoreError as error:
-        raise OutputError(
-            "{}: {}", path, Public(error.strerror), remedy=Remedy.ASK_STORE_LATER
-        ) from error
+        raise OutputError("{}: {}", path, Public(error.strerror), hint=ASK_STORE_LATER) from error
     except OSError as error:
         raise OutputError(
             "{} holds no finished plan: {}", folder, Public(error.strerror),
-            remedy=Remedy.GIVE_PLAN_FOLDER,
+            hint=_GIVE_PLAN_FOLDER,
         ).of_call() from error  # fmt: skip
     except ValueError:
         record = None
@@ -303,14 +308,14 @@ def _read_record(folder: Path) -> tuple[bytes, dict[str, Any]]:
         and isinstance(record["versions"], dict)
         and isinstance(record["files"], dict)
     ):
-        raise OutputError("{} is no plan", path, remedy=Remedy.GIVE_PLAN_FOLDER)
+        raise OutputError("{} is no plan", path, hint=_GIVE_PLAN_FOLDER)
     # Names become paths when a plan is fetched.
     if not {*record["files"]} <= {*_TOKENIZERS, _CORPUS, _VIEWS, _ITEMS}:
-        raise OutputError("{} is no plan", path, remedy=Remedy.GIVE_PLAN_FOLDER)
+        raise OutputError("{} is no plan", path, hint=_GIVE_PLAN_FOLDER)
     if record["format"] != FORMAT:
         raise OutputError(
             "{}: a plan in another format ({})", folder, record["format"],
-            remedy=Remedy.PLAN_AGAIN_HERE,
+            hint=_PLAN_AGAIN_HERE,
         )  # fmt: skip
     here = {**versions(), "machine": machine()}
     made = {**record["versions"], "machine": record["machine"]}
@@ -318,7 +323,7 @@ def _read_record(folder: Path) -> tuple[bytes, dict[str, Any]]:
     if other:
         raise OutputError(
             "{}: made with another {}: {}, here {}", folder, Public(other[0]),
-            Public(made.get(other[0])), Public(here[other[0]]), remedy=Remedy.PLAN_AGAIN_HERE,
+            Public(made.get(other[0])), Public(here[other[0]]), hint=_PLAN_AGAIN_HERE,
         )  # fmt: skip
     return raw, record
 
@@ -338,7 +343,7 @@ def _leases(path: Path, found: object, n_chunks: int) -> tuple[Lease, ...]:
     if not (whole and sound):
         raise OutputError(
             "{}: the leases of the plan are not the whole corpus, once and in order", path,
-            remedy=Remedy.COPY_PLAN_OR_PLAN_AGAIN,
+            hint=_COPY_PLAN_OR_PLAN_AGAIN,
         )  # fmt: skip
     return leases
 
@@ -349,11 +354,11 @@ def _tree(path: Path, known: Mapping[str, object]) -> Any:  # noqa: ANN401 - wha
     except OSError as error:
         raise OutputError(
             "{}: cannot be read: {}", path, Public(error.strerror),
-            remedy=Remedy.COPY_PLAN_OR_PLAN_AGAIN,
+            hint=_COPY_PLAN_OR_PLAN_AGAIN,
         ) from error  # fmt: skip
     except TreeError as error:
         raise OutputError(
-            "{}: {}", path, Place(str(error)), remedy=Remedy.COPY_PLAN_OR_PLAN_AGAIN
+            "{}: {}", path, Place(str(error)), hint=_COPY_PLAN_OR_PLAN_AGAIN
         ) from error
 
 

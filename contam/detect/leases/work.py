@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.documents import DocumentMeta
 from contam.corpus.each import of_each_readable
+from contam.corpus.shards import file_sha256
 from contam.detect.chunk_scan import scan_chunks
 from contam.detect.corpus_checks import changed_shards
 from contam.detect.judge import BlockAnswer, judge_blocks
@@ -24,7 +25,7 @@ from contam.detect.leases.parts_folder import claim_leases, one_part, parts_by_l
 from contam.detect.leases.plan_folder import OpenPlan, machine
 from contam.detect.partial import Partial
 from contam.detect.sources import named_documents
-from contam.errors import OutputError, Public, Remedy, ShardError, UsageError
+from contam.errors import OutputError, Public, ShardError, UsageError
 from contam.files.listed import FileState, not_answered
 from contam.files.stores import StoreError
 from contam.files.uploads import place
@@ -157,6 +158,18 @@ def scan_lease(
     partial.chunks.update(range(lease.first, lease.end))
     documents = _described(replace(corpus, documents=partial.found.known), partial)
     failed = {failure.shard for failure in partial.read.failures}
+    sha256: Mapping[int, str] = {}
+    if opened.plan.parameters.every_hit:
+        whole = [number for number in numbers if number not in failed]
+        if not lease.first:
+            # No lease has a chunk of these: what comes to stand in them was not searched.
+            known = {chunk.shard for chunk in opened.corpus.chunks}
+            known.update(failure.shard for failure in opened.corpus.coverage.failures)
+            whole += [number for number in range(len(corpus.shards)) if number not in known]
+        sha256, unread = of_each_readable(lambda _, shard: file_sha256(shard), corpus.shards, whole)
+        for failure in unread:
+            partial.read.add_failure(failure)
+        failed.update(failure.shard for failure in unread)
     for failure in changed_shards(corpus, numbers if compared else (), failed):
         partial.read.add_failure(failure)
     return Part(
@@ -164,6 +177,7 @@ def scan_lease(
         machine=machine(),
         answer=partial.answer(opened.question),
         documents=documents,
+        sha256=sha256,
     )
 
 
@@ -198,12 +212,12 @@ def as_listed(shard: Shard) -> Shard:
     except OSError as error:
         raise ShardError(
             "{shard}: {}", Public(error.strerror), shard=shard.name,
-            remedy=Remedy.FILE_EXISTED_WHEN_LISTED,
+            hint="it existed when the shards were listed",
         ) from error  # fmt: skip
     if now.stamp != listed.stamp:
         raise ShardError(
             "{shard}: is not as it was when the plan was made", shard=shard.name,
-            remedy=Remedy.COPY_WITH_TIMES,
+            hint="copy the corpus with its times (rsync -a, cp -p), or make the plan again",
         )  # fmt: skip
     return replace(shard, state=now)
 
@@ -264,6 +278,7 @@ class Gathered(NamedTuple):
     whole  of the first block of the items; without the hits of parts that kept every one: nobody
            could hold them
     paths  the part that counts, by the number of its lease;  digests  of their files
+    sha256  of the shards that were searched for a cleaning, by their numbers
     """
 
     plan: Plan
@@ -271,6 +286,7 @@ class Gathered(NamedTuple):
     whole: Partial
     paths: Mapping[int, Path]
     digests: Mapping[int, bytes]
+    sha256: Mapping[int, str]
 
 
 def gathered_parts(
@@ -281,6 +297,7 @@ def gathered_parts(
     plan = opened.plan
     paths: dict[int, Path] = {}
     digests: dict[int, bytes] = {}
+    sha256: dict[int, str] = {}
     block = _Block(opened, 0)
     if progress is not None:
         progress.start(sum(lease.n_bytes for lease in opened.leases))
@@ -298,6 +315,9 @@ def gathered_parts(
                               "part was read further")  # fmt: skip
             digests[lease.number] = part.digest
             block.take(part)
+            for number, found in part.sha256.items():
+                if sha256.setdefault(number, found) != found:
+                    block.whole.read.add_failure(_changed_meanwhile(number, opened.corpus))
         if progress is not None:
             progress.advance(lease.n_bytes)
     if progress is not None:
@@ -309,7 +329,16 @@ def gathered_parts(
             whole.read.add_failure(failure)
     # All of them were described by those who read them.
     corpus = replace(opened.corpus, documents=block.documents)
-    return Gathered(plan, corpus, whole, paths, digests)
+    return Gathered(plan, corpus, whole, paths, digests, sha256)
+
+
+def _changed_meanwhile(number: int, corpus: Corpus) -> ShardFailure:
+    name = corpus.shards[number].name
+    error = ShardError(
+        "{shard}: was written to between two leases", shard=name,
+        hint="let nobody write to the corpus while it is read",
+    )  # fmt: skip
+    return ShardFailure.of(number, name, error)
 
 
 def _answers(opened: OpenPlan, first: Gathered) -> Iterator[BlockAnswer]:
@@ -327,7 +356,9 @@ def _answers(opened: OpenPlan, first: Gathered) -> Iterator[BlockAnswer]:
                 part, _ = one_part(opened, [path], lease, block=number)
                 if part.digest != digests[lease.number]:
                     raise OutputError(
-                        "{}: changed after it was read", path, remedy=Remedy.LET_NOBODY_WRITE_TO_IT
+                        "{}: changed after it was read",
+                        path,
+                        hint="let nobody write to it meanwhile",
                     )
                 block.take(part)
         yield BlockAnswer(block.whole.collections, block.documents)
@@ -376,6 +407,6 @@ def lease_by_number(opened: OpenPlan, number: int) -> Lease:
     if not 1 <= number <= len(opened.leases):
         raise UsageError(
             "the plan has leases 1 to {}, not {}", len(opened.leases), number,
-            remedy=Remedy.CHOOSE_LEASE,
+            hint="plan.json lists the leases",
         )  # fmt: skip
     return opened.leases[number - 1]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contam.detect.leases.node_folder import refuse_foreign
-from contam.errors import OutputError, Remedy
+from contam.errors import OutputError
 from contam.files.addresses import Address
 from contam.files.publish import output_errors, work_folder
 
@@ -112,7 +112,7 @@ def folder_held(folder: Path) -> Iterator[None]:
     except OSError as error:
         os.close(handle)
         raise OutputError(
-            "another run works in {}", folder, remedy=Remedy.CHOOSE_ANOTHER_FOLDER
+            "another run works in {}", folder, hint="choose another folder"
         ) from error
     try:
         yield

@@ -11,7 +11,7 @@ from contam.detect.match.collect import as_halves
 from contam.detect.match.deadline import DeadlinePassed
 from contam.detect.match.pieces import Pieces, matches_from_rows
 from contam.detect.model import FIGURES_READ
-from contam.errors import PolicyError, Remedy
+from contam.errors import PolicyError, Statement
 from contam.kernels.align import new_scratch
 from contam.kernels.document import new_buffers, scan_batch
 from contam.kernels.match_rows import MATCH_DOC, TOO_LONG
@@ -142,7 +142,7 @@ class Matcher:
             raise PolicyError(
                 "a policy that reads documents was asked for, and of some only the hashes are left"
                 " in the index: their shard is gone",
-                remedy=Remedy.LEAVE_POLICIES_OUT(policies=names),
+                hint=Statement("leave out {}, or bring the shard back", names),
             )
         self.match_given(batch, tokens, into)
 

@@ -11,6 +11,7 @@ from contam.detect.model import FIGURES_READ, N_PARTS, Matches, gathered
 from contam.kernels import match_rows as columns
 from contam.kernels.changed_numbers import renumbered_shares
 from contam.kernels.competing_items import find_competing_items, first_pieces, scattered_shares
+from contam.kernels.told_answers import told_answers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,6 +145,7 @@ def matches_from_rows(
         scattered=scattered_shares(rows, first_piece),
         renumbered=renumbered_shares(rows, first_piece, view.gram_table.part_start, view.is_number),
         competing_item=find_competing_items(rows, first_piece, view.benchmark),
+        told=told_answers(rows, first_piece, view.spec.unit, view.spec.min_run, view.gram_table),
         variant_words=np.zeros(n, np.int32),
         read=np.zeros((n, 0, FIGURES_READ), np.float32),
     )

@@ -230,7 +230,7 @@ def tokenizer_of(unit: str) -> FileTokenizer | None:
     return None if unit in BUILT_IN_UNITS else load_tokenizer(unit)
 
 
-def draft_view(  # noqa: PLR0913 - those of `build_view`, all by name
+def draft_view(
     items: Sequence[BenchItem],
     *,
     unit: str,
@@ -291,7 +291,7 @@ def draft_view(  # noqa: PLR0913 - those of `build_view`, all by name
     )
 
 
-def draft_of(  # noqa: PLR0913 - all by name: what a draft is made of
+def draft_of(
     tokens: Block,
     *,
     starts: NDArray[np.int64] | None = None,

@@ -155,14 +155,19 @@ def variants_of(items: Sequence[BenchItem], n_words: Int32s, first: int = 0) -> 
         return []
     words = Words.of(*behind_each_other([texts[i] for i in maybe.tolist()]))
     found: list[Variant] = []
+    # Another variant has fewer words than those before it, or has lost more of the item's.
     most = np.ceil(least[maybe]).astype(np.int64) - 1
+    fewest = np.full(len(maybe), np.iinfo(np.int64).max)
     for name, marks in _VARIANTS:
-        lost = Trace.of(words, is_among(marks)[words.data]).lost()
+        trace = Trace.of(words, is_among(marks)[words.data])
+        lost, left = trace.lost(), np.diff(trace.starts)
+        enough = lost >= least[maybe]
+        new = enough & ((lost > most) | (left < fewest))
         found += [
-            Variant(first + i, _without(items[i], name, marks), marks)
-            for i in maybe[lost > most].tolist()
+            Variant(first + i, _without(items[i], name, marks), marks) for i in maybe[new].tolist()
         ]
         most = np.maximum(most, lost)
+        fewest = np.where(enough, np.minimum(fewest, left), fewest)
     return found
 
 

@@ -171,6 +171,7 @@ class Variants:
         # The item as it is may be found in more places, each less clearly.
         places = strict.n_places[beside[both]]
         better.n_places[both] = np.maximum(better.n_places[both], places)
+        better.told[both] = np.maximum(better.told[both], strict.told[beside[both]])
         to = np.where(alone, len(plain) + np.cumsum(alone) - 1, beside)
         folded = Matches.concat([strict, better.take(alone)])
         for column in fields(Matches):

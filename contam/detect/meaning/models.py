@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 from tokenizers import Tokenizer
 
-from contam.errors import ConfigError, Place, Public, Remedy
+from contam.errors import ConfigError, Place, Public, Statement
 from contam.extras import require
 from contam.files.single import read_file
 
@@ -34,7 +34,6 @@ TABLES: Final = (
     "model.safetensors",
     "0_StaticEmbedding/model.safetensors",
 )
-TEXT_MODELS: Final = ("onnx/model.onnx", "model.onnx")
 TOKENIZERS: Final = (
     "tokenizers/l2_supercat_tokenizer_config.json",
     "tokenizer.json",
@@ -69,26 +68,28 @@ def read_model_file(homes: Sequence[str], names: Sequence[str], sha256: str) -> 
     Raises ConfigError where there is none, or another one.
     """
     there = [path for home in homes for name in names if (path := Path(home, name)).exists()]
-    way_out = Remedy.NAME_MODEL_FOLDER(sha256=Public(sha256))
+    way_out = Statement(
+        "pip install 'contam[meaning]', or CONTAM_MEANING_MODEL=DIR: {}", Public(sha256)
+    )
     if not there:
         raise ConfigError(
             "{}: has none of {}",
             Place(homes[0] if homes else _PACKAGE),
             Public(", ".join(names)),
-            remedy=way_out,
+            hint=way_out,
         )
     for path in there:
         try:
             content = read_file(path)
         except OSError as error:
             raise ConfigError(
-                "{}: cannot be read: {}", Place(path), Public(error.strerror), remedy=way_out
+                "{}: cannot be read: {}", Place(path), Public(error.strerror), hint=way_out
             ) from error
         if (found := hashlib.sha256(content).hexdigest()) == sha256:
             return path, content
     raise ConfigError(
         "{}: another model than the policy names: SHA-256 {}, not {}", Place(path),
-        Public(found[:_DIGITS]), Public(sha256[:_DIGITS]), remedy=way_out,
+        Public(found[:_DIGITS]), Public(sha256[:_DIGITS]), hint=way_out,
     )  # fmt: skip
 
 
@@ -150,4 +151,4 @@ def _tensors(content: bytes) -> dict[str, NDArray[Any]]:
 
 def damaged(path: Path, why: str) -> ConfigError:
     """The error for a file of a model that cannot be used."""
-    return ConfigError("{}: {}", Place(path), Public(why), remedy=Remedy.IS_IT_THE_RIGHT_FILE)
+    return ConfigError("{}: {}", Place(path), Public(why), hint="is it the right file, and whole?")

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
 from contam.detect.meaning.models import (
     TABLES,
-    TEXT_MODELS,
     TOKENIZERS,
     model_homes,
     read_model_file,
     table_of,
     tokenizer_of,
 )
-from contam.errors import ConfigError, Place, Remedy
+from contam.errors import ConfigError, Place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,14 +43,6 @@ class Embedder(Protocol):
 
     def word_vectors(self, words: Sequence[str]) -> Float32s:
         """A vector for each word, float32[n, dimensions]; of a text they are added up."""
-
-
-@runtime_checkable
-class TextEmbedder(Embedder, Protocol):
-    """What gives texts a vector of their own; those of words say what is rare, and no more."""
-
-    def text_vector(self, text: str) -> Float32s:
-        """The vector of a text, float32[dimensions], of length 1."""
 
 
 class StaticEmbedder:
@@ -81,8 +72,6 @@ class TextVectors:
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
-        # Asked once: to look at what an object can do takes longer than to look up a word.
-        self._of_text = embedder.text_vector if isinstance(embedder, TextEmbedder) else None
         self._place: dict[str, int] = {}
         self._table = np.empty((0, 0), np.float32)
 
@@ -90,11 +79,7 @@ class TextVectors:
         """The sum of the vectors of a text's words, whatever their case, of length 1.
 
         Numbers and marks have no part in it. A text without words has zeros.
-
-        An embedder of whole texts is given the text as it is.
         """
-        if self._of_text is not None:
-            return self._of_text(text)
         return _of_length_1(self.of_words(_WORD.findall(text.lower())))
 
     def of_words(self, words: Sequence[str]) -> Float32s:
@@ -107,7 +92,6 @@ class TextVectors:
                 new = list(dict.fromkeys(words))
             first, vectors = len(self._place), self._embedder.word_vectors(new)
             if not len(self._table):
-                # Words may have other dimensions than texts.
                 self._table = np.empty((_MOST_REMEMBERED, vectors.shape[1]), np.float32)
             self._table[first : first + len(new)] = vectors
             self._place.update(zip(new, range(first, first + len(new)), strict=True))
@@ -122,34 +106,16 @@ def _of_length_1(vectors: Float32s) -> Float32s:
 
 
 def load_embedder(spec: PolicySpec) -> Embedder:
-    """The models that a policy names by their digests, from the folders that have them.
+    """The model that a policy names by its digests, from the folder that has it.
 
     Raises MissingExtraError where there is no model, ConfigError where there is another one.
     """
-    names = ("weights", "tokenizer", "text_model", "text_tokenizer", "text_pooling")
-    weights, tokenizer, *of_texts = (str(spec.parameter(name)) for name in names)
-    static = static_embedder(weights, tokenizer)
-    return _load_texts(model_homes(), static, *of_texts) if of_texts[0] else static
+    return static_embedder(str(spec.parameter("weights")), str(spec.parameter("tokenizer")))
 
 
 def static_embedder(weights_sha256: str, tokenizer_sha256: str) -> StaticEmbedder:
     """The static model with these digests. Raises as `load_embedder` does."""
     return _load(model_homes(), weights_sha256, tokenizer_sha256)
-
-
-@cache
-def _load_texts(
-    homes: tuple[str, ...],
-    static: StaticEmbedder,
-    model_sha256: str,
-    tokenizer_sha256: str,
-    pooling: str,
-) -> Embedder:
-    from contam.detect.meaning.text_models import OnnxEmbedder
-
-    model = read_model_file(homes, TEXT_MODELS, model_sha256)
-    tokenizer = read_model_file(homes, TOKENIZERS, tokenizer_sha256)
-    return OnnxEmbedder(static, model, tokenizer, pooling)
 
 
 @cache
@@ -160,6 +126,6 @@ def _load(homes: tuple[str, ...], weights_sha256: str, tokenizer_sha256: str) ->
     if tokenizer.get_vocab_size() > len(table):
         raise ConfigError(
             "{}: has {} tokens, and the model {} vectors", Place(path),
-            tokenizer.get_vocab_size(), len(table), remedy=Remedy.IS_IT_THE_RIGHT_FILE,
+            tokenizer.get_vocab_size(), len(table), hint="is it the right file, and whole?",
         )  # fmt: skip
     return StaticEmbedder(table, tokenizer)

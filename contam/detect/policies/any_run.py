@@ -47,7 +47,7 @@ from contam.detect.policies.segments import (
     part_index,
     require_view,
 )
-from contam.errors import PolicyError, Remedy
+from contam.errors import PolicyError, Statement
 
 if TYPE_CHECKING:
     from contam.detect.model import Bools, Float64s, Int64s, Matches, Totals, ViewItems
@@ -224,7 +224,7 @@ class Gpt3Test(AnyRun):
                 least,
                 items.seed,
                 self.spec.n,
-                remedy=Remedy.USE_RUNS_THE_SCAN_SEES(words=items.seed),
+                hint=Statement("the scan sees runs from {} words", items.seed),
             )
         n_words = items.n_words[:, part_index(self.spec.parts)].sum(axis=1)
         rank = self.spec.number("length_percentile")

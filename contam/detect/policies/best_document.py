@@ -42,7 +42,7 @@ from contam.detect.policies.common import (
 )
 from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import part_index, require_view
-from contam.errors import PolicyError, Remedy
+from contam.errors import PolicyError, Statement
 
 if TYPE_CHECKING:
     from contam.detect.model import (
@@ -101,7 +101,7 @@ class BestDocument:
                 self.spec.id,
                 self.spec.n,
                 items.min_run,
-                remedy=Remedy.SCAN_WITH_MIN_RUN(min_run=self.spec.n),
+                hint=Statement("scan with min_run {}, or leave this policy out", self.spec.n),
             )
         columns = part_index(self.spec.parts)
         n_tokens: Int32s = items.n_tokens[matches.item][:, columns]

@@ -3,7 +3,7 @@
 The score is the share of the question's wording that the document contains, each token weighted
 by its content: common words and wording that many items of the benchmark share weigh little.
 A question with little content (a short or generic stem) is judged together with its choices and
-its passage; a passage or an answer alone never contaminates an item.
+its passage; a passage alone never contaminates an item, and a long answer alone makes it suspect.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 
 from contam.benchmark.items import PARTS
 from contam.detect.labels import CLEAN, CONTAMINATED, NOT_CHECKABLE, SUSPECT
-from contam.detect.model import CHOICES, PASSAGE, QUESTION, Judgements
+from contam.detect.model import ANSWER, CHOICES, PASSAGE, QUESTION, Judgements
 from contam.detect.policies.common import counted, several, unit_names
-from contam.detect.policies.contam_definition import CONTAM, TRAITS
+from contam.detect.policies.contam_definition import CONTAM, TRAITS, Numbers
 from contam.detect.policies.exposure import question_words
-from contam.kernels.constants import LEAST_WEIGHT
+from contam.kernels.constants import ANSWER_RUN, LEAST_WEIGHT
 
 if TYPE_CHECKING:
     from contam.detect.model import (
@@ -40,45 +40,16 @@ SPECS: Final = (CONTAM,)
 
 def build(spec: PolicySpec) -> Policy:
     """The policy that a spec of this module declares."""
-    return WeightedCoverage(spec)
-
-
-def run_lengths(spec: PolicySpec, items: ViewItems, matches: Matches) -> Float64s:
-    """Tokens in a row, float64[m], that are unlikely to match a question by chance.
-
-    n words; in a script without spaces, where n characters are a phrase, as many characters as
-    n words have, or half of the question. Never more than the question has.
-    """
-    words = question_words(matches, items.n_tokens)
-    return _at_most_half(spec, _run_of(spec, items, matches), words)
-
-
-def _run_of(spec: PolicySpec, items: ViewItems, matches: Matches) -> Float64s:
-    """Tokens in a row that are a phrase in the script of each match's question, float64[m]."""
-    own = items.n_tokens[matches.item, QUESTION]
-    single = items.n_single[matches.item, QUESTION] / np.maximum(own, 1)
-    result: Float64s = spec.n * (1.0 + (_longer(spec) - 1.0) * single)
-    return result
-
-
-def informative_run_lengths(spec: PolicySpec, words: Int32s, own: Float64s) -> Float64s:
-    """The same for questions whose words weigh `own`: common wording needs longer runs."""
-    average = own / np.maximum(words, 1)
-    needed = spec.number("run_weight") / np.maximum(average, LEAST_WEIGHT)
-    return _at_most_half(spec, np.clip(needed, spec.n, _longer(spec) * spec.n), words)
-
-
-def _longer(spec: PolicySpec) -> float:
-    return spec.number("word_characters")
-
-
-def _at_most_half(spec: PolicySpec, needed: Float64s, words: Int32s) -> Float64s:
-    half = np.maximum(np.ceil(spec.number("half") * words), spec.n)
-    result: Float64s = np.minimum(np.minimum(np.ceil(needed), half), words)
-    return result
+    return WeightedCoverage(spec, Numbers.of(spec))
 
 
 _SCATTERED: Final = "; but scattered, in a stretch of which {share:.0%} is other text"
+
+
+def _renumbered(matches: Matches, most: float) -> Bools:
+    """Whether all numbers of a question differ, and fewer than `most` of its other words match."""
+    result: Bools = (matches.renumbered > 0.0) & (matches.renumbered < most)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +57,16 @@ class WeightedCoverage:
     """The default policy at work."""
 
     spec: PolicySpec
+    numbers: Numbers
     traits: ClassVar[PolicyTraits] = TRAITS
 
     def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:
         """Weighted share of the item that the document contains, after all rules; 0..1."""
-        weights = items.part_weight[matches.item]
-        coverage = matches.coverage.astype(np.float64)
-        number, threshold = self.spec.number, self.spec.threshold
-        informative = number("telling")
-        little = number("least_telling") * informative
-        question = coverage[:, QUESTION]
-        own = weights[:, QUESTION]
+        weights, coverage = items.part_weight[matches.item], matches.coverage.astype(np.float64)
+        numbers, threshold = self.numbers, self.spec.threshold
+        informative = numbers.telling
+        little = numbers.least_telling * informative
+        question, own = coverage[:, QUESTION], weights[:, QUESTION]
         lack = np.maximum(informative - own, 0.0)
         # A stem borrows the weight it lacks from its passage or its choices, whichever matches
         # better, and only if the document contains them at all.
@@ -104,16 +74,16 @@ class WeightedCoverage:
         lender = np.where(passage_first, PASSAGE, CHOICES)
         rows = np.arange(len(matches))
         support = coverage[rows, lender]
-        beside = support >= number("least_support")
+        beside = support >= numbers.least_support
         lent = np.where(beside, np.minimum(lack, weights[rows, lender]), 0.0)
         found = own * question + lent * support
         score = found / np.maximum(own + lent, LEAST_WEIGHT)
         # The score drops for weight that is still missing, and for a missing run.
         words = question_words(matches, items.n_tokens)
         no_run = self._missing_run(matches, items, support)
-        short = (lack - lent) / informative
+        missing = (lack - lent) / informative
         # Both together are worse than their sum: few scattered words prove nothing.
-        penalty = (number("strictness") * short + no_run) * (1.0 + short * no_run)
+        penalty = (numbers.strictness * missing + no_run) * (1.0 + missing * no_run)
         score = np.maximum(score - penalty * (1.0 - score), 0.0)
         # Little matched weight proves little, however large a share of the item it is.
         score = np.minimum(score, found / little)
@@ -127,41 +97,93 @@ class WeightedCoverage:
         )
         # A whole question, word for word, is a leak; one with little content is suspect.
         whole = matches.exact[:, QUESTION] & (words >= self.spec.n) & ~stem
-        certain = whole & ((own >= little) | (words >= number("certain_runs") * self.spec.n))
+        certain = whole & ((own >= little) | (words >= numbers.certain_runs * self.spec.n))
         # Half of a question with enough content, word for word, is at least suspect.
-        half = matches.covered[:, QUESTION] >= number("half") * words
-        half &= found >= number("half_weighs") * informative
+        half = matches.covered[:, QUESTION] >= numbers.half * words
+        half &= found >= numbers.half_weighs * informative
         # So is nearly all of a long question, however many items share its words.
         shared = self._nearly_whole(matches, items, stem)
-        score = np.where(whole | half | shared, np.maximum(score, threshold("suspect")), score)
+        # And a short one with its answer beside it, where nothing else could tell it from chance.
+        short = self._short_whole(matches, items) & matches.answer_near
+        least = whole | half | shared | short
+        score = np.where(least, np.maximum(score, threshold("suspect")), score)
         score = np.where(certain, 1.0, score)
         # Another question on the same passage shares its wording: only nearly all of it counts.
-        borrowed = (lent > 0.0) & passage_first & (question < number("borrowed_from"))
+        borrowed = (lent > 0.0) & passage_first & (question < numbers.borrowed_from)
         # A few words may be anywhere: without choices, passage or answer they stay suspect.
         alone = (words < self.spec.n) & (lent == 0.0) & ~matches.answer_near
-        below = number("just_below") * threshold("contaminated")
+        below = numbers.just_below * threshold("contaminated")
         score = np.where(alone | borrowed, np.minimum(score, below), score)
         # Text of another item, or with other numbers and other words, drops the label one step.
         has_competitor = matches.competing_item >= 0
-        long = matches.longest[:, QUESTION] >= number("run_certain") * _run_of(
-            self.spec, items, matches
-        )
-        another = has_competitor | (self._renumbered(matches, "renumbered") & ~long)
+        long = matches.longest[:, QUESTION] >= numbers.run_certain * self._run_of(items, matches)
+        another = has_competitor | (_renumbered(matches, numbers.renumbered) & ~long)
         another &= score < threshold("contaminated")
         # So does a match with little content and no run, or one scattered in other text.
         unsure = (
             has_competitor
-            | self._renumbered(matches, "renumbered_sure")
+            | _renumbered(matches, numbers.renumbered_sure)
             | self._loose(matches, items)
         )
         unsure |= (no_run > 0.0) & (own < informative) & ~beside
         score = np.where(unsure, np.minimum(score, below), score)
         chance = (stem & ~shared) | another | self._few(matches, items, found)
         chance |= self._scattered(matches, items) & ~beside
-        clean = number("just_below") * threshold("suspect")
+        clean = numbers.just_below * threshold("suspect")
         score = np.where(chance, np.minimum(score, clean), score)
-        result: Float64s = np.where(question > 0.0, np.minimum(score, 1.0), 0.0)
+        score = np.where(question > 0.0, np.minimum(score, 1.0), 0.0)
+        # Who knows a solution word for word may know the item.
+        told = np.where(self._told(matches, items), threshold("suspect"), 0.0)
+        result: Float64s = np.maximum(score, told)
         return result
+
+    def run_lengths(self, items: ViewItems, matches: Matches) -> Float64s:
+        """Tokens in a row, float64[m], that are unlikely to match a question by chance.
+
+        n words; in a script without spaces, where n characters are a phrase, as many characters as
+        n words have, or half of the question. Never more than the question has.
+        """
+        words = question_words(matches, items.n_tokens)
+        return self._at_most_half(self._run_of(items, matches), words)
+
+    def _run_of(self, items: ViewItems, matches: Matches) -> Float64s:
+        """Tokens in a row that are a phrase in the script of each match's question, float64[m]."""
+        return self.spec.n * self._words_of(items, matches, QUESTION)
+
+    def _words_of(self, items: ViewItems, matches: Matches, part: int) -> Float64s:
+        """Tokens that say as much as a word, in the script of this part of a match, float64[m]."""
+        own = items.n_tokens[matches.item, part]
+        single = items.n_single[matches.item, part] / np.maximum(own, 1)
+        result: Float64s = 1.0 + (self.numbers.word_characters - 1.0) * single
+        return result
+
+    def _informative_run_lengths(self, words: Int32s, own: Float64s) -> Float64s:
+        """The same for questions whose words weigh `own`: common wording needs longer runs."""
+        n, numbers = self.spec.n, self.numbers
+        average = own / np.maximum(words, 1)
+        needed = numbers.run_weight / np.maximum(average, LEAST_WEIGHT)
+        return self._at_most_half(np.clip(needed, n, numbers.word_characters * n), words)
+
+    def _at_most_half(self, needed: Float64s, words: Int32s) -> Float64s:
+        half = np.maximum(np.ceil(self.numbers.half * words), self.spec.n)
+        result: Float64s = np.minimum(np.minimum(np.ceil(needed), half), words)
+        return result
+
+    def _told(self, matches: Matches, items: ViewItems) -> Bools:
+        """Whether the document contains a long run of the answer alone."""
+        if PARTS[ANSWER] not in self.spec.parts:
+            return np.zeros(len(matches), np.bool_)
+        words = self._words_of(items, matches, ANSWER)
+        result: Bools = (matches.told > 0) & (matches.told >= ANSWER_RUN * words)
+        return result
+
+    def _short_whole(self, matches: Matches, items: ViewItems) -> Bools:
+        """Whether a short question without passage and choices is there, word for word."""
+        words = question_words(matches, items.n_tokens)
+        alone = (items.n_tokens[matches.item][:, [PASSAGE, CHOICES]] == 0).all(axis=1)
+        alone &= matches.item >= 0
+        result: Bools = matches.exact[:, QUESTION] & (words < self.spec.n) & alone
+        return result & (words >= items.seed)
 
     def _few(self, matches: Matches, items: ViewItems, found: Float64s) -> Bools:
         """Whether only a few words with little content match: a term, not a copy.
@@ -169,23 +191,15 @@ class WeightedCoverage:
         Weights alone do not show it: words with little content weigh little where missing, too.
         """
         words = question_words(matches, items.n_tokens)
-        few = matches.aligned[:, QUESTION] < self.spec.number("half") * words
-        result: Bools = few & (found < self.spec.number("few_weigh"))
+        few = matches.aligned[:, QUESTION] < self.numbers.half * words
+        result: Bools = few & (found < self.numbers.few_weigh)
         return result
 
     def _loose(self, matches: Matches, items: ViewItems) -> Bools:
         """Whether short runs are scattered in so much other text that the match is unsure."""
-        run = self.spec.number("loose_runs") * _run_of(self.spec, items, matches)
-        result: Bools = matches.scattered > self.spec.number("most_loose")
+        run = self.numbers.loose_runs * self._run_of(items, matches)
+        result: Bools = matches.scattered > self.numbers.most_loose
         return result & (matches.longest[:, QUESTION] < run)
-
-    def _renumbered(self, matches: Matches, most: str) -> Bools:
-        """Whether all numbers of a question differ, and too many of its other words.
-
-        most  the parameter with the share of other words from which it may be a copy
-        """
-        result: Bools = (matches.renumbered > 0.0) & (matches.renumbered < self.spec.number(most))
-        return result
 
     def _nearly_whole(self, matches: Matches, items: ViewItems, stem: Bools) -> Bools:
         """Whether the document contains nearly all of a long question, counted in words.
@@ -195,31 +209,31 @@ class WeightedCoverage:
         """
         words = question_words(matches, items.n_tokens)
         longest = matches.longest[:, QUESTION]
-        run, number = _run_of(self.spec, items, matches), self.spec.number
-        long = (longest >= number("run_long") * run) & ~stem
-        long |= longest >= number("run_certain") * run
-        edited = (longest >= run) & (words >= number("certain_runs") * run) & ~stem
-        edited &= matches.aligned[:, QUESTION] >= number("edited_share") * words
-        result: Bools = (long & (longest >= number("run_share") * words)) | edited
+        run, numbers = self._run_of(items, matches), self.numbers
+        long = (longest >= numbers.run_long * run) & ~stem
+        long |= longest >= numbers.run_certain * run
+        edited = (longest >= run) & (words >= numbers.certain_runs * run) & ~stem
+        edited &= matches.aligned[:, QUESTION] >= numbers.edited_share * words
+        result: Bools = (long & (longest >= numbers.run_share * words)) | edited
         return result
 
     def _scattered(self, matches: Matches, items: ViewItems) -> Bools:
         """Whether words of a question are scattered in other text, without a run."""
-        short = matches.longest[:, QUESTION] < run_lengths(self.spec, items, matches)
-        result: Bools = short & (matches.scattered > self.spec.number("most_scattered"))
+        short = matches.longest[:, QUESTION] < self.run_lengths(items, matches)
+        result: Bools = short & (matches.scattered > self.numbers.most_scattered)
         return result
 
     def _missing_run(self, matches: Matches, items: ViewItems, support: Float64s) -> Float64s:
         """Penalty for each share that is missing: the shorter the longest run, the higher."""
         own = items.part_weight[matches.item, QUESTION]
         longest = matches.longest[:, QUESTION]
-        needed = informative_run_lengths(self.spec, question_words(matches, items.n_tokens), own)
+        needed = self._informative_run_lengths(question_words(matches, items.n_tokens), own)
         missing = np.clip((needed - longest) / np.maximum(needed, 1.0), 0.0, 1.0)
-        lost = self.spec.number("no_run") * 2.0 * missing
+        lost = self.numbers.no_run * 2.0 * missing
         # Scattered words are less likely by chance if passage or choices are there, too.
-        beside = support >= self.spec.number("least_support")
-        lost = np.where(beside, np.minimum(lost, self.spec.number("no_run_beside")), lost)
-        return np.where(longest < run_lengths(self.spec, items, matches), lost, 0.0)
+        beside = support >= self.numbers.least_support
+        lost = np.where(beside, np.minimum(lost, self.numbers.no_run_beside), lost)
+        return np.where(longest < self.run_lengths(items, matches), lost, 0.0)
 
     def hits(self, matches: Matches, items: ViewItems, score: Float64s) -> Bools:
         """Documents that reach the lowest threshold."""
@@ -236,6 +250,8 @@ class WeightedCoverage:
         label[(label == CLEAN) & (items.stretch < items.seed)] = NOT_CHECKABLE
         # Whatever else of it was found: an item without a question cannot be called clean.
         label[(label == CLEAN) & (items.n_tokens[:, QUESTION] == 0)] = NOT_CHECKABLE
+        # Nor one that is there, every word, and too common to be told from chance.
+        label[(label == CLEAN) & self._short_whole(totals.best_match, items)] = NOT_CHECKABLE
         return Judgements(label=label, score=score)
 
     def reasons(
@@ -244,6 +260,7 @@ class WeightedCoverage:
         """One sentence for each with the figures behind its label."""
         label = judgement.label[rows]
         found = (label != NOT_CHECKABLE) & (totals.best_match.item[rows] >= 0)
+        found |= self._short_whole(totals.best_match, items)[rows]
         compared = rows[found]
         texts = iter(
             self._compared(
@@ -258,7 +275,7 @@ class WeightedCoverage:
 
     def _not_compared(self, items: ViewItems, label: Int8s, rows: Int64s) -> list[str]:
         """Why there is no document to speak of."""
-        units = unit_names(self.spec, items, rows)
+        units = unit_names(self.spec, items, rows, PARTS[:ANSWER])
         return [
             "no document shares enough of its wording to be compared"
             if of_item != NOT_CHECKABLE
@@ -281,7 +298,8 @@ class WeightedCoverage:
         units = unit_names(self.spec, items, best.item, ["question"])
         other_units = unit_names(self.spec, items, best.item, ["passage", "choices", "answer"])
         doubts = self._doubts(items, best, label, score)
-        least = self.spec.number("least_support")
+        told = self._told_texts(items, best, label)
+        least = self.numbers.least_support
         texts = []
         for place, (share, longest, n_words, whole, variant, answer, beside) in enumerate(
             zip(
@@ -301,6 +319,8 @@ class WeightedCoverage:
                     f"a run of {longest} of its question's {question} is in a document: "
                     "too little, or too common, to tell it from chance"
                 )
+            elif share == 0.0 and told[place]:
+                text = f"its question is not there, but {told[place]}"
             elif share == 0.0:
                 other = counted(max(best.longest[place].tolist()), other_units[place])
                 text = (
@@ -321,16 +341,30 @@ class WeightedCoverage:
                 if beside >= least:
                     text += f", with {beside:.0%} of its {PARTS[support[place]]}"
                 text += doubts[place]
+                if told[place]:
+                    text += f"; and {told[place]}"
             texts.append(text)
         return texts
 
+    def _told_texts(self, items: ViewItems, best: Matches, label: Int8s) -> list[str]:
+        """What is said of the answers that make items suspect, "" of others."""
+        told = np.where(self._told(best, items) & (label == SUSPECT), best.told, 0)
+        units = unit_names(self.spec, items, best.item, [PARTS[ANSWER]])
+        return [
+            f"{counted(n, unit)} of its answer in a row are in one document:"
+            " a leaked solution, or wording that others use too"
+            if n
+            else ""
+            for n, unit in zip(told.tolist(), units, strict=True)
+        ]
+
     def _doubts(self, items: ViewItems, best: Matches, label: Int8s, score: Float64s) -> list[str]:
         """Why the best document of each item does not make it contaminated, "" where it does."""
-        number, threshold = self.spec.number, self.spec.threshold
+        numbers, threshold = self.numbers, self.spec.threshold
         share = best.coverage[:, QUESTION]
         words = question_words(best, items.n_tokens)
         clean, has_competitor = label == CLEAN, best.competing_item >= 0
-        nearly = (share.astype(np.float64) >= number("borrowed_from")) | best.exact[:, QUESTION]
+        nearly = (share.astype(np.float64) >= numbers.borrowed_from) | best.exact[:, QUESTION]
         alone = np.maximum(best.coverage[:, PASSAGE], best.coverage[:, CHOICES]) == 0.0
         alone &= items.n_tokens[best.item, PASSAGE] > 0
         enough = clean & (share >= threshold("suspect"))
@@ -349,16 +383,16 @@ class WeightedCoverage:
                 "; but most of that is the text of another item, {other}, which stands there",
             ),
             (
-                enough & self._renumbered(best, "renumbered"),
+                enough & _renumbered(best, numbers.renumbered),
                 "; but all its numbers are others there, and some of its words",
             ),
             (
-                enough & (best.aligned[:, QUESTION] < number("half") * words),
+                enough & (best.aligned[:, QUESTION] < numbers.half * words),
                 "; but fewer than half of its words do, and they say little",
             ),
             (enough & self._scattered(best, items), _SCATTERED),
             (
-                ~clean & self._renumbered(best, "renumbered_sure"),
+                ~clean & _renumbered(best, numbers.renumbered_sure),
                 "; but all its numbers are others there",
             ),
             (nearly & (words < CONTAM.n), "; but so few words may stand anywhere"),

@@ -37,7 +37,7 @@ from contam.detect.policies.decon_rows import BENCHMARK, RUN, read_rows
 from contam.detect.policies.decon_tokens import FileTokens, PieceTokens, clean
 from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import require_view
-from contam.errors import PolicyError, Remedy
+from contam.errors import PolicyError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -186,7 +186,7 @@ class Decon:
         raise PolicyError(
             "policy {!r} reads the text of items and documents, and this search has none to give",
             self.spec.id,
-            remedy=Remedy.SCAN_CORPUS,
+            hint="search the corpus itself with `contam scan`",
         )
 
     def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:

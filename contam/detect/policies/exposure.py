@@ -46,6 +46,7 @@ def exposures(matches: Matches) -> Int8s:
     found = np.where(some, QUESTION_ONLY, NONE).astype(np.int8)
     found[stands[:, ANSWER] | stands[:, CHOICES]] = ANSWER_ONLY
     found[stands[:, PASSAGE]] = PASSAGE_ONLY
+    found[matches.told > 0] = ANSWER_ONLY
     whole = stands[:, QUESTION]
     found[whole] = np.where(matches.answer_near[whole], QUESTION_AND_ANSWER, QUESTION_ONLY)
     found[matches.item < 0] = NONE

@@ -25,7 +25,7 @@ from contam.detect.meaning.vectors import load_embedder
 from contam.detect.model import ItemsRead
 from contam.detect.policies.common import counted, judgements
 from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits
-from contam.errors import PolicyError, Public, Remedy
+from contam.errors import PolicyError, Public
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,8 +87,7 @@ CONTAM_MEANING: Final = PolicySpec(
     # words. No other item may fit as well, nor two come as_close. Examples of code are left out.
     # better_by: by so much another item must fit a place better to take it; most_alike: no more
     # items than these may fit a place as well, but for `alike`.
-    # weights, tokenizer: SHA-256 of the model's files. text_model, text_tokenizer: of a model that
-    # compares whole texts in its place, which pools its tokens as text_pooling says; "" for none.
+    # weights, tokenizer: SHA-256 of the model's files.
     parameters=(
         ("rare_from", 10),
         ("least_words", 4),
@@ -122,13 +121,10 @@ CONTAM_MEANING: Final = PolicySpec(
         ("most_alike", 2),
         ("weights", "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5"),
         ("tokenizer", "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68"),
-        ("text_model", ""),
-        ("text_tokenizer", ""),
-        ("text_pooling", "mean"),
     ),
 )
 #: Which model it is, and what holds for one model only.
-_MODEL: Final = ("weights", "tokenizer", "text_model", "text_tokenizer", "text_pooling")
+_MODEL: Final = ("weights", "tokenizer")
 _OF_MODEL: Final = ("rare_from", "code_similarity")
 SPECS: Final[tuple[PolicySpec, ...]] = ()
 OPTIONAL: Final = (CONTAM_MEANING,)
@@ -230,7 +226,7 @@ def check_changes(start: PolicySpec, changes: Mapping[str, object]) -> None:
         raise PolicyError(
             "thresholds belong to a model, and the file names another one without {}",
             Public(", ".join([*(() if "thresholds" in changes else ("thresholds",)), *lacking])),
-            remedy=Remedy.MEASURE_THRESHOLDS,
+            hint="measure them with that model on labelled pairs, and write them there",
         )
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeGuard, cast
 
 from contam.detect import policies
 from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits, as_table
-from contam.errors import InternalError, Plain, PolicyError, Public, Remedy
+from contam.errors import InternalError, Plain, PolicyError, Public, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -190,7 +190,7 @@ def policy_from_dict(tree: Mapping[str, object], *, default_id: str = "") -> Pol
     if not isinstance(base, str):
         raise PolicyError(
             "a policy file must name the policy it starts from",
-            remedy=Remedy.NAME_BASE_POLICY,
+            hint='for example: base = "llama3-8gram"',
         )
     start = _known_spec(base)
     changes = {name: value for name, value in tree.items() if name != "base"}
@@ -198,15 +198,22 @@ def policy_from_dict(tree: Mapping[str, object], *, default_id: str = "") -> Pol
         check(start, changes)
     changes.setdefault("id", default_id or start.id)
     spec = start.with_changes(changes)
-    if spec.fingerprint() != start.fingerprint() and "description" not in changes:
-        spec = replace(spec, description=f"Changed from {start.id}. {spec.description}")
+    if changed := start.differences(spec):
+        # What is published says its own figures in words, which hold no more.
+        title, told = f"{start.id} with {changed}", f"Changed from {start.id}: {changed}."
+        told = f"{told} As published: {spec.description}"
+        spec = replace(
+            spec,
+            title=spec.title if "title" in changes else title,
+            description=spec.description if "description" in changes else told,
+        )
     if spec.id.partition(":")[0] in _known_ids():
         known = _known_spec(spec.id)
         if known.fingerprint() != spec.fingerprint():
             raise PolicyError(
                 "{!r} is the name of a published policy, and this one judges differently",
                 spec.id,
-                remedy=Remedy.GIVE_OWN_ID,
+                hint="give it an id of its own",
             )
     return _build(spec)
 
@@ -230,7 +237,7 @@ def _find(base: str) -> tuple[_PolicyModule, PolicySpec]:
             if spec.id == base:
                 return module, spec
     raise PolicyError(
-        "there is no policy {!r}", base, remedy=Remedy.CHOOSE_KNOWN(known=", ".join(_known_ids()))
+        "there is no policy {!r}", base, hint=Statement("known: {}", ", ".join(_known_ids()))
     )
 
 
@@ -245,7 +252,7 @@ def _known_spec(name: str) -> PolicySpec:
             "policy {!r} has no preset {!r}",
             base,
             preset,
-            remedy=Remedy.CHOOSE_WHAT_IT_HAS(known=known),
+            hint=Statement("it has: {}", known),
         )
     changes = getattr(module, _PRESETS)[preset]
     return spec.with_changes({**changes, "id": name})
@@ -268,12 +275,12 @@ def _read_file(path: Path) -> Mapping[str, object]:
             "cannot read policy file {}: {}",
             path,
             Public(error.strerror),
-            remedy=Remedy.CHECK_PATH_AND_RIGHTS,
+            hint="check the path and its rights",
         ) from error
     try:
         tree = json.loads(raw) if path.suffix.lower() == ".json" else tomllib.loads(raw.decode())
     except ValueError as error:
         raise PolicyError(
-            "policy file {}: {}", path, Plain(error), remedy=Remedy.WRITE_AS_TOML_OR_JSON
+            "policy file {}: {}", path, Plain(error), hint="write it as TOML or JSON"
         ) from error
     return as_table("the content", tree)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast, get_args
 
 from contam.benchmark.items import PARTS
 from contam.detect.labels import LABELS
-from contam.errors import PolicyError, Remedy, Statement
+from contam.errors import PolicyError, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +42,7 @@ _CHANGEABLE: Final = (
     "id",
     "title",
     "description",
+    "confidence",
     "n",
     "parts",
     "thresholds",
@@ -129,9 +130,10 @@ class PolicySpec:
             text = getattr(self, name)
             if not isinstance(text, str) or not text:
                 raise self._refused("{} must be a text", name)
-        if self.comparison not in get_args(Comparison):
-            known = ", ".join(get_args(Comparison))
-            raise self._refused("comparison is {!r}, not one of {}", self.comparison, known)
+        for name, kind in (("comparison", Comparison), ("confidence", Confidence)):
+            if (value := getattr(self, name)) not in get_args(kind):
+                known = ", ".join(get_args(kind))
+                raise self._refused("{} is {!r}, not one of {}", name, value, known)
         if type(self.n) is not int or self.n < 1:
             raise self._refused("n must be a whole number from 1")
         if not self.parts or sorted(set(self.parts) & set(PARTS)) != sorted(self.parts):
@@ -159,8 +161,10 @@ class PolicySpec:
             raise self._refused("nothing is more than the whole, a threshold of 1")
 
     def _refused(self, fact: str, *facts: object) -> PolicyError:
-        said = Statement(fact, facts)
-        return PolicyError("policy {!r}: {}", self.id, said, remedy=Remedy.SHOW_POLICIES)
+        said = Statement(fact, *facts)
+        return PolicyError(
+            "policy {!r}: {}", self.id, said, hint="`contam policies` shows the known ones in full"
+        )
 
     def parameter(self, name: str) -> Value:
         """The value of a parameter of this definition; PolicyError where it has none so named."""
@@ -205,6 +209,18 @@ class PolicySpec:
         text = json.dumps(judging, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
+    def differences(self, other: Self) -> str:
+        """What another definition with this base judges by that this one does not, in words."""
+        mine = {**self.to_dict(), **dict(self.parameters)}
+        told = [
+            f"{name} = {', '.join(map(str, value)) if isinstance(value, list) else value}"
+            for name, value in {**other.to_dict(), **dict(other.parameters)}.items()
+            if name in ("n", "parts", "comparison", *dict(self.parameters)) and value != mine[name]
+        ]
+        if self.thresholds != other.thresholds and self.aggregation != "any run":
+            told += [f"{label} from {score:g}" for score, label in other.thresholds]
+        return ", ".join(told)
+
     def with_changes(self, changes: Mapping[str, object]) -> Self:
         """This definition with some fields replaced; parameters not named keep their values.
 
@@ -215,7 +231,7 @@ class PolicySpec:
             raise PolicyError(
                 "a policy has no {}",
                 ", ".join(unknown),
-                remedy=Remedy.USE_ONE_IT_HAS(known=", ".join(sorted(tree))),
+                hint=Statement("it has {}", ", ".join(sorted(tree))),
             )
         for name in _FIXED_BY_BASE:
             if name in changes and changes[name] != tree[name]:
@@ -223,7 +239,7 @@ class PolicySpec:
                     "{} of {!r} cannot be changed: it is what the policy is",
                     name,
                     self.id,
-                    remedy=Remedy.CHANGE_ONLY_PARAMETERS,
+                    hint="n, parts, thresholds, comparison and parameters can be",
                 )
         changed: dict[str, Any] = {name: changes[name] for name in _CHANGEABLE if name in changes}
         if "parts" in changed:
@@ -247,13 +263,16 @@ class PolicySpec:
                     "policy {!r} has no parameter {!r}",
                     self.id,
                     name,
-                    remedy=Remedy.CHOOSE_WHAT_IT_HAS(known=known),
+                    hint=Statement("it has: {}", known),
                 )
             old = values[name]
             alike = type(new) is type(old) or (type(old) is float and type(new) is int)
             if not alike or (isinstance(new, float) and not math.isfinite(new)):
                 raise PolicyError(
-                    "parameter {} cannot be {!r}", name, new, remedy=Remedy.DEFAULT_IS(default=old)
+                    "parameter {} cannot be {!r}",
+                    name,
+                    new,
+                    hint=Statement("the default is {}", old),
                 )
             values[name] = float(new) if isinstance(new, int) and type(old) is float else new
         return values
@@ -275,7 +294,7 @@ def _read_thresholds(value: object) -> tuple[tuple[float, str], ...]:
             raise PolicyError("the threshold of {} cannot be {}", label, score)
         matches.append((float(score), label))
     if not matches:
-        raise PolicyError("a policy needs a threshold", remedy=Remedy.GIVE_THRESHOLDS)
+        raise PolicyError("a policy needs a threshold", hint="thresholds = {contaminated = 0.5}")
     return tuple(
         sorted(
             matches,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contam.benchmark.items import PARTS
-from contam.errors import InternalError, PolicyError, Remedy
+from contam.errors import InternalError, PolicyError, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -65,7 +65,7 @@ def require_view(spec: PolicySpec, items: ViewItems) -> None:
             spec.id,
             spec.n,
             items.seed,
-            remedy=Remedy.SCAN_WITH_SHORTER_SEED(seed=spec.n),
+            hint=Statement("scan with a seed of at most {}", spec.n),
         )
 
 

@@ -39,7 +39,7 @@ from contam.detect.policies.segments import (
     part_index,
     require_view,
 )
-from contam.errors import PolicyError, Remedy
+from contam.errors import PolicyError
 
 if TYPE_CHECKING:
     from contam.detect.model import (
@@ -223,7 +223,7 @@ def build(spec: PolicySpec) -> Policy:
         raise PolicyError(
             "policy {!r} searches short items by their question, which it does not judge",
             spec.id,
-            remedy=Remedy.ADD_QUESTION_TO_PARTS,
+            hint='add "question" to its parts',
         )
     if spec.number("n_substrings") < 1 or spec.number("draw_seed") < 0:
         raise PolicyError("policy {!r} needs a substring to draw and a seed of 0 or more", spec.id)

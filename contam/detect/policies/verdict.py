@@ -14,8 +14,7 @@ class Verdict:
     """What one policy says about one item.
 
     The columns of `verdicts.parquet`, of answers and of what clients read are made of these fields
-    (`COLUMNS`). A field with a default is an optional column: results of versions that did not have
-    it are read, with None there.
+    (`COLUMNS`). A field with a default is an optional column: who makes a result may leave it out.
     """
 
     benchmark: str
@@ -51,7 +50,7 @@ class Column:
 
     kind      str, int or float
     nullable  whether there may be nothing in it
-    optional  whether a result of an older version may lack it
+    optional  whether whoever makes a result may leave it out
     """
 
     name: str

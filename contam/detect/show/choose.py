@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from contam.benchmark.items import ItemName
 from contam.detect.labels import FLAGGED, SHOWN
-from contam.errors import Public, Remedy, UsageError
+from contam.errors import Public, Statement, UsageError
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -97,9 +97,11 @@ def find_items(report: Report, name: str) -> list[ItemName]:
     if not found:
         close = get_close_matches(name, [key.item_id for key in keys[:100_000]], n=3)
         advice = (
-            Remedy.CHOOSE_CLOSE_ITEM(close=", ".join(close)) if close else Remedy.SEE_ITEMS_TABLE
+            Statement("did you mean {}?", ", ".join(close))
+            if close
+            else "items.parquet lists every item"
         )
-        raise UsageError("there is no item {!r} in {}", name, report.folder, remedy=advice)
+        raise UsageError("there is no item {!r} in {}", name, report.folder, hint=advice)
     return found
 
 
@@ -112,7 +114,7 @@ def check_policy(report: Report, policy: str | None) -> None:
                 "{} has no verdicts of policy {!r}",
                 report.folder,
                 policy,
-                remedy=Remedy.CHOOSE_WHAT_IT_HAS(known=", ".join(known) or "none"),
+                hint=Statement("it has: {}", ", ".join(known) or "none"),
             )
 
 
@@ -167,9 +169,9 @@ def _check(thing: str, wanted: Iterable[str], known: Iterable[str]) -> None:
                 "there is no {} {!r}",
                 Public(thing),
                 name,
-                remedy=Remedy.CHOOSE_CLOSE_ITEM(close=close)
+                hint=Statement("did you mean {}?", close)
                 if close
-                else Remedy.CHOOSE_KNOWN(known=known),
+                else Statement("known: {}", known),
             )
 
 

@@ -113,7 +113,7 @@ def _check_rows(manifest: Manifest) -> None:
         if shard.failure is not None and held:
             raise Inconsistent(f"shard {shard.name}: could not be indexed, and yet is")
         whole = shard.failure is None and not shard.retired and shard.name not in manifest.pending
-        if whole and sum(span.n_rows for span in held) != shard.counts["rows"]:
+        if whole and sum(span.n_rows for span in held) != shard.n_rows:
             raise Inconsistent(f"shard {shard.name}: not all of its rows are indexed")
 
 

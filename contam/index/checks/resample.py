@@ -10,7 +10,7 @@ import numpy as np
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_texts
 from contam.errors import CorpusError, ShardError
-from contam.index.minhash.soundness import compare_sketch
+from contam.index.minhash.compare import compare_sketch
 from contam.index.model import NEIGHBOURS
 from contam.index.segment import REST_BITS
 from contam.index.writing.sampling import tokenizer_of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import OutputError, Remedy
+from contam.errors import OutputError
 from contam.index.minhash.bands import permutations
 from contam.kernels.minhash import AFFINE32, MERSENNE61, NOTHING, sign_documents
 from contam.kernels.windows import (
@@ -176,7 +176,7 @@ def _arrays(
         raise OutputError(
             "a segment would hold {:,} windows, more than can be numbered",
             int(first[-1]),
-            remedy=Remedy.LESS_MEMORY_FOR_BUILD,
+            hint="give the build less --memory, so that it writes smaller segments",
         )
     entries &= ~_UNUSED_BITS
     entries.sort()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import ConfigError, Public, Remedy
+from contam.errors import ConfigError, Public, Statement
 
 if TYPE_CHECKING:
     from datasketch import LeanMinHash, MinHash
@@ -35,13 +35,13 @@ def permutations(
         raise ConfigError(
             "{!r} is not a scheme",
             Public(scheme),
-            remedy=Remedy.CHOOSE_KNOWN(known=Public(", ".join(_NAMES))),
+            hint=Statement("known: {}", Public(", ".join(_NAMES))),
         )
     known = _draw(8, scheme, SEED)
     if zlib.crc32(known.tobytes()) != _KNOWN[scheme]:
         raise ConfigError(
             "this release of datasketch draws other permutations than indexes were made with",
-            remedy=Remedy.INSTALL_KNOWN_DATASKETCH,
+            hint="install datasketch 2.0.0, which draws those",
         )
     factor, shift = _draw(n_perm, scheme, seed)
     return factor, shift
@@ -54,20 +54,6 @@ def _draw(n_perm: int, scheme: str, seed: int) -> NDArray[np.uint64]:
     drawn = np.array(MinHash(n_perm, seed=seed, scheme=_NAMES[scheme]).permutations, np.uint64)
     drawn.setflags(write=False)
     return drawn
-
-
-@cache
-def best_bands(threshold: float, n_perm: int, misses: float = 0.5) -> tuple[int, int]:
-    """(bands, rows) that err least on both sides of a similarity.
-
-    misses  weight of what is missed above the threshold; what is let through below it has the rest
-
-    Raises ValueError where a single band would be best.
-    """
-    from datasketch import MinHashLSH
-
-    lsh = MinHashLSH(threshold=threshold, num_perm=n_perm, weights=(1 - misses, misses))
-    return lsh.b, lsh.r
 
 
 def as_datasketch(

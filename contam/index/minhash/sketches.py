@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.errors import Public, Remedy, UsageError
+from contam.errors import Public, UsageError
 from contam.index.minhash.arrays import SCHEME_CODES
 from contam.index.minhash.bands import permutations
 from contam.kernels.minhash import hash_shingles, sign_texts
@@ -78,7 +78,7 @@ def document_signature(segment: Segment, document: int) -> NDArray[np.uint32]:
         raise UsageError(
             "segment {} has no MinHash sketches",
             Public(segment.record.id),
-            remedy=Remedy.BUILD_WITH_MINHASH_RECIPE,
+            hint="build the index with a recipe that has a [minhash] table, such as standard",
         )
     signatures.check(document, document + 1)
     row: NDArray[np.uint32] = signatures.array[document].copy()

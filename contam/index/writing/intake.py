@@ -11,7 +11,7 @@ from contam.corpus.each import of_each
 from contam.corpus.metadata import MetadataStream
 from contam.corpus.opening import open_shard
 from contam.corpus.shards import Shard, errors_named, file_sha256, held, shard_digest
-from contam.errors import CorpusError, InternalError, Remedy, ShardError
+from contam.errors import CorpusError, InternalError, ShardError
 from contam.index.model import ShardRecord
 from contam.index.writing.sampling import (
     TOKENIZER_BATCH_BYTES,
@@ -238,7 +238,7 @@ def new_record(
 def _changed(record: ShardRecord) -> ShardError:
     return ShardError(
         "{shard}: its content changed after it was listed", shard=record.name,
-        remedy=Remedy.ADD_AGAIN_WHEN_UNCHANGED,
+        hint="add it again when nobody writes to it",
     )  # fmt: skip
 
 

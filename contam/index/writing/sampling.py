@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from contam.errors import IndexMismatchError, Place, Remedy
+from contam.errors import IndexMismatchError, Place
 from contam.kernels.sample_grams import sample_text, sample_tokens
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text.tokenizer import char_tables
@@ -164,7 +164,7 @@ def tokenizer_of(recipe: Recipe) -> FileTokenizer | None:
         raise IndexMismatchError(
             "{} is not the tokenizer that the index was made with",
             Place(recipe.tokenizer["path"]),
-            remedy=Remedy.PUT_TOKENIZER_BACK,
+            hint="put the old file back, or build the index again",
         )
     return loaded
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from contam.detect.labels import CLEAN
 from contam.rescore.logs.groups import find_groups
-from contam.rescore.logs.log_files import as_dict
+from contam.rescore.logs.json_values import as_dict
 from contam.rescore.logs.tools.lm_eval import results_of
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def clean_results(judged: Sequence[LabelledLog], about: Row) -> Row:
         items[task] = log.counts
         labels[task] = log.not_clean
         notes += [f"{task}: {c.metric}: {c.note}" for c in log.log.columns if c.note]
+        notes += log.notes
         if not clean.any():
             notes.append(f"{task}: none of its {len(clean)} items is clean")
     groups, reasons = _groups(judged)

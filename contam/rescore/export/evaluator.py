@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-import time
-import uuid
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from contam.detect.labels import CLEAN, LABELS
+from contam.benchmark.items import ItemName
+from contam.detect.indexed.guarantee import MAY_BE_MISSED
+from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE, SHOWN
 from contam.detect.report import load_report
-from contam.errors import LogError, Place, Public, Remedy, UsageError
-from contam.rescore.direction import directed
-from contam.rescore.export.every_eval_write import every_eval_files
-from contam.rescore.join import Joiner
-from contam.rescore.logs.log_files import LogFile, as_dict, as_list
+from contam.errors import LogError, Place, Public
+from contam.rescore.join import Joiner, sources_of
+from contam.rescore.judging import one_policy
 from contam.rescore.logs.model import self_check
 from contam.rescore.logs.read import read_logs
-from contam.rescore.logs.tools.inspect_ai import document_of
 from contam.rescore.panel import flags_in, labels_at
+from contam.tables import schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from contam.detect.report import Report
-    from contam.rescore.logs.log_files import Row
     from contam.rescore.logs.model import Log
     from contam.rescore.panel import Flags
 
@@ -38,17 +35,35 @@ if TYPE_CHECKING:
 class LabelledLog:
     """A log and the label of each of its items under one policy.
 
-    label  int8[n], an index into LABELS; `not_checkable` for items that were not judged
+    label      int8[n], an index into LABELS; `not_checkable` for items that were not judged
+    by_index   how many are that for an index alone, which a scan could decide
+    guarantee  tokens from which on that index finds every run
     """
 
     log: Log
     policy: str
     label: NDArray[np.int8]
+    by_index: int = 0
+    guarantee: int = 0
 
     @property
     def counts(self) -> dict[str, int]:
         """Items by label."""
-        return {name: int(np.sum(self.label == at)) for at, name in enumerate(LABELS)}
+        return {name: int(np.sum(self.label == LABELS.index(name))) for name in SHOWN}
+
+    @property
+    def notes(self) -> list[str]:
+        """What the scores on clean items leave out although nothing was found of it."""
+        n_unknown = self.counts[LABELS[NOT_CHECKABLE]]
+        if not n_unknown:
+            return []
+        note = f"{self.log.benchmark}: {n_unknown:,} items could not be checked and are left out"
+        if self.by_index:
+            note += (
+                f", {self.by_index:,} of them only because the index finds every run from "
+                f"{self.guarantee} tokens on; a scan of the corpus decides them"
+            )
+        return [note]
 
     @property
     def not_clean(self) -> dict[str, str]:
@@ -73,26 +88,23 @@ def judge(
     verdicts: str | Path,
     logs: Sequence[str | Path],
     *,
-    tool: str | None = None,
+    tool: str,
     policy: str | None = None,
-    columns: Mapping[str, str] | None = None,
     allow_unmatched: bool = False,
 ) -> list[LabelledLog]:
-    """Label the items of logs of one tool, or of any, checked and joined as for a re-scoring.
-
-    columns  names of the columns of plain tables, where they are ambiguous
+    """Label the items of logs of one tool, checked and joined as for a re-scoring.
 
     Raises LogError for a log of another tool and whatever `rescore` refuses, UsageError for an
     unknown policy, or none when the verdicts hold several.
     """
     report = load_report(verdicts)
     flags = flags_by(report, policy)
-    found = read_logs(logs, columns=columns)
+    found = read_logs(logs)
     for log in found:
-        if tool not in {None, log.tool}:
+        if tool != log.tool:
             raise LogError(
                 "{} is a log of {}, not of {}", Place(log.path), Public(log.tool), Public(tool),
-                remedy=Remedy.NAME_OTHER_LOGS,
+                hint="name other logs",
             )  # fmt: skip
     return label_logs(report, flags, found, allow_unmatched=allow_unmatched)
 
@@ -101,13 +113,38 @@ def label_logs(
     report: Report, flags: Flags, logs: Iterable[Log], *, allow_unmatched: bool = False
 ) -> list[LabelledLog]:
     """Label the items of logs that are read already; see `judge`."""
-    joiner = Joiner(report.items)
+    joiner = Joiner(report.items, sources_of(report.run))
+    unsure = _left_open(report, flags.policy)
+    guarantee = report.run.get("index", {}).get("guarantee_tokens", 0)
     judged = []
     for log in logs:
         self_check(log)
         index = joiner.join(log, allow_unmatched=allow_unmatched).index
-        judged.append(LabelledLog(log=log, policy=flags.policy, label=labels_at(flags, index)))
+        judged.append(
+            LabelledLog(
+                log=log,
+                policy=flags.policy,
+                label=labels_at(flags, index),
+                by_index=int(np.isin(index, unsure).sum()),
+                guarantee=guarantee,
+            )
+        )
     return judged
+
+
+def _left_open(report: Report, policy: str) -> list[int]:
+    """Places of the items that an index could not call clean, and a scan may."""
+    places = {name: at for at, name in enumerate(_columns(report.items, *ItemName._fields))}
+    rows = _columns(report.verdicts, *ItemName._fields, "policy", "label", "reason")
+    return [
+        places[name[0], name[1], name[2]]
+        for *name, judge, label, reason in rows
+        if (judge, label) == (policy, LABELS[NOT_CHECKABLE]) and reason.startswith(MAY_BE_MISSED)
+    ]
+
+
+def _columns(table: schemas.Table, *names: str) -> Iterable[tuple[Any, ...]]:
+    return zip(*(schemas.column(table, name) for name in names), strict=True)
 
 
 def lm_eval_samples(judged: Sequence[LabelledLog]) -> dict[str, list[int]]:
@@ -128,13 +165,16 @@ def lm_eval_samples(judged: Sequence[LabelledLog]) -> dict[str, list[int]]:
                 raise LogError(
                     "{}: document {} of {} is another one than in the logs before",
                     Place(log.log.path), doc, Public(log.log.benchmark),
-                    remedy=Remedy.EXPORT_ONE_VERSION,
+                    hint="two versions of the task: export one at a time",
                 )  # fmt: skip
     for task, docs in found.items():
         if not any(clean for _, clean in docs.values()):
             raise LogError(
                 f"{task}: none of its {len(docs)} items is clean",
-                remedy=Remedy.LEAVE_TASK_OUT,
+                hint=(
+                    "lm-eval runs a task whole when it is given no samples of it: leave its logs "
+                    "out here, and the task out there"
+                ),
             )
     return {
         task: sorted(doc for doc, (_, clean) in docs.items() if clean)
@@ -142,133 +182,27 @@ def lm_eval_samples(judged: Sequence[LabelledLog]) -> dict[str, list[int]]:
     }
 
 
-def inspect_log(log: LabelledLog) -> Row:
-    """An Inspect log, as JSON, whose items that are not clean are unscored by an edit.
-
-    The edits are what Inspect's `edit_score` makes of a NaN: the old score in the history, the
-    label as the reason, provenance, an event. The aggregates no longer hold and are left out:
-    Inspect's `recompute_metrics` makes them anew.
-    """
-    document = document_of(LogFile(Path(log.log.path)))
-    labels = log.not_clean
-    if len(labels) == len(log.log.items):
-        raise LogError("{}: none of its {} items is clean", Place(log.log.path), len(labels))
-    now = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
-    for sample in as_list(document.get("samples")):
-        label = labels.get(str(sample.get("id")))
-        if label is not None:
-            _edit(sample, label, log.policy, now)
-    results = as_dict(document.get("results"))
-    document["results"] = {key: results[key] for key in results if key != "headline"}
-    document["results"]["scores"] = []
-    document.pop("reductions", None)
-    return document
-
-
-def every_eval_logs(
-    judged: Sequence[LabelledLog],
-    *,
-    lower_is_better: Sequence[str] = (),
-    higher_is_better: Sequence[str] = (),
-) -> dict[str, bytes]:
-    """File name -> bytes of the logs in the form of Every Eval Ever, the last one an aggregate.
-
-    Every item has its label in its metadata, every metric its direction, as a re-scoring takes it,
-    and the score on the clean items as a further result. Raises LogError for a log without a score
-    per item, and what `directed` raises.
-    """
-    logs = directed([log.log for log in judged], lower=lower_is_better, higher=higher_is_better)
-    files: dict[str, bytes] = {}
-    for labelled_log, log in zip(judged, logs, strict=True):
-        labels = [LABELS[label] for label in labelled_log.label]
-        files.update(
-            every_eval_files(
-                log, labels=labels, clean=labelled_log.label == CLEAN, policy=labelled_log.policy
-            )
-        )
-    return files
-
-
-def _edit(sample: Row, label: str, policy: str, now: str) -> None:
-    for name, score in as_dict(sample.get("scores")).items():
-        edit = {
-            "value": unscored(score.get("value")),
-            "answer": "UNCHANGED",
-            "explanation": "UNCHANGED",
-            "reason": label,
-            "metadata": "UNCHANGED",
-            "provenance": {
-                "timestamp": now,
-                "author": "contam",
-                "reason": f"{label} by policy {policy}",
-                "metadata": {},
-            },
-        }
-        history = as_list(score.get("history")) or [
-            {
-                **{key: score.get(key) for key in ("value", "answer", "explanation", "reason")},
-                "metadata": score.get("metadata") or {},
-                "provenance": None,
-            }
-        ]
-        score.update(value=edit["value"], reason=label, history=[*history, edit])
-        metadata = score.get("metadata")
-        if isinstance(metadata, dict):
-            # The older place of a reason: Inspect would read it back from there.
-            score["metadata"] = {k: v for k, v in metadata.items() if k != "unscored_reason"}
-        _annotate_sample(sample, name, edit, now)
-
-
-def unscored(value: object) -> Any:  # noqa: ANN401 - in the shape of the score
-    """NaN in the shape of the score: one for each part of a score with several."""
-    if isinstance(value, dict):
-        return dict.fromkeys(value, float("nan"))
-    if isinstance(value, list):
-        return [float("nan")] * len(value)
-    return float("nan")
-
-
-def _annotate_sample(sample: Row, name: str, edit: Mapping[str, Any], now: str) -> None:
-    """Put the event of an edit at the end of the last span of scorers."""
-    events = sample.setdefault("events", [])
-    span = None
-    for event in events:
-        if event.get("event") == "span_begin" and event.get("type") == "scorers":
-            span = event.get("id")
-    ends = [
-        at
-        for at, event in enumerate(events)
-        if span and event.get("event") == "span_end" and event.get("id") == span
-    ]
-    metadata = {
-        "uuid": uuid.uuid4().hex,
-        "span_id": span,
-        "timestamp": now,
-        "working_start": 0.0,
-        "event": "score_edit",
-        "score_name": name,
-        "edit": edit,
-    }
-    events.insert(ends[-1] if ends else len(events), metadata)
-
-
 def _doc_ids(log: Log) -> list[int]:
     """The documents' places in the evaluation split; LogError when they may be wrong."""
     if all(column.reported is None for column in log.columns):
         raise LogError(
             "{}: no results file says which task this is", Place(log.path),
-            remedy=Remedy.COPY_RESULTS_FILE,
+            hint="copy the results file of the same time beside it",
         )  # fmt: skip
     places = [item.position for item in log.items]
     known = [place for place in places if place is not None]
     if len(known) < len(places):
-        raise LogError("{}: doc_ids are not numbers", Place(log.path), remedy=Remedy.RUN_TASK_AGAIN)
+        raise LogError("{}: doc_ids are not numbers", Place(log.path), hint="run the task anew")
     falls = [at for at, (before, after) in enumerate(pairwise(known), 1) if after < before]
     if falls and not _by_ranks(known, falls):
         raise LogError(
-            "{}: its doc_ids are not in order", Place(log.path),
-            remedy=Remedy.RUN_TASK_WHOLE_OR_SORTED,
-        )  # fmt: skip
+            "{}: its doc_ids are not in order",
+            Place(log.path),
+            hint=(
+                "lm-eval numbers the documents of an unsorted --samples wrongly: run the task "
+                "whole, or sorted"
+            ),
+        )
     return known
 
 
@@ -284,18 +218,4 @@ def _by_ranks(places: Sequence[int], falls: Sequence[int]) -> bool:
 
 def flags_by(report: Report, policy: str | None) -> Flags:
     """What one policy says, or the only one; UsageError when there is no such, or a choice."""
-    known = flags_in(report)
-    if policy is None and len(known) == 1:
-        return next(iter(known.values()))
-    held = ", ".join(known)
-    if policy is None:
-        raise UsageError(
-            "the verdicts hold several policies",
-            remedy=Remedy.NAME_ONE_POLICY_OF_VERDICTS(known=held),
-        )
-    if policy not in known:
-        raise UsageError(
-            "the verdicts hold no policy {}", policy,
-            remedy=Remedy.CHOOSE_POLICY_OF_VERDICTS(known=held),
-        )  # fmt: skip
-    return known[policy]
+    return flags_in(report)[one_policy(report, policy)]

@@ -38,7 +38,7 @@ _TRIES: Final = 50
 
 
 def forest(rows: Sequence[Row]) -> Figure:
-    """The gain of each model with its interval, what leaks favour most on top."""
+    """The gain of each model with its interval, the largest gain first."""
     sign = _sign(rows)
     ordered = sorted(rows, key=lambda row: (-sign * row["gain"], row["model"]))
     kept = ordered[:MOST_ROWS]
@@ -49,11 +49,7 @@ def forest(rows: Sequence[Row]) -> Figure:
         known = row["gain_low"] is not None and row["gain_high"] is not None
         apart = known and (row["gain_low"] > 0 or row["gain_high"] < 0)
         colour = RED if apart else GREY
-        if known:
-            axes.plot(
-                [row["gain_low"], row["gain_high"]], [place, place], color=colour, linewidth=1.4
-            )
-        axes.plot(row["gain"], place, "o", color=colour, markersize=4.5)
+        _draw_interval(axes, place, [row[name] for name in _GAIN], colour)
     write_rows(axes, names, figures)
     axes.grid(axis="x", color=GRID, linewidth=0.6)
     axes.set_xlabel(
@@ -63,6 +59,17 @@ def forest(rows: Sequence[Row]) -> Figure:
     )
     _title(axes, rows, "Gain from flagged items", len(kept))
     return figure
+
+
+_GAIN: Final = ("gain", "gain_low", "gain_high")
+
+
+def _draw_interval(axes: Axes, place: float, figures: Sequence[Any], colour: str) -> None:
+    """An estimate, and its limits where there are both."""
+    middle, low, high = figures
+    if low is not None and high is not None:
+        axes.plot([low, high], [place, place], color=colour, linewidth=1.4)
+    axes.plot(middle, place, "o", color=colour, markersize=4.5)
 
 
 def _gain_text(row: Row) -> str:
@@ -85,12 +92,9 @@ def both_scores(panels: Sequence[Sequence[Row]]) -> Figure:
     for axes, rows, left, right in zip(plots, kept, names, figures, strict=True):
         for place, row in enumerate(rows):
             for side, colour, beside in (("full", GREY, -0.15), ("clean", RED, 0.15)):
-                if row[side] is None:
-                    continue
-                if row[f"{side}_lo"] is not None:
-                    ends = [row[f"{side}_lo"], row[f"{side}_hi"]]
-                    axes.plot(ends, [place + beside] * 2, color=colour, linewidth=1.4)
-                axes.plot(row[side], place + beside, "o", color=colour, markersize=4.5)
+                if row[side] is not None:
+                    own = [row[f"{side}{end}"] for end in ("", "_lo", "_hi")]
+                    _draw_interval(axes, place + beside, own, colour)
         write_rows(axes, left, right)
         axes.grid(axis="x", color=GRID, linewidth=0.6)
         axes.set_xlabel(

@@ -1,4 +1,4 @@
-"""Write the pictures of a re-scoring as SVG and PNG."""
+"""Write the pictures of a re-scoring as SVG."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import Names, Public, Remedy, UsageError
+from contam.errors import Names, Public, Statement, UsageError
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -28,11 +28,10 @@ SHOWS: Final = {
 }
 """What each kind of picture shows, in the order they are shown in."""
 
-_DPI: Final = 150
-_MOST_PIXELS: Final = 30_000
+_OF: Final = ("benchmark", "metric", "policy", "setup")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Plot:
     """One picture: what it shows, and the rows it is made of.
 
@@ -42,11 +41,11 @@ class Plot:
 
     name: str
     kind: str
+    rows: list[Row]
     benchmark: str
     metric: str
     policy: str
     setup: str
-    rows: list[Row]
 
     @property
     def caption(self) -> str:
@@ -57,7 +56,7 @@ class Plot:
 
 def plot_names(tables: Mapping[str, Table], least: int) -> list[str]:
     """The files that `draw` writes, in order."""
-    return [f"{plot.name}.{suffix}" for plot in planned(tables, least) for suffix in ("svg", "png")]
+    return [f"{plot.name}.svg" for plot in planned(tables, least)]
 
 
 def draw(tables: Mapping[str, Table], folder: Path, least: int) -> None:
@@ -84,14 +83,12 @@ def steady() -> AbstractContextManager[None]:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as PATH.svg and PATH.png, under `steady`."""
-    # Laid out once for both files: as long as an engine is set, saving a file draws it twice.
+    """Write a figure as PATH.svg, under `steady`."""
+    # As long as an engine is set, saving a file draws it twice.
     if (engine := figure.get_layout_engine()) is not None:
         engine.execute(figure)
     figure.set_layout_engine(None)
     figure.savefig(path.with_name(f"{path.name}.svg"), metadata={"Date": None})
-    dpi = min(_DPI, _MOST_PIXELS / max(figure.get_size_inches()))
-    figure.savefig(path.with_name(f"{path.name}.png"), dpi=dpi, metadata={"Software": None})
 
 
 def planned(tables: Mapping[str, Table], least: int) -> list[Plot]:
@@ -113,28 +110,16 @@ def planned(tables: Mapping[str, Table], least: int) -> list[Plot]:
     found = []
     taken: set[str] = set()
     for kind, rows in sources.items():
-        for key, group in _grouped(rows):
-            benchmark, metric, policy, setup = key
-            if (benchmark, metric) not in shown:
+        for key, group in grouped(rows, *_OF).items():
+            if key[:2] not in shown:
                 continue
             parts = [kind, *(re.sub(r"[^A-Za-z0-9]+", "_", part) for part in key if part)]
-            stem = "-".join(parts)
-            name = stem
+            stem = name = "-".join(parts)
             number = 2
             while name in taken:
                 name, number = f"{stem}-{number}", number + 1
             taken.add(name)
-            found.append(
-                Plot(
-                    name=name,
-                    kind=kind,
-                    benchmark=benchmark,
-                    metric=metric,
-                    policy=policy,
-                    setup=setup,
-                    rows=group,
-                )
-            )
+            found.append(Plot(name, kind, group, *key))
     return found
 
 
@@ -164,7 +149,7 @@ def score_figure(
         if not rows:
             raise UsageError(
                 "there are no scores of the {} {!r}", Public(name), value,
-                remedy=Remedy.CHOOSE_KNOWN(known=Names(known)),
+                hint=Statement("known: {}", Names(known)),
             )  # fmt: skip
     drawn = [
         row if row["n_clean"] >= least else {**row, "clean": None}
@@ -175,7 +160,7 @@ def score_figure(
         raise UsageError("there are no scores to draw")
     from contam.rescore.export.figures import both_scores
 
-    return both_scores([group for _, group in _grouped(drawn)])
+    return both_scores([*grouped(drawn, *_OF).values()])
 
 
 def _n_clean(row: Mapping[str, Any]) -> int:
@@ -184,9 +169,9 @@ def _n_clean(row: Mapping[str, Any]) -> int:
     return round(n_flagged / share) - n_flagged
 
 
-def _grouped(rows: Iterable[Row]) -> list[tuple[tuple[str, str, str, str], list[Row]]]:
-    groups: dict[tuple[str, str, str, str], list[Row]] = {}
+def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[str, ...], list[Row]]:
+    """Rows by the values of some columns, "" for one that is not there; ascending."""
+    groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
-        key = (row["benchmark"], row["metric"], row["policy"], row.get("setup", ""))
-        groups.setdefault(key, []).append(row)
-    return sorted(groups.items())
+        groups.setdefault(tuple(row.get(name, "") for name in names), []).append(row)
+    return dict(sorted(groups.items()))

@@ -3,66 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from contam.rescore.export.plots import planned
+from contam.rescore.export.plots import grouped, planned
 from contam.rescore.stats.gain import LEAST
-from contam.tables.sql import Database
+from contam.tables import schemas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from contam.rescore.export.plots import Plot
     from contam.tables.schemas import Table
 
-_SMALL = 0.00005
+    Row = dict[str, Any]
 
-_SCORES = """
-SELECT model, n, n_clean, n_flagged, n_not_checkable, "full", full_lo, full_hi, clean, clean_lo,
-  clean_hi, flagged, gain, gain_low, gain_high,
-  gain_p, gain_p_holm, clean_with_unchecked, bound_low,
-  bound_high, note
-FROM scores WHERE subset_by IN ('all', 'group') AND benchmark = $benchmark AND metric = $metric
-  AND policy = $policy
-ORDER BY CASE WHEN higher_is_better THEN clean ELSE -clean END DESC NULLS LAST, model
-"""
-_LEADS = """
-SELECT first, second, n, difference_full, p_full_holm, difference_clean, p_clean_holm, lead_clean
-FROM pairs WHERE benchmark = $benchmark AND metric = $metric AND policy = $policy AND lead_full
-  AND setup = $setup
-ORDER BY first, second
-"""
-_RANKS = """
-SELECT model, "full", rank_full, rank_full_lo, rank_full_hi, clean, rank_clean, rank_clean_lo,
-  rank_clean_hi, kendall_tau, spearman, largest_rank_change, deletion_tau_median, deletion_p, note
-FROM rankings WHERE benchmark = $benchmark AND metric = $metric AND policy = $policy
-  AND setup = $setup
-ORDER BY rank_full NULLS LAST, model
-"""
-_SETUPS = """
-SELECT DISTINCT setup FROM rankings WHERE benchmark = $benchmark AND metric = $metric
-  AND policy = $policy ORDER BY setup
-"""
-_ACROSS = """
-SELECT a.policy, model, n_benchmarks, mean_full, mean_clean, win_rate_full, win_rate_clean,
-  borda_full, borda_clean, note, metrics
-FROM aggregate a
-ORDER BY a.policy, CASE WHEN higher_is_better THEN mean_clean ELSE -mean_clean END DESC NULLS LAST,
-  CASE WHEN higher_is_better THEN mean_full ELSE -mean_full END DESC NULLS LAST, model
-"""
-_DIVERSITY = """
-SELECT policy, items, n_models, n_benchmarks, diversity, mean_rank_change, cardinal_distance,
-  cardinal_largest, ordinal_distance, ordinal_largest, note
-FROM diversity WHERE n_benchmarks > 1 ORDER BY policy, items DESC
-"""
-_HOLDOUT = """
-SELECT benchmark, metric, reference_benchmark, method, model, n, n_reference, score,
-  score_reference, expected, gain, gain_lo, gain_hi, p, p_holm, note
-FROM holdout ORDER BY benchmark, metric, reference_benchmark, method, gain DESC NULLS LAST, model
-"""
-_GROUPS = """
-SELECT DISTINCT benchmark, metric, policy, higher_is_better FROM scores ORDER BY ALL
-"""
+_SMALL: Final = 0.00005
+_OF: Final = ("benchmark", "metric", "policy")
 
 
 def markdown(tables: Mapping[str, Table], least: int = LEAST) -> str:
@@ -70,179 +25,162 @@ def markdown(tables: Mapping[str, Table], least: int = LEAST) -> str:
 
     least  clean items without which nothing is drawn of a score
     """
-    pictures: dict[tuple[str, ...], list[Plot]] = {}
+    pictures: dict[tuple[str, ...], list[str]] = {}
     for plot in planned(tables, least):
-        pictures.setdefault((plot.benchmark, plot.metric, plot.policy), []).append(plot)
-    database = Database()
-    try:
-        for name, table in tables.items():
-            database.add_table(name, table)
-        lines = ["# Scores with and without the flagged items", ""]
-        _, groups = database.ask(_GROUPS)
-        for benchmark, metric, policy, higher in groups:
-            lines += _section(database, benchmark, metric, policy, higher=higher)
-            lines += _pictures(pictures.get((benchmark, metric, policy), ()))
-        lines += _across(database)
-        lines += _holdout(database)
-        return "\n".join(lines).rstrip() + "\n"
-    finally:
-        database.close()
+        link = [f"![{cell(plot.caption)}]({plot.name}.svg)", ""]
+        pictures.setdefault((plot.benchmark, plot.metric, plot.policy), []).extend(link)
+    rows = {name: schemas.rows(table) for name, table in tables.items()}
+    rankings, pairs = (grouped(rows[name], *_OF, "setup") for name in ("rankings", "pairs"))
+    lines = ["# Scores with and without the flagged items", ""]
+    for key, scores in grouped(rows["scores"], *_OF).items():
+        lines += _section([row for row in scores if row["subset_by"] in ("all", "group")])
+        for ranked, own in rankings.items():
+            if ranked[:-1] == key:
+                lines += _ranking(own, pairs.get(ranked, ()))
+        lines += pictures.get(key, ())
+    lines += _across(rows["aggregate"], rows["diversity"])
+    lines += _holdout(rows["holdout"])
+    return "\n".join(lines).rstrip() + "\n"
 
 
-def _pictures(plots: Sequence[Plot]) -> list[str]:
-    """Links to the pictures in the summary's folder."""
-    return [line for plot in plots for line in (f"![{cell(plot.caption)}]({plot.name}.svg)", "")]
-
-
-def _section(
-    database: Database, benchmark: str, metric: str, policy: str, *, higher: bool
-) -> list[str]:
-    chosen = {"benchmark": benchmark, "metric": metric, "policy": policy}
-    way = "" if higher else " (lower is better)"
-    lines = [f"## {cell(benchmark)}, {cell(metric)}{way}, by `{cell(policy)}`", ""]
-    names, rows = database.ask(_SCORES, chosen)
-    records = [dict(zip(names, row, strict=True)) for row in rows]
+def _section(scores: Sequence[Row]) -> list[str]:
+    rows = sorted(scores, key=lambda row: (_best_first(row, "clean"), row["model"]))
+    benchmark, metric, policy = (cell(rows[0][name]) for name in _OF)
+    way = "" if rows[0]["higher_is_better"] else " (lower is better)"
+    lines = [f"## {benchmark}, {metric}{way}, by `{policy}`", ""]
     lines += table(
         (
-            "model",
-            "n",
-            "clean",
-            "flagged",
-            "unchecked",
-            "full",
-            "clean score",
-            "flagged score",
-            "gain",
-            "p",
-            "p Holm",
+            *("model", "n", "clean", "flagged", "unchecked", "full", "clean score"),
+            *("flagged score", "gain", "p", "p Holm"),
         ),
         [
             (
-                record["model"],
-                record["n"],
-                record["n_clean"],
-                record["n_flagged"],
-                record["n_not_checkable"],
-                _between(record, "full"),
-                _between(record, "clean"),
-                figure(record["flagged"]),
-                gain_of(record),
-                small(record["gain_p"]),
-                small(record["gain_p_holm"]),
+                *(row[name] for name in ("model", "n", "n_clean", "n_flagged", "n_not_checkable")),
+                _between(row, "full"),
+                _between(row, "clean"),
+                figure(row["flagged"]),
+                gain_of(row),
+                small(row["gain_p"]),
+                small(row["gain_p_holm"]),
             )
-            for record in records
+            for row in rows
         ],
     )
-    notes = sorted({f"{record['model']}: {record['note']}" for record in records if record["note"]})
+    notes = sorted({f"{row['model']}: {row['note']}" for row in rows if row["note"]})
     lines += [*(f"- {cell(note)}" for note in notes), *([""] if notes else [])]
-    if any(record["n_not_checkable"] for record in records):
-        lines += [
+    if any(row["n_not_checkable"] for row in rows):
+        scored = (f"{cell(row['model'])} {figure(row['clean_with_unchecked'])}" for row in rows)
+        lines.append(
             "Counting what could not be checked as clean, the clean scores are "
-            + ", ".join(
-                f"{cell(record['model'])} {figure(record['clean_with_unchecked'])}"
-                for record in records
-            )
-            + ".",
-            "",
-        ]
-    _, setups = database.ask(_SETUPS, chosen)
-    for (setup,) in setups:
-        lines += _ranking(database, {**chosen, "setup": setup})
+            f"{', '.join(scored)}."
+        )
+        lines.append("")
     return lines
 
 
-def _ranking(database: Database, chosen: Mapping[str, str]) -> list[str]:
+def _ranking(rows: Sequence[Row], pairs: Sequence[Row]) -> list[str]:
     """One ranking: on all items and on the clean ones, who is not in it, and its leads."""
-    names, rows = database.ask(_RANKS, chosen)
-    records = [dict(zip(names, row, strict=True)) for row in rows]
-    if not records:
-        return []
-    first = records[0]
-    heading = f"Ranking of runs with {cell(chosen['setup'])}: " if chosen["setup"] else "Ranking: "
-    if first["rank_clean"] is None:
-        return [f"{heading}{cell(first['note'])}", ""]
+    rows = sorted(rows, key=lambda row: (_or_last(row["rank_full"]), row["model"]))
+    first, setup = rows[0], cell(rows[0]["setup"])
+    heading = f"Ranking of runs with {setup}: " if setup else "Ranking: "
     lines = [f"{heading}{cell(first['note'])}", ""] if first["note"] else []
+    if first["rank_clean"] is None:
+        return lines or [heading, ""]
     lines += table(
         ("model", "score, all items", "rank, all items", "score, clean items", "rank, clean items"),
         [
             (
-                record["model"],
-                figure(record["full"]),
-                _place(record, "full"),
-                figure(record["clean"]),
-                _place(record, "clean"),
+                row["model"],
+                *(figure(row["full"]), _place(row, "full")),
+                *(figure(row["clean"]), _place(row, "clean")),
             )
-            for record in records
+            for row in rows
         ],
     )
-    lines += [
-        f"- {cell(record['model'])}: {cell(record['note'])}"
-        for record in records
-        if record["rank_full"] is None
-    ]
-    lines += [""] if lines[-1] else []
-    agree = ", ".join(
-        f"{name} {figure(first[column], 3)}"
-        for name, column in (
-            ("Kendall tau-b", "kendall_tau"),
-            ("Spearman", "spearman"),
-            ("largest change over all places", "largest_rank_change"),
-        )
+    short = [row for row in rows if row["rank_full"] is None]
+    lines += [f"- {cell(row['model'])}: {cell(row['note'])}" for row in short]
+    lines += [""] if short else []
+    lines.append(
+        f"Kendall tau-b {figure(first['kendall_tau'], 3)}, Spearman {figure(first['spearman'], 3)},"
+        f" largest change over all places {figure(first['largest_rank_change'], 3)}."
+        f" Deleting as many random items: median tau {figure(first['deletion_tau_median'], 3)},"
+        f" p {small(first['deletion_p'])}."
     )
-    alone = f"median tau {figure(first['deletion_tau_median'], 3)}, p {small(first['deletion_p'])}"
-    lines += [f"{agree}. Deleting as many random items: {alone}.", ""]
-    _, leads = database.ask(_LEADS, chosen)
-    if leads:
+    lines.append("")
+    if leads := [row for row in pairs if row["lead_full"]]:
         lines += ["Leads that are significant on all items:", ""]
         lines += table(
             ("lead", "n", "all items", "p Holm", "clean items", "p Holm", "stands"),
             [
                 (
-                    f"{a} over {b}",
-                    n,
-                    figure(df),
-                    small(pf),
-                    figure(dc),
-                    small(pc),
-                    "yes" if stands else "no",
+                    f"{row['first']} over {row['second']}",
+                    row["n"],
+                    *(figure(row["difference_full"]), small(row["p_full_holm"])),
+                    *(figure(row["difference_clean"]), small(row["p_clean_holm"])),
+                    "yes" if row["lead_clean"] else "no",
                 )
-                for a, b, n, df, pf, dc, pc, stands in leads
+                for row in sorted(leads, key=lambda row: (row["first"], row["second"]))
             ],
         )
     return lines
 
 
-def _across(database: Database) -> list[str]:
+def _across(rows: Sequence[Row], spread: Sequence[Row]) -> list[str]:
     """What all benchmarks say together; nothing for one benchmark."""
-    _, rows = database.ask(_ACROSS)
     if not rows:
         return []
-    lines = ["## Across benchmarks", "", f"By {cell(rows[0][10])}.", ""]
+    order = ("mean_clean", "mean_full")
+    rows = sorted(
+        rows,
+        key=lambda row: (row["policy"], *(_best_first(row, name) for name in order), row["model"]),
+    )
+    lines = ["## Across benchmarks", "", f"By {cell(rows[0]['metrics'])}.", ""]
+    sums = [
+        f"{name}_{side}" for name in ("mean", "win_rate", "borda") for side in ("full", "clean")
+    ]
     lines += table(
         ("policy", "model", "benchmarks", "mean", "clean", "win rate", "clean", "Borda", "clean"),
-        [(*row[:3], *(figure(value) for value in row[3:9])) for row in rows],
+        [
+            (
+                row["policy"],
+                row["model"],
+                row["n_benchmarks"],
+                *(figure(row[name]) for name in sums),
+            )
+            for row in rows
+        ],
     )
-    notes = sorted({f"{row[1]}: {row[9]}" for row in rows if row[9]})
-    _, spread = database.ask(_DIVERSITY)
+    notes = sorted({f"{row['model']}: {row['note']}" for row in rows if row["note"]})
+    spread = [row for row in spread if row["n_benchmarks"] > 1]
+    spread.sort(key=lambda row: (row["policy"], row["items"] == "clean"))
     if spread:
+        counts = ("policy", "items", "n_models", "n_benchmarks")
+        moved = [f"{by}_{end}" for by in ("cardinal", "ordinal") for end in ("distance", "largest")]
+        figures = ("diversity", "mean_rank_change", *moved)
         lines += table(
             (
                 *("policy", "items", "models", "benchmarks", "diversity", "mean rank change"),
                 *("by weights: distance", "largest", "by field: distance", "largest"),
             ),
-            [(*row[:4], *(figure(value, 3) for value in row[4:10])) for row in spread],
+            [
+                (*(row[name] for name in counts), *(figure(row[name], 3) for name in figures))
+                for row in spread
+            ],
         )
-    notes += [f"{row[1]} items: {row[10]}" for row in spread if row[10]]
+    notes += [f"{row['items']} items: {row['note']}" for row in spread if row["note"]]
     lines += [f"- {cell(note)}" for note in dict.fromkeys(notes)]
     return [*lines, ""]
 
 
-def _holdout(database: Database) -> list[str]:
+def _holdout(rows: Sequence[Row]) -> list[str]:
     """Benchmarks beside one that nobody can have seen; nothing where none was named."""
-    names, rows = database.ask(_HOLDOUT)
     if not rows:
         return []
-    records = [dict(zip(names, row, strict=True)) for row in rows]
+    by = ("benchmark", "metric", "reference_benchmark", "method")
+    rows = sorted(
+        rows,
+        key=lambda row: (*(row[name] for name in by), _or_last(row["gain"], -1), row["model"]),
+    )
     lines = ["## Beside a benchmark that no model can have seen", ""]
     lines += table(
         (
@@ -251,30 +189,28 @@ def _holdout(database: Database) -> list[str]:
         ),
         [
             (
-                record["benchmark"],
-                record["metric"],
-                record["n"],
-                record["reference_benchmark"] or "-",
-                record["n_reference"],
-                record["method"],
-                record["model"],
-                figure(record["score"]),
-                figure(record["score_reference"]),
-                figure(record["expected"]),
-                _between(record, "gain"),
-                small(record["p"]),
-                small(record["p_holm"]),
+                *(row["benchmark"], row["metric"], row["n"]),
+                *(row["reference_benchmark"] or "-", row["n_reference"]),
+                *(row["method"], row["model"]),
+                *(figure(row[name]) for name in ("score", "score_reference", "expected")),
+                _between(row, "gain"),
+                *(small(row["p"]), small(row["p_holm"])),
             )
-            for record in records
+            for row in rows
         ],
     )
-    notes = {
-        f"{record['benchmark']}, {record['method']}: {record['note']}"
-        for record in records
-        if record["note"]
-    }
+    notes = {f"{row['benchmark']}, {row['method']}: {row['note']}" for row in rows if row["note"]}
     lines += [f"- {cell(note)}" for note in sorted(notes)]
     return [*lines, ""]
+
+
+def _best_first(row: Row, name: str) -> tuple[bool, float]:
+    """Sorts by a score, the best one first, and none last."""
+    return _or_last(row[name], -1 if row["higher_is_better"] else 1)
+
+
+def _or_last(value: float | None, sign: int = 1) -> tuple[bool, float]:
+    return (value is None, 0.0 if value is None else sign * value)
 
 
 def figure(value: float | None, digits: int = 4) -> str:

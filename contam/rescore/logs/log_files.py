@@ -1,30 +1,32 @@
-"""Read bytes and JSON of log files, with errors that name file and line."""
+"""Read log files, and define what reads a tool's logs."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-import orjson
-
-from contam.benchmark.compressed import read_unpacked
-from contam.benchmark.naming import format_of
-from contam.errors import BenchmarkError, LogError, Place, Public, Remedy
-from contam.files.doubled_keys import doubled_key, may_repeat
+from contam.benchmark.paths import format_of, read_unpacked
+from contam.errors import BenchmarkError, Hint, LogError, Public
 from contam.files.lfs import LFS_FACT, LFS_HEAD
 from contam.files.single import open_file
+from contam.rescore.logs.json_values import CUT_OR_CHANGED, Row, loads, number_or_none, parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from contam.rescore.logs.model import Log
+
+
+OTHER_RUN: Final = "the log is not whole, or belongs to another run: copy it again"
+GIVE_ROWS: Final = "rows of scores per item are needed, not only their means"
+"""Ways out that several readers name."""
 
 _BOM = b"\xef\xbb\xbf"
 _TABLES: Final = frozenset({"csv", "tsv", "parquet"})
 
-Row = dict[str, Any]
 Form = Literal["zip", "parquet", "lines", "list", "object", "table", ""]
 
 
@@ -50,10 +52,16 @@ class LogFile:
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise LogError(
-                "cannot read {}: {}", self.path, Public(reason), remedy=Remedy.CHECK_PATH_AND_RIGHTS
+                "cannot read {}: {}",
+                self.path,
+                Public(reason),
+                hint="check the path and its rights",
             ) from error
         if start == LFS_HEAD and (format_of(self.path) or self.path.suffix == ".eval"):
-            raise LogError("{} {}", self.path, Public(LFS_FACT), remedy=Remedy.RUN_GIT_LFS_PULL)
+            raise LogError(
+                "{} {}", self.path, Public(LFS_FACT),
+                hint="fetch the file: run `git lfs pull` in its repository",
+            )  # fmt: skip
         return start
 
     @cached_property
@@ -66,10 +74,19 @@ class LogFile:
         family = format_of(self.path)
         if family != "json":
             return "table" if family in _TABLES else ""
-        if self.first_line is not None and ".json" not in self.path.suffixes[-1:]:
-            return "lines"
-        head = self.data.removeprefix(_BOM).lstrip()[:1]
-        return "list" if head == b"[" else "object" if head == b"{" else ""
+        return self.json_form or ""
+
+    @cached_property
+    def json_form(self) -> Literal["lines", "list", "object"] | None:
+        """What JSON is in it, by content; the name decides for one object on one line."""
+        text = self.data.removeprefix(_BOM).strip()
+        if text[:1] not in {b"[", b"{"}:
+            return None
+        if text[:1] == b"[":
+            return "list"
+        one = b"\n" not in text
+        lines = self.path.name.find(".jsonl") > 0 if one else self.first_line is not None
+        return "lines" if lines else "object"
 
     @cached_property
     def data(self) -> bytes:
@@ -88,7 +105,7 @@ class LogFile:
         try:
             found = read_unpacked(self.path)
         except BenchmarkError as error:
-            raise LogError(error.statement, remedy=error.remedies) from error
+            raise LogError(error.statement, hint=error.hints) from error
         return found.data, found.sha256
 
     @cached_property
@@ -120,53 +137,9 @@ class LogFile:
             value = parsed(text, f"{self.path}:{number}")
             if not isinstance(value, dict):
                 raise LogError(
-                    "{}:{}: expected a JSON object", self.path, number,
-                    remedy=Remedy.COPY_CUT_OR_CHANGED,
-                )  # fmt: skip
+                    "{}:{}: expected a JSON object", self.path, number, hint=CUT_OR_CHANGED
+                )
             yield number, value
-
-
-def loads(text: bytes) -> Any:  # noqa: ANN401 - whatever JSON can say
-    """Parse JSON, the bare NaN and Infinity of Python's own writer included. Raises ValueError."""
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return _whole_characters(json.loads(text))
-
-
-def _whole_characters(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can say
-    """The value with halves of surrogate pairs, which a cut-off answer may end in, replaced."""
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
-        return [_whole_characters(element) for element in value]
-    if isinstance(value, dict):
-        return {
-            _whole_characters(key): _whole_characters(element) for key, element in value.items()
-        }
-    return value
-
-
-def parsed(text: bytes, where: str) -> Any:  # noqa: ANN401 - whatever JSON can say
-    """Parse JSON; LogError, with the place, for anything else and for a name given twice."""
-    try:
-        value = loads(text)
-        doubled = doubled_key(text) if may_repeat(text, value) else None
-    except RecursionError as error:
-        raise LogError("{}: JSON nested too deeply", Place(where)) from error
-    except ValueError as error:
-        reason = str(error).splitlines()[0]
-        raise LogError(
-            "{}: not valid JSON ({})", Place(where), Public(reason),
-            remedy=Remedy.COPY_CUT_OR_CHANGED,
-        ) from error  # fmt: skip
-    if doubled is not None:
-        # Parsers give the last of the two: a score could count that nobody sees.
-        raise LogError(
-            "{}: the field {!r} occurs twice in one object", Place(where),
-            ".".join(map(str, doubled)), remedy=Remedy.REMOVE_ONE_OF_TWO_FIELDS,
-        )  # fmt: skip
-    return value
 
 
 def digest_of(*files: LogFile) -> str:
@@ -174,28 +147,67 @@ def digest_of(*files: LogFile) -> str:
     return hashlib.sha256("".join(file.digest for file in files).encode()).hexdigest()
 
 
+def check_count(
+    file: LogFile, found: int, what: str, counted: object, hint: Hint = OTHER_RUN
+) -> None:
+    """LogError where the tool counts another number of something than there is."""
+    number = number_or_none(counted)
+    if number is not None and int(number) != found:
+        raise LogError(
+            "{}: {} {}, its tool counts {}", file.path, found, Public(what), int(number), hint=hint
+        )
+
+
 def neighbour(path: Path) -> LogFile | None:
     """A companion file, None when it is not there."""
     return LogFile(path) if path.is_file() else None
 
 
-def as_dict(value: object) -> Row:
-    """The value when it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
+class NoScoresError(LogError):
+    """A sound file in a folder that holds no scores: passed over unless it was named."""
 
 
-def as_list(value: object) -> list[Any]:
-    """The value when it is a list, else an empty one."""
-    return value if isinstance(value, list) else []
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogReader:
+    """How the logs of one tool are recognised and read.
+
+    title      what it reads, as an error lists it; "" where another reader's title covers it
+    fits       whether a file holds scores of this tool; may look at its name, form and content
+    read       the logs of a file that fits. A log that is not whole is a LogError: cut off, not
+               ended, or with other rows than its tool counts. NoScoresError for a sound file
+               without scores per item
+    first_of   the file to read a log from, given any file with its scores
+    is_part    whether a file belongs to a log of this tool and holds no scores per item
+    rows_of    files with the scores that such a part belongs to
+    elsewhere  whether those may lie where `rows_of` does not look, so that a part that is alone in
+               a folder is nothing to speak of
+    decimals   decimal places that the tool rounds its own means to, as `ScoreColumn.reported` has
+               them; None where it writes them in full
+    """
+
+    title: str = ""
+    fits: Callable[[LogFile], bool]
+    read: Callable[[LogFile], Log | list[Log]]
+    first_of: Callable[[Path], Path] = lambda path: path
+    is_part: Callable[[LogFile], bool] = lambda _file: False
+    rows_of: Callable[[Path], list[Path]] = lambda _path: []
+    elsewhere: bool = False
+    decimals: int | None = None
 
 
-def text_or_none(value: object) -> str | None:
-    """The value when it is a text with something in it."""
-    return value if isinstance(value, str) and value.strip() else None
+def first_line(test: Callable[[Row], bool]) -> Callable[[LogFile], bool]:
+    """Whether a file is JSON lines and its first line passes the test."""
+
+    def fits(file: LogFile) -> bool:
+        return file.form == "lines" and file.first_line is not None and test(file.first_line)
+
+    return fits
 
 
-def number_or_none(value: object) -> float | None:
-    """The value when it is a number (a truth value is not)."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value)
+def document(test: Callable[[object], bool]) -> Callable[[LogFile], bool]:
+    """Whether a file is one JSON object and that passes the test."""
+
+    def fits(file: LogFile) -> bool:
+        return file.form == "object" and test(file.document)
+
+    return fits

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from contam.errors import LogError, Place, Public, Remedy
+from contam.errors import LogError, Place, Public
 from contam.files.single import write_file
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def benchmark_of(logs: Sequence[Log]) -> LoggedBenchmark:
     n_again = 0
     without: Counter[str] = Counter()
     for log in logs:
+        benchmark = log.benchmark if log.names_benchmark else ""
         own: set[str] = set()
         for item in log.items:
             if item.question is None or not item.question.strip():
@@ -49,23 +50,30 @@ def benchmark_of(logs: Sequence[Log]) -> LoggedBenchmark:
                 continue
             key = item.content_key
             # Two equal items of one log are two items of the benchmark: it holds duplicates.
-            if (log.benchmark, key) in by_key and key not in own:
+            if (benchmark, key) in by_key and key not in own:
                 n_again += 1
                 continue
             own.add(key)
-            by_key[log.benchmark, key] = None
-            name = (log.benchmark, log.split or "", item.item_id)
+            by_key[benchmark, key] = None
+            name = (benchmark, log.split or "", item.item_id)
             if name in by_id:
                 raise LogError(
-                    "{}: item {} of {} has another text in {}", Place(log.path), item.item_id,
-                    Public(log.benchmark), Place(by_id[name]), remedy=Remedy.TAKE_ONE_AT_A_TIME,
-                )  # fmt: skip
+                    "{}: item {} of {} has another text in {}",
+                    Place(log.path),
+                    item.item_id,
+                    Public(benchmark),
+                    Place(by_id[name]),
+                    hint="two versions, or two tools that count differently: take one at a time",
+                )
             by_id[name] = log.path
-            rows.append(_row(item, log))
+            rows.append(_row(item, benchmark, log.split))
     if not rows:
         raise LogError(
             "these logs hold no items, only prompts or numbers",
-            remedy=Remedy.NAME_QUESTION_COLUMN,
+            hint=(
+                "lm-eval samples, Inspect, HELM and OLMES logs hold the items, and tables with "
+                "a column for the question (--columns question=COLUMN)"
+            ),
         )
     return LoggedBenchmark(rows=tuple(rows), n_again=n_again, without=tuple(without.items()))
 
@@ -75,12 +83,12 @@ def write_items(rows: Iterable[dict[str, object]], path: Path, *, overwrite: boo
     write_file(path, b"".join(orjson.dumps(row) + b"\n" for row in rows), overwrite=overwrite)
 
 
-def _row(item: LoggedItem, log: Log) -> dict[str, object]:
+def _row(item: LoggedItem, benchmark: str, split: str | None) -> dict[str, object]:
     found = {
         # A table without ids names its items by their questions: readers make them an id.
         "id": item.item_id if item.item_id != item.question else None,
-        "benchmark": log.benchmark,
-        "split": log.split,
+        "benchmark": benchmark,
+        "split": split,
         "passage": item.passage,
         "question": item.question,
         "choices": list(item.choices) if item.choices else None,

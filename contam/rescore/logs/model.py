@@ -1,26 +1,88 @@
-"""Define a log: items, columns of scores, and the tool's own numbers."""
+"""Define a log: items, columns of scores, set-up, and the tool's own numbers."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
 from contam.benchmark.items import BenchItem
 from contam.benchmark.keys import item_key
-from contam.errors import InternalError, LogError, Place, Public, Remedy
+from contam.errors import InternalError, LogError, Place, Public, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from contam.rescore.logs.setup import Setup
-
     Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]
+
+Setup = tuple[tuple[str, str], ...]
+"""What was recorded, by name: "version", "few-shot", "prompt", "system prompt"."""
+
+_NOTHING: Final[tuple[object, ...]] = (None, "", [], {})
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
+_DIGITS: Final = 8
+
+
+def setup_of(
+    *,
+    version: object = None,
+    examples: object = None,
+    prompt: Mapping[str, object] | None = None,
+    system: object = None,
+) -> Setup:
+    """A set-up of what a tool records; None is what it does not.
+
+    prompt  what the prompt is made of: its digest tells two prompts apart
+    """
+    found = {
+        "version": _plain(version),
+        "few-shot": _plain(examples),
+        "prompt": _digest(prompt) if prompt is not None else "",
+        "system prompt": _digest({"": system}) if system not in _NOTHING else "",
+    }
+    return tuple((name, value) for name, value in found.items() if value)
+
+
+def words(setup: Setup) -> str:
+    """A set-up as people read it: `5-shot, version 3, prompt 1f0c9a2b`."""
+    parts = [f"{value}-shot" if name == "few-shot" else f"{name} {value}" for name, value in setup]
+    return ", ".join(parts) or "not recorded"
+
+
+def combined(setups: Sequence[Setup]) -> Setup:
+    """The set-up of a group of tasks: what they share, and a digest where each has its own."""
+    names = dict.fromkeys(name for setup in setups for name, _ in setup)
+    found = []
+    for name in names:
+        values = [dict(setup).get(name, "") for setup in setups]
+        alike = len(set(values)) == 1
+        found.append((name, values[0] if alike else _digest(dict(enumerate(map(str, values))))))
+    return tuple(found)
+
+
+def _plain(value: object) -> str:
+    """Versions are written as 3, 3.0 or "3"."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    text = "" if value is None or isinstance(value, dict | list) else str(value).strip()
+    return text.removesuffix(".0")
+
+
+def _digest(parts: Mapping[Any, object]) -> str:
+    known = {name: value for name, value in parts.items() if value not in _NOTHING}
+    if not known:
+        return ""
+    text = json.dumps(known, sort_keys=True, default=str)
+    return hashlib.sha256(_ADDRESS.sub("", text).encode()).hexdigest()[:_DIGITS]
+
 
 TOLERANCE: Final = 1e-6
 """How far a recomputed number may be from the tool's own; relative for numbers above 1."""
@@ -43,6 +105,7 @@ class LoggedItem:
     choices   texts of the options in the log's order, None where the log has none
     prompt    the whole text the model was given, kept only where the question is not told apart
     doc_hash  lm-eval's; equal across models of one task and useless across tools
+    cluster   what it shares with other items, where a table's user names it
     """
 
     item_id: str
@@ -53,6 +116,7 @@ class LoggedItem:
     answer: str | None = None
     prompt: str | None = None
     doc_hash: str | None = None
+    cluster: str | None = None
 
     @property
     def content_key(self) -> str:
@@ -143,17 +207,20 @@ class GroupClaim:
 class Log:
     """One model's run of one benchmark.
 
-    digest      SHA-256 of the file (of all its files), hex
+    path        its file or folder; digest: SHA-256 of the file (of all its files), hex. A reader
+                gives them where they are not those of the file it was given
     run_id      tells two runs of one model apart, None where the tool has nothing for it
     n_errors    items the tool failed on, whose score is nan
     group       the group of tasks it belongs to; claims: the numbers reported for its groups
     primary     the metric that the tool itself calls the main one, None where it names none
     setup       examples, prompt and version, as far as the tool records them
+    roles       of a plain table: what its columns were taken for
+    names_benchmark  whether `benchmark` is its own word, and not its folder's
     """
 
     tool: str
-    path: str
-    digest: str
+    path: str = ""
+    digest: str = ""
     model: str
     benchmark: str
     items: tuple[LoggedItem, ...]
@@ -167,6 +234,8 @@ class Log:
     claims: tuple[GroupClaim, ...] = field(default=())
     primary: str | None = None
     setup: Setup = ()
+    names_benchmark: bool = True
+    roles: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         for column in self.columns:
@@ -193,7 +262,7 @@ class Log:
         known = ", ".join(column.metric for column in self.columns)
         raise LogError(
             "{} has no metric {!r}", Place(self.path), metric,
-            remedy=Remedy.USE_ONE_IT_HAS(known=Public(known)),
+            hint=Statement("it has {}", Public(known)),
         )  # fmt: skip
 
 
@@ -210,16 +279,19 @@ def self_check(log: Log) -> None:
         where = f"{log.path}: {column.metric} of {log.model} on {log.benchmark}"
         if column.reported_n is not None and column.reported_n != n_scored:
             raise LogError(
-                "{}: the tool counts {} scored items, the log has {}", Place(where),
-                column.reported_n, n_scored, remedy=Remedy.COPY_LOG_OF_THIS_RUN,
-            )  # fmt: skip
+                "{}: the tool counts {} scored items, the log has {}",
+                Place(where),
+                column.reported_n,
+                n_scored,
+                hint="the log is not whole, or belongs to another run: copy it again",
+            )
         if column.reported is None:
             continue
         if not column.adds_up():
             found = column.aggregate(np.ones(len(log.items), np.bool_))
             raise LogError(
                 "{}: the tool reports {:.8g}, its rows give {:.8g}", Place(where), column.reported,
-                found, remedy=Remedy.LOG_EDITED_OR_OF_ANOTHER_RUN,
+                found, hint="the log is not whole, was edited, or belongs to another run",
             )  # fmt: skip
 
 
@@ -236,25 +308,31 @@ def close(found: float, reported: float, decimals: int | None = None) -> bool:
 
 def mean_column(
     metric: str,
-    score: Floats,
+    values: Sequence[object] | Floats,
     *,
-    repeats: NDArray[np.int32] | None = None,
+    repeats: Sequence[int] | NDArray[np.int32] | None = None,
     reported: float | None = None,
     reported_n: int | None = None,
     higher_is_better: bool | None = None,
 ) -> ScoreColumn:
-    """A metric that is the mean of its items' scores; says so when they are no shares."""
+    """A metric that is the mean of its items' values; None or nan for an item without one.
+
+    Values other than numbers and truth values cannot be averaged, and so not be scored again.
+    Scores that are no shares are noted.
+    """
+    if not are_numbers(values):
+        return no_column(metric, len(values), "its rows hold no plain numbers")
+    score = np.array(values, np.float64)
     known = score[~np.isnan(score)]
     if not np.isfinite(known).all():
-        raise LogError(f"{metric} has an infinite score", remedy=Remedy.SEE_ROW_OF_LOG)
+        raise LogError(f"{metric} has an infinite score", hint="see which row of the log it is")
     note = ""
     if len(known) and (known.min() < 0 or known.max() > 1):
         note = f"scores from {known.min():.6g} to {known.max():.6g}, not within 0 to 1"
-    counts = np.where(np.isnan(score), 0, 1).astype(np.int32) if repeats is None else repeats
     return ScoreColumn(
         metric=metric,
         score=score,
-        repeats=counts,
+        repeats=np.array(~np.isnan(score) if repeats is None else repeats, np.int32),
         reported=reported,
         reported_n=reported_n,
         higher_is_better=higher_is_better,
@@ -262,43 +340,17 @@ def mean_column(
     )
 
 
-def column_of(
-    metric: str,
-    values: Sequence[object],
-    *,
-    repeats: NDArray[np.int32] | None = None,
-    reported: float | None = None,
-    higher_is_better: bool | None = None,
-) -> ScoreColumn:
-    """A metric that is the mean of its rows' values, None for a row without one.
-
-    Values other than numbers and truth values cannot be averaged, and so not be scored again.
-    """
-    if not are_numbers(values):
-        return no_column(metric, len(values), "its rows hold no plain numbers")
-    return mean_column(
-        metric,
-        np.array([float(v) if isinstance(v, int | float) else np.nan for v in values], np.float64),
-        repeats=repeats,
-        reported=reported,
-        higher_is_better=higher_is_better,
-    )
-
-
-def are_numbers(values: Sequence[object]) -> bool:
+def are_numbers(values: Sequence[object] | Floats) -> bool:
     """Whether all values are numbers, truth values or None."""
     return all(value is None or isinstance(value, bool | int | float) for value in values)
 
 
-def no_column(
-    metric: str, n_items: int, note: str, *, better: Mapping[str, bool] | None = None
-) -> ScoreColumn:
+def no_column(metric: str, n_items: int, note: str) -> ScoreColumn:
     """A metric that was logged and cannot be scored again, with the reason."""
     return ScoreColumn(
         metric=metric,
         score=np.full(n_items, np.nan),
         repeats=np.zeros(n_items, np.int32),
         kind="none",
-        higher_is_better=(better or {}).get(metric),
         note=note,
     )

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from contam.benchmark.paths import expanded, refuse_pipe
-from contam.errors import LogError, Place, Public, Remedy, Statement, UsageError
-from contam.rescore.logs.log_files import LogFile
-from contam.rescore.logs.log_reader import NoScoresError
+from contam.benchmark.paths import expanded, passed_over, refuse_pipe
+from contam.detect.policies.common import counted
+from contam.errors import LogError, Place, Public, Statement, UsageError
+from contam.rescore.logs.log_files import LogFile, NoScoresError
 from contam.rescore.logs.model import Log, LoggedItem
 from contam.rescore.logs.readers import parts_of, reader_of, rows_of, titles
-from contam.rescore.logs.tools.simple import check_columns
+from contam.rescore.logs.tools.table_roles import check_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
-    from contam.rescore.logs.log_reader import LogReader
+    from contam.rescore.logs.log_files import LogReader
 
+_SHOWN: Final = 3
 _ALONE: Final = "only the means of a run; its rows are not beside it"
 
 
@@ -32,17 +33,17 @@ class LogFiles:
     """What was found below some paths.
 
     skipped  (path, reason) of files in folders that are no logs
-    damage   path and reason of logs that are not whole, where the caller goes on without them
+    damage   path and error of logs that are not whole, where the caller goes on without them
     """
 
     logs: tuple[Log, ...]
     skipped: tuple[tuple[str, str], ...]
-    damage: tuple[tuple[str, Statement], ...] = ()
+    damage: tuple[tuple[str, LogError], ...] = ()
 
     @property
     def damaged(self) -> tuple[tuple[str, str], ...]:
         """(path, reason) of each log that is not whole."""
-        return tuple((path, str(reason)) for path, reason in self.damage)
+        return tuple((path, error.message) for path, error in self.damage)
 
 
 def read_logs(
@@ -70,14 +71,14 @@ def find_logs(
     """
     check_columns(columns)
     if not paths:
-        raise UsageError("no log given", remedy=Remedy.NAME_LOGS)
+        raise UsageError("no log given", hint="name files or folders of logs")
     reading = _Reading(columns, skip_damaged=skip_damaged)
     for given in expanded(paths, "log", LogError):
-        found = sum([reading.take(path, explicit=path == given) for path in _below(given)])
+        found = sum([reading.take(path, explicit=path == given) for path in reading.below(given)])
         if not found:
             raise LogError(
-                "no logs of evaluations in {}", Place(given),
-                remedy=Remedy.CHOOSE_KNOWN(known=Public(titles())),
+                "no logs of evaluations in {}{}", Place(given), reading.reasons(),
+                hint=Statement("known: {}", Public(titles())),
             )  # fmt: skip
     every = tuple(log for own in reading.logs.values() for log in own)
     logs = _noted(every, reading)
@@ -92,9 +93,27 @@ class _Reading:
     skip_damaged: bool = field(kw_only=True)
     logs: dict[str, list[Log]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
-    damaged: dict[str, Statement] = field(default_factory=dict)
-    shared: _Shared = field(default_factory=lambda: _Shared({}, {}))
+    damaged: dict[str, LogError] = field(default_factory=dict)
+    _items: dict[LoggedItem, LoggedItem] = field(default_factory=dict)
+    _lists: dict[tuple[LoggedItem, ...], tuple[LoggedItem, ...]] = field(default_factory=dict)
     _failed: set[str] = field(default_factory=set)
+
+    def below(self, path: Path) -> Iterator[Path]:
+        """The files in a folder; what is passed over is noted, with the reason.
+
+        A file that was named is all there is.
+        """
+        if not path.is_dir():
+            yield path
+            return
+        for entry in sorted(path.rglob("*")):
+            reason = passed_over(entry, path)
+            if reason:
+                self.skipped[str(entry)] = reason
+            elif reason is None:
+                refuse_pipe(entry, LogError)
+                if entry.is_file():
+                    yield entry
 
     def take(self, path: Path, *, explicit: bool) -> int:
         """Read the logs that a file belongs to; how many there are, damaged ones included."""
@@ -107,17 +126,24 @@ class _Reading:
             return 1
         found = sum([self._take(*target, path, explicit=explicit) for target in targets])
         if not found and not targets and (reason := _left_out(path)):
-            self.skipped.setdefault(str(path), reason)
+            self.skipped.setdefault(str(path), f"{path}: {reason}")
         return found
+
+    def reasons(self) -> str:
+        """Why its first files are no logs."""
+        said = [reason.replace(path, Path(path).name, 1) for path, reason in self.skipped.items()]
+        more = f"; {len(said) - _SHOWN} more files" if len(said) > _SHOWN else ""
+        return f" ({'; '.join(said[:_SHOWN])}{more})" if said else ""
 
     def damage(self, path: str, error: LogError) -> None:
         """Note a log that is not whole, or raise that it is."""
         said = error.statement
         if path not in error.message:
-            said = Statement("{}: {}", (Place(path), said))
+            said = Statement("{}: {}", Place(path), said)
+        damaged = DamagedLogError(said, hint=error.hints)
         if not self.skip_damaged:
-            raise DamagedLogError(said, remedy=error.remedies) from error
-        self.damaged.setdefault(path, said)
+            raise damaged from error
+        self.damaged.setdefault(path, damaged)
 
     def _targets(self, path: Path, *, explicit: bool) -> Iterator[tuple[LogFile, LogReader]]:
         """The file itself, or, for a file that belongs to a log, the files of that log."""
@@ -131,8 +157,14 @@ class _Reading:
             others = [LogFile(row) for row in rows_of(path, parts_of(file))]
             if not others:
                 raise _NotBesideError(
-                    "{}: {}", path, Public(_ALONE), remedy=Remedy.NAME_ROWS_OF_RUN,
-                )  # fmt: skip
+                    "{}: {}",
+                    path,
+                    Public(_ALONE),
+                    hint=(
+                        "name the rows: lm-eval writes them under --log_samples, lighteval under "
+                        "--save-details"
+                    ),
+                )
             for other in others:
                 if (found := reader_of(other, self.columns)) is not None:
                     yield other, found
@@ -142,10 +174,10 @@ class _Reading:
         if key in self.logs or key in self._failed:
             return 1
         try:
-            self.logs[key] = [self.shared.log(log) for log in _read(target, reader)]
+            self.logs[key] = [self._sharing(log) for log in _read(target, reader)]
         except NoScoresError as error:
             if explicit:
-                raise LogError(error.statement, remedy=error.remedies) from error
+                raise LogError(error.statement, hint=error.hints) from error
             self.skipped[str(path)] = error.message
             return 0
         except LogError as error:
@@ -153,35 +185,30 @@ class _Reading:
             self.damage(str(target.path), error)
         return 1
 
+    def _sharing(self, log: Log) -> Log:
+        """The log with equal items of earlier ones: many models answer the same questions."""
+        own = tuple(self._items.setdefault(item, item) for item in log.items)
+        return replace(log, items=self._lists.setdefault(own, own))
+
 
 def _read(file: LogFile, reader: LogReader) -> list[Log]:
     found = reader.read(file)
     logs = [found] if isinstance(found, Log) else found
+    if not any(log.items for log in logs):
+        raise LogError("{}: the log is empty", file.path, hint="was the run stopped?")
     if not any(log.columns for log in logs):
-        raise NoScoresError("{}: nothing was scored", file.path, remedy=Remedy.RUN_WITH_SCORER)
-    return [_finished(log, reader) for log in logs]
+        raise NoScoresError("{}: nothing was scored", file.path, hint="run it with a scorer")
+    return [_finished(log, file, reader) for log in logs]
 
 
-def _finished(log: Log, reader: LogReader) -> Log:
-    """The log with what its reader says of all columns, and notes on its scores."""
+def _finished(log: Log, file: LogFile, reader: LogReader) -> Log:
+    """The log with its file, with what its reader says of all columns, and notes on its scores."""
     columns = tuple(replace(column, decimals=reader.decimals) for column in log.columns)
     notes = [*log.notes, *(f"{column.metric}: {column.note}" for column in columns if column.note)]
     if log.n_unscored:
-        notes.append(f"{log.n_unscored} items without a score")
-    return replace(log, columns=columns, notes=tuple(notes))
-
-
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    """Items that several logs share, stored once: many models answer the same questions."""
-
-    items: dict[LoggedItem, LoggedItem]
-    lists: dict[tuple[LoggedItem, ...], tuple[LoggedItem, ...]]
-
-    def log(self, log: Log) -> Log:
-        """The log with the items that earlier ones hold, where they are equal."""
-        own = tuple(self.items.setdefault(item, item) for item in log.items)
-        return replace(log, items=self.lists.setdefault(own, own))
+        notes.append(f"{counted(log.n_unscored, 'item')} without a score")
+    path, digest = log.path or str(file.path), log.digest or file.digest
+    return replace(log, path=path, digest=digest, columns=columns, notes=tuple(notes))
 
 
 class _NotBesideError(LogError):
@@ -195,48 +222,39 @@ def _left_out(path: Path) -> str:
     return "" if beside else _ALONE
 
 
-def _below(path: Path) -> Iterator[Path]:
-    if not path.is_dir():
-        yield path
-        return
-    for entry in sorted(path.rglob("*")):
-        hidden = any(part.startswith(".") for part in entry.relative_to(path).parts)
-        if hidden:
-            continue
-        refuse_pipe(entry, LogError)
-        if entry.is_file():
-            yield entry
-
-
 def _noted(every: tuple[Log, ...], reading: _Reading) -> tuple[Log, ...]:
-    """Say in the logs' notes that two of them are runs of one model; LogError for one run twice."""
-    by_digest: dict[tuple[str, str, str], Log] = {}
+    """Say in the logs' notes that two are runs of one model, or hold the same bytes.
+
+    Tables that name no benchmark are of one where they share an item: else LogError.
+    """
+    by_digest: dict[tuple[str, str, str, str | None], Log] = {}
+    homes: dict[str, Log] = {}
+    runs = Counter(map(_run_key, every))
     logs = []
     for log in every:
-        key = (log.digest, log.model, log.benchmark)
-        known = by_digest.setdefault(key, log)
-        if known is log or known.split != log.split:
-            logs.append(log)
+        notes = log.notes
+        known = by_digest.setdefault((log.digest, log.model, log.benchmark, log.split), log)
+        if known is not log:
+            notes = (*notes, f"the same bytes as {known.path}")
+        if runs[_run_key(log)] > 1:
+            notes = (*notes, f"one of {runs[_run_key(log)]} runs of this model on this benchmark")
+        home = log if log.names_benchmark else homes.setdefault(log.benchmark, log)
+        if not _share(home, log):
+            apart = LogError(
+                "{} and {} name no benchmark and share no item", Place(home.path), Place(log.path),
+                hint="add a column `benchmark`, or keep each benchmark in its own folder",
+            )  # fmt: skip
+            reading.damage(log.path, apart)
             continue
-        twice = LogError(
-            "{} and {} are the same log",
-            Place(log.path),
-            Place(known.path),
-            remedy=Remedy.NAME_LOG_ONCE,
-        )
-        reading.damage(log.path, twice)
-    runs = Counter(_run_key(log) for log in logs)
-    return tuple(
-        log
-        if runs[_run_key(log)] == 1
-        else replace(
-            log,
-            notes=(
-                *log.notes,
-                f"one of {runs[_run_key(log)]} runs of this model on this benchmark",
-            ),
-        )
-        for log in logs
+        logs.append(replace(log, notes=notes))
+    return tuple(logs)
+
+
+def _share(one: Log, other: Log) -> bool:
+    """Whether two logs have an item in common."""
+    names = {item.question or item.item_id for item in one.items}
+    return one.items is other.items or any(
+        (item.question or item.item_id) in names for item in other.items
     )
 
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from contam.facts import Public
-from contam.remedies import Remedy
-from contam.rescore.logs.log_files import as_dict
-from contam.rescore.logs.log_reader import LogReader, NoScoresError, document
+from contam.rescore.logs.json_values import as_dict
+from contam.rescore.logs.log_files import GIVE_ROWS, LogReader, NoScoresError
 from contam.rescore.logs.tools import (
-    eval_plus,
     every_eval,
     helm,
-    human_eval,
     inspect_ai,
     lighteval,
     lm_eval,
     olmes,
     openai_evals,
     opencompass,
+    pass_at_k,
     simple,
     swe_bench,
 )
@@ -30,47 +28,74 @@ if TYPE_CHECKING:
     from contam.rescore.logs.log_files import LogFile
     from contam.rescore.logs.model import Log
 
-
-_SIMPLE_MEANS: Final = (
-    "the means of a simple-evals run, no score per item",
-    Remedy.WRITE_SIMPLE_EVALS_RESULTS,
+_WRITE_REPEATS: Final = "write them as a table: id, repeat, score, a row per item and repeat"
+_WRITE_RESULTS: Final = (
+    "write each SingleEvalResult's score beside its question, as a table: a CSV, JSON lines or "
+    "Parquet file with a row per item and the columns model, id, question, score"
 )
-_SIMPLE_ALL: Final = (
-    "all results of a simple-evals run: conversations, and scores per item inside HTML only",
-    Remedy.WRITE_SIMPLE_EVALS_SCORES,
+_NO_LOGS: Final = (
+    (
+        ("testCases",),
+        "a DeepEval test run: inputs and a score per metric, but neither model nor benchmark",
+        (
+            "export its test cases as a table: a CSV, JSON lines or Parquet file with a row"
+            " per item and the columns model, id (name), question (input) and score "
+            "(metricsData); a DeepEval benchmark has `benchmark.predictions.to_csv(...)`"
+        ),
+    ),
+    (
+        ("evalId", "results"),
+        "a promptfoo evaluation: tests by assertions, without the items of a benchmark",
+        GIVE_ROWS,
+    ),
+    (
+        ("accuracy", "correct_count", "total_count"),
+        "the failures of a BFCL run alone: no row for the items it passed",
+        GIVE_ROWS,
+    ),
+    (
+        ("score", "htmls", "convos"),
+        "all results of a simple-evals run: conversations, and scores per item inside HTML only",
+        _WRITE_RESULTS,
+    ),
+    (
+        ("raw_generations", "raw_scored_generations"),
+        "scored generations of CRUXEval: a list of scores for each item, and no row",
+        _WRITE_REPEATS,
+    ),
+    (
+        ("config", "summary", "eval"),
+        "results of EvalPerf: a record for each task inside one object, and no rows",
+        _WRITE_REPEATS,
+    ),
+    (
+        ("no_generation", "resolved"),
+        "lists of SWE-bench's instances: those that were not resolved are in none of them",
+        GIVE_ROWS,
+    ),
+    (("score", "score:std"), "the means of a simple-evals run, no score per item", _WRITE_RESULTS),
 )
-_DEEPEVAL: Final = (
-    "a DeepEval test run: inputs and a score per metric, but neither model nor benchmark",
-    Remedy.EXPORT_DEEPEVAL_CASES,
-)
+"""Fields of a JSON file that holds no scores per item, what it is, and what to export instead."""
 
 
-def _what_it_is(value: object) -> tuple[str, Remedy] | None:
-    """(what a JSON file is, what to export instead), None when it is nothing known here."""
-    found = as_dict(value)
-    if isinstance(found.get("testCases"), list) or isinstance(
-        found.get("conversationalTestCases"), list
-    ):
-        return _DEEPEVAL
-    if {"score", "htmls", "convos"} <= found.keys():
-        return _SIMPLE_ALL
-    numbers = found and all(isinstance(number, int | float) for number in found.values())
-    if numbers and "score" in found and any(name.endswith(":std") for name in found):
-        return _SIMPLE_MEANS
-    return None
+def _what_it_is(file: LogFile) -> tuple[str, str] | None:
+    """(what a file is, what to export instead), None for one that may be a log."""
+    if file.form not in {"lines", "object"}:
+        return None
+    found = as_dict(file.document if file.form == "object" else file.first_line)
+    fits = ((fact, hint) for fields, fact, hint in _NO_LOGS if found.keys() >= {*fields})
+    return next(fits, None)
 
 
-def _is_known(value: object) -> bool:
-    return _what_it_is(value) is not None
-
-
-def _refuse_known(file: LogFile) -> list[Log]:
+def _refuse(file: LogFile) -> list[Log]:
     """Raises NoScoresError, with what to export instead."""
-    fact, remedy = _what_it_is(file.document) or ("nothing known", ())
-    raise NoScoresError("{}: {}", file.path, Public(fact), remedy=remedy)
+    is_object = file.form == "object"
+    other = "a JSON object without a list of rows" if is_object else "no log of an evaluation"
+    fact, hint = _what_it_is(file) or (other, GIVE_ROWS)
+    raise NoScoresError("{}: {}", file.path, Public(fact), hint=hint)
 
 
-_NO_SCORES: Final = LogReader(fits=document(_is_known), read=_refuse_known)
+_NO_SCORES: Final = LogReader(fits=lambda file: _what_it_is(file) is not None, read=_refuse)
 
 
 #: The first that fits a file reads it, so the stricter ones come first. HELM goes by names, and
@@ -81,12 +106,12 @@ READERS: Final = (
     opencompass.READER,
     swe_bench.INSTANCES,
     inspect_ai.READER,
-    eval_plus.READER,
+    pass_at_k.EVAL_PLUS,
     swe_bench.READER,
     lm_eval.READER,
     olmes.READER,
     openai_evals.READER,
-    human_eval.READER,
+    pass_at_k.HUMAN_EVAL,
     every_eval.READER,
     lighteval.READER,
 )
@@ -108,7 +133,7 @@ def reader_of(file: LogFile, columns: Mapping[str, str] | None) -> LogReader | N
     if parts_of(file):
         return None
     tables = simple.reader(columns)
-    return tables if tables.fits(file) else _NO_LOG
+    return tables if tables.fits(file) else _NO_SCORES
 
 
 def parts_of(file: LogFile) -> list[LogReader]:
@@ -119,12 +144,3 @@ def parts_of(file: LogFile) -> list[LogReader]:
 def rows_of(path: Path, readers: list[LogReader]) -> list[Path]:
     """The files with the scores that a part of a log belongs to."""
     return [row for reader in readers for row in reader.rows_of(path)]
-
-
-def _refuse(file: LogFile) -> list[Log]:
-    raise NoScoresError(
-        "{}: no log of an evaluation", file.path, remedy=Remedy.GIVE_SCORES_PER_ITEM,
-    )  # fmt: skip
-
-
-_NO_LOG: Final = LogReader(fits=lambda _file: True, read=_refuse)

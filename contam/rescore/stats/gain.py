@@ -50,7 +50,7 @@ class Gain:
     note: str
 
 
-def gain(  # noqa: PLR0913 - what a test of flags may depend on, all by name
+def gain(
     scores: Floats,
     flagged: Bools,
     *,

@@ -1,10 +1,13 @@
-"""Adjust p-values for multiple tests over their family."""
+"""Adjust p over a family of tests, and run independent ones at once."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+
+from contam.memory import usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -12,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    from collections.abc import Iterable
 
 
 def holm(p: Floats) -> Floats:
@@ -68,3 +72,19 @@ def _benjamini_hochberg(p: Floats) -> Floats:
     result = np.empty(len(p))
     result[order] = np.minimum(raised, 1.0)
     return result
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def in_threads(work: Callable[[T], R], tasks: Iterable[T]) -> list[R]:
+    """The results in the order of the tasks, the same for any number of processors.
+
+    `work` must not draw from a generator that another task draws from.
+    """
+    workers = usable_cores()
+    if workers == 1:
+        return [work(task) for task in tasks]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(work, tasks))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -88,16 +89,9 @@ def sweep(
     nested = np.array([pair[1] for pair in pairs]).reshape(-1)
     z[~usable] = np.nan
     nested[~usable] = np.nan
+    made = partial(Sweep, threshold=thresholds, flagged=flagged, epg=epg, z=z, z_nested=nested)
     if not usable.any() or deviation == 0:
-        return Sweep(
-            threshold=thresholds,
-            flagged=flagged,
-            epg=epg,
-            z=z,
-            z_nested=nested,
-            best=-1,
-            p=float("nan"),
-        )
+        return made(best=-1, p=float("nan"))
     scale = np.sqrt(n - flagged[usable]) / deviation
     best = int(np.nanargmax(z))
     rng = np.random.default_rng(seed)
@@ -126,12 +120,4 @@ def sweep(
 
     work = len(thresholds) if blocks is None and binary else n
     found = drawn_p(hits_in, permutations, min(most_draws(family), _MOST_WORK // work))
-    return Sweep(
-        threshold=thresholds,
-        flagged=flagged,
-        epg=epg,
-        z=z,
-        z_nested=nested,
-        best=best,
-        p=found.p,
-    )
+    return made(best=best, p=found.p)

@@ -1,1 +1,1 @@
-"""Jobs: accepted, stored on disk, run in their own process, and answered."""
+"""Run checks of many items, and re-scorings, as jobs."""

@@ -1,401 +1,289 @@
-"""Store jobs in one SQLite file, so that none is lost or run twice."""
+"""Store jobs in one table of an SQLite file, so that none is lost or run twice."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sqlite3
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from contam.server.jobs.intake.reception import make_private
-from contam.server.jobs.model import (
-    KeyInUseError,
-    KeyReusedError,
-    QueueFullError,
-    StoreBusyError,
-    StoreDamagedError,
-    StoredJob,
-)
-from contam.server.jobs.store_file import (
-    COLUMNS,
-    FORMAT,
-    SCHEMA,
-    SUM,
-    StoreFile,
-    damaged,
-    job_of,
-    translated,
-)
+from contam.errors import ConfigError
+from contam.server.problems import RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from contam.server.jobs.model import Kind, State
+Kind = Literal["check", "rescore"]
+State = Literal["queued", "running", "done", "failed", "cancelled"]
+
+ENDED: Final = frozenset({"done", "failed", "cancelled"})
+"""States that nothing follows."""
+
+MOST_ATTEMPTS: Final = 3
+
+_FORMAT: Final = 2
+_BUSY_S: Final = 2.0
+_TABLE: Final = """
+CREATE TABLE jobs (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    owner TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    state TEXT NOT NULL DEFAULT 'queued',
+    about TEXT NOT NULL,
+    idempotency TEXT UNIQUE,
+    fingerprint TEXT NOT NULL,
+    created REAL NOT NULL,
+    started REAL,
+    finished REAL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    code TEXT NOT NULL DEFAULT ''
+) STRICT
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredJob:
+    """A row of the table. It holds nothing of what was uploaded.
+
+    number       counts up in the order of acceptance
+    owner        id of the key that made it
+    about        indexes, policies, numbers of items and bytes
+    idempotency  digest of the owner and the request's Idempotency-Key
+    fingerprint  digest of the request and its files
+    created, started, finished  seconds since 1970
+    attempts     how often it was started;  code  why it failed, empty otherwise
+    """
+
+    number: int
+    id: str
+    owner: str
+    kind: Kind
+    state: State
+    about: dict[str, Any]
+    idempotency: str | None
+    fingerprint: str
+    created: float
+    started: float | None
+    finished: float | None
+    attempts: int
+    code: str
+
+    @property
+    def ended(self) -> bool:
+        """Whether its state is final."""
+        return self.state in ENDED
+
+
+_COLUMNS: Final = ", ".join(field.name for field in fields(StoredJob))
+_REASONS: Final = {
+    sqlite3.SQLITE_BUSY: ("store-busy", "the job store is locked by another process"),
+    sqlite3.SQLITE_LOCKED: ("store-busy", "the job store is locked by another process"),
+    sqlite3.SQLITE_FULL: ("store-full", "the disk of the job store is full"),
+    sqlite3.SQLITE_CORRUPT: ("store-damaged", "the job store is damaged"),
+    sqlite3.SQLITE_NOTADB: ("store-damaged", "the job store is damaged"),
+}
+
+
+class StoreError(RequestError):
+    """The job store does not take or give anything now; accepted jobs are still in it."""
+
+    def __init__(self, error: sqlite3.Error) -> None:
+        primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        code, message = _REASONS.get(primary, ("store", "the job store cannot be used"))
+        super().__init__(503, message, code=code, headers={"Retry-After": "5"})
 
 
 class JobStore:
-    """Jobs on disk. Every method may be called from any thread and raises StoreError subclasses.
+    """Jobs on disk. Every method may be called from any thread, and raises StoreError."""
 
-    Retention counts the seconds that a store was open: nobody can set that clock, and what waits
-    for its end waits longer while the service is down, never shorter.
-
-    clock   seconds that never go back
-    busy_s  seconds that a lock held by another process is waited for
-    """
-
-    def __init__(
-        self, path: Path, *, clock: Callable[[], float] = time.monotonic, busy_s: float = 2.0
-    ) -> None:
-        self._path = path
-        self._clock = clock
-        self._began_s = 0.0
+    def __init__(self, path: Path) -> None:
+        """Open or make the file. Raises ConfigError when it cannot be used."""
         self._lock = threading.Lock()
-        self._busy_s = busy_s
-        self._is_damaged = False
-        self._summed: tuple[Any, ...] | None = None
-        with translated():
-            make_private(path)
-            self._file = StoreFile(path, busy_s=busy_s)
+        try:
+            # SQLite would make it readable by all.
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+            path.chmod(0o600)
             self._db = sqlite3.connect(
-                path, timeout=busy_s, isolation_level=None, check_same_thread=False
+                path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
             )
             try:
-                self._prepare()
-                self._file.note()
+                self._prepare(path)
             except BaseException:
                 self._db.close()
-                self._file.close()
                 raise
+        except (OSError, sqlite3.Error) as error:
+            raise ConfigError(
+                f"the job store {path} cannot be used: {error}",
+                hint="restore it, or give the service another --data",
+            ) from error
 
-    def _prepare(self) -> None:
-        self._db.execute("PRAGMA journal_mode = WAL")
-        # What is deleted is overwritten, too.
-        self._db.execute("PRAGMA secure_delete = ON")
-        # An accepted job must outlive a power cut: the answer is sent after the commit.
-        self._db.execute("PRAGMA synchronous = FULL")
-        with self._writing():
-            (found,) = self._db.execute("PRAGMA user_version").fetchone()
-            if found == 0:
-                for statement in filter(str.strip, SCHEMA.split(";")):
-                    self._db.execute(statement)
-                self._db.execute(f"PRAGMA user_version = {FORMAT}")
-            elif found != FORMAT:
-                raise StoreDamagedError(
-                    f"{self._path} is a job store of format {found}, this contam writes {FORMAT}",
-                    hint="use the contam that wrote it, or another data folder",
-                )
-            # Nobody can still be sending it: the service that received it is gone.
-            self._db.execute("DELETE FROM idempotency WHERE job IS NULL")
-            self._began_s = self._clock() - self._noted()
-        (verdict,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
-        if verdict != "ok":
-            raise damaged()
+    def _prepare(self, path: Path) -> None:
+        # What is deleted is overwritten, and an accepted job outlives a power cut.
+        for setting in ("secure_delete = ON", "synchronous = FULL"):
+            self._db.execute(f"PRAGMA {setting}")
+        (found,) = self._db.execute("PRAGMA user_version").fetchone()
+        if not found and not self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
+            self._db.execute(_TABLE)
+            self._db.execute(f"PRAGMA user_version = {_FORMAT}")
+        elif found != _FORMAT:
+            raise ConfigError(
+                f"{path} was written by another version of contam",
+                hint="give the service another --data, or remove the file and its jobs",
+            )
+        if self._db.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+            raise sqlite3.DatabaseError("a page is damaged")
 
     def close(self) -> None:
         """Close the file."""
         with self._lock:
             self._db.close()
-            self._file.close()
 
     def probe(self) -> None:
-        """Read and write: raises what would keep a job from being accepted."""
-        with self._turn(), translated():
-            self._look(whole=True)
-            with self._writing():
-                self._tick()
+        """Write: raises what would keep a job from being accepted."""
+        self._all("UPDATE jobs SET number = number WHERE number = 0")
 
-    # -- accepting ------------------------------------------------------------------------------
+    def add(self, *, most_queued: int, **row: Any) -> StoredJob | None:  # noqa: ANN401 - columns
+        """Accept a job: when this returns, it is on disk. None: its idempotency key has one.
 
-    def reserve(self, name: str) -> StoredJob | None:
-        """Reserve an idempotency key for a request that is now received; its job if it has one.
+        row  the columns id, owner, kind, about, idempotency and fingerprint
 
-        Raises KeyInUseError when the same key is being received already.
+        Raises RequestError, 503, when `most_queued` wait already.
         """
+        row |= {"about": json.dumps(row["about"]), "created": time.time()}
+        names = ", ".join(row)
         with self._changing():
-            row = self._db.execute("SELECT job FROM idempotency WHERE name = ?", (name,)).fetchone()
-            if row is None:
-                self._db.execute("INSERT INTO idempotency VALUES (?, NULL, NULL)", (name,))
+            if row["idempotency"] is not None and self._rows(
+                "WHERE idempotency = ?", row["idempotency"]
+            ):
                 return None
-            if row[0] is None:
-                raise KeyInUseError("a request with this Idempotency-Key is being received")
-            return self._one(row[0])
-
-    def release(self, name: str) -> None:
-        """Give back a reserved key of which no job came."""
-        with self._changing():
-            self._db.execute("DELETE FROM idempotency WHERE name = ? AND job IS NULL", (name,))
-
-    def check_same(self, name: str, fingerprint: str) -> None:
-        """Raise KeyReusedError unless the key's earlier request was this very one."""
-        with self._reading():
-            row = self._db.execute(
-                "SELECT fingerprint FROM idempotency WHERE name = ?", (name,)
-            ).fetchone()
-        if row is not None and row[0] != fingerprint:
-            raise KeyReusedError("this Idempotency-Key came with another request before")
-
-    def add(
-        self,
-        job_id: str,
-        *,
-        owner: str,
-        kind: Kind,
-        about: dict[str, Any],
-        most_queued: int,
-        idempotency: tuple[str, str] | None = None,
-    ) -> StoredJob:
-        """Accept a job: when this returns, it is on disk.
-
-        idempotency  the reserved key and the fingerprint of the request
-
-        Raises QueueFullError when `most_queued` wait already.
-        """
-        with self._turn(), translated():
-            with self._writing():
-                self._refuse_full(most_queued)
-                self._db.execute(
-                    "INSERT INTO jobs (id, owner, kind, state, about, created) "
-                    "VALUES (?,?,?,?,?,?)",
-                    (job_id, owner, kind, "queued", json.dumps(about), time.time()),
-                )
-                if idempotency is not None:
-                    name, fingerprint = idempotency
-                    self._db.execute(
-                        "INSERT OR REPLACE INTO idempotency VALUES (?, ?, ?)",
-                        (name, fingerprint, job_id),
-                    )
-                job = self._one(job_id)
-            # An accepted job must be found again, after a restart as well.
-            self._look(job_id)
-        assert job is not None  # noqa: S101 - for the type checker: it was written above
-        return job
+            self._refuse_full(most_queued)
+            self._db.execute(
+                f"INSERT INTO jobs ({names}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608 - our own names
+                tuple(row.values()),
+            )
+            return self._rows("WHERE id = ?", row["id"])[0]
 
     def refuse(self, most_queued: int) -> None:
-        """Raise QueueFullError or StoreError when no further job would be taken."""
-        with self._reading():
-            self._look()
+        """Raise RequestError, 503, when no further job would be taken."""
+        with self._changing():
             self._refuse_full(most_queued)
 
     def _refuse_full(self, most_queued: int) -> None:
-        if self._count("queued") >= most_queued:
-            raise QueueFullError(f"{most_queued} jobs wait already")
+        (n_queued,) = self._db.execute(
+            "SELECT count(*) FROM jobs WHERE state = 'queued'"
+        ).fetchone()
+        if n_queued >= most_queued:
+            raise RequestError(
+                503, f"{most_queued} jobs are waiting already", code="queue-full",
+                headers={"Retry-After": "30"},
+            )  # fmt: skip
 
-    # -- working --------------------------------------------------------------------------------
-
-    def claim(
-        self, kind: Kind, barred: Iterable[str] = (), *, up_to: int | None = None
-    ) -> StoredJob | None:
-        """Take the oldest queued job of a kind that is not `barred`; it is then running.
-
-        up_to  the highest number that it may have
-        """
-        with self._changing():
-            row = self._db.execute(
-                "SELECT id FROM jobs WHERE state = 'queued' AND kind = ? "
-                "AND id NOT IN (SELECT value FROM json_each(?)) AND (? IS NULL OR number <= ?) "
-                "ORDER BY number LIMIT 1",
-                (kind, json.dumps(list(barred)), up_to, up_to),
-            ).fetchone()
-            if row is None:
-                return None
-            self._db.execute(
-                "UPDATE jobs SET state = 'running', started = ?, attempts = attempts + 1 "
-                "WHERE id = ?",
-                (time.time(), row[0]),
-            )
-            return self._one(row[0])
-
-    def newest(self, kind: Kind, barred: Iterable[str] = ()) -> int | None:
-        """The highest number of a queued job of a kind that is not `barred`; None without one."""
-        with self._reading():
-            (number,) = self._db.execute(
-                "SELECT max(number) FROM jobs WHERE state = 'queued' AND kind = ? "
-                "AND id NOT IN (SELECT value FROM json_each(?))",
-                (kind, json.dumps(list(barred))),
-            ).fetchone()
-        return None if number is None else int(number)
+    def claim(self) -> StoredJob | None:
+        """Take the oldest queued job; it is then running."""
+        return self._one(
+            "UPDATE jobs SET state = 'running', started = ?, attempts = attempts + 1 "
+            "WHERE number = (SELECT min(number) FROM jobs WHERE state = 'queued')",
+            time.time(),
+        )
 
     def give_back(self, job_id: str, *, counted: bool) -> None:
         """Queue a running job again; an attempt that is not `counted` was not the job's fault."""
-        with self._changing():
-            self._db.execute(
-                "UPDATE jobs SET state = 'queued', started = NULL, attempts = attempts - ? "
-                "WHERE id = ? AND state = 'running'",
-                (0 if counted else 1, job_id),
-            )
+        self._one(
+            "UPDATE jobs SET state = 'queued', started = NULL, attempts = attempts - ? "
+            "WHERE id = ? AND state = 'running'",
+            0 if counted else 1,
+            job_id,
+        )
 
-    def recover(self, most_attempts: int) -> list[StoredJob]:
-        """Queue again what was running when the service was killed: it may be what killed it.
-
-        Returns the jobs that were begun `most_attempts` times; they stay running, to be ended.
-        """
-        with self._changing():
-            self._db.execute(
-                "UPDATE jobs SET state = 'queued', started = NULL "
-                "WHERE state = 'running' AND attempts < ?",
-                (most_attempts,),
-            )
-            rows = self._db.execute(
-                f"SELECT {COLUMNS} FROM jobs WHERE state = 'running'"  # noqa: S608 - a constant
-            ).fetchall()
-        return [job_of(row) for row in rows]
-
-    def finish(
-        self, job_id: str, state: State, *, retention_s: float, code: str = ""
-    ) -> StoredJob | None:
-        """End a job that has not ended; returns it as it is now, None when there is none."""
-        with self._changing():
-            now = self._tick()
-            self._db.execute(
-                "UPDATE jobs SET state = ?, code = ?, finished = ?, kept_until = ? "
-                "WHERE id = ? AND state IN ('queued', 'running')",
-                (state, code, time.time(), now + retention_s, job_id),
-            )
-            return self._one(job_id)
-
-    # -- looking --------------------------------------------------------------------------------
+    def finish(self, job_id: str, state: State, code: str = "") -> StoredJob | None:
+        """End a job that has not ended; returns it, None when it had ended or is gone."""
+        return self._one(
+            "UPDATE jobs SET state = ?, code = ?, finished = ? "
+            "WHERE id = ? AND state IN ('queued', 'running')",
+            state,
+            code,
+            time.time(),
+            job_id,
+        )
 
     def get(self, job_id: str) -> StoredJob | None:
         """A job by its id."""
-        with self._reading():
-            return self._one(job_id)
+        return next(iter(self._found("WHERE id = ?", job_id)), None)
+
+    def of_key(self, idempotency: str) -> StoredJob | None:
+        """The job that an idempotency key made."""
+        return next(iter(self._found("WHERE idempotency = ?", idempotency)), None)
+
+    def running(self) -> list[StoredJob]:
+        """Jobs that a killed service left running."""
+        return self._found("WHERE state = 'running'")
+
+    def outlived(self, retention_s: float) -> list[StoredJob]:
+        """Jobs that ended so many seconds ago or earlier."""
+        return self._found("WHERE finished <= ? ORDER BY number", time.time() - retention_s)
 
     def listed(self, owner: str | None, *, before: int | None, limit: int) -> list[StoredJob]:
-        """Jobs of an owner (None: of all), the newest first.
-
-        before  only those with a lower number
-        """
-        with self._reading():
-            rows = self._db.execute(
-                f"SELECT {COLUMNS} FROM jobs WHERE (? IS NULL OR owner = ?) "  # noqa: S608 - a constant
-                "AND (? IS NULL OR number < ?) ORDER BY number DESC LIMIT ?",
-                (owner, owner, before, before, limit),
-            ).fetchall()
-        return [job_of(row) for row in rows]
+        """Jobs of an owner (None: of all), the newest first; before: with a lower number."""
+        return self._found(
+            "WHERE ?1 IN (owner, '') AND number < ?2 ORDER BY number DESC LIMIT ?3",
+            owner or "",
+            before or 1 << 62,
+            limit,
+        )
 
     def states(self) -> dict[str, int]:
         """How many jobs are in each state."""
-        with self._reading():
-            rows = self._db.execute("SELECT state, count(*) FROM jobs GROUP BY state").fetchall()
-        return dict(rows)
+        return dict(self._all("SELECT state, count(*) FROM jobs GROUP BY state"))
 
-    def known(self) -> set[str]:
-        """Ids of all jobs."""
-        with self._reading():
-            return {row[0] for row in self._db.execute("SELECT id FROM jobs")}
+    def forget(self, job_id: str) -> None:
+        """Drop an ended job and its idempotency key."""
+        self._all("DELETE FROM jobs WHERE id = ? AND finished IS NOT NULL", job_id)
 
-    def seconds_left(self, job: StoredJob) -> float | None:
-        """Seconds until a job is deleted; None while it has not ended."""
-        if job.kept_until is None:
-            return None
-        with self._reading():
-            return max(0.0, job.kept_until - self._now())
+    def _one(self, statement: str, *values: Any) -> StoredJob | None:  # noqa: ANN401 - of SQL
+        rows = self._all(f"{statement} RETURNING {_COLUMNS}", *values)
+        return _job_of(rows[0]) if rows else None
 
-    # -- forgetting -----------------------------------------------------------------------------
+    def _found(self, where: str, *values: Any) -> list[StoredJob]:  # noqa: ANN401 - of SQL
+        with self._errors():
+            return self._rows(where, *values)
 
-    def outlived(self) -> list[StoredJob]:
-        """Jobs whose retention is over."""
-        with self._changing():
-            now = self._tick()
-            rows = self._db.execute(
-                f"SELECT {COLUMNS} FROM jobs WHERE kept_until <= ? ORDER BY number",  # noqa: S608 - a constant
-                (now,),
-            ).fetchall()
-        return [job_of(row) for row in rows]
+    def _rows(self, where: str, *values: Any) -> list[StoredJob]:  # noqa: ANN401 - of SQL
+        rows = self._db.execute(f"SELECT {_COLUMNS} FROM jobs {where}", values)  # noqa: S608 - ours
+        return [_job_of(row) for row in rows]
 
-    def forget(self, job_ids: Sequence[str]) -> None:
-        """Drop ended jobs and their idempotency keys."""
-        with self._changing():
-            for job_id in job_ids:
-                self._db.execute("DELETE FROM idempotency WHERE job = ?", (job_id,))
-                self._db.execute(
-                    "DELETE FROM jobs WHERE id = ? AND kept_until IS NOT NULL", (job_id,)
-                )
-
-    # -- inside ---------------------------------------------------------------------------------
-
-    def _one(self, job_id: str) -> StoredJob | None:
-        row = self._db.execute(
-            f"SELECT {COLUMNS} FROM jobs WHERE id = ?",  # noqa: S608 - a constant
-            (job_id,),
-        ).fetchone()
-        return None if row is None else job_of(row)
-
-    def _count(self, state: State) -> int:
-        (number,) = self._db.execute(
-            "SELECT count(*) FROM jobs WHERE state = ?", (state,)
-        ).fetchone()
-        return int(number)
-
-    def _noted(self) -> float:
-        """Seconds that the store was open before."""
-        row = self._db.execute("SELECT seconds FROM clock").fetchone()
-        if row is None:
-            raise damaged()
-        return float(row[0])
-
-    def _now(self) -> float:
-        """Seconds that the store was open, in all."""
-        return self._clock() - self._began_s
-
-    def _tick(self) -> float:
-        """Note the seconds, so that a restart goes on from them."""
-        now = self._now()
-        self._db.execute("UPDATE clock SET seconds = ?", (now,))
-        return now
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
-        with self._turn(), translated():
-            yield
+    def _all(self, statement: str, *values: Any) -> list[Any]:  # noqa: ANN401 - of SQL
+        with self._errors():
+            return self._db.execute(statement, values).fetchall()
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[None]:
-        with self._turn(), translated(), self._writing():
-            yield
-
-    def _look(self, job_id: str | None = None, *, whole: bool = False) -> None:
-        """Make sure that the file has what was written into it."""
-        try:
-            with translated():
-                self._file.check(self._summed, job_id, whole=whole)
-        except StoreDamagedError:
-            self._is_damaged = True
-            raise
-
-    def _refuse_changed(self) -> None:
-        """Nobody else writes: the store is as the last change left it, or it is another."""
-        if self._summed is not None and self._summed != self._db.execute(SUM).fetchone():
-            self._is_damaged = True
-            raise damaged()
-
-    @contextlib.contextmanager
-    def _turn(self) -> Iterator[None]:
-        # What is still in memory is not what a restart would find.
-        if self._is_damaged:
-            raise damaged()
-        # Behind a locked store threads would wait for one another without end.
-        if not self._lock.acquire(timeout=2 * self._busy_s):
-            raise StoreBusyError("the job store is busy")
-        try:
-            yield
-        finally:
-            self._lock.release()
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            self._refuse_changed()
-            yield
-            (summed,) = self._db.execute(SUM)
+        with self._errors():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                # A full disk may have ended the transaction already.
+                with contextlib.suppress(sqlite3.Error):
+                    self._db.execute("ROLLBACK")
+                raise
             self._db.execute("COMMIT")
-            self._summed = summed
-        except BaseException:
-            # A full disk may have ended the transaction already.
-            with contextlib.suppress(sqlite3.Error):
-                self._db.execute("ROLLBACK")
-            raise
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        """One thread at a time; SQLite's errors as ours."""
+        with self._lock:
+            try:
+                yield
+            except sqlite3.Error as error:
+                raise StoreError(error) from error
+
+
+def _job_of(row: tuple[Any, ...]) -> StoredJob:
+    values = dict(zip(_COLUMNS.split(", "), row, strict=True))
+    return StoredJob(**{**values, "about": json.loads(values["about"])})

@@ -1,1 +1,1 @@
-"""The web page at `/`: sessions, forms and what they show."""
+"""The web page at `/`: forms and what they show."""

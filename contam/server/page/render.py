@@ -14,14 +14,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse
 
-from contam.server.middleware.auth import CALLER
-from contam.server.page.visit import SESSION
+from contam.server.auth import CALLER
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from contam.server.state import State
 
 _HERE: Final = Path(__file__).with_name("templates")
 _ICON: Final = (
@@ -104,26 +104,19 @@ def _policy() -> str:
 
 def show(
     request: Request,
-    state: State,
     template: str,
     *,
     status: int = 200,
-    headers: dict[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
     **given: Any,  # noqa: ANN401 - whatever the template shows
 ) -> Response:
     """A page."""
-    session = request.scope.get(SESSION)
     caller = request.scope.get(CALLER)
     text = (
         _environment()
         .get_template(template)
         .render(
-            token=state.sessions.token(session),
-            signed_in=session is not None,
             may=caller.may if caller else lambda _: False,
-            key_id=caller.key_id if caller else "",
-            has_indexes=bool(state.settings.index),
-            has_packs=bool(state.settings.review),
             **given,
         )
     )
@@ -137,16 +130,15 @@ def show(
 
 
 def problem_page(
-    state: State,
     request: Request,
     status: int,
     *,
     detail: str,
     hint: str,
-    headers: dict[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> Response:
     """A failure as a page."""
     return show(
-        request, state, "problem.html", status=status, headers=headers, detail=detail, hint=hint,
+        request, "problem.html", status=status, headers=headers, detail=detail, hint=hint,
         code=status, request_id=getattr(request.state, "request_id", ""),
     )  # fmt: skip

@@ -6,12 +6,13 @@ import random
 
 import numpy as np
 import pytest
+from pydantic import TypeAdapter
 
 from contam.audit.chance import fdr
 from contam.audit.chance.decoys import make_decoys
 from contam.audit.gate import judge, rules
 from contam.audit.pack import run_audit
-from contam.audit.spec import load_spec, make_spec
+from contam.audit.spec import AuditSpec, checked, load_spec
 from contam.benchmark.read_files import read_benchmarks
 from contam.detect.report import load_report
 from contam.errors import ConfigError
@@ -59,7 +60,7 @@ def audit(tmp_path, questions, texts, *, natural=(), **more):
         "policies": ("contam", "lmeval-13"),
         **more,
     }
-    return run_audit(make_spec(spec), workers=1)
+    return run_audit(checked(TypeAdapter(AuditSpec).validate_python(spec), "spec"), workers=1)
 
 
 def said(pack, policy, benchmark=None):
@@ -242,5 +243,5 @@ def test_an_audit_without_decoys_says_nothing_of_chance(tmp_path):
 
 
 def test_an_audit_of_nothing_but_decoys_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="no benchmark"):
+    with pytest.raises(ConfigError, match="benchmark"):
         audit(tmp_path, [], [], benchmarks=[{"paths": ["x.jsonl"], "decoys": True}])

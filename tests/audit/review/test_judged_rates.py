@@ -8,13 +8,13 @@ import pytest
 
 from contam.audit.pack import run_audit
 from contam.audit.review import rates
-from contam.audit.review.judged import read_judged
-from contam.audit.review.labels import powered
-from contam.audit.review.rates import reviewed
+from contam.audit.review.judged import flagged_pairs, read_judged, write_judged
+from contam.audit.review.rates import powered, reviewed
 from contam.audit.review.sample import Case, Label, population, write_labels
 from contam.audit.spec import load_spec
 from contam.cli.main import main
 from contam.detect.report import load_report
+from contam.errors import ConfigError
 from tests.audit.conftest import write_spec
 
 
@@ -71,7 +71,7 @@ def case_of(at, *, flagged=True):
 
 
 def answer(at, said, model="m", pair=None):
-    return {"pair": pair or f"pair{at}", "model": model, "prompt": "p", "answer": said}
+    return {"pair": pair or f"pair{at}", "model": model, "answer": said}
 
 
 def label(case, said):
@@ -114,6 +114,7 @@ def test_a_fair_judge_narrows_the_interval_and_its_limit_is_told():
     assert both["precision"] == alone["precision"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("right", [0.95, 0.5, 0.05], ids=["good", "random", "contrary"])
 def test_the_interval_holds_the_truth_however_good_the_judge_is(right):
     rng = np.random.default_rng(2)
@@ -172,19 +173,23 @@ def test_two_judges_are_listed_apart_and_their_mean_counts():
 
 
 @pytest.mark.slow
-def test_an_audit_takes_what_a_judge_said_and_publishes_no_text_of_it(tmp_path, capsys):
+def test_an_audit_takes_what_a_judge_said(tmp_path, capsys):
     spec = load_spec(write_spec(tmp_path, audit="decoys = 0"))
     first = run_audit(spec).folder
-    path = tmp_path / "judged.parquet"
-    call = ["judge", str(first), "--out", str(path), "--model", "grep", "--quiet"]
-    assert main([*call, "--command", "echo yes"]) == 0
+    pairs = flagged_pairs(population(load_report(first / "checks" / "together")), spec.policies)
+    rows = [
+        {**pair.key._asdict(), "pair": pair.digest, "model": "grep", "answer": "yes", "more": 1}
+        for pair in pairs
+    ]
+    path = tmp_path / "judged.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     cases = population(load_report(first / "checks" / "together"), "contam")
     strata = {}
     for case in cases:
         strata.setdefault(case.stratum, []).append(case)
     labels = [label(one, one.flagged) for some in strata.values() for one in some[:3]]
     write_labels(tmp_path / "labels.jsonl", labels)
-    more = 'decoys = 0\njudged = "judged.parquet"\nlabels = ["labels.jsonl"]'
+    more = 'decoys = 0\njudged = "judged.jsonl"\nlabels = ["labels.jsonl"]'
     pack = run_audit(load_spec(write_spec(tmp_path, out="second", audit=more)))
     review = pack.facts.review
     assert review["judges"][0]["n_yes"] > 20
@@ -193,7 +198,45 @@ def test_an_audit_takes_what_a_judge_said_and_publishes_no_text_of_it(tmp_path, 
     assert all(row["n_judged"] == row["n_flagged"] and row["estimable"] for row in contam)
     assert "grep was asked, too" in (pack.folder / "report.html").read_text()
     assert "grep" in (pack.folder / "report.md").read_text()
-    published = read_judged([pack.folder / "judged.parquet"])
-    assert {row["question"] for row in published} == {row["reply"] for row in published} == {None}
+    assert read_judged([pack.folder / "judged.parquet"]) == read_judged([path])
     assert main(["audit", "verify", str(pack.folder), "--sample", "0"]) == 0
     capsys.readouterr()
+
+
+GOOD = {"benchmark": "b", "split": "", "item_id": "1", "pair": "p", "model": "m", "answer": "no"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        json.dumps(GOOD) + "\n" + json.dumps(GOOD),
+        *(
+            json.dumps({**GOOD, **bad})
+            for bad in ({"answer": "maybe"}, {"pair": 1}, {"model": None})
+        ),
+        *(json.dumps({k: v for k, v in GOOD.items() if k != name}) for name in GOOD),
+    ],
+)
+def test_a_file_that_holds_other_than_answers_is_refused(tmp_path, text):
+    path = tmp_path / "judged.jsonl"
+    path.write_text(json.dumps(GOOD) + "\n")
+    assert read_judged([path]) == [GOOD]
+    path.write_text(text)
+    with pytest.raises(ConfigError) as refused:
+        read_judged([path])
+    assert "judged.jsonl" in str(refused.value)
+    with pytest.raises(ConfigError):
+        read_judged([tmp_path / "gone.jsonl"])
+
+
+def test_a_parquet_file_of_answers_is_read_whole_or_refused(tmp_path):
+    path = tmp_path / "judged.parquet"
+    write_judged(path, [GOOD])
+    assert read_judged([path]) == [GOOD]
+    with pytest.raises(ConfigError):
+        read_judged([path, path])
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(ConfigError):
+        read_judged([path])

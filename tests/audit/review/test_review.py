@@ -78,7 +78,7 @@ def test_a_pack_that_was_altered_is_not_read(pack, tmp_path, monkeypatch, capsys
     report = pack / "report.md"
     report.write_bytes(report.read_bytes() + b"\n")
     assert ask(monkeypatch, pack, tmp_path / "anna.jsonl", "ttff") == 1
-    assert "report.md was altered" in capsys.readouterr().err
+    assert "report.md" in capsys.readouterr().err
     assert not (tmp_path / "anna.jsonl").exists()
 
 
@@ -86,7 +86,7 @@ def test_answers_go_into_no_pack(pack, tmp_path, monkeypatch, capsys):
     (tmp_path / "door").symlink_to(pack)
     for path in (pack / "anna.jsonl", tmp_path / "door" / "checks" / "anna.jsonl"):
         assert ask(monkeypatch, pack, path, ["t"]) == 2
-        assert "must stay as it was published" in capsys.readouterr().err
+        assert str(path.parent) in capsys.readouterr().err
         assert not path.exists()
     assert ask(monkeypatch, pack, tmp_path / "anna.jsonl", ["t"]) == 0
     assert main(["audit", "verify", str(pack), "--sample", "0"]) == 0
@@ -119,7 +119,8 @@ def test_a_larger_sample_holds_the_smaller_and_every_stratum(cases):
 
 
 def test_no_rate_without_labels(audited, cases):
-    assert audited.facts.review["n_labels"] == 0
+    assert audited.facts.review is None
+    assert "## Review" not in (audited.folder / "report.md").read_text("utf-8")
     found = reviewed(cases, [])
     assert {row["reason"] for row in found["policies"]} == {"no labels"}
     assert {row["rate"] for row in found["policies"]} == {None}
@@ -139,6 +140,7 @@ def test_labels_of_other_evidence_are_counted_and_not_used():
     assert found["policies"] == reviewed(items, labels)["policies"]
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_of_a_known_world():
     covered, precise, recalled = 0, 0, 0
     runs = 300
@@ -175,13 +177,23 @@ def test_two_readers_are_compared_where_both_read():
     items = world()
     drawn = draw(items, flagged=10, clean=10, seed=2)
     anna = [label(case, case.flagged) for case in drawn]
-    ben = [label(case, said=False, reader="ben") for case in drawn[:2]]
+    ben = [label(case, not case.flagged, "ben") for case in drawn[:2]]
     ben += [label(case, case.flagged, "ben") for case in drawn[2:12]]
     found = reviewed(items, [*anna, *ben])
-    assert found["n_read_twice"] == 12
-    assert found["readers"] == ["anna", "ben"]
-    assert found["kappa"] <= 1
-    assert reviewed(items, anna)["kappa"] is None
+    (row,) = found["agreement"]
+    assert (row["readers"], row["n"]) == (["anna", "ben"], 12)
+    assert row["kappa"] < 1
+    assert reviewed(items, anna)["agreement"] == []
+    # A third reader takes nothing from the first two, and is compared with each.
+    cleo = [label(case, case.flagged, "cleo") for case in drawn[:9]]
+    rows = {
+        tuple(row["readers"]): row for row in reviewed(items, [*anna, *ben, *cleo])["agreement"]
+    }
+    assert rows["anna", "ben"] == row
+    assert rows["anna", "cleo"]["kappa"] == 1
+    assert rows["ben", "cleo"]["n"] == 9
+    one = [label(drawn[0], said=True, reader=name) for name in ("anna", "ben")]
+    assert [row["kappa"] for row in reviewed(items, one)["agreement"]] == [None]
 
 
 def test_a_line_that_is_no_label_is_named(tmp_path):

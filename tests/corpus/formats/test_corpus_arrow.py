@@ -1,12 +1,14 @@
-"""Arrow IPC shards: file and stream format, whole and cut."""
+"""Arrow IPC shards: file and stream format, whole, cut, and such as nobody here can read."""
 
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from packaging.version import Version
-from pyarrow import ipc
+from pyarrow import feather, ipc
 
+import contam
 from contam.corpus.documents import read_metadata, read_texts
 from contam.errors import ShardError
 
@@ -106,10 +108,11 @@ AS_DICTIONARY = pa.table({"text": KIND["text"], "kind": KIND["kind"].dictionary_
 ALL_FILES_WITH_SOME_COLUMNS = Version("25")
 
 
+@pytest.mark.parametrize("step", [36, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("table", [LONG, AS_DICTIONARY], ids=["plain", "dictionary"])
 @pytest.mark.parametrize("old", [False, True], ids=["mark of 8", "mark of 4"])
 @pytest.mark.parametrize("make", [ipc.new_file, ipc.new_stream])
-def test_no_beginning_of_a_file_passes_for_the_whole(tmp_path, read_corpus, make, old, table):
+def test_no_beginning_of_a_file_passes_for_the_whole(tmp_path, read_corpus, make, old, table, step):
     path = tmp_path / "a.arrow"
     write(path, table, make, rows=10, use_legacy_format=old)
     raw = path.read_bytes()
@@ -118,7 +121,7 @@ def test_no_beginning_of_a_file_passes_for_the_whole(tmp_path, read_corpus, make
             read_corpus(tmp_path)
     else:
         assert read_corpus(tmp_path).texts == [LONG["text"].to_pylist()]
-    for cut in range(0, len(raw), 4):
+    for cut in range(0, len(raw), step):
         path.write_bytes(raw[:cut])
         with pytest.raises(ShardError, match=r"a\.arrow"):
             read_corpus(tmp_path)
@@ -151,3 +154,39 @@ def test_streams_in_one_file_are_not_read_as_one(tmp_path, read_corpus):
     with pytest.raises(ShardError, match="bytes follow the end mark") as caught:
         read_corpus(tmp_path)
     assert caught.value.hint
+
+
+ITEMS = [
+    {"question": "Who painted the weather vane of the mill at Varnholt blue in the dry summer?"}
+]
+
+
+@pytest.mark.filterwarnings("ignore:Feather V1")
+def test_feather_of_version_1_is_named_with_what_to_do(tmp_path):
+    feather.write_feather(pa.table({"text": ["a page"]}), tmp_path / "a.feather", version=1)
+    (tmp_path / "b.jsonl").write_text('{"text": "a page"}\n')
+    result = contam.scan(tmp_path, ITEMS)
+    (failed,) = result.coverage["shards_failed"]
+    assert "version 1" in failed["reason"]
+    assert result.counts()["items"]["contam"]["not_checkable"] == 1
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_run_end_encoded_text_is_never_passed_over(tmp_path, beside):
+    texts = pa.array([ITEMS[0]["question"]] * 3)
+    columns = {"text": pc.run_end_encode(texts), **({"content": ["a page"] * 3} if beside else {})}
+    table = pa.table(columns)
+    with ipc.new_file(tmp_path / "a.arrow", table.schema) as file:
+        file.write_table(table)
+    with pytest.raises(contam.errors.CorpusError, match="run-end encoded") as caught:
+        contam.scan(tmp_path, ITEMS)
+    assert "run_end_decode" in caught.value.hint
+
+
+def test_a_run_end_encoded_label_hinders_nobody(tmp_path):
+    table = pa.table(
+        {"text": ["a page"] * 3, "lang": pc.run_end_encode(pa.array(["en", "en", "fr"]))}
+    )
+    with ipc.new_file(tmp_path / "a.arrow", table.schema) as file:
+        file.write_table(table)
+    assert contam.scan(tmp_path, ITEMS).counts()["items"]["contam"]["clean"] == 1

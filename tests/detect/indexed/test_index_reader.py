@@ -17,7 +17,8 @@ import contam
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import search
 from contam.detect.match.deadline import Deadline, DeadlinePassed
-from contam.detect.plan import ScanParameters, make_plan
+from contam.detect.parameters import ScanParameters
+from contam.detect.plan import make_plan
 from contam.errors import ShardError
 from tests.detect.indexed.indexes import make
 
@@ -46,6 +47,7 @@ def said(result: contam.ScanResult) -> str:
     return json.dumps([[table.to_pylist() for table in tables], run])
 
 
+@pytest.mark.slow
 def test_threads_that_ask_one_reader_at_once_get_what_one_alone_gets(home, items):
     alone = [said(contam.open_index(home).check(item, policies=POLICIES)) for item in items]
     reader = contam.open_index(home)

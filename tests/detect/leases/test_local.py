@@ -77,7 +77,7 @@ def search(world, out, **more):
     return files_of(out)
 
 
-@pytest.mark.parametrize("workers", [4, 9])
+@pytest.mark.parametrize("workers", [4, pytest.param(9, marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("small")
 def test_any_number_of_workers_and_processes_gives_the_same_bytes(world, workers):
     whole = search(world, world / "a", workers=1)
@@ -94,6 +94,7 @@ def test_a_small_corpus_is_one_lease_and_leaves_nothing_behind(world):
     assert not workshop.folder.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_a_shard_that_cannot_be_read_is_the_same_failure_in_any_process(world):
     (world / "corpus" / "part-1.parquet").write_bytes(b"PAR1 no")
@@ -257,6 +258,7 @@ def test_two_runs_do_not_work_in_one_folder(world):
         search(world, world / "b", workers=1, workshop=workshop)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_a_killed_process_ends_the_scan_with_what_was_done(world, monkeypatch):
     child = local._CHILD
@@ -274,6 +276,7 @@ def test_a_killed_process_ends_the_scan_with_what_was_done(world, monkeypatch):
     assert search(world, world / "b", workers=5, workshop=workshop) == whole
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_an_error_in_a_process_is_the_error_of_the_scan(world, capfd):
     workshop = Workshop.beside(world / "b", resume=True)
@@ -302,7 +305,7 @@ def test_a_run_that_fails_before_a_lease_is_done_leaves_nothing(world, monkeypat
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("workers", [1, 5])
+@pytest.mark.parametrize("workers", [1, pytest.param(5, marks=pytest.mark.slow)])
 def test_a_shard_that_changes_after_its_lease_was_not_read(world, monkeypatch, workers):
     real = local.merge_parts
 

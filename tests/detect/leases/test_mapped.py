@@ -22,7 +22,6 @@ from contam.detect.match.matching import Matcher
 from contam.facts import Place
 from contam.files.addresses import checked
 from contam.kernels.score_item import ViewSpec
-from contam.remedies import Remedy
 from contam.server.jobs.store import JobStore
 
 
@@ -54,7 +53,9 @@ def test_what_a_process_writes_stays_in_it(tmp_path):
 
 
 def test_our_objects_come_back(tmp_path):
-    failure = ShardFailure.noted(0, "a", "it is gone", Remedy.COPY_PLAN_OR_PLAN_AGAIN)
+    failure = ShardFailure.noted(
+        0, "a", "it is gone", "copy the whole plan folder again, or make the plan again"
+    )
     skipped = Skipped(checked("s3://bucket/a.txt"), Place("not a shard"))
     view = ViewSpec(unit=1, seed=5, min_run=8, stride=1)
     tree = (Chunk(1, (2, 3), 4, 5, 6), view, failure, skipped, {"a": None})

@@ -28,7 +28,7 @@ from contam.detect.leases.work import (
     scan_lease,
     work_on,
 )
-from contam.detect.plan import ScanParameters
+from contam.detect.parameters import ScanParameters
 from contam.detect.scan import open_scan
 from contam.detect.sources import named_documents
 from contam.errors import OutputError, UsageError
@@ -545,6 +545,7 @@ def test_a_tokenizer_travels_with_the_plan(world):
     assert merged(world / "bpe", [world / "parts"], world / "a") == whole
 
 
+@pytest.mark.slow
 def test_a_merge_describes_documents_by_items_and_not_by_leases(tmp_path, monkeypatch):
     """Every document of every lease is the best there is for an item, until a better one comes."""
     question = "the lantern of the old harbour burns copper green at dusk and hums"

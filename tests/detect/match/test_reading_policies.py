@@ -6,7 +6,7 @@ import json
 import pytest
 
 import contam
-from tests.detect.word_level import save_word_level
+from tests.text.tokenizer_files import save_word_level
 
 QUESTION = (
     "which of the red kettles did the miller carry over the old bridge before the first bell of the"

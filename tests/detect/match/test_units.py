@@ -10,7 +10,8 @@ import pytest
 import contam
 from contam.benchmark.read_files import read_benchmarks
 from contam.detect.match.token_view import build_view
-from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE, ScanParameters, make_plan
+from contam.detect.parameters import ScanParameters
+from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE, make_plan
 from contam.errors import PolicyError, UsageError
 from tests.kernels.support import make_item
 

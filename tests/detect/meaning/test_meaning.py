@@ -15,7 +15,8 @@ from contam.cli.main import run
 from contam.detect.meaning import vectors
 from contam.detect.meaning.reach import reach
 from contam.detect.meaning.warm import look_for_rephrasings_a_little
-from contam.detect.plan import ScanParameters, make_plan
+from contam.detect.parameters import ScanParameters
+from contam.detect.plan import make_plan
 from contam.detect.policies.policy import get_policy, list_policies
 from contam.errors import ConfigError, IndexMismatchError, MissingExtraError, PolicyError
 from contam.index.build import build

@@ -10,10 +10,9 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 import contam
-from contam.detect.meaning.vectors import TextVectors, load_embedder, static_embedder
+from contam.detect.meaning.vectors import static_embedder
 from contam.detect.policies.policy import get_policy
-from contam.errors import ConfigError, MissingExtraError, PolicyError
-from tests.detect.meaning.onnx_file import table_model
+from contam.errors import ConfigError, PolicyError
 from tests.detect.meaning.small_model import install
 from tests.detect.meaning.test_meaning import ITEMS, TEXTS
 
@@ -147,107 +146,3 @@ def test_changes_that_keep_the_model_need_no_others(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text('base = "contam-meaning"\nthresholds = {suspect = 0.8}\n')
     assert get_policy(path).spec.threshold("suspect") == 0.8
-
-
-def put_onnx(folder, content, words=WORDS):
-    """Write a model of texts; its two digests."""
-    (folder / "onnx").mkdir(parents=True)
-    files = {"onnx/model.onnx": content, "tokenizer.json": tokenizer(words)}
-    for name, data in files.items():
-        (folder / name).write_bytes(data)
-    return [hashlib.sha256(data).hexdigest() for data in files.values()]
-
-
-def spec_of(**parameters):
-    start = get_policy("contam-meaning").spec
-    return start.with_changes({"id": "x", "parameters": parameters})
-
-
-@pytest.mark.parametrize("pooling", ["mean", "cls"])
-def test_an_onnx_model_gives_texts_their_vectors_and_the_static_one_words(
-    tmp_path, monkeypatch, pooling
-):
-    own = put(tmp_path, safetensors(embeddings=TABLE), under="0_StaticEmbedding")
-    table = np.array([[1, 0], [3, 4], [0, 2], [5, 0]], np.float32)
-    texts = put_onnx(tmp_path / "other", table_model(table))
-    shutil.copytree(tmp_path / "other/onnx", tmp_path / "onnx")
-    shutil.copy(tmp_path / "other/tokenizer.json", tmp_path / "tokenizer.json")
-    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
-    embedder = load_embedder(
-        spec_of(
-            weights=own[0], tokenizer=own[1], text_model=texts[0], text_tokenizer=texts[1],
-            text_pooling=pooling,
-        )
-    )  # fmt: skip
-    expected = {"mean": table[[1, 2, 3]].mean(axis=0), "cls": table[1]}[pooling]
-    found = TextVectors(embedder).of("red boat sea")
-    assert found.tolist() == pytest.approx((expected / np.linalg.norm(expected)).tolist())
-    assert TextVectors(embedder).of("").tolist() == [0, 0]
-    assert embedder.n_dimensions == 2
-    assert embedder.word_vectors(["boat"]).tolist() == [TABLE[2].tolist()]
-    # Long texts are cut, and not an error.
-    assert np.isfinite(TextVectors(embedder).of("boat " * 2000)).all()
-
-
-@pytest.mark.parametrize("kind", ["not a model", "cut", "asks for more", "pooling", "digest"])
-def test_an_onnx_model_that_cannot_be_used_is_refused(tmp_path, monkeypatch, kind):
-    own = put(tmp_path, safetensors(embeddings=TABLE), under="0_StaticEmbedding")
-    whole = table_model(
-        TABLE, extra_input="pixels" if kind == "asks for more" else "attention_mask"
-    )
-    content = {"not a model": b"nothing", "cut": whole[:-30]}.get(kind, whole)
-    texts = put_onnx(tmp_path / "folder", content)
-    shutil.copytree(tmp_path / "0_StaticEmbedding", tmp_path / "folder/0_StaticEmbedding")
-    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "folder"))
-    with pytest.raises((ConfigError, PolicyError)) as refused:
-        load_embedder(
-            spec_of(
-                weights=own[0], tokenizer=own[1], text_tokenizer=texts[1],
-                text_model="0" * 64 if kind == "digest" else texts[0],
-                text_pooling="max" if kind == "pooling" else "mean",
-            )
-        )  # fmt: skip
-    assert refused.value.hint
-
-
-def test_without_onnxruntime_one_line_says_how_to_get_it(tmp_path, monkeypatch):
-    import contam.extras
-
-    own = put(tmp_path, safetensors(embeddings=TABLE), under="0_StaticEmbedding")
-    texts = put_onnx(tmp_path / "other", table_model(TABLE))
-    shutil.copytree(tmp_path / "other/onnx", tmp_path / "onnx")
-    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
-    found = contam.extras.find_spec
-    monkeypatch.setattr(
-        contam.extras, "find_spec", lambda name: None if name == "onnxruntime" else found(name)
-    )
-    with pytest.raises(MissingExtraError) as error:
-        load_embedder(
-            spec_of(weights=own[0], tokenizer=own[1], text_model=texts[0], text_tokenizer=own[1])
-        )
-    assert "contam[onnx]" in error.value.hint
-
-
-def test_a_scan_compares_texts_by_the_onnx_model(tmp_path, monkeypatch):
-    install(tmp_path / "site")
-    monkeypatch.syspath_prepend(str(tmp_path / "site"))
-    lines = (tmp_path / "site/small.toml").read_text().splitlines()
-    # Every text has the same vector but those with "feather".
-    words = ["[none]", "feather"]
-    model, own = put_onnx(
-        tmp_path / "texts", table_model(np.array([[1, 0], [-1, 0]], np.float32)), words
-    )
-    policy = tmp_path / "texts.toml"
-    policy.write_text(
-        "\n".join(lines).replace("small-meaning", "by-texts")
-        + f'\ntext_model = "{model}"\ntext_tokenizer = "{own}"\ntext_pooling = "cls"\n'
-    )
-    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "texts"))
-    found = contam.scan(
-        [{"text": TEXTS["rephrased"]}],
-        ITEMS[:1],
-        policies=[str(policy), str(tmp_path / "site/small.toml")],
-    )
-    by_texts, by_words = sorted(found, key=lambda verdict: verdict.policy)
-    assert (by_texts.label, by_words.label) == ("suspect", "suspect")
-    assert by_texts.score == 1.0 != by_words.score

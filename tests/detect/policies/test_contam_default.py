@@ -10,7 +10,7 @@ import pytest
 
 import contam
 from contam.detect.model import Matches
-from contam.detect.policies.contam_default import CONTAM, run_lengths
+from contam.detect.policies.contam_default import CONTAM, build
 from tests.detect.policies.test_vectorised import view
 
 PASSAGE = (
@@ -98,7 +98,7 @@ def test_a_run_of_characters_is_longer_than_one_of_words(tokens, single, needed)
     n_single = np.array([[0, single, 0, 0]], np.int32)
     items = view([[0, tokens, 0, 0]], range(1, tokens + 1), n_single=n_single)
     matches = replace(Matches.zeros(1), item=np.zeros(1, np.int32))
-    assert run_lengths(CONTAM, items, matches).tolist() == [needed]
+    assert build(CONTAM).run_lengths(items, matches).tolist() == [needed]
 
 
 QUESTION = "果园里一共有三百二十棵苹果树农夫每天修剪十六棵请问需要多少天才能全部修剪完"
@@ -155,3 +155,72 @@ def test_common_words_without_a_run_are_a_doubt(tmp_path):
     verdict = judged(tmp_path, {"question": question}, copy)
     assert (verdict.label, verdict.kind) == ("suspect", "near")
     assert judged(tmp_path, {"question": question}, question).label == "contaminated"
+
+
+SOLUTION = (
+    "Each basket holds forty pears, so nine baskets hold 9 * 40 = 360 pears; the orchard sold a"
+    " third, which leaves 240 for the cellar."
+)
+ASKED = {"question": "How many pears are left for winter?", "answer": SOLUTION}
+
+
+def test_a_long_answer_alone_is_never_clean(tmp_path):
+    verdict = judged(tmp_path, ASKED, SOLUTION)
+    assert (verdict.label, verdict.exposure, verdict.n_documents) == ("suspect", "answer_only", 1)
+    assert "24 words of its answer" in verdict.reason
+    thirteen = " ".join(SOLUTION.split()[:15])
+    assert judged(tmp_path, ASKED, thirteen).label == "suspect"
+
+
+@pytest.mark.parametrize(
+    ("item", "text"),
+    [
+        # Twelve words in a row.
+        (ASKED, " ".join(SOLUTION.split()[:14])),
+        ({**ASKED, "answer": "baskets hold pears"}, SOLUTION),
+        # Wording without content, counting, and one thing over and over.
+        ({**ASKED, "answer": "it is what it is and it was what it was to us all"}, ""),
+        ({**ASKED, "answer": " ".join(["0"] * 400)}, ""),
+        ({**ASKED, "answer": " ".join(["la"] * 400)}, ""),
+        # A quotation of the passage, a choice: of these nothing is told.
+        ({**ASKED, "passage": f"A farm. {SOLUTION} A barn."}, SOLUTION),
+        ({**ASKED, "choices": ["None.", SOLUTION], "answer": 1}, SOLUTION),
+    ],
+)
+def test_what_tells_no_answer_is_clean(tmp_path, item, text):
+    assert judged(tmp_path, item, text or item["answer"]).label == "clean"
+
+
+def test_an_answer_that_all_items_share_tells_nothing(tmp_path):
+    others = [{"question": f"How many of {n}?", "answer": SOLUTION} for n in range(20)]
+    assert judged(tmp_path, ASKED, SOLUTION, others=others).label == "clean"
+    assert judged(tmp_path, ASKED, SOLUTION, others=others[:1]).label == "suspect"
+
+
+def test_a_policy_may_leave_answers_out(tmp_path):
+    path = tmp_path / "questions.toml"
+    path.write_text('base = "contam"\nparts = ["passage", "question", "choices"]\n')
+    assert judged(tmp_path, ASKED, SOLUTION, str(path)).label == "clean"
+
+
+def test_an_answer_of_characters_must_be_longer(tmp_path):
+    answer = "每个篮子装四十个梨所以九个篮子装三百六十个果园卖掉三分之一剩下二百四十个"
+    item = {"question": "冬天还剩多少个梨子呢请问", "answer": answer}
+    assert judged(tmp_path, item, answer).label == "suspect"
+    assert judged(tmp_path, item, answer[:20]).label == "clean"
+
+
+CUBES = [
+    {"question": f"What is the cube of {n}?", "answer": str(7 * n + 1)} for n in range(300, 340)
+]
+
+
+def test_a_short_question_that_many_share_is_never_clean_where_it_stands(tmp_path):
+    first, *others = CUBES
+    text = f"Who knows? {first['question']} Nobody but {others[0]['question']} came to mind."
+    verdict = judged(tmp_path, {"question": first["question"]}, text, others=others)
+    assert verdict.label == "not_checkable"
+    assert "6 words" in verdict.reason
+    text = f"{first['question']} {first['answer']}"
+    assert judged(tmp_path, first, text, others=others).label == "suspect"
+    assert judged(tmp_path, first, others[3]["question"], others=others).label == "clean"

@@ -54,8 +54,23 @@ def test_a_toml_file_states_what_differs(tmp_path):
     spec = get_policy(str(path)).spec
     assert spec.id == "strict"
     assert spec.thresholds == ((0.1, "suspect"), (0.25, "contaminated"))
-    assert spec.description.startswith("Changed from llama3-8gram. ")
+    assert spec.description.startswith("Changed from llama3-8gram")
     assert spec.n == 8
+
+
+def test_a_file_that_changes_a_figure_does_not_keep_the_published_words(tmp_path):
+    published = get_policy("lmeval-13").spec
+    spec = get_policy(write(tmp_path, "long.toml", 'base = "lmeval-13"\nn = 25\n')).spec
+    assert "13 words" in published.title
+    assert "13 words" not in spec.title
+    assert "25" in spec.title
+    assert "25" in spec.description.partition("As published")[0]
+    named = write(tmp_path, "own.toml", 'base = "lmeval-13"\nn = 25\ntitle = "Our 25 words"\n')
+    assert get_policy(named).spec.title == "Our 25 words"
+    same = get_policy(write(tmp_path, "same.toml", 'base = "lmeval-13"\nid = "same"\n')).spec
+    assert same.title == published.title
+    preset = write(tmp_path, "p.toml", 'base = "palm-70"\n[thresholds]\ncontaminated = 0.5\n')
+    assert "0.5" in get_policy(preset).spec.title
 
 
 def test_a_json_file_may_start_from_a_preset(tmp_path):
@@ -96,6 +111,8 @@ def test_a_published_name_cannot_be_borrowed(tmp_path):
         ("a.toml", 'base = "nobody"\n'),
         ("a.toml", 'base = "lmeval-13"\nunit = "char"\n'),
         ("a.toml", 'base = "lmeval-13"\nspeed = 3\n'),
+        ("a.toml", 'base = "lmeval-13"\nid = "x"\nconfidence = "guess"\n'),
+        ("a.toml", 'base = "lmeval-13"\nid = "x"\nconfidence = ["paper"]\n'),
         ("a.toml", "base = \n"),
         ("a.toml", 'base = "gpt4-50char"\nid = "x"\nparts = ["passage"]\n'),
         ("a.toml", 'base = "gpt4-50char"\n[parameters]\nn_substrings = 0\n'),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from contam.errors import ConfigError
 from contam.index.minhash import arrays as minhash
-from contam.index.minhash.bands import as_datasketch, best_bands, permutations
+from contam.index.minhash.bands import as_datasketch, permutations
 from contam.index.minhash.sketches import shingle_values, sign
 from contam.index.model import MinHashRecipe
 from contam.index.recipe import load_recipe
@@ -75,8 +75,8 @@ def test_an_unknown_scheme_is_refused():
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("shingle", [1, 3])
-def test_thousands_of_signatures_are_those_of_datasketch(scheme, shingle):
-    texts = random_texts(1500)
+def test_hundreds_of_signatures_are_those_of_datasketch(scheme, shingle):
+    texts = random_texts(400)
     ours = sign(texts, scheme=scheme, shingle=shingle)
     for text, signature in zip(texts, ours, strict=True):
         assert (theirs(shingle_values(text, shingle), scheme).hashvalues == signature).all()
@@ -86,11 +86,11 @@ def test_thousands_of_signatures_are_those_of_datasketch(scheme, shingle):
 def test_the_shingles_of_windows_have_the_values_that_datasketch_keeps(scheme):
     recipe = MinHashRecipe(**{**{f: getattr(SMALL, f) for f in SMALL.__slots__}, "scheme": scheme})
     rng = np.random.default_rng(3)
-    token = rng.integers(1, 2**64, 24_000, dtype=np.uint64)
-    starts = np.arange(0, 24_001, 6)
+    token = rng.integers(1, 2**64, 6_000, dtype=np.uint64)
+    starts = np.arange(0, 6_001, 6)
     sketch = minhash.sketcher(recipe).sketch(token, starts)
     assert (sketch.windows == 1).all()
-    for number in range(4000):
+    for number in range(1000):
         document = token[6 * number : 6 * number + 6].tolist()
         shingles = twin.shingles(document, 2, int(GRAM_BASE), int(_SPREAD))
         kept = (
@@ -122,17 +122,10 @@ def test_an_exported_sketch_is_one_of_datasketch(scheme, lean):
         assert (exported.hashvalues == theirs(both, scheme).hashvalues).all()
 
 
-@pytest.mark.parametrize(
-    ("threshold", "n_perm", "misses", "want"),
-    [(0.1, 8, 0.5, (8, 1)), (0.3, 128, 0.5, (37, 3)), (0.5, 64, 0.8, (15, 3))],
-)
-def test_bands_err_least_on_both_sides(threshold, n_perm, misses, want):
-    assert best_bands(threshold, n_perm, misses) == want
-
-
 def test_recipes_state_the_threshold_that_their_geometry_is_best_for():
     recipe = load_recipe("standard").minhash
-    assert best_bands(recipe.threshold, recipe.bands) == (recipe.bands, recipe.rows)
+    best = datasketch.MinHashLSH(recipe.threshold, recipe.bands)
+    assert (best.b, best.r) == (recipe.bands, recipe.rows)
 
 
 documents = st.lists(st.lists(st.integers(1, 5), max_size=20), max_size=8)

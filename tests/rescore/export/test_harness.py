@@ -55,82 +55,6 @@ class Replay(LM):
 sys.argv = ["lm_eval", *sys.argv[2:]]
 cli_evaluate()
 """
-MOCK = """
-import hashlib, sys
-from inspect_ai import Epochs, Task, eval
-from inspect_ai.dataset import FieldSpec, json_dataset
-from inspect_ai.model import ModelOutput, ModelUsage, get_model
-from inspect_ai.scorer import Score, accuracy, match, mean, scorer, stderr
-
-path, folder, form, epochs = sys.argv[1:]
-data = json_dataset(path, FieldSpec(input="question", target="answer"))
-targets = {sample.input: sample.target for sample in data}
-asked = {}
-
-def reply(messages, *_):
-    text = messages[-1].text
-    turn = asked[text] = asked.get(text, 0) + 1
-    known = (hashlib.sha256(text.encode()).digest()[0] + turn) % 3
-    output = ModelOutput.from_content("mockllm/replay", targets[text] if known else "no idea")
-    output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
-    return output
-
-@scorer(metrics={"right": [accuracy(), stderr()], "length": [mean()]})
-def two_parts():
-    async def score(state, target):
-        text = state.output.completion
-        return Score(value={"right": float(text == target.text), "length": float(len(text))})
-    return score
-
-(log,) = eval(
-    Task(dataset=data, scorer=[match(location="exact"), two_parts()], name="lantern_local"),
-    model=get_model("mockllm/replay", custom_outputs=reply),
-    epochs=Epochs(int(epochs), ["mean", "mode"]) if int(epochs) > 1 else None,
-    log_dir=folder,
-    log_format=form,
-    display="none",
-)
-assert log.status == "success", log.error
-"""
-RECOMPUTE = """
-import json, math, sys
-from inspect_ai.log import edit_score, read_eval_log, recompute_metrics
-from inspect_ai.scorer import ScoreEdit
-
-exported, original = map(read_eval_log, sys.argv[1:])
-assert not exported.results.scores
-samples = {(sample.id, sample.epoch): sample for sample in exported.samples}
-
-def without_ids(sample):
-    tree = json.loads(sample.model_dump_json())
-    for event in tree["events"]:
-        if event["event"] == "score_edit":
-            for name in ("uuid", "timestamp", "working_start"):
-                event.pop(name)
-    return tree
-
-n_edits = 0
-for sample in original.samples:
-    ours = samples[sample.id, sample.epoch]
-    for name in list(sample.scores):
-        history = ours.scores[name].history
-        if history:
-            edit = ScoreEdit(
-                value=history[-1].value,
-                reason=history[-1].reason,
-                provenance=history[-1].provenance,
-            )
-            edit_score(original, sample.id, name, edit, False, sample.epoch)
-            n_edits += 1
-    assert without_ids(sample) == without_ids(ours)
-recompute_metrics(exported)
-found = [
-    (score.name, score.scorer, score.reducer, key, metric.value, score.scored_samples)
-    for score in exported.results.scores
-    for key, metric in score.metrics.items()
-]
-print("FOUND" + json.dumps({"n_edits": n_edits, "metrics": found}))
-"""
 
 
 def needs(package):
@@ -219,7 +143,7 @@ def test_lm_eval_run_on_the_exported_samples_gives_our_clean_score(verdicts, que
     full, _ = lm_eval(tmp_path / "whole")
     samples = tmp_path / "samples.json"
     options = ("--verdicts", verdicts, "--logs", tmp_path / "whole")
-    told = export(*options, "--lm-eval-samples", "--out", samples)
+    told = export(*options, "--out", samples)
     ids = json.loads(samples.read_bytes())["lantern_local"]
     clean, counted = lm_eval(tmp_path / "clean", "--samples", samples)
     ours, n_clean, ours_full = clean_scores(verdicts, tmp_path / "whole")["exact_match,none"]
@@ -231,31 +155,3 @@ def test_lm_eval_run_on_the_exported_samples_gives_our_clean_score(verdicts, que
     # What the second run logged joins the verdicts with every item clean.
     again, n_again, _ = clean_scores(verdicts, tmp_path / "clean")["exact_match,none"]
     assert (again, n_again) == (pytest.approx(clean), 17)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("form", "epochs"), [("json", 1), ("eval", 1), ("eval", 4)])
-def test_inspect_makes_our_clean_score_of_the_exported_log(
-    verdicts, questions, tmp_path, form, epochs
-):
-    needs("inspect_ai")
-    logs = tmp_path / "logs"
-    run(MOCK, questions, logs, form, epochs, home=tmp_path)
-    (log,) = logs.glob(f"*.{form}")
-    edited = tmp_path / "edited.json"
-    export("--verdicts", verdicts, "--logs", log, "--inspect", "--out", edited)
-    found = json.loads(run(RECOMPUTE, edited, log, home=tmp_path).partition("FOUND")[2])
-    assert found["n_edits"] == (48 - 17) * 2 * epochs
-    ours = clean_scores(verdicts, log)
-    means = {}
-    for name, scorer, reducer, metric, value, n_scored in found["metrics"]:
-        if metric in {"accuracy", "mean"}:
-            title = name if name == scorer else f"{scorer}/{name}"
-            means[f"{title},{reducer}" if reducer else title] = (value, n_scored)
-    assert means.keys() == ours.keys()
-    assert len(means) == (3 if epochs == 1 else 6)
-    for title, (value, n_scored) in means.items():
-        clean, n_clean, full = ours[title]
-        assert value == pytest.approx(clean, abs=1e-12), title
-        assert value != pytest.approx(full, abs=1e-6), "a test that could not fail"
-        assert n_scored == n_clean == 17

@@ -127,6 +127,7 @@ def test_a_metric_that_counts_down_says_so():
     assert max(heights, key=heights.get) == min(heights, key=places.get)
 
 
+@pytest.mark.slow
 def test_equal_tables_give_equal_bytes_and_one_metric_unless_asked(tmp_path):
     tables = tables_of(3, metrics=("f1", "acc"))
     assert {plot.metric for plot in planned(tables, 50)} == {"f1"}

@@ -15,6 +15,8 @@ import pytest
 from contam.errors import LogError, UsageError
 from contam.rescore.logs import find_groups, find_logs, read_logs, self_check
 from tests.rescore.logs.small import QUESTIONS, TIME, lm_eval, lm_eval_group, write_lines
+from tests.rescore.logs.tools import helm, inspect_document, openai_evals, write_json
+from tests.rescore.refused import refused
 
 
 def lines_of(path):
@@ -41,60 +43,54 @@ def test_a_packed_log_is_the_same_log_and_a_cut_one_is_refused(tmp_path):
     self_check(log)
     assert (log.benchmark, log.columns[0].reported) == ("lantern", 2 / 3)
     packed.write_bytes(packed.read_bytes()[:-9])
-    with pytest.raises(LogError, match="damaged or ends early"):
+    with refused(LogError, packed):
         read_logs([packed])
 
 
-def test_a_log_cut_inside_a_row_names_the_line(tmp_path):
+@pytest.mark.parametrize(
+    ("spoilt", "facts"),
+    [
+        (lambda lines: [*lines[:-1], lines[-1][:-40]], ["jsonl:3"]),
+        (lambda lines: lines[:2], ["2", "3"]),
+        (lambda lines: [*lines, lines[0]], ["jsonl:4", "0"]),
+    ],
+    ids=["cut inside a row", "cut between rows", "a row twice"],
+)
+def test_rows_that_are_not_those_of_the_run_are_refused_with_place_and_numbers(
+    tmp_path, spoilt, facts
+):
     path = lm_eval(tmp_path, [1, 0, 1])
-    path.write_text(path.read_text()[:-40], encoding="utf-8")
-    with pytest.raises(LogError, match=r"jsonl:3: not valid JSON"):
+    path.write_text("".join(spoilt(lines_of(path))), encoding="utf-8")
+    with pytest.raises(LogError) as caught:
         read_logs([path])
+    assert all(fact in caught.value.message for fact in facts)
 
 
-def test_a_log_cut_between_rows_is_noticed_by_its_count(tmp_path):
-    path = lm_eval(tmp_path, [1, 0, 1])
-    path.write_text("".join(lines_of(path)[:2]), encoding="utf-8")
-    with pytest.raises(LogError, match="2 documents, its results file counts 3"):
-        read_logs([path])
-
-
-def test_rows_that_do_not_give_the_reported_number_are_refused(tmp_path):
-    (log,) = read_logs([lm_eval(tmp_path, [1, 0, 1, 0], reported=0.75)])
-    with pytest.raises(LogError, match=r"reports 0\.75, its rows give 0\.5"):
+@pytest.mark.parametrize(
+    ("scores", "reported", "given"),
+    [([1, 0, 1, 0], 0.75, "0.75"), ([1, 0], 0.5 + 2e-6, "0.500002"), ([1, 0], 0.5 + 9e-7, None)],
+)
+def test_rows_give_the_reported_number_to_a_millionth_or_are_refused(
+    tmp_path, scores, reported, given
+):
+    (log,) = read_logs([lm_eval(tmp_path, scores, reported=reported)])
+    if given is None:
         self_check(log)
-
-
-def test_a_number_off_by_less_than_a_millionth_is_the_number(tmp_path):
-    (log,) = read_logs([lm_eval(tmp_path, [1, 0], reported=0.5 + 9e-7)])
-    self_check(log)
-    (log,) = read_logs([lm_eval(tmp_path / "b", [1, 0], reported=0.5 + 2e-6)])
-    with pytest.raises(LogError):
+        return
+    with pytest.raises(LogError) as caught:
         self_check(log)
+    assert given in caught.value.message
+    assert "0.5" in caught.value.message
 
 
-def test_a_row_that_stands_twice_is_refused(tmp_path):
-    path = lm_eval(tmp_path, [1, 0])
-    path.write_text(path.read_text() + lines_of(path)[0], encoding="utf-8")
-    with pytest.raises(LogError, match=r"jsonl:3: document 0 stands here again"):
-        read_logs([path])
-
-
-def test_an_empty_log_is_refused(tmp_path):
-    path = lm_eval(tmp_path, [1])
-    path.write_text("", encoding="utf-8")
-    with pytest.raises(LogError):
-        read_logs([path])
-
-
-def test_nan_is_no_score_and_contradicts_a_reported_number(tmp_path):
+def test_a_metric_whose_own_mean_is_nan_is_said_to_be_so(tmp_path):
     path = lm_eval(tmp_path, [1, float("nan"), 0], reported=float("nan"))
-    assert "NaN" in path.read_text()
     (log,) = read_logs([path])
+    self_check(log)
+    assert (log.columns[0].kind, "NaN" in log.columns[0].note) == ("none", True)
+    (log,) = read_logs([lm_eval(tmp_path / "b", [1, float("nan"), 0], reported=0.5)])
+    self_check(log)
     assert log.n_unscored == 1
-    assert "1 items without a score" in log.notes
-    with pytest.raises(LogError, match="reports nan"):
-        self_check(log)
 
 
 def test_scores_outside_0_to_1_are_noted(tmp_path):
@@ -103,7 +99,7 @@ def test_scores_outside_0_to_1_are_noted(tmp_path):
 
 
 def test_an_infinite_score_is_refused(tmp_path):
-    with pytest.raises(LogError, match="infinite"):
+    with refused(LogError, "acc,none"):
         read_logs([lm_eval(tmp_path, [1, float("inf")], reported=1)])
 
 
@@ -114,12 +110,12 @@ def test_two_runs_of_one_model_are_told_apart_and_said(tmp_path):
     assert all("one of 2 runs of this model on this benchmark" in log.notes for log in logs)
 
 
-def test_the_same_log_under_two_names_is_refused_and_under_two_paths_is_one(tmp_path):
+def test_the_same_log_under_two_names_is_noted_and_under_two_paths_is_one(tmp_path):
     path = lm_eval(tmp_path / "a", [1, 0])
     assert len(read_logs([path, tmp_path, path.parent])) == 1
     lm_eval(tmp_path / "b", [1, 0])
-    with pytest.raises(LogError, match="the same log"):
-        read_logs([tmp_path])
+    notes = [note for log in read_logs([tmp_path]) for note in log.notes]
+    assert sum("the same bytes" in note for note in notes) == 1
 
 
 def test_rows_without_a_results_file_say_that_nothing_was_checked(tmp_path):
@@ -132,7 +128,7 @@ def test_rows_without_a_results_file_say_that_nothing_was_checked(tmp_path):
 
 def test_a_results_file_alone_is_no_log(tmp_path):
     lm_eval(tmp_path, [1, 0]).unlink()
-    with pytest.raises(LogError, match="only the means"):
+    with refused(LogError, f"results_{TIME}.json", "--log_samples"):
         read_logs([tmp_path / f"results_{TIME}.json"])
     write_lines(tmp_path / "scores.csv", []).write_text("id,score\na,1\n", encoding="utf-8")
     ((path, reason),) = find_logs([tmp_path]).skipped
@@ -140,82 +136,78 @@ def test_a_results_file_alone_is_no_log(tmp_path):
     assert "its rows are not beside it" in reason
 
 
-def test_rows_of_old_versions_stand_in_the_order_of_their_filters(tmp_path):
-    path = lm_eval(tmp_path, [1, 0])
-    results = tmp_path / f"results_{TIME}.json"
-    known = json.loads(results.read_text())
-    known["results"]["lantern"] = {"acc,strict": 0.5, "acc_stderr,strict": 0.1, "acc,loose": 1.0}
-    results.write_text(json.dumps(known), encoding="utf-8")
-    rows = [json.loads(line) for line in lines_of(path)]
-    for row in rows:
+@pytest.mark.parametrize(
+    ("name", "results", "as_list", "by_item"),
+    [
+        ("pretrained__org__tiny_lantern.jsonl", "results.json", True, False),
+        (f"samples_lantern_{TIME}.json", f"results_{TIME}.json", False, False),
+        (f"samples_lantern_{TIME}.jsonl", f"results_{TIME}.json", False, True),
+    ],
+)
+def test_layouts_of_old_versions_give_the_same_scores(tmp_path, name, results, as_list, by_item):
+    new = lm_eval(tmp_path / "new", [1, 0, 0])
+    known = json.loads((new.parent / f"results_{TIME}.json").read_text())
+    known["results"]["lantern"] = {
+        "acc,strict": 1 / 3,
+        "acc_stderr,strict": 0.1,
+        "acc,loose": 2 / 3,
+    }
+    strict = [json.loads(line) for line in lines_of(new)]
+    for row in strict:
         del row["filter"], row["metrics"]
-    write_lines(path, [*rows, *({**row, "acc": 1} for row in rows)])
-    (log,) = read_logs([path])
+    loose = [{**row, "acc": score} for row, score in zip(strict, [1, 1, 0], strict=True)]
+    pairs = zip(strict, loose, strict=True)
+    rows = [row for pair in pairs for row in pair] if by_item else [*strict, *loose]
+    old = tmp_path / "old"
+    old.mkdir()
+    write_json(old / results, known)
+    if as_list:
+        write_json(old / name, rows)
+    else:
+        write_lines(old / name, rows)
+    (log,) = read_logs([old])
     self_check(log)
-    assert [(c.metric, c.reported) for c in log.columns] == [
-        ("acc,strict", 0.5),
-        ("acc,loose", 1.0),
-    ]
+    assert (log.tool, log.model, log.benchmark) == ("lm-eval", "org/tiny", "lantern")
+    found = {column.metric: column.score.tolist() for column in log.columns}
+    assert found == {"acc,strict": [1, 0, 0], "acc,loose": [1, 1, 0]}
 
 
-def read_group(tmp_path, scores, reported):
-    lm_eval_group(tmp_path, scores, reported)
-    return read_logs([tmp_path])
-
-
-TWO_TASKS = {"one": [1, 1, 1, 0], "two": [0, 1]}
+def group_of(tmp_path, reported, n_logs=2):
+    lm_eval_group(tmp_path, {"one": [1, 1, 1, 0], "two": [0, 1]}, reported)
+    (group,) = find_groups(read_logs([tmp_path])[:n_logs])
+    return group
 
 
 @pytest.mark.parametrize(("reported", "way"), [(4 / 6, "micro"), (0.625, "macro")])
 def test_the_weighting_of_a_group_is_seen_from_its_number(tmp_path, reported, way):
-    (group,) = find_groups(read_group(tmp_path, TWO_TASKS, reported))
+    group = group_of(tmp_path, reported)
     assert group.weighting == way
     masks = [np.array([True, True, True, False]), np.array([True, False])]
     assert group.aggregate(masks) == {"micro": 0.75, "macro": 0.5}[way]
 
 
-def test_a_group_number_that_no_weighting_gives_is_not_scored_again(tmp_path):
-    (group,) = find_groups(read_group(tmp_path, TWO_TASKS, 0.9))
-    with pytest.raises(LogError, match="neither way"):
+@pytest.mark.parametrize(
+    ("reported", "n_logs", "fact"), [(0.9, 2, "0.9"), (4 / 6, 1, "two")], ids=["no way", "a part"]
+)
+def test_a_group_whose_number_no_weighting_gives_is_not_scored_again(
+    tmp_path, reported, n_logs, fact
+):
+    group = group_of(tmp_path, reported, n_logs)
+    assert (group.weighting, fact in group.note) == ("unknown", True)
+    with pytest.raises(LogError):
         group.aggregate([np.ones(4, np.bool_), np.ones(2, np.bool_)])
-
-
-def test_a_group_with_a_task_missing_is_not_scored_again(tmp_path):
-    logs = read_group(tmp_path, TWO_TASKS, 4 / 6)
-    (group,) = find_groups(logs[:1])
-    assert "no log of two" in group.note
 
 
 # ----------------------------------------------------------------------------------------- Inspect
 
 
-def inspect_log(samples, values, *, status="success", total=None):
-    return {
-        "version": 2,
-        "status": status,
-        "eval": {
-            "task": "lantern",
-            "model": "m",
-            "eval_id": "e",
-            "dataset": {"shuffled": False},
-            "config": {"epochs": 1},
-        },
-        "plan": {},
-        "results": {
-            "total_samples": len(samples) if total is None else total,
-            "scores": [
-                {
-                    "name": "match",
-                    "scorer": "match",
-                    "scored_samples": len(values),
-                    "metrics": {
-                        "accuracy": {"name": "accuracy", "value": sum(values) / len(values)}
-                    },
-                }
-            ],
-        },
-        "samples": samples,
-    }
+def inspect_log(samples, values, *, total=None):
+    log = inspect_document()
+    results = log["results"]
+    results["total_samples"] = len(samples) if total is None else total
+    results["scores"][0]["scored_samples"] = len(values)
+    results["scores"][0]["metrics"]["accuracy"]["value"] = sum(values) / len(values)
+    return {**log, "samples": samples}
 
 
 def sample(place, value, **more):
@@ -227,11 +219,6 @@ def sample(place, value, **more):
         "scores": {"match": {"value": value}},
         **more,
     }
-
-
-def write_json(path, value):
-    path.write_text(json.dumps(value), encoding="utf-8")
-    return path
 
 
 def zipped(path, log, *, header=True):
@@ -255,22 +242,15 @@ def test_letters_are_scores_and_a_log_without_reductions_is_read(tmp_path, form)
     assert [item.position for item in found.items] == [0, 1, 2]
 
 
-def test_a_run_that_did_not_end_is_refused(tmp_path):
-    log = inspect_log([sample(0, "C")], [1], status="cancelled")
-    with pytest.raises(LogError, match="status 'cancelled'"):
-        read_logs([write_json(tmp_path / "a.json", log)])
-    with pytest.raises(LogError, match="did not end"):
+def test_an_archive_without_its_header_is_refused(tmp_path):
+    log = inspect_log([sample(0, "C")], [1])
+    with pytest.raises(LogError, match=r"b\.eval"):
         read_logs([zipped(tmp_path / "b.eval", log, header=False)])
 
 
-def test_a_cut_or_changed_zip_is_refused(tmp_path):
-    log = inspect_log([sample(i, "C") for i in range(6)], [1] * 6)
-    path = zipped(tmp_path / "a.eval", log)
+def test_a_changed_zip_is_refused(tmp_path):
+    path = zipped(tmp_path / "a.eval", inspect_log([sample(i, "C") for i in range(6)], [1] * 6))
     whole = path.read_bytes()
-    for size in (0, 10, len(whole) // 2, len(whole) - 5):
-        path.write_bytes(whole[:size])
-        with pytest.raises(LogError, match=r"a\.eval"):
-            read_logs([path])
     path.write_bytes(whole[:60] + bytes([whole[60] ^ 0xFF]) + whole[61:])
     with pytest.raises(LogError, match=r"a\.eval"):
         read_logs([path])
@@ -278,14 +258,14 @@ def test_a_cut_or_changed_zip_is_refused(tmp_path):
 
 def test_samples_that_are_missing_are_noticed(tmp_path):
     log = inspect_log([sample(0, "C")], [1], total=2)
-    with pytest.raises(LogError, match="1 samples, its header counts 2"):
+    with refused(LogError, "1 samples", 2):
         read_logs([write_json(tmp_path / "a.json", log)])
 
 
 def test_a_score_that_is_no_score_does_not_pass_the_check(tmp_path):
     log = inspect_log([sample(0, "C"), sample(1, "perhaps")], [1, 0])
     (found,) = read_logs([write_json(tmp_path / "a.json", log)])
-    with pytest.raises(LogError, match="counts 2 scored items, the log has 1"):
+    with refused(LogError, "match", 2, 1):
         self_check(found)
 
 
@@ -299,45 +279,42 @@ def test_choices_that_are_digits_are_choices(tmp_path):
 # ------------------------------------------------------------------------------------- the others
 
 
-def events(n_right, *, report=True):
-    rows = [
-        {
-            "spec": {
-                "completion_fns": ["m"],
-                "eval_name": "lantern.test.v0",
-                "split": "test",
-                "run_id": "r",
-            }
-        }
-    ]
-    for place, question in enumerate(QUESTIONS):
-        name = f"lantern.test.{place}"
-        rows.append({"sample_id": name, "type": "sampling", "data": {"prompt": question}})
-        rows.append({"sample_id": name, "type": "match", "data": {"correct": place < n_right}})
-    return [*rows, {"final_report": {"accuracy": n_right / 6}}] if report else rows
-
-
-def test_an_eval_without_its_final_report_did_not_end(tmp_path):
-    with pytest.raises(LogError, match="did not end"):
-        read_logs([write_lines(tmp_path / "a.jsonl", events(3, report=False))])
+def events(folder):
+    openai_evals(folder)
+    return [json.loads(line) for line in lines_of(folder / "record.jsonl")]
 
 
 def test_a_sample_without_a_result_is_counted(tmp_path):
     rows = [
         row
-        for row in events(3)
+        for row in events(tmp_path)
         if (row.get("sample_id"), row.get("type")) != ("lantern.test.5", "match")
     ]
     rows[-1]["final_report"]["accuracy"] = 3 / 5
-    (log,) = read_logs([write_lines(tmp_path / "a.jsonl", rows)])
+    (log,) = read_logs([write_lines(tmp_path / "record.jsonl", rows)])
     self_check(log)
     assert (len(log.items), log.n_errors) == (6, 1)
 
 
-def test_a_second_result_of_a_sample_is_refused(tmp_path):
-    rows = events(3)
-    with pytest.raises(LogError, match="a second result"):
-        read_logs([write_lines(tmp_path / "a.jsonl", [*rows, rows[2]])])
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        lambda rows: [*rows, rows[2]],
+        *(
+            lambda rows, value=value: [
+                *rows[:2],
+                {**rows[2], "data": {"correct": value}},
+                *rows[3:],
+            ]
+            for value in ("x", [1], {})
+        ),
+    ],
+    ids=["twice", "a word", "a list", "a record"],
+)
+def test_a_result_that_stands_twice_or_is_neither_right_nor_wrong_is_refused(tmp_path, spoilt):
+    with pytest.raises(LogError) as caught:
+        read_logs([write_lines(tmp_path / "record.jsonl", spoilt(events(tmp_path)))])
+    assert "record.jsonl:" in caught.value.message
 
 
 def test_pass_at_k_is_the_unbiased_estimate(tmp_path):
@@ -354,33 +331,18 @@ def test_pass_at_k_is_the_unbiased_estimate(tmp_path):
 
 
 def test_a_helm_run_without_its_texts_or_with_half_its_rows_is_refused(tmp_path):
-    state = {
-        "request_states": [
-            {"instance": {"id": f"id{i}", "split": "test", "input": {"text": q}, "references": []}}
-            for i, q in enumerate(QUESTIONS)
-        ]
-    }
-    stats = [
-        {
-            "instance_id": f"id{i}",
-            "train_trial_index": 0,
-            "stats": [{"name": {"name": "em", "split": "test"}, "count": 1, "sum": i % 2}],
-        }
-        for i in range(6)
-    ]
-    spec = {"name": "lantern:model=m", "adapter_spec": {"model": "m", "method": "generation"}}
-    write_json(tmp_path / "run_spec.json", spec)
-    write_json(tmp_path / "per_instance_stats.json", stats)
-    with pytest.raises(LogError, match=r"scenario_state\.json"):
-        read_logs([tmp_path])
-    write_json(tmp_path / "scenario_state.json", state)
+    helm(tmp_path)
+    path = tmp_path / "per_instance_stats.json"
+    stats = json.loads(path.read_text())
+    write_json(path, [*stats, *({**row, "perturbation": {"name": "typos"}} for row in stats)])
     (log,) = read_logs([tmp_path])
-    assert (log.benchmark, log.column("em").aggregate(np.ones(6, np.bool_))) == ("lantern", 0.5)
-    copies = [{**row, "perturbation": {"name": "typos"}} for row in stats]
-    write_json(tmp_path / "per_instance_stats.json", [*stats, *copies])
-    assert len(read_logs([tmp_path])[0].items) == 6
-    write_json(tmp_path / "per_instance_stats.json", stats[:3])
-    with pytest.raises(LogError, match="no scores for 3 instances"):
+    assert (len(log.items), log.column("em").aggregate(np.ones(6, np.bool_))) == (6, 0.5)
+    write_json(path, stats[:3])
+    with pytest.raises(LogError) as caught:
+        read_logs([tmp_path])
+    assert 3 in caught.value.statement.facts
+    (tmp_path / "scenario_state.json").unlink()
+    with pytest.raises(LogError, match=r"scenario_state\.json"):
         read_logs([tmp_path])
 
 
@@ -398,35 +360,8 @@ def test_details_of_old_lighteval_are_read(tmp_path):
     assert log.column("em").aggregate(np.ones(6, np.bool_)) == 0.5
     path = next(details.iterdir())
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(LogError, match="cannot read as Parquet"):
+    with refused(LogError, path.name, "Parquet"):
         read_logs([path])
-
-
-@pytest.mark.parametrize("value", ["x", [1], {}])
-def test_a_result_that_is_neither_right_nor_wrong_is_refused(tmp_path, value):
-    rows = events(3)
-    rows[2]["data"]["correct"] = value
-    with pytest.raises(LogError, match="neither true nor false"):
-        read_logs([write_lines(tmp_path / "a.jsonl", rows)])
-
-
-@pytest.mark.parametrize("tool", ["lm-eval", "inspect", "openai-evals"])
-def test_a_log_cut_anywhere_is_refused_or_whole(tmp_path, tool):
-    if tool == "lm-eval":
-        path = lm_eval(tmp_path, [1, 0, 1])
-    elif tool == "inspect":
-        path = write_json(
-            tmp_path / "a.json", inspect_log([sample(0, "C"), sample(1, "I")], [1, 0])
-        )
-    else:
-        path = write_lines(tmp_path / "a.jsonl", events(3))
-    whole = path.read_bytes()
-    for size in range(0, len(whole) - 1, 7):
-        path.write_bytes(whole[:size])
-        with pytest.raises(LogError):
-            read_logs([path])
-    path.write_bytes(whole.rstrip())
-    self_check(read_logs([path])[0])
 
 
 # ---------------------------------------------------------------------------------------- tables
@@ -466,7 +401,7 @@ def test_an_empty_cell_is_not_scored_and_counted(tmp_path):
     [
         ("id,score\na,1\na,0\n", "t.csv:3: item 'a' stands here again"),
         ("id,score\na,1\nb,maybe\n", "t.csv:3: 'maybe' is no score"),
-        ("id,score\na,1\nb\n", "t.csv:3: 1 cells under 2 columns"),
+        ("id,score\na,1\nb\n", "t.csv:3: 1 cells, but"),
         ("id,score,passed\na,1,1\n", "'score' or 'passed'"),
         ("id,length\na,17\n", "cannot tell which columns are scores"),
         ("id,note\na,hello\n", "cannot tell which columns are scores"),
@@ -486,7 +421,7 @@ def test_repeats_need_a_column_and_become_a_mean(tmp_path):
     (log,) = table(tmp_path, "id,epoch,score\na,1,1\na,2,0\nb,1,1\nb,2,1\n")
     assert log.columns[0].score.tolist() == [0.5, 1]
     assert log.columns[0].repeats.tolist() == [2, 2]
-    with pytest.raises(LogError, match="same repeat"):
+    with refused(LogError, "t.csv:3"):
         table(tmp_path, "id,epoch,score\na,1,1\na,1,0\n")
 
 
@@ -502,7 +437,7 @@ def test_columns_can_be_named(tmp_path):
     assert wide.model == "good"
     with pytest.raises(UsageError):
         table(tmp_path, text, colour="n")
-    with pytest.raises(LogError, match="no column 'm'"):
+    with refused(LogError, "'m'", "good"):
         table(tmp_path, text, id="m")
 
 
@@ -537,9 +472,9 @@ def test_json_nested_beyond_measure_is_an_error(tmp_path):
 
 
 def test_paths_that_hold_no_log_are_errors(tmp_path):
-    with pytest.raises(LogError, match="no such log"):
+    with refused(LogError, tmp_path / "none"):
         read_logs([tmp_path / "none"])
-    with pytest.raises(LogError, match="no logs of evaluations"):
+    with refused(LogError, tmp_path, "Inspect"):
         read_logs([tmp_path])
     write_lines(tmp_path / "items.jsonl", [{"question": QUESTIONS[0], "answer": "x"}])
     with pytest.raises(LogError):

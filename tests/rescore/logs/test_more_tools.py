@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pytest
 
-from contam.cli.remedies import hint
 from contam.errors import LogError
 from contam.rescore.join import Joiner
 from contam.rescore.logs import find_logs, read_logs, self_check
@@ -44,6 +43,8 @@ def test_eval_plus_has_a_metric_for_each_set_of_tests(tmp_path):
     assert log.column("pass@1,base").score.tolist() == list(RIGHT)
     assert log.column("pass@1,plus").score.tolist() == [0, *RIGHT[1:]]
     assert [one.item_id for one in log.items] == [f"Quay/{i}" for i in range(6)]
+    edited(next(tmp_path.iterdir()), lambda one: one.update(pass_at_k={"base": {"pass@1": 0.5}}))
+    self_check(read_logs([tmp_path])[0])
 
 
 def test_eval_plus_of_several_samples_and_of_base_tests_alone(tmp_path):
@@ -68,24 +69,6 @@ def test_the_older_form_of_eval_plus_is_read(tmp_path):
     assert log.column("pass@1,base").score.tolist() == [0.5, 1]
 
 
-def test_means_that_eval_plus_gives_are_checked(tmp_path):
-    eval_plus(tmp_path)
-    path = next(tmp_path.iterdir())
-    edited(path, lambda one: one.update(pass_at_k={"base": {"pass@1": 0.5}}))
-    self_check(read_logs([path])[0])
-    edited(path, lambda one: one.update(pass_at_k={"base": {"pass@1": 0.6}}))
-    with pytest.raises(LogError, match=r"reports 0\.6"):
-        self_check(read_logs([path])[0])
-
-
-def test_an_unknown_status_is_refused(tmp_path):
-    eval_plus(tmp_path)
-    path = next(tmp_path.iterdir())
-    edited(path, lambda one: one["eval"]["Quay/3"][0].update(base_status="perhaps"))
-    with pytest.raises(LogError, match="Quay/3 has the status 'perhaps'"):
-        read_logs([path])
-
-
 # -------------------------------------------------------------------------------------- SWE-bench
 
 
@@ -95,7 +78,7 @@ def test_a_swe_bench_report_counts_as_the_tool_does(tmp_path):
     self_check(log)
     assert (log.model, log.run_id, log.tool) == ("org/tiny-1.5", "nightly", "swe-bench")
     assert log.column("resolved").aggregate(np.ones(6, np.bool_)) == 0.5
-    assert "1 instances ended in an error, not resolved" in log.notes
+    assert [note for note in log.notes if "1 instance " in note and "error" in note]
 
 
 def test_an_instance_without_an_answer_has_no_score(tmp_path):
@@ -104,18 +87,6 @@ def test_an_instance_without_an_answer_has_no_score(tmp_path):
     self_check(log)
     assert np.isnan(log.column("resolved").score[5])
     assert log.n_unscored == 1
-
-
-def test_a_swe_bench_report_that_contradicts_itself_is_refused(tmp_path):
-    swe_bench(tmp_path)
-    path = next(tmp_path.iterdir())
-    edited(path, lambda one: one["resolved_ids"].pop())
-    with pytest.raises(LogError, match="2 resolved_ids, and it counts 3"):
-        read_logs([path])
-    swe_bench(tmp_path)
-    edited(path, lambda one: one["unresolved_ids"].__setitem__(0, one["resolved_ids"][0]))
-    with pytest.raises(LogError, match="stands in two lists"):
-        read_logs([path])
 
 
 def test_reports_of_instances_are_one_log(tmp_path):
@@ -128,6 +99,29 @@ def test_reports_of_instances_are_one_log(tmp_path):
     assert np.isnan(log.column("resolved").score[6])
     one = run / "guild__ledger-102" / "report.json"
     assert len(read_logs([one])[0].items) == 7
+
+
+def test_submissions_of_instances_are_called_after_their_folder(tmp_path):
+    for model, step in (("20240620_own_tiny", 3), ("20240912_own_huge", 2)):
+        for i in range(6):
+            name = f"guild__ledger-{100 + i}"
+            logs = tmp_path / "evaluation" / "verified" / model / "logs"
+            write_json(logs / name / "report.json", {name: {"resolved": i % step == 0}})
+    found = {log.model: log.columns[0].score.tolist() for log in read_logs([tmp_path])}
+    assert found == {
+        "20240620_own_tiny": [1, 0, 0, 1, 0, 0],
+        "20240912_own_huge": [1, 0, 1, 0, 1, 0],
+    }
+
+
+def test_equal_reports_of_two_runs_are_two_runs_and_a_note(tmp_path):
+    for run in ("one", "two"):
+        swe_bench(tmp_path / run)
+    found = find_logs([tmp_path])
+    assert not found.damage
+    same = [[note for note in log.notes if "the same bytes" in note] for log in found.logs]
+    assert [len(notes) for notes in same] == [0, 1]
+    assert str(tmp_path / "one") in same[1][0]
 
 
 # ------------------------------------------------------------------------------------------ OLMES
@@ -155,17 +149,6 @@ def test_olmes_predictions_alone_have_ids_and_say_so(tmp_path):
     assert log.items[0].question is None
     assert any("no requests file" in note for note in log.notes)
     assert any("no metrics file" in note for note in log.notes)
-
-
-def test_olmes_counts_and_its_primary_metric_are_checked(tmp_path):
-    olmes(tmp_path)
-    metrics = tmp_path / "task-000-lantern-metrics.json"
-    edited(metrics, lambda one: one["metrics"].update(acc_raw=0.75))
-    with pytest.raises(LogError, match=r"reports 0\.75, its rows give 0\.5"):
-        self_check(read_logs([tmp_path])[0])
-    edited(metrics, lambda one: one.update(num_instances=7))
-    with pytest.raises(LogError, match="6 documents, its metrics count 7"):
-        read_logs([tmp_path])
 
 
 def test_a_request_or_metrics_file_of_olmes_leads_to_its_predictions(tmp_path):
@@ -196,7 +179,7 @@ def test_opencompass_without_details_says_how_to_get_them(tmp_path):
     opencompass(tmp_path, details=False)
     with pytest.raises(LogError, match="no item says whether it was right") as caught:
         read_logs([tmp_path])
-    assert "--dump-eval-details" in hint(caught.value)
+    assert "--dump-eval-details" in caught.value.hint
     next(tmp_path.rglob("results/*/*.json")).unlink()
     with pytest.raises(LogError, match="have no scores"):
         read_logs([tmp_path])
@@ -231,11 +214,44 @@ def test_runs_of_an_item_are_averaged(tmp_path):
     assert [one.prompt for one in log.items] == list(QUESTIONS)
 
 
-def test_predictions_that_do_not_fit_their_results_are_refused(tmp_path):
-    opencompass(tmp_path)
-    edited(next(tmp_path.rglob("predictions/*/*.json")), lambda one: one.pop("5"))
-    with pytest.raises(LogError, match="6 items, and 5 predictions"):
-        read_logs([tmp_path])
+# ------------------------------------------------------------------ what contradicts itself
+
+
+@pytest.mark.parametrize(
+    ("write", "file", "change", "facts"),
+    [
+        (eval_plus, "*.json", lambda one: one.update(pass_at_k={"base": {"pass@1": 0.6}}), ["0.6"]),
+        (
+            eval_plus,
+            "*.json",
+            lambda one: one["eval"]["Quay/3"][0].update(base_status="perhaps"),
+            ["Quay/3", "perhaps"],
+        ),
+        (swe_bench, "*.json", lambda one: one["resolved_ids"].pop(), ["2 resolved_ids", "3"]),
+        (
+            swe_bench,
+            "*.json",
+            lambda one: one["unresolved_ids"].__setitem__(0, one["resolved_ids"][0]),
+            ["guild__ledger-100"],
+        ),
+        (
+            olmes,
+            "*-lantern-metrics.json",
+            lambda one: one["metrics"].update(acc_raw=0.75),
+            ["0.75", "0.5"],
+        ),
+        (olmes, "*-lantern-metrics.json", lambda one: one.update(num_instances=7), ["6", "7"]),
+        (opencompass, "predictions/*/*.json", lambda one: one.pop("5"), ["6", "5"]),
+    ],
+)
+def test_a_run_that_contradicts_itself_is_refused_with_the_facts(
+    tmp_path, write, file, change, facts
+):
+    write(tmp_path)
+    edited(next(tmp_path.rglob(file)), change)
+    with pytest.raises(LogError) as caught:
+        self_check(read_logs([tmp_path])[0])
+    assert all(fact in caught.value.message for fact in facts), caught.value.message
 
 
 # ----------------------------------------------------------------------------- what is not read

@@ -16,7 +16,7 @@ from contam.errors import LogError
 from contam.rescore.join import Joiner
 from contam.rescore.logs import find_groups, find_logs, read_logs, self_check
 from contam.rescore.logs.logged_items import benchmark_of, write_items
-from tests.rescore.logs.small import items_table, write_every_eval
+from tests.rescore.logs.small import items_table
 
 pytestmark = pytest.mark.labelled
 
@@ -258,15 +258,3 @@ def test_logs_alone_make_the_benchmark_their_own_items_join(home, tmp_path, fold
         joined = joiner.join(log)
         assert joined.by["item"] == len(log.items)
         assert joined.n_unmatched == joined.n_duplicate == 0
-
-
-def test_every_real_log_survives_the_shared_form(logs, tmp_path):
-    for place, log in enumerate(logs):
-        if all(column.kind != "mean" for column in log.columns):
-            continue
-        write_every_eval(log, tmp_path / str(place))
-        (back,) = read_logs([tmp_path / str(place)])
-        self_check(back)
-        kept = [column for column in log.columns if column.kind == "mean"]
-        for column, other in zip(kept, back.columns, strict=True):
-            assert column.score[column.scored].tolist() == other.score[other.scored].tolist()

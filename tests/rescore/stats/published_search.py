@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from contam.rescore.stats import sensitivity
+from contam.rescore.stats import board
 
 LEAST_WEIGHT = 0.01
 STEPS = 1_000
@@ -17,13 +17,11 @@ def draw_field(table, top, *, seed=0):
     the best field drawn is kept. Its draws are ours, so it finds what the paper finds only nearly;
     `search_field` finds more.
     """
-    shares = sensitivity.win_shares(table)
+    shares = board.win_shares(table)
     m = len(table)
-    among = sensitivity.near_ranks(sensitivity.published_win_rate(shares[np.ix_(top, top)]))
+    among = board.near_ranks(board.published_win_rate(shares[np.ix_(top, top)]))
     before = among[:, None] < among[None, :]
-    best = sensitivity.Witness(
-        change=sensitivity.Change(distance=0.0, largest=0.0), field=np.sort(top)
-    )
+    best = board.Witness(change=board.Change(distance=0.0, largest=0.0), field=np.sort(top))
     rng = np.random.default_rng(seed)
     logits, mean, square = np.zeros(m), np.zeros(m), np.zeros(m)
     for step in range(1, STEPS + 1):
@@ -42,7 +40,7 @@ def draw_field(table, top, *, seed=0):
         scale = np.sqrt(square / (1 - 0.999**step)) + HAIR
         logits -= RATE * mean / (1 - 0.9**step) / scale
         field = np.flatnonzero(stays).astype(np.int64)
-        change = sensitivity.in_field(shares, top, field)
+        change = board.in_field(shares, top, field)
         if change.distance > best.change.distance:
-            best = sensitivity.Witness(change=change, field=field)
+            best = board.Witness(change=change, field=field)
     return best

@@ -30,6 +30,7 @@ def flags(rng, *, whole):
     return rng.random(len(CLUSTER)) < 0.35
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_shared_difficulty_is_no_difference_in_differences(whole):
     alarms = alone = 0

@@ -180,7 +180,8 @@ def panel():
     settings = RescoreSettings(permutations=199, draws=20, sweep_permutations=199)
     from contam.rescore.scores import score_rows
 
-    return score_rows(series, [flags], permutations=settings.permutations)
+    primary = {"b": "score"}
+    return score_rows(series, [flags], permutations=settings.permutations, primary=primary)
 
 
 def test_one_leak_among_hundreds_of_models_is_found_after_adjustment(panel):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from contam.rescore.stats import diversity, ranking, sensitivity
+from contam.rescore.stats import board, ranking
 from tests.rescore.stats.published_gaps import filled
 from tests.rescore.stats.published_search import draw_field
 from tests.rescore.test_published import benchbench
@@ -56,10 +56,10 @@ def searched(tables):
     found = {}
     for name, (kind, table) in tables.items():
         if kind == "cardinal":
-            witness = sensitivity.search_weights(table)
+            witness = board.search_weights(table)
         else:
-            witness = sensitivity.search_field(table, np.arange(len(table) // 5))
-        found[name] = (kind, diversity.diversity(filled(table)), witness)
+            witness = board.search_field(table, np.arange(len(table) // 5))
+        found[name] = (kind, board.diversity(filled(table)), witness)
     return found
 
 
@@ -73,13 +73,13 @@ def cases(expected, key):
 
 def test_must_printed_diversities(tables, expected):
     for name, pair in PRINTED.items():
-        found = diversity.diversity(filled(tables[name][1]))
+        found = board.diversity(filled(tables[name][1]))
         assert found.published == pytest.approx(pair[0], abs=5.1e-5), name
         assert found.mean_change == pytest.approx(pair[1], abs=5.1e-4), name
     for name, pair in cases(expected, "diversity_benchbench").items():
         if name not in tables:
             continue
-        found = diversity.diversity(filled(tables[name][1]))
+        found = board.diversity(filled(tables[name][1]))
         assert (found.published, found.mean_change) == pytest.approx(tuple(pair), abs=1e-9), name
 
 
@@ -88,7 +88,7 @@ def test_must_exact_and_tie_corrected_diversity(tables, expected):
     for name, case in expected["benchmarks"].items():
         if "diversity_W_exact" not in case:
             continue
-        found = diversity.diversity(tables[name][1])
+        found = board.diversity(tables[name][1])
         for ours, key in (
             (found.exact, "diversity_W_exact"),
             (found.tie_corrected, "diversity_W_tie_corrected"),
@@ -104,11 +104,11 @@ def test_must_exact_and_tie_corrected_diversity(tables, expected):
 
 def test_must_constant_and_random_boards(expected):
     same = np.tile(np.arange(100.0)[:, None], (1, 100))
-    found = diversity.diversity(same)
+    found = board.diversity(same)
     assert [found.exact, found.mean_change] == expected["benchmarks"]["Constant"][
         "diversity_benchbench"
     ]
-    noise = diversity.diversity(np.random.default_rng(0).random((100, 100)))
+    noise = board.diversity(np.random.default_rng(0).random((100, 100)))
     assert (noise.published, noise.mean_change) == pytest.approx((0.991, 0.924), abs=0.01)
 
 
@@ -121,7 +121,7 @@ def test_must_taus_of_aggregates_once_rounding_breaks_ties_as_it_did_there(table
         table = tables[name][1]
         means = table.mean(axis=1)
         wins = ranking.published_win_rate(ranking.win_shares(table))
-        points = sum(len(table) - diversity.near_ranks(task) for task in table.T)
+        points = sum(len(table) - board.near_ranks(task) for task in table.T)
         for a, b, key in (
             (means, wins, "tau_mean_vs_winrate"),
             (means, points, "tau_mean_vs_borda"),
@@ -151,17 +151,16 @@ def test_must_stored_witnesses_give_the_stored_changes(tables, expected):
     for name, pair in stored.items():
         case, table = expected["benchmarks"][name], tables[name][1]
         if "alpha" in case:
-            found = sensitivity.reweighed(table, np.array(case["alpha"]))
+            found = board.reweighed(table, np.array(case["alpha"]))
         else:
             field = np.array(case["selected_indices"])
-            found = sensitivity.in_field(
-                ranking.win_shares(table), np.arange(len(table) // 5), field
-            )
+            found = board.in_field(ranking.win_shares(table), np.arange(len(table) // 5), field)
         assert (found.distance, found.largest) == pytest.approx(tuple(pair), abs=1e-9), name
         if name in WITNESSES:
             assert tuple(pair) == pytest.approx(WITNESSES[name], abs=5.1e-4)
 
 
+@pytest.mark.slow
 def test_must_own_search_finds_what_is_stored_less_a_slack(searched, expected):
     for name, pair in cases(expected, "sensitivity_benchbench").items():
         assert searched[name][2].change.distance >= pair[0] - SLACK, name
@@ -174,14 +173,15 @@ def test_what_a_search_found_holds_when_it_is_checked_again(tables, searched):
         table = tables[name][1]
         if kind == "cardinal":
             assert 0 < witness.weights.min() <= witness.weights.max() == 1
-            again = sensitivity.reweighed(table, witness.weights)
+            again = board.reweighed(table, witness.weights)
         else:
             top = np.arange(len(table) // 5)
             assert set(top) <= set(witness.field.tolist())
-            again = sensitivity.in_field(ranking.win_shares(table), top, witness.field)
+            again = board.in_field(ranking.win_shares(table), top, witness.field)
         assert again == witness.change
 
 
+@pytest.mark.slow
 def test_must_trade_off_of_diversity_and_sensitivity(tables, searched, expected):
     """Both trade-offs as printed: by the published searches, their stored findings where stored.
 
@@ -219,36 +219,36 @@ def test_must_weak_model_effect(tables, expected):
         table = tables[name][1]
         k = case["k"]
         assert k == len(table) // 5
-        found = sensitivity.in_field(ranking.win_shares(table), np.arange(k), np.arange(len(table)))
+        found = board.in_field(ranking.win_shares(table), np.arange(k), np.arange(len(table)))
         printed = case["kendall_distance_(1-tau)/2_inside_vs_full_field"]
         assert found.largest == pytest.approx(case["MRC"], abs=1e-9), name
         # The reference leaves a table that ties all leaders without a distance; nothing moved.
         assert found.distance == pytest.approx(printed or 0.0, abs=1e-9), name
     helm = tables["HELM-accuracy"][1]
-    assert sensitivity.top_fifth(helm).tolist() == list(range(13))
-    effect = sensitivity.in_field(ranking.win_shares(helm), np.arange(13), np.arange(67))
+    assert board.top_fifth(helm).tolist() == list(range(13))
+    effect = board.in_field(ranking.win_shares(helm), np.arange(13), np.arange(67))
     assert (effect.distance, effect.largest) == pytest.approx((0.308, 0.667), abs=5.1e-4)
 
 
 def test_one_task_cannot_be_reweighed_and_equal_models_cannot_be_reordered():
     one = np.arange(10.0)[:, None]
-    assert sensitivity.search_weights(one).change.distance == 0
+    assert board.search_weights(one).change.distance == 0
     same = np.ones((20, 4))
-    assert sensitivity.search_weights(same).change.distance == 0
-    assert sensitivity.search_field(same, np.arange(4)).change.distance == 0
-    assert np.isnan(diversity.diversity(one).exact)
+    assert board.search_weights(same).change.distance == 0
+    assert board.search_field(same, np.arange(4)).change.distance == 0
+    assert np.isnan(board.diversity(one).exact)
 
 
 @pytest.mark.parametrize(("cells", "work"), [(4_000_000, 1), (5_000, 10**8), (10, 10**8)])
 def test_a_search_that_is_cut_short_still_has_a_witness(monkeypatch, cells, work):
     """Boards of thousands of models: pairs of moves, or any, would take more memory than there is."""
-    monkeypatch.setattr(sensitivity, "_MOST_CELLS", cells)
-    monkeypatch.setattr(sensitivity, "_MOST_WORK", work)
+    monkeypatch.setattr(board, "_MOST_CELLS", cells)
+    monkeypatch.setattr(board, "_MOST_WORK", work)
     table = np.random.default_rng(1).random((80, 5))
-    top = sensitivity.top_fifth(table)
-    found = sensitivity.search_field(table, top)
+    top = board.top_fifth(table)
+    found = board.search_field(table, top)
     assert 0 < found.change.distance < 1
-    again = sensitivity.in_field(ranking.win_shares(table), top, found.field)
+    again = board.in_field(ranking.win_shares(table), top, found.field)
     assert again == found.change
 
 

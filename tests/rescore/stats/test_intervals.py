@@ -53,6 +53,7 @@ def test_one_pair_of_copies_hardly_moves_an_interval():
     assert (paired.low, paired.high) == pytest.approx((plain.low, plain.high), abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["one pair", "ten passages", "sizes differ", "alone"])
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize(("p", "leak"), [(0.5, 0.0), (0.9, 0.1), (0.3, 0.5)])

@@ -250,6 +250,7 @@ def test_a_sweep_looks_at_every_threshold(seed, real):
     assert found.best < 0 or 0 < found.p <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("real", [False, True])
 def test_the_best_of_many_thresholds_is_not_taken_at_its_word(real):
     rejected = own = 0

@@ -13,9 +13,9 @@ from tests.waiting import wait_until
 PARQUET = "application/vnd.apache.parquet"
 
 
-def parts(asked, field="job", **files):
+def parts(asked, **files):
     """The parts of an upload: the request, and files as role -> (name, bytes) or a list of them."""
-    found = [(field, (None, json.dumps(asked).encode(), "application/json"))]
+    found = [("job", (None, json.dumps(asked).encode(), "application/json"))]
     for role, given in files.items():
         found += [(role, one) for one in (given if isinstance(given, list) else [given])]
     return found
@@ -72,7 +72,7 @@ def processes(parent):
 
 def runs_jobs(pid):
     """Whether a new process is no longer a copy of its parent."""
-    return b"contam.server.jobs.work.run" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b"contam.server.jobs.task" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def alive(pid):

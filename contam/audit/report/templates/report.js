@@ -85,7 +85,6 @@
       reasons.append(make("li", policy + ": " + reason + (chance ? "; " + chance : "")));
     }
     td.append(reasons);
-    if (row.waived) td.append(make("p", "Waived: " + row.waived));
     for (const doc of shown.documents) {
       const box = make("section", undefined, "document");
       const title = make("h3");
@@ -132,7 +131,7 @@
       first.append(open);
       tr.append(first);
       cell(tr, "benchmark", row.benchmark + (row.split ? " / " + row.split : ""));
-      cell(tr, "verdict", Object.entries(row.labels).map(([p, l]) => p + ": " + l.replace("_", " ")).join(", ") + (row.waived ? " (waived)" : ""));
+      cell(tr, "verdict", Object.entries(row.labels).map(([p, l]) => p + ": " + l.replace("_", " ")).join(", "));
       cell(tr, "score", row.score === null ? "–" : row.score.toFixed(2), "n");
       if (headings.has("q")) cell(tr, "q", row.q === null ? "not estimated" : row.q < 0.001 ? "<0.001" : row.q.toFixed(3), "n");
       cell(tr, "leaked", row.exposure);

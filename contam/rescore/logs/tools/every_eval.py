@@ -6,19 +6,18 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
-from contam.errors import LogError, Remedy
+from contam.errors import LogError
 from contam.rescore.logs.item_parts import real_choices
-from contam.rescore.logs.log_files import (
+from contam.rescore.logs.json_values import (
+    CUT_OR_CHANGED,
     Row,
     as_dict,
     as_list,
-    neighbour,
     number_or_none,
+    put_once,
     text_or_none,
 )
-from contam.rescore.logs.log_reader import LogReader, document, first_line
+from contam.rescore.logs.log_files import LogReader, check_count, document, first_line, neighbour
 from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ class _Run:
     """Rows of one model on one data set: items by id, scores by result and id."""
 
     items: dict[str, LoggedItem] = field(default_factory=dict)
-    scores: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
+    scores: dict[tuple[str, str], dict[str, float | None]] = field(default_factory=dict)
     evaluation_id: str | None = None
 
 
@@ -64,126 +63,93 @@ def read(file: LogFile) -> list[Log]:
     runs: dict[tuple[str, str], _Run] = {}
     for line, row in file.lines:
         if not is_instance(row):
-            raise LogError(
-                "{}:{}: no line of instances", file.path, line,
-                remedy=Remedy.COPY_CUT_OR_CHANGED,
-            )  # fmt: skip
+            raise LogError("{}:{}: no line of instances", file.path, line, hint=CUT_OR_CHANGED)
         name = str(row.get("evaluation_name"))
         key = (str(row.get("model_id")), _data_set(name, results))
         _take(file, line, row, runs.setdefault(key, _Run()))
     library = as_dict(aggregate.get("eval_library"))
-    logs = []
-    for (model, data_set), run in runs.items():
-        columns = _columns(run, results)
-        notes = [] if aggregate else ["no aggregate beside it: nothing to check the rows against"]
-        logs.append(
-            Log(
-                tool="every-eval-ever",
-                tool_version=" ".join(
-                    str(library[key]) for key in ("name", "version") if library.get(key)
-                )
-                or None,
-                path=str(file.path),
-                digest=file.digest,
-                model=model,
-                benchmark=data_set,
-                run_id=run.evaluation_id,
-                items=tuple(run.items.values()),
-                columns=tuple(columns),
-                notes=tuple(notes),
-            )
+    version = " ".join(str(library[key]) for key in ("name", "version") if library.get(key))
+    notes = () if aggregate else ("no aggregate beside it: nothing to check the rows against",)
+    return [
+        Log(
+            tool="every-eval-ever",
+            tool_version=version or None,
+            model=model,
+            benchmark=data_set,
+            run_id=run.evaluation_id,
+            items=tuple(run.items.values()),
+            columns=tuple(_columns(run, results)),
+            notes=notes,
         )
-    return logs
+        for (model, data_set), run in runs.items()
+    ]
 
 
 def _check_whole(file: LogFile, promised: Row) -> None:
     """Demand the number of lines that the aggregate promises, and its checksum where it has one."""
-    rows = promised.get("total_rows")
-    if isinstance(rows, int) and rows != len(file.lines):
-        raise LogError(
-            "{}: {} lines, its aggregate counts {}", file.path, len(file.lines), rows,
-            remedy=Remedy.COPY_CUT_OR_CHANGED,
-        )  # fmt: skip
+    check_count(file, len(file.lines), "lines", promised.get("total_rows"))
     if promised.get("hash_algorithm") == "sha256":
         digest = hashlib.sha256(file.data).hexdigest()
         if promised.get("checksum", digest) != digest:
             raise LogError(
-                "{} is not what its aggregate's checksum says", file.path,
-                remedy=Remedy.COPY_CUT_OR_CHANGED,
-            )  # fmt: skip
+                "{} is not what its aggregate's checksum says", file.path, hint=CUT_OR_CHANGED
+            )
 
 
 def _data_set(name: str, results: list[Row]) -> str:
-    for result in results:
-        if result.get("evaluation_name") == name:
-            known = text_or_none(as_dict(result.get("source_data")).get("dataset_name"))
-            if known:
-                return known
-    return name.partition("/")[0]
+    about = [result for result in results if result.get("evaluation_name") == name]
+    sources = (as_dict(result.get("source_data")).get("dataset_name") for result in about)
+    return next(filter(None, map(text_or_none, sources)), name.partition("/")[0])
 
 
 def _take(file: LogFile, line: int, row: Row, run: _Run) -> None:
     name = str(row.get("sample_id"))
     item = _item(name, row)
     known = run.items.setdefault(name, item)
-    if (known.prompt, known.question) != (item.prompt, item.question):
+    if known.prompt != item.prompt:
         raise LogError(
             "{}:{}: sample {} has another text than before", file.path, line, name,
-            remedy=Remedy.TWO_DATA_SETS,
+            hint="two data sets under one name",
         )  # fmt: skip
-    key = (str(row.get("evaluation_name")), str(row.get("evaluation_result_id") or ""))
-    scores = run.scores.setdefault(key, {})
-    if name in scores:
-        raise LogError(
-            "{}:{}: sample {} stands here again", file.path, line, name,
-            remedy=Remedy.COPY_CUT_OR_CHANGED,
-        )  # fmt: skip
+    scores = run.scores.setdefault(_key(row), {})
     score = number_or_none(as_dict(row.get("evaluation")).get("score"))
-    scores[name] = np.nan if score is None else score
+    put_once(scores, name, score, f"{file.path}:{line}", "sample")
     run.evaluation_id = run.evaluation_id or text_or_none(row.get("evaluation_id"))
 
 
 def _item(name: str, row: Row) -> LoggedItem:
     given = as_dict(row.get("input"))
-    metadata = as_dict(row.get("metadata"))
     references = [str(text) for text in as_list(given.get("reference"))]
     choices = real_choices([str(choice) for choice in as_list(given.get("choices"))])
-    raw = text_or_none(given.get("raw"))
-    question = text_or_none(metadata.get("contam_question"))
     return LoggedItem(
         item_id=name,
         position=int(name) if name.isdecimal() else None,
-        question=question,
-        passage=text_or_none(metadata.get("contam_passage")),
         choices=choices,
         answer=text_or_none(references[0]) if references else None,
         # Converters put the whole prompt here.
-        prompt=raw if question is None else None,
-        doc_hash=text_or_none(metadata.get("doc_hash")),
+        prompt=text_or_none(given.get("raw")),
     )
+
+
+def _key(row: Row) -> tuple[str, str]:
+    """What a result of items, and the aggregate's result of a metric, are told apart by."""
+    return str(row.get("evaluation_name")), str(row.get("evaluation_result_id") or "")
 
 
 def _columns(run: _Run, results: list[Row]) -> list[ScoreColumn]:
     names = [name for name, _ in run.scores]
+    told = {_key(result): result for result in reversed(results)}
     columns = []
     for (name, result_id), scores in run.scores.items():
         title = name if names.count(name) == 1 else f"{name} {result_id}"
-        about = next(
-            (
-                result
-                for result in results
-                if result.get("evaluation_name") == name
-                and str(result.get("evaluation_result_id") or "") == result_id
-            ),
-            {},
-        )
+        about = told.get((name, result_id), {})
         details = as_dict(about.get("score_details"))
         counted = number_or_none(as_dict(details.get("uncertainty")).get("num_samples"))
         lower = as_dict(about.get("metric_config")).get("lower_is_better")
         columns.append(
             mean_column(
                 title,
-                np.array([scores.get(item, np.nan) for item in run.items], np.float64),
+                [scores.get(item) for item in run.items],
                 reported=number_or_none(details.get("score")),
                 reported_n=None if counted is None else int(counted),
                 higher_is_better=None if not isinstance(lower, bool) else not lower,

@@ -6,21 +6,10 @@ import math
 import re
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
-from contam.errors import LogError, Public, Remedy
-from contam.rescore.logs.log_files import (
-    LogFile,
-    Row,
-    as_dict,
-    as_list,
-    digest_of,
-    number_or_none,
-    text_or_none,
-)
-from contam.rescore.logs.log_reader import LogReader
-from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
-from contam.rescore.logs.setup import setup_of
+from contam.errors import LogError, Public
+from contam.rescore.logs.json_values import Row, as_dict, as_list, number_or_none, text_or_none
+from contam.rescore.logs.log_files import OTHER_RUN, LogFile, LogReader, digest_of
+from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, setup_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -55,15 +44,13 @@ def read(file: LogFile) -> list[Log]:
     spec_file, state_file = LogFile(folder / _SPEC), LogFile(folder / _STATE)
     if not state_file.path.is_file():
         raise LogError(
-            "{} lacks {}, which holds the texts", folder, Public(_STATE), remedy=Remedy.COPY_AGAIN
+            "{} lacks {}, which holds the texts", folder, Public(_STATE), hint="copy the file again"
         )
     spec, state = as_dict(spec_file.document), as_dict(state_file.document)
     adapter = as_dict(spec.get("adapter_spec"))
     texts = _texts(state, multiple=str(adapter.get("method", "")).startswith("multiple_choice"))
     reported, note = _reported(folder / _STATS)
     by_split = _by_split(file, texts)
-    if not by_split:
-        raise LogError("{}: the log is empty", file.path, remedy=Remedy.WAS_RUN_STOPPED)
     logs = []
     for split, rows in by_split.items():
         names = dict.fromkeys(metric for stats in rows.values() for metric in stats)
@@ -74,7 +61,7 @@ def read(file: LogFile) -> list[Log]:
         if without:
             raise LogError(
                 "{}: no scores for {} instances of {}", file.path, len(without), Public(_STATE),
-                remedy=Remedy.COPY_LOG_OF_THIS_RUN,
+                hint=OTHER_RUN,
             )  # fmt: skip
         logs.append(
             Log(
@@ -106,15 +93,8 @@ def _texts(state: Row, *, multiple: bool) -> dict[tuple[str, str], LoggedItem]:
             continue
         name, split = str(instance.get("id")), str(instance.get("split") or "")
         references = [as_dict(reference) for reference in as_list(instance.get("references"))]
-        texts = [
-            str(as_dict(reference.get("output")).get("text", "")).strip()
-            for reference in references
-        ]
-        right = [
-            text
-            for reference, text in zip(references, texts, strict=True)
-            if "correct" in as_list(reference.get("tags"))
-        ]
+        texts = [_text(reference) for reference in references]
+        right = [_text(one) for one in references if "correct" in as_list(one.get("tags"))]
         item = LoggedItem(
             item_id=name,
             question=text_or_none(as_dict(instance.get("input")).get("text")),
@@ -123,6 +103,10 @@ def _texts(state: Row, *, multiple: bool) -> dict[tuple[str, str], LoggedItem]:
         )
         found.setdefault((split, name), item)
     return found
+
+
+def _text(reference: Row) -> str:
+    return str(as_dict(reference.get("output")).get("text", "")).strip()
 
 
 def _by_split(
@@ -143,7 +127,7 @@ def _by_split(
             if (split, name) not in texts:
                 raise LogError(
                     "{}, row {}: instance {} is not in {}", file.path, place, name, Public(_STATE),
-                    remedy=Remedy.FILES_OF_TWO_RUNS,
+                    hint="the files are of two runs",
                 )  # fmt: skip
             if (split, name, trial, metric) in seen:
                 raise LogError("{}, row {}: instance {} stands here again", file.path, place, name)
@@ -167,9 +151,8 @@ def _column(
     metric: str, rows: Iterable[Mapping[str, list[float]]], reported: float | None
 ) -> ScoreColumn:
     values = [stats.get(metric, []) for stats in rows]
-    score = np.array([sum(v) / len(v) if v else np.nan for v in values], np.float64)
-    repeats = np.array([len(v) for v in values], np.int32)
-    return mean_column(metric, score, repeats=repeats, reported=reported)
+    score = [sum(v) / len(v) if v else None for v in values]
+    return mean_column(metric, score, repeats=[*map(len, values)], reported=reported)
 
 
 def _reported(path: Path) -> tuple[dict[str, dict[str, float]], str]:

@@ -6,36 +6,93 @@ item drops all of its epochs, and no reducer is re-implemented.
 
 from __future__ import annotations
 
+import io
 import math
-from dataclasses import dataclass
+import struct
+import zipfile
+import zlib
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
-from contam.errors import LogError, Remedy
+from contam.errors import LogError
+from contam.files.compression import DamagedError, unpack
 from contam.rescore.logs.item_parts import real_choices
-from contam.rescore.logs.log_files import (
+from contam.rescore.logs.json_values import (
+    CUT_OR_CHANGED,
     Row,
     as_dict,
     as_list,
     number_or_none,
     parsed,
+    put_once,
     text_or_none,
 )
-from contam.rescore.logs.log_reader import LogReader, document
-from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column
-from contam.rescore.logs.setup import setup_of
-from contam.rescore.logs.zipped import ZipMembers
+from contam.rescore.logs.log_files import LogReader, NoScoresError, check_count, document
+from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column, setup_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from numpy.typing import NDArray
-
     from contam.rescore.logs.log_files import LogFile
-    from contam.rescore.logs.setup import Setup
+    from contam.rescore.logs.model import Setup
+
+_FINISH_INSPECT_RUN: Final = "finish it with `inspect eval-retry`, or leave the log out"
+_ZSTD: Final = 93
+_DAMAGE: Final = (struct.error, zlib.error, DamagedError, NotImplementedError)
+_LOCAL_HEADER: Final = 30
+_NAME_LENGTHS: Final = 26
 
 
+class ZipMembers:
+    """A ZIP file in memory. Raises LogError for anything that is not whole."""
+
+    def __init__(self, file: LogFile) -> None:
+        self._file = file
+        try:
+            with zipfile.ZipFile(io.BytesIO(file.data)) as archive:
+                self._infos = {info.filename: info for info in archive.infolist()}
+        except (zipfile.BadZipFile, ValueError, EOFError) as error:
+            raise LogError(
+                "{}: no whole ZIP file ({})", file.path, error, hint=CUT_OR_CHANGED
+            ) from error
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the members, in their order in the file."""
+        return list(self._infos)
+
+    def read(self, name: str) -> bytes:
+        """A member's bytes, checked against its CRC."""
+        info = self._infos[name]
+        data = self._file.data
+        start = info.header_offset
+        try:
+            name_length, extra_length = struct.unpack_from("<HH", data, start + _NAME_LENGTHS)
+            begin = start + _LOCAL_HEADER + name_length + extra_length
+            packed = data[begin : begin + info.compress_size]
+            content = _unpacked(packed, info.compress_type)
+        except _DAMAGE as error:
+            raise LogError(
+                "{}: cannot unpack {} ({})", self._file.path, name, error, hint=CUT_OR_CHANGED
+            ) from error
+        if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
+            raise LogError(
+                "{}: {} is not what its checksum says", self._file.path, name, hint=CUT_OR_CHANGED
+            )
+        return content
+
+
+def _unpacked(packed: bytes, method: int) -> bytes:
+    if method == zipfile.ZIP_STORED:
+        return packed
+    if method == zipfile.ZIP_DEFLATED:
+        return zlib.decompress(packed, -zlib.MAX_WBITS)
+    if method != _ZSTD:
+        raise NotImplementedError(f"compression method {method}")
+    return unpack("zstd", packed)
+
+
+_VERSION: Final = 2
 _MEANS: Final = frozenset({"accuracy", "mean"})
 _SPREADS: Final = frozenset({"stderr", "std", "var", "bootstrap_stderr", "ci", "clustered_stderr"})
 
@@ -68,24 +125,26 @@ def metrics_of(results: Row) -> Iterator[Metric]:
         counted = number_or_none(score.get("scored_samples"))
         metrics = {str(k): as_dict(v) for k, v in as_dict(score.get("metrics")).items()}
         mean = _mean(metrics)
-        known = {"scorer": scorer, "name": name, "reducer": str(reducer) if reducer else None}
         no_others = all(
             metric.get("group") or _plain(metric, key) in _SPREADS
             for key, metric in metrics.items()
         )
+        whole = Metric(
+            scorer=scorer,
+            name=name,
+            reducer=str(reducer) if reducer else None,
+            title=title,
+            reported=mean,
+            n_scored=None if counted is None else int(counted),
+        )
         if mean is not None or no_others:
-            yield Metric(
-                **known,  # type: ignore[arg-type]
-                title=title,
-                reported=mean,
-                n_scored=None if counted is None else int(counted),
-            )
+            yield whole
         for key, metric in metrics.items():
             plain = _plain(metric, key)
             if plain in _MEANS | _SPREADS or metric.get("group"):
                 continue
-            yield Metric(
-                **known,  # type: ignore[arg-type]
+            yield replace(
+                whole,
                 title=f"{title}:{key}",
                 reported=number_or_none(metric.get("value")),
                 n_scored=None,
@@ -117,14 +176,9 @@ def _last(name: str) -> str:
 
 _ATTACHED: Final = "attachment://"
 _WORDS: Final = {
-    "C": 1.0,
-    "I": 0.0,
+    **dict.fromkeys(("C", "yes", "true"), 1.0),
+    **dict.fromkeys(("I", "N", "no", "false"), 0.0),
     "P": 0.5,
-    "N": 0.0,
-    "yes": 1.0,
-    "true": 1.0,
-    "no": 0.0,
-    "false": 0.0,
 }
 
 
@@ -136,55 +190,52 @@ def is_log(value: object) -> bool:
 
 def read(file: LogFile) -> Log:
     """Read either form. The header of a ZIP is written last: without one the run did not end."""
-    whole = document_of(file)
+    whole = _unzipped(file) if file.form == "zip" else as_dict(file.document)
+    if whole.get("version", _VERSION) < _VERSION:
+        raise LogError(
+            "{}: an Inspect log of schema version {}", file.path, whole["version"],
+            hint="version 2 is read: write it anew with `inspect log convert`",
+        )  # fmt: skip
     samples = [as_dict(sample) for sample in as_list(whole.get("samples"))]
     return _log(file, whole, samples, as_list(whole.get("reductions")))
 
 
-def document_of(file: LogFile) -> Row:
-    """Either form of a log as the one object of a `.json` log."""
-    return _unzipped(file) if file.form == "zip" else as_dict(file.document)
-
-
 def _unzipped(file: LogFile) -> Row:
     archive = ZipMembers(file)
+
+    def member(name: str) -> Any:  # noqa: ANN401 - whatever JSON can say
+        return parsed(archive.read(name), f"{file.path}: {name}")
+
     if "header.json" not in archive.names:
+        if not any(name.startswith(("samples/", "_journal/")) for name in archive.names):
+            raise NoScoresError("{}: a ZIP archive, and no log of Inspect: unpack it", file.path)
         raise LogError(
-            "{}: the run did not end (no header.json)", file.path, remedy=Remedy.FINISH_INSPECT_RUN,
-        )  # fmt: skip
-    header = as_dict(parsed(archive.read("header.json"), f"{file.path}: header.json"))
+            "{}: the run did not end (no header.json)", file.path, hint=_FINISH_INSPECT_RUN
+        )
     samples = [
-        as_dict(parsed(archive.read(name), f"{file.path}: {name}"))
+        member(name)
         for name in archive.names
         if name.startswith("samples/") and name.endswith(".json")
     ]
-    reductions: list[Any] = []
-    if "reductions.json" in archive.names:
-        reductions = as_list(
-            parsed(archive.read("reductions.json"), f"{file.path}: reductions.json")
-        )
-    return {**header, "samples": samples, "reductions": reductions}
+    reductions = member("reductions.json") if "reductions.json" in archive.names else []
+    return {**as_dict(member("header.json")), "samples": samples, "reductions": reductions}
 
 
 def _log(file: LogFile, header: Row, samples: list[Row], reductions: list[Any]) -> Log:
     status = header.get("status")
     if status != "success":
         raise LogError(
-            "{}: the run ended with status {!r}", file.path, status,
-            remedy=Remedy.FINISH_INSPECT_RUN,
-        )  # fmt: skip
+            "{}: the run ended with status {!r}", file.path, status, hint=_FINISH_INSPECT_RUN
+        )
     spec = as_dict(header.get("eval"))
     results = as_dict(header.get("results"))
     if not samples:
         raise LogError(
-            "{}: the log is empty", file.path, remedy=Remedy.LOG_INSPECT_SAMPLES,
-        )  # fmt: skip
-    total = number_or_none(results.get("total_samples"))
-    if total is not None and int(total) != len(samples):
-        raise LogError(
-            "{}: {} samples, its header counts {}", file.path, len(samples), int(total),
-            remedy=Remedy.COPY_LOG_OF_THIS_RUN,
-        )  # fmt: skip
+            "{}: the log is empty",
+            file.path,
+            hint="run without --no-log-samples; was it limited to 0?",
+        )
+    check_count(file, len(samples), "samples", results.get("total_samples"))
     by_item = _by_item(file, samples)
     shuffled = as_dict(spec.get("dataset")).get("shuffled") is not False
     items = tuple(_item(epochs[0], shuffled=shuffled) for epochs in by_item.values())
@@ -199,8 +250,6 @@ def _log(file: LogFile, header: Row, samples: list[Row], reductions: list[Any]) 
     return Log(
         tool="inspect",
         tool_version=text_or_none(as_dict(spec.get("packages")).get("inspect_ai")),
-        path=str(file.path),
-        digest=file.digest,
         model=text_or_none(spec.get("model")) or "",
         benchmark=_benchmark(spec),
         run_id=text_or_none(spec.get("eval_id")) or text_or_none(spec.get("run_id")),
@@ -231,18 +280,12 @@ def _benchmark(spec: Row) -> str:
 
 def _by_item(file: LogFile, samples: list[Row]) -> dict[str, list[Row]]:
     """Samples by id, epochs in order; LogError when an epoch is there twice."""
-    by_item: dict[str, list[Row]] = {}
-    seen = set()
+    by_item: dict[str, dict[str, Row]] = {}
     for sample in samples:
-        name, epoch = str(sample.get("id")), sample.get("epoch")
-        if (name, epoch) in seen:
-            raise LogError(
-                "{}: sample {} epoch {} stands there twice", file.path, name, epoch,
-                remedy=Remedy.FILE_FROM_TWO,
-            )  # fmt: skip
-        seen.add((name, epoch))
-        by_item.setdefault(name, []).append(sample)
-    return by_item
+        name = str(sample.get("id"))
+        epochs = by_item.setdefault(name, {})
+        put_once(epochs, str(sample.get("epoch")), sample, f"{file.path}: sample {name}", "epoch")
+    return {name: [*epochs.values()] for name, epochs in by_item.items()}
 
 
 def _item(sample: Row, *, shuffled: bool) -> LoggedItem:
@@ -305,25 +348,20 @@ def _columns(
 ) -> list[ScoreColumn]:
     columns: list[ScoreColumn] = []
     for metric in metrics_of(results):
-        if metric.why_not:
-            columns.append(no_column(metric.title, len(by_item), metric.why_not))
-            continue
-        values = _reduced(metric, reductions, by_item)
+        values = None if metric.why_not else _reduced(metric, reductions, by_item)
         if values is None:
-            why = "the log has no reductions, and its reducer is not known here"
+            why = metric.why_not or "the log has no reductions, and its reducer is not known here"
             columns.append(no_column(metric.title, len(by_item), why))
             continue
-        numbers = np.array(
-            [_number(_part(values.get(name), metric)) for name in by_item], np.float64
-        )
+        numbers = [_number(_part(values.get(name), metric)) for name in by_item]
+        epochs = zip(numbers, by_item.values(), strict=True)
         columns.append(
             mean_column(
                 metric.title,
                 numbers,
-                repeats=_repeats(numbers, by_item),
+                repeats=[0 if math.isnan(number) else len(asked) for number, asked in epochs],
                 reported=metric.reported,
                 reported_n=metric.n_scored,
-                higher_is_better=None,
             )
         )
     return columns
@@ -347,33 +385,21 @@ def _reduced(
 
 def _part(value: object, metric: Metric) -> object:
     """The part of a score with several values that the metric is about."""
-    if isinstance(value, dict):
-        return value.get(metric.name)
     if isinstance(value, list):
-        return (
-            value[int(metric.name)]
-            if metric.name.isdecimal() and int(metric.name) < len(value)
-            else None
-        )
-    return value
+        value = {str(place): part for place, part in enumerate(value)}
+    return value.get(metric.name) if isinstance(value, dict) else value
 
 
 def _number(value: object) -> float:
     if isinstance(value, bool | int | float):
         return float(value)
-    if isinstance(value, str):
-        if value in _WORDS or value.lower() in _WORDS:
-            return _WORDS.get(value, _WORDS.get(value.lower(), math.nan))
-        try:
-            return float(value)
-        except ValueError:
-            return math.nan
-    return math.nan
-
-
-def _repeats(numbers: NDArray[np.float64], by_item: Mapping[str, list[Row]]) -> NDArray[np.int32]:
-    epochs = np.array([len(samples) for samples in by_item.values()], np.int32)
-    return np.where(np.isnan(numbers), 0, epochs).astype(np.int32)
+    if not isinstance(value, str):
+        return math.nan
+    word = value if value in _WORDS else value.lower()
+    try:
+        return _WORDS[word] if word in _WORDS else float(word)
+    except ValueError:
+        return math.nan
 
 
 def _fits(file: LogFile) -> bool:

@@ -5,19 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import LogError, Remedy
+from contam.errors import LogError
 from contam.rescore.logs.item_parts import PartsReader, Texts, real_choices
-from contam.rescore.logs.log_files import (
-    LogFile,
-    Row,
-    as_dict,
-    as_list,
-    number_or_none,
-    text_or_none,
-)
-from contam.rescore.logs.log_reader import LogReader, document
-from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, column_of, no_column
-from contam.rescore.logs.setup import setup_of
+from contam.rescore.logs.json_values import Row, as_dict, as_list, number_or_none, text_or_none
+from contam.rescore.logs.log_files import LogFile, LogReader, document
+from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column, setup_of
 from contam.tables.input_tables import column_names, read_columns
 
 if TYPE_CHECKING:
@@ -52,25 +44,19 @@ def read(file: LogFile) -> Log:
     names = column_names(file.path)
     wanted = [name for name in names if name in _NEW | _OLD | {"choices", "gold_index"}]
     columns = read_columns(file.path, wanted)
-    n_rows = len(columns[wanted[0]])
-    if not n_rows:
-        raise LogError("{}: the log is empty", file.path, remedy=Remedy.WAS_RUN_STOPPED)
     if "doc" in columns:
         items = [_item(as_dict(doc), place) for place, doc in enumerate(columns["doc"])]
-        metrics = [as_dict(row) for row in columns["metric"]]
-        position = True
     else:
-        items = _old_items(columns, n_rows)
-        metrics = [as_dict(row) for row in columns["metrics"]]
-        position = False
+        items = _old_items(columns)
+    metrics = [*map(as_dict, columns["metric" if "doc" in columns else "metrics"])]
     _check_ids(file, items)
     own = as_dict(as_dict(results.get("results")).get(task))
     config = as_dict(as_dict(results.get("config_tasks")).get(task))
     scores = _columns(metrics, own, config)
-    notes = (
-        [] if results else ["no results file of the same time: nothing to check the rows against"]
-    )
-    if not position:
+    notes = []
+    if not results:
+        notes.append("no results file of the same time: nothing to check the rows against")
+    if "doc" not in columns:
         notes.append("details of a version before 0.9: rows have no id")
     general = as_dict(results.get("config_general"))
     name = text_or_none(general.get("model_name"))
@@ -78,8 +64,6 @@ def read(file: LogFile) -> Log:
     splits = [str(split) for split in as_list(config.get("evaluation_splits"))]
     return Log(
         tool="lighteval",
-        path=str(file.path),
-        digest=file.digest,
         model=name or text_or_none(config_model.get("model_name")) or _model(file.path),
         benchmark=task,
         split=splits[0] if len(splits) == 1 else None,
@@ -134,20 +118,20 @@ def _item(doc: Row, place: int) -> LoggedItem:
         question=texts.question,
         passage=texts.passage,
         choices=texts.choices or real,
-        answer=None if letters or not answers else text_or_none("\n".join(answers).strip()),
+        answer=None if letters else text_or_none("\n".join(answers).strip()),
         # What is asked stands inside the query, between words of the prompt.
         prompt=query,
     )
 
 
-def _old_items(columns: dict[str, list[Any]], n_rows: int) -> list[LoggedItem]:
-    queries = columns.get("example") or columns.get("full_prompt") or [None] * n_rows
+def _old_items(columns: dict[str, list[Any]]) -> list[LoggedItem]:
+    queries = (
+        columns.get("example") or columns.get("full_prompt") or [None] * len(columns["metrics"])
+    )
     prompts = columns.get("full_prompt") or queries
     return [
-        LoggedItem(
-            item_id=str(row), prompt=text_or_none(queries[row]) or text_or_none(prompts[row])
-        )
-        for row in range(n_rows)
+        LoggedItem(item_id=str(row), prompt=text_or_none(query) or text_or_none(prompt))
+        for row, (query, prompt) in enumerate(zip(queries, prompts, strict=True))
     ]
 
 
@@ -159,7 +143,7 @@ def _check_ids(file: LogFile, items: Sequence[LoggedItem]) -> None:
         if known is not item and known.prompt == item.prompt and known.question == item.question:
             raise LogError(
                 "{}, row {}: item {} stands here again", file.path, row, item.item_id,
-                remedy=Remedy.FILE_FROM_TWO,
+                hint="the file was put together from two",
             )  # fmt: skip
 
 
@@ -178,7 +162,7 @@ def _columns(metrics: list[Row], own: Row, config: Row) -> list[ScoreColumn]:
             columns.append(no_column(metric, len(metrics), f"its aggregation is {function[:40]}"))
         else:
             columns.append(
-                column_of(
+                mean_column(
                     metric,
                     values,
                     reported=number_or_none(own.get(metric)),
@@ -193,9 +177,5 @@ def _fits(file: LogFile) -> bool:
 
 
 READER: Final = LogReader(
-    title="lighteval details",
-    fits=_fits,
-    read=read,
-    is_part=document(is_results),
-    elsewhere=True,
+    title="lighteval details", fits=_fits, read=read, is_part=document(is_results), elsewhere=True
 )

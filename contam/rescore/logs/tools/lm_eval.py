@@ -6,49 +6,57 @@ their own stands in the results file; without one nothing can be checked, and th
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import LogError, Remedy
+from contam.errors import LogError
 from contam.rescore.logs.aggregate import CORPUS, ELSEWHERE
 from contam.rescore.logs.item_parts import PartsReader, field_of_template
-from contam.rescore.logs.log_files import (
-    LogFile,
+from contam.rescore.logs.json_values import (
     Row,
     as_dict,
     as_list,
     number_or_none,
+    put_once,
     text_or_none,
 )
-from contam.rescore.logs.log_reader import LogReader, document, first_line
+from contam.rescore.logs.log_files import (
+    OTHER_RUN,
+    LogFile,
+    LogReader,
+    check_count,
+    document,
+    first_line,
+)
 from contam.rescore.logs.model import (
     GroupClaim,
     Log,
     LoggedItem,
     ScoreColumn,
     are_numbers,
-    column_of,
+    mean_column,
     no_column,
+    setup_of,
 )
-from contam.rescore.logs.setup import setup_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from contam.rescore.logs.aggregate import Aggregate
-    from contam.rescore.logs.setup import Setup
+    from contam.rescore.logs.model import Setup
 
 _NAME = re.compile(
-    r"samples_(?P<task>.+)_(?P<time>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.jsonl(?:\.\w+)?"
+    r"samples_(?P<task>.+)_(?P<time>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.jsonl?(?:\.\w+)?"
 )
 _FIXED: Final = frozenset(
     {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"}
     | {"doc_hash", "prompt_hash", "target_hash"}
 )
+_TIMELESS: Final = "results.json"
 _MEANS: Final = frozenset({"mean", "nanmean"})
 _OF_NUMBERS: Final = frozenset({"perplexity", "median"})
 _MODEL_KEYS: Final = ("peft", "delta", "pretrained", "model", "path", "engine")
@@ -69,12 +77,22 @@ def is_results(value: object) -> bool:
     return "results" in found and ("lm_eval_version" in found or "configs" in found)
 
 
+def holds_samples(value: object) -> bool:
+    """Whether a JSON value is the rows of a task, or a results file that holds them."""
+    first = next(iter(value), None) if isinstance(value, list) else None
+    return is_samples(as_dict(first)) or (
+        is_results(value) and bool(as_dict(as_dict(value).get("samples")))
+    )
+
+
 def samples_of(results: Path) -> list[Path]:
     """The sample files that belong to a results file: those of the same time."""
+    if results.name == _TIMELESS:
+        return sorted(results.parent.glob("*_*.jsonl"))
     time = results.stem.rpartition("_")[2]
     return sorted(
         path
-        for path in results.parent.glob("samples_*.jsonl*")
+        for path in results.parent.glob("samples_*.json*")
         if (match := _NAME.fullmatch(path.name)) and match["time"] == time
     )
 
@@ -87,44 +105,55 @@ class _Rows:
     filters: dict[str, dict[str, Row]] = field(default_factory=dict)
 
 
-def read(file: LogFile) -> Log:
-    """Read one sample file and the results file beside it."""
+def read(file: LogFile) -> list[Log]:
+    """Read one sample file and the results file beside it, or a results file with samples."""
+    if file.form == "object":
+        results = as_dict(file.document)
+        return [
+            _read(file, task, results, list(enumerate(map(as_dict, as_list(rows)), 1)))
+            for task, rows in as_dict(results.get("samples")).items()
+        ]
     match = _NAME.fullmatch(file.path.name)
-    time = match["time"] if match else None
-    results, notes = _results(file.path, time)
+    results, notes = _results(file.path, match["time"] if match else None)
     task = match["task"] if match else file.path.stem.removeprefix("samples_")
+    if not match:
+        # Until 0.4.2 a file was named after the model and the task.
+        tasks = [name for name in as_dict(results.get("results")) if task.endswith(f"_{name}")]
+        task = max(tasks, key=len, default=task)
+    rows = file.lines if file.form == "lines" else list(enumerate(map(as_dict, file.document), 1))
+    log = _read(file, task, results, rows)
+    return [replace(log, run_id=match["time"] if match else None, notes=tuple(notes))]
+
+
+def _read(file: LogFile, task: str, results: Row, lines: list[tuple[int, Row]]) -> Log:
+    """One task of a run."""
     own = as_dict(as_dict(results.get("results")).get(task))
     config = as_dict(as_dict(results.get("configs")).get(task))
-    rows = _by_filter(file, own)
-    reader = PartsReader(field_of_template(config.get("doc_to_decontamination_query")))
+    rows = _by_filter(file, own, lines)
+    reader = PartsReader(
+        field_of_template(config.get("doc_to_decontamination_query")),
+        rows=(as_dict(row.get("doc")) for row in rows.docs.values()),
+    )
     items = tuple(_item(doc, row, reader) for doc, row in rows.docs.items())
     lost = sorted(set(_filters(own)) - set(rows.filters))
     if lost:
         raise LogError(
             "{}: its results file reports filter {}, of which it has no row", file.path, lost[0],
-            remedy=Remedy.COPY_LOG_OF_THIS_RUN,
+            hint=OTHER_RUN,
         )  # fmt: skip
-    columns = _columns(rows, _Task(own, config, _better(results, task)))
+    better = as_dict(as_dict(results.get("higher_is_better")).get(task))
+    columns = _columns(rows, _Task(own, config, better))
     n_effective = as_dict(as_dict(results.get("n-samples")).get(task)).get("effective")
-    n_expected = own.get("sample_len", n_effective)
-    if isinstance(n_expected, int | float) and int(n_expected) != len(items):
-        raise LogError(
-            "{}: {} documents, its results file counts {}", file.path, len(items), int(n_expected),
-            remedy=Remedy.COPY_LOG_OF_THIS_RUN,
-        )  # fmt: skip
+    check_count(file, len(items), "documents", own.get("sample_len", n_effective))
     return Log(
         tool="lm-eval",
         tool_version=text_or_none(results.get("lm_eval_version")),
-        path=str(file.path),
-        digest=file.digest,
         model=_model(results, file.path),
         benchmark=task,
         split=text_or_none(config.get("test_split"))
         or text_or_none(config.get("validation_split")),
-        run_id=time,
         items=items,
         columns=tuple(columns),
-        notes=tuple(notes),
         group=_parent(results, task),
         claims=_claims(results, task),
         setup=_setup(results, task, config),
@@ -145,8 +174,10 @@ def _setup(results: Row, task: str, config: Row) -> Setup:
 
 def _results(path: Path, time: str | None) -> tuple[Row, list[str]]:
     """The results file of the same run, and what to say when there is none."""
-    candidates = [p for p in path.parent.glob("*.json") if time and p.stem.endswith(f"_{time}")]
-    for candidate in candidates:
+    ending = f"_{time}.json" if time else _TIMELESS
+    for candidate in sorted(path.parent.glob(f"*{ending}")):
+        if candidate == path:
+            continue
         found = LogFile(candidate).document
         if is_results(found):
             return found, []
@@ -159,16 +190,21 @@ def results_of(log: Log) -> Row:
 
 
 def _model(results: Row, path: Path) -> str:
-    arguments = as_dict(as_dict(results.get("config")).get("model_args"))
+    given = as_dict(results.get("config")).get("model_args")
+    if isinstance(given, str):
+        given = dict(piece.partition("=")[::2] for piece in given.split(","))
+    arguments = as_dict(given)
     name = text_or_none(results.get("model_name"))
     for key in _MODEL_KEYS:
         name = name or text_or_none(arguments.get(key))
     # Without a name lm-eval writes into a folder of its own making, which names the model.
-    return name or path.parent.name.replace("__", "/")
+    return name or path.absolute().parent.name.replace("__", "/")
 
 
 def _item(doc: str, row: Row, reader: PartsReader) -> LoggedItem:
     texts = reader.read(as_dict(row.get("doc")))
+    if texts.answer is None:
+        texts = texts._replace(answer=text_or_none(row.get("target")))
     prompt = None
     if texts.question is None:
         arguments = row.get("arguments")
@@ -179,12 +215,9 @@ def _item(doc: str, row: Row, reader: PartsReader) -> LoggedItem:
     return LoggedItem(
         item_id=doc,
         position=int(doc) if doc.isdecimal() else None,
-        question=texts.question,
-        passage=texts.passage,
-        choices=texts.choices,
-        answer=texts.answer if texts.answer is not None else text_or_none(row.get("target")),
         prompt=text_or_none(prompt),
         doc_hash=text_or_none(row.get("doc_hash")),
+        **texts._asdict(),
     )
 
 
@@ -194,34 +227,27 @@ def _filters(own: Row) -> list[str]:
     return list(dict.fromkeys(key.partition(",")[2] for key in keys))
 
 
-def _by_filter(file: LogFile, own: Row) -> _Rows:
+def _by_filter(file: LogFile, own: Row, lines: list[tuple[int, Row]]) -> _Rows:
     """Sort rows by filter; rows of before 0.4.7 do not name theirs, but come in its order."""
     rows = _Rows()
     reported = _filters(own)
     seen: dict[str, int] = {}
-    for line, row in file.lines:
+    for line, row in lines:
         if "doc_id" not in row:
-            raise LogError(
-                "{}:{}: no doc_id", file.path, line, remedy=Remedy.IS_ROW_OF_ANOTHER_FILE
-            )
+            raise LogError("{}:{}: no doc_id", file.path, line, hint="a row of another file?")
         doc = str(row["doc_id"])
         turn = seen[doc] = seen.get(doc, -1) + 1
         name = row.get("filter")
         if name is None:
             name = reported[turn] if turn < len(reported) else "none"
         known = rows.filters.setdefault(str(name), {})
-        if doc in known:
-            raise LogError(
-                "{}:{}: document {} stands here again", file.path, line, doc,
-                remedy=Remedy.TWO_RUNS_OR_PARTS_TWICE,
-            )  # fmt: skip
+        put_once(known, doc, row, f"{file.path}:{line}", "document")
         first = rows.docs.setdefault(doc, row)
         if first.get("doc_hash") != row.get("doc_hash"):
             raise LogError(
                 "{}:{}: document {} has another text than before", file.path, line, doc,
-                remedy=Remedy.TWO_RUNS_OR_PARTS_TWICE,
+                hint="two runs in one file, or parts of one run put together twice",
             )  # fmt: skip
-        known[doc] = row
     return rows
 
 
@@ -246,22 +272,19 @@ def _columns(rows: _Rows, task: _Task) -> list[ScoreColumn]:
     for name, by_doc in rows.filters.items():
         metrics: dict[str, None] = {}
         for row in by_doc.values():
-            listed = row.get("metrics")
-            metrics.update(dict.fromkeys(listed if isinstance(listed, list) else _metrics(row)))
+            metrics.update(dict.fromkeys(_metrics(row)))
         columns += [_column(metric, name, (rows.docs, by_doc), task) for metric in metrics]
     return columns
 
 
 def _metrics(row: Row) -> list[str]:
-    """Rows of old versions do not list their metrics: they are what is not there in all rows."""
-    return [key for key in row if key not in _FIXED]
+    """Metrics of a row; old versions do not list them: they are what is not there in all rows."""
+    listed = row.get("metrics")
+    return listed if isinstance(listed, list) else [key for key in row if key not in _FIXED]
 
 
 def _column(
-    metric: str,
-    name: str,
-    found: tuple[Mapping[str, Row], Mapping[str, Row]],
-    task: _Task,
+    metric: str, name: str, found: tuple[Mapping[str, Row], Mapping[str, Row]], task: _Task
 ) -> ScoreColumn:
     """One metric under one filter."""
     docs, by_doc = found
@@ -271,6 +294,8 @@ def _column(
         return no_column(title, len(docs), "the run only predicted and scored nothing")
     values = [by_doc[doc].get(metric) if doc in by_doc else None for doc in docs]
     reported = number_or_none(task.own.get(title))
+    if reported is not None and math.isnan(reported):
+        return no_column(title, len(docs), "the tool's own number is NaN, as a row of it is")
     aggregation = task.aggregation(metric)
     higher = better if isinstance(better, bool) else None
     # Tasks written in Python do not name aggregations; then plain numbers are averaged, and the
@@ -278,8 +303,13 @@ def _column(
     plain = aggregation is None and metric not in _OF_NUMBERS and are_numbers(values)
     function = CORPUS.get(aggregation or metric)
     if plain or aggregation in _MEANS:
-        repeats = np.array([_repeats(by_doc.get(doc)) for doc in docs], np.int32)
-        return column_of(title, values, repeats=repeats, reported=reported, higher_is_better=higher)
+        return mean_column(
+            title,
+            values,
+            repeats=[_repeats(by_doc.get(doc)) for doc in docs],
+            reported=reported,
+            higher_is_better=higher,
+        )
     if function is None:
         known = aggregation or metric
         why = "needs the package that defines it" if known in ELSEWHERE else "is not known here"
@@ -288,17 +318,6 @@ def _column(
         function([value for value in values if value is not None])
     except (ValueError, ZeroDivisionError, OverflowError) as error:
         return no_column(title, len(docs), f"{aggregation or metric}: {error}")
-    return _corpus(title, values, function, reported=reported, higher=higher)
-
-
-def _corpus(
-    title: str,
-    values: list[object],
-    function: Aggregate,
-    *,
-    reported: float | None,
-    higher: bool | None,
-) -> ScoreColumn:
     return ScoreColumn(
         metric=title,
         score=np.full(len(values), np.nan),
@@ -319,10 +338,6 @@ def _repeats(row: Row | None) -> int:
     return max(1, len(as_list(answers[0]))) if len(answers) == 1 else 1
 
 
-def _better(results: Row, task: str) -> Row:
-    return as_dict(as_dict(results.get("higher_is_better")).get(task))
-
-
 def _claims(results: Row, task: str) -> tuple[GroupClaim, ...]:
     """Numbers reported for the groups of tasks that hold this one."""
     claims = []
@@ -339,32 +354,23 @@ def _claims(results: Row, task: str) -> tuple[GroupClaim, ...]:
 
 def _leaves(results: Row, group: str) -> tuple[str, ...]:
     below = as_dict(results.get("group_subtasks"))
-    found: dict[str, None] = {}
-    waiting, met = [group], set()
-    while waiting:
-        name = waiting.pop(0)
-        if name in met:
-            continue
-        met.add(name)
-        inner = [str(task) for task in as_list(below.get(name))]
-        if inner:
-            waiting += inner
-        else:
-            found.setdefault(name)
-    return tuple(found)
+    names = [group]
+    for name in names:  # which grows meanwhile
+        names += [task for task in map(str, as_list(below.get(name))) if task not in names]
+    return tuple(name for name in names if not as_list(below.get(name)))
 
 
 def _parent(results: Row, task: str) -> str | None:
-    for group, tasks in as_dict(results.get("group_subtasks")).items():
-        if task in as_list(tasks):
-            return str(group)
-    return None
+    groups = as_dict(results.get("group_subtasks")).items()
+    return next((str(group) for group, tasks in groups if task in as_list(tasks)), None)
+
+
+def _fits(file: LogFile) -> bool:
+    if file.form in {"list", "object"}:
+        return holds_samples(file.document)
+    return first_line(is_samples)(file)
 
 
 READER: Final = LogReader(
-    title="lm-eval samples",
-    fits=first_line(is_samples),
-    read=read,
-    is_part=document(is_results),
-    rows_of=samples_of,
+    title="lm-eval samples", fits=_fits, read=read, is_part=document(is_results), rows_of=samples_of
 )

@@ -10,20 +10,19 @@ import glob
 import re
 from typing import TYPE_CHECKING, Final
 
-from contam.errors import LogError, Remedy
-from contam.rescore.logs.item_parts import PartsReader
+from contam.errors import LogError
+from contam.rescore.logs.item_parts import PartsReader, is_of_user, last_asked
+from contam.rescore.logs.json_values import Row, as_dict, number_or_none, put_once, text_or_none
 from contam.rescore.logs.log_files import (
+    OTHER_RUN,
     LogFile,
-    Row,
-    as_dict,
-    as_list,
+    LogReader,
+    check_count,
+    document,
+    first_line,
     neighbour,
-    number_or_none,
-    text_or_none,
 )
-from contam.rescore.logs.log_reader import LogReader, document, first_line
-from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, column_of, no_column
-from contam.rescore.logs.setup import setup_of
+from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column, setup_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,20 +68,15 @@ def read(file: LogFile) -> Log:
     about = as_dict(metrics.document) if metrics else {}
     requests = _companion(file, f"{stem}-requests.jsonl")
     rows = _rows(file)
-    expected = number_or_none(about.get("num_instances"))
-    if expected is not None and int(expected) != len(rows):
-        raise LogError(
-            "{}: {} documents, its metrics count {}", file.path, len(rows), int(expected),
-            remedy=Remedy.COPY_LOG_OF_THIS_RUN,
-        )  # fmt: skip
+    check_count(file, len(rows), "documents", about.get("num_instances"))
     docs = _docs(requests) if requests else {}
     absent = [name for name in rows if docs and name not in docs]
     if absent:
         raise LogError(
             "{}: document {} is not among the requests beside it", file.path, absent[0],
-            remedy=Remedy.COPY_LOG_OF_THIS_RUN,
+            hint=OTHER_RUN,
         )  # fmt: skip
-    reader = PartsReader()
+    reader = PartsReader(rows=(as_dict(asked.get("doc")) for asked in docs.values()))
     config = as_dict(about.get("task_config"))
     columns = _columns(list(rows.values()), as_dict(about.get("metrics")), config)
     notes = [] if metrics else ["no metrics file beside it: nothing to check the rows against"]
@@ -90,8 +84,6 @@ def read(file: LogFile) -> Log:
     model = as_dict(about.get("model_config"))
     return Log(
         tool="olmes",
-        path=str(file.path),
-        digest=file.digest,
         model=text_or_none(model.get("model")) or file.path.absolute().parent.name,
         benchmark=text_or_none(about.get("task_name")) or (match["task"] if match else stem),
         split=text_or_none(config.get("split")),
@@ -117,16 +109,9 @@ def _rows(file: LogFile) -> dict[str, Row]:
     for line, row in file.lines:
         if not is_predictions(row):
             raise LogError(
-                "{}:{}: no doc_id, native_id and metrics", file.path, line,
-                remedy=Remedy.COPY_LOG_OF_THIS_RUN,
-            )  # fmt: skip
-        name = str(row["doc_id"])
-        if name in rows:
-            raise LogError(
-                "{}:{}: document {} stands here again", file.path, line, name,
-                remedy=Remedy.COPY_LOG_OF_THIS_RUN,
-            )  # fmt: skip
-        rows[name] = row
+                "{}:{}: no doc_id, native_id and metrics", file.path, line, hint=OTHER_RUN
+            )
+        put_once(rows, str(row["doc_id"]), row, f"{file.path}:{line}", "document")
     return rows
 
 
@@ -141,30 +126,18 @@ def _docs(file: LogFile) -> dict[str, Row]:
 def _item(row: Row, asked: Row, reader: PartsReader) -> LoggedItem:
     doc, native = row["doc_id"], row.get("native_id")
     texts = reader.read(as_dict(asked.get("doc")))
-    label = row.get("label")
     return LoggedItem(
         item_id=str(doc if native is None else native),
         position=doc if isinstance(doc, int) and not isinstance(doc, bool) else None,
-        question=texts.question,
-        passage=texts.passage,
-        choices=texts.choices,
-        answer=texts.answer or text_or_none(label),
         prompt=None if texts.question else _prompt(as_dict(asked.get("request"))),
+        **texts._replace(answer=texts.answer or text_or_none(row.get("label")))._asdict(),
     )
 
 
 def _prompt(request: Row) -> str | None:
-    """The context of a request: a text, or a chat whose last message of the user counts."""
+    """The context of a request: a text, or a chat."""
     context = request.get("context")
-    if isinstance(context, str):
-        return text_or_none(context)
-    messages = as_list(as_dict(context).get("messages", context))
-    texts = [
-        message.get("content")
-        for message in map(as_dict, messages)
-        if message.get("role") == "user"
-    ]
-    return text_or_none(texts[-1]) if texts else None
+    return last_asked(as_dict(context).get("messages", context), is_of_user)
 
 
 def _columns(rows: list[Row], reported: Row, config: Row) -> list[ScoreColumn]:
@@ -186,7 +159,9 @@ def _column(
     primary: bool,  # noqa: FBT001 - a fact
 ) -> ScoreColumn:
     values = [row["metrics"].get(name) for row in rows]
-    column = column_of(name, values, reported=reported, higher_is_better=not _LOWER.fullmatch(name))
+    column = mean_column(
+        name, values, reported=reported, higher_is_better=not _LOWER.fullmatch(name)
+    )
     if column.kind == "none" or primary or reported is None or column.adds_up():
         return column
     # A task may sum a secondary metric, or take its maximum: nothing in the log says so.

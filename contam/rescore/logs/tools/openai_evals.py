@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import LogError, Remedy
-from contam.rescore.logs.log_files import Row, as_dict, as_list, number_or_none, text_or_none
-from contam.rescore.logs.log_reader import LogReader, first_line
-from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, column_of
+from contam.errors import LogError
+from contam.rescore.logs.item_parts import last_asked
+from contam.rescore.logs.json_values import Row, as_dict, as_list, number_or_none, text_or_none
+from contam.rescore.logs.log_files import LogReader, first_line
+from contam.rescore.logs.model import Log, LoggedItem, mean_column
 
 if TYPE_CHECKING:
     from contam.rescore.logs.log_files import LogFile
@@ -32,9 +33,7 @@ def read(file: LogFile) -> Log:
     for line, row in file.lines:
         if "spec" in row:
             if spec:
-                raise LogError(
-                    "{}:{}: a second run begins", file.path, line, remedy=Remedy.SPLIT_FILE
-                )
+                raise LogError("{}:{}: a second run begins", file.path, line, hint="split the file")
             spec = as_dict(row["spec"])
         elif "final_report" in row:
             report = as_dict(row["final_report"])
@@ -53,22 +52,21 @@ def read(file: LogFile) -> Log:
                 if known.keys() & values.keys():
                     raise LogError(
                         "{}:{}: a second result for sample {}", file.path, line, name,
-                        remedy=Remedy.RUNS_OR_SCORES_TWICE,
+                        hint="two runs in one file, or an eval that scores a sample more than once",
                     )  # fmt: skip
                 known.update(values)
                 expected.setdefault(name, data.get("expected", data.get("ideal")))
     if report is None:
-        raise LogError(
-            "{}: the run did not end (no final_report)", file.path, remedy=Remedy.RUN_AGAIN
-        )
+        raise LogError("{}: the run did not end (no final_report)", file.path, hint="run it again")
     if not results:
-        raise LogError("{}: no scores of samples", file.path, remedy=Remedy.LOG_MATCH_OR_METRICS)
+        raise LogError(
+            "{}: no scores of samples", file.path, hint="events of type match or metrics are read"
+        )
     names = dict.fromkeys([*results, *prompts, *sorted(failed)])
-    return _log(file, spec, report, tuple(names), results=results, prompts=prompts, gold=expected)
+    return _log(spec, report, tuple(names), results=results, prompts=prompts, gold=expected)
 
 
 def _log(
-    file: LogFile,
     spec: Row,
     report: Row,
     names: tuple[str, ...],
@@ -78,7 +76,14 @@ def _log(
     gold: dict[str, object],
 ) -> Log:
     metrics = dict.fromkeys(metric for values in results.values() for metric in values)
-    columns = [_column(metric, names, results, report) for metric in metrics]
+    columns = [
+        mean_column(
+            metric,
+            [results.get(name, {}).get(metric) for name in names],
+            reported=number_or_none(report.get(metric)),
+        )
+        for metric in metrics
+    ]
     n_errors = sum(name not in results for name in names)
     notes = [f"{c.metric}: the report has no such number" for c in columns if c.reported is None]
     if n_errors:
@@ -86,8 +91,6 @@ def _log(
     model = next(iter(as_list(spec.get("completion_fns"))), "")
     return Log(
         tool="openai-evals",
-        path=str(file.path),
-        digest=file.digest,
         model=str(model),
         benchmark=text_or_none(spec.get("eval_name")) or "",
         split=text_or_none(spec.get("split")),
@@ -103,13 +106,6 @@ def _numbers(data: Row) -> Row:
     return {key: value for key, value in data.items() if isinstance(value, bool | int | float)}
 
 
-def _column(
-    metric: str, names: tuple[str, ...], results: dict[str, Row], report: Row
-) -> ScoreColumn:
-    values = [results.get(name, {}).get(metric) for name in names]
-    return column_of(metric, values, reported=number_or_none(report.get(metric)))
-
-
 def _item(name: str, prompt: object, gold: object) -> LoggedItem:
     number = name.rpartition(".")[2]
     golds = gold if isinstance(gold, list) else [gold]
@@ -117,20 +113,8 @@ def _item(name: str, prompt: object, gold: object) -> LoggedItem:
         item_id=name,
         position=int(number) if number.isdecimal() else None,
         answer=text_or_none(golds[0].strip()) if golds and isinstance(golds[0], str) else None,
-        prompt=_last_answer(prompt),
+        prompt=last_asked(prompt, lambda turn: turn.get("role") != "system"),
     )
-
-
-def _last_answer(prompt: object) -> str | None:
-    """The prompt, or what the user says last in a chat: questions before it are examples."""
-    if isinstance(prompt, str):
-        return text_or_none(prompt)
-    texts = [
-        message.get("content")
-        for message in map(as_dict, as_list(prompt))
-        if message.get("role") != "system"
-    ]
-    return text_or_none(texts[-1]) if texts else None
 
 
 READER: Final = LogReader(title="OpenAI evals", fits=first_line(is_spec), read=read)

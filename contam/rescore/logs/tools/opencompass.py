@@ -9,23 +9,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
-from contam.errors import LogError, Remedy
-from contam.rescore.logs.log_files import (
-    LogFile,
-    Row,
-    as_dict,
-    as_list,
-    digest_of,
-    number_or_none,
-    text_or_none,
-)
-from contam.rescore.logs.log_reader import LogReader
-from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
+from contam.errors import LogError
+from contam.rescore.logs.item_parts import is_of_user, last_asked
+from contam.rescore.logs.json_values import Row, as_dict, as_list, number_or_none, text_or_none
+from contam.rescore.logs.log_files import LogFile, LogReader, digest_of
+from contam.rescore.logs.model import Log, LoggedItem, mean_column
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+_COPY_FILES_OF_ONE_RUN: Final = "the files are not whole, or of two runs: copy them again"
+_DUMP_EVAL_DETAILS: Final = "run the evaluation again with --dump-eval-details"
+
 
 _CORRECT: Final = ("correct", "is_correct", "cascade_correct")
 _MEANS: Final = ("accuracy", "score")
@@ -60,26 +55,30 @@ def read(file: LogFile) -> Log:
     if not file.path.is_file():
         raise LogError(
             "{} is not there: predictions without their results have no scores", file.path,
-            remedy=Remedy.DUMP_EVAL_DETAILS,
+            hint=_DUMP_EVAL_DETAILS,
         )  # fmt: skip
     document = as_dict(file.document)
     parts = _parts(file.path)
-    asked = [row for part in parts for row in _rows(part, as_dict(part.document))]
-    details = _details(file, document.get("details"))
+    asked = [row for part in parts for row in _rows(part, part.document)]
+    details = _rows(file, document.get("details"))
     correct = [_correct(detail) for detail in details] or [_by_label(row) for row in asked]
     if not correct or all(marks is None for marks in correct):
-        raise LogError(
-            "{}: no item says whether it was right", file.path, remedy=Remedy.DUMP_EVAL_DETAILS
-        )
+        raise LogError("{}: no item says whether it was right", file.path, hint=_DUMP_EVAL_DETAILS)
     repeats = max((len(marks) for marks in correct if marks), default=1)
-    if asked and len(asked) != len(correct) * repeats:
+    if parts and len(asked) != len(correct) * repeats:
         raise LogError(
             "{}: {} items, and {} predictions beside them", file.path, len(correct), len(asked),
-            remedy=Remedy.COPY_FILES_OF_ONE_RUN,
+            hint=_COPY_FILES_OF_ONE_RUN,
         )  # fmt: skip
     rows = asked or details
     items = tuple(_item(place, rows[place]) for place in range(len(correct)))
-    column = _column(correct, _reported(document))
+    column = mean_column(
+        "accuracy",
+        [sum(marks) / len(marks) if marks else None for marks in correct],
+        repeats=[len(marks or ()) for marks in correct],
+        reported=_reported(document),
+        higher_is_better=True,
+    )
     notes = [] if parts else ["no predictions beside it: prompts as the details have them"]
     if column.reported is None:
         notes.append("the results have no accuracy: nothing to check the rows against")
@@ -87,7 +86,6 @@ def read(file: LogFile) -> Log:
         notes.append(f"up to {repeats} runs of an item, averaged")
     return Log(
         tool="opencompass",
-        path=str(file.path),
         digest=digest_of(file, *parts),
         model=file.path.absolute().parent.name,
         benchmark=file.path.stem,
@@ -110,27 +108,17 @@ def _parts(results: Path) -> list[LogFile]:
     return parts
 
 
-def _rows(file: LogFile, document: Row) -> list[Row]:
-    """Predictions in the order of their numbers, which begin at 0 in every file."""
-    rows = [as_dict(document.get(str(place))) for place in range(len(document))]
-    if not rows or not all("prediction" in row for row in rows):
-        raise LogError(
-            "{}: its predictions are not numbered through", file.path,
-            remedy=Remedy.COPY_FILES_OF_ONE_RUN,
-        )  # fmt: skip
-    return rows
-
-
-def _details(file: LogFile, found: object) -> list[Row]:
+def _rows(file: LogFile, found: object) -> list[Row]:
+    """Predictions or details in the order of their numbers, which begin at 0 in every file."""
     if isinstance(found, list):
-        return [as_dict(detail) for detail in found]
-    named = {key: detail for key, detail in as_dict(found).items() if key != "type"}
-    if set(named) != {str(place) for place in range(len(named))}:
+        return [as_dict(row) for row in found]
+    named = {key: as_dict(row) for key, row in as_dict(found).items() if key != "type"}
+    rows = [named.get(str(place)) for place in range(len(named))]
+    if None in rows:
         raise LogError(
-            "{}: its details are not numbered through", file.path,
-            remedy=Remedy.COPY_FILES_OF_ONE_RUN,
-        )  # fmt: skip
-    return [as_dict(named[str(place)]) for place in range(len(named))]
+            "{}: its rows are not numbered through", file.path, hint=_COPY_FILES_OF_ONE_RUN
+        )
+    return [row for row in rows if row is not None]
 
 
 def _correct(detail: Row) -> list[float] | None:
@@ -145,20 +133,10 @@ def _correct(detail: Row) -> list[float] | None:
 
 def _by_label(row: Row) -> list[float] | None:
     """A choice by perplexity is right when it is the label itself; generations need a judge."""
-    if any(key.startswith("label: ") for key in row) and row.get("gold") is not None:
-        return [float(str(row.get("prediction")) == str(row["gold"]))]
+    labels = any(key.startswith("label: ") for key in row)
+    if labels and "prediction" in row and row.get("gold") is not None:
+        return [float(str(row["prediction"]) == str(row["gold"]))]
     return None
-
-
-def _column(correct: list[list[float] | None], reported: float | None) -> ScoreColumn:
-    score = [sum(marks) / len(marks) if marks else float("nan") for marks in correct]
-    return mean_column(
-        "accuracy",
-        np.array(score, np.float64),
-        repeats=np.array([len(marks or ()) for marks in correct], np.int32),
-        reported=reported,
-        higher_is_better=True,
-    )
 
 
 def _reported(document: Row) -> float | None:
@@ -178,21 +156,8 @@ def _item(place: int, row: Row) -> LoggedItem:
         item_id=str(place),
         position=place,
         answer=text_or_none(golds[0]),
-        prompt=_prompt(row.get("origin_prompt", row.get("prompt"))),
+        prompt=last_asked(row.get("origin_prompt", row.get("prompt")), is_of_user),
     )
-
-
-def _prompt(found: object) -> str | None:
-    """The prompt, or what the user says last in a chat."""
-    if isinstance(found, str):
-        return text_or_none(found)
-    turns = [as_dict(turn) for turn in as_list(found)]
-    texts = [turn.get("prompt", turn.get("content")) for turn in turns if _asks(turn)]
-    return text_or_none(texts[-1]) if texts else None
-
-
-def _asks(turn: Row) -> bool:
-    return str(turn.get("role", "")).upper() in {"HUMAN", "USER"}
 
 
 def _fits(file: LogFile) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,14 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import LogError, Place, Public, Remedy
-from contam.rescore.logs.log_files import LogFile, as_dict
+from contam.benchmark.delimited import even_rows
+from contam.benchmark.field_names import ITEM_ID, QUESTION, plain
+from contam.errors import BenchmarkError, LogError, Place, Public, Statement
+from contam.rescore.logs.json_values import Row, as_dict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from contam.rescore.logs.log_files import LogFile
 
 Columns = dict[str, list[Any]]
 
@@ -91,21 +90,46 @@ def _inside(value: object, path: Sequence[str]) -> object:
 
 def load(file: LogFile) -> Table:
     """Read a file by its content; LogError, with the line, for one that is not whole."""
-    start = file.data[:4]
-    if start == b"PAR1":
+    if file.data[:4] == b"PAR1":
         from contam.tables.input_tables import read_columns
 
-        columns = read_columns(file.path, data=file.given)
+        found = read_columns(file.path, data=file.given)
+        columns = {
+            name: cells.tolist() if isinstance(cells, np.ndarray) else cells
+            for name, cells in found.items()
+        }
         n_rows = len(next(iter(columns.values()), []))
         return Table(file, columns, range(1, n_rows + 1), "row")
-    head = file.data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
-    if head == b"[":
-        rows = [as_dict(row) for row in file.document]
-        return Table(file, _by_column(rows), range(1, len(rows) + 1), "row")
-    if head == b"{":
+    if file.json_form == "lines":
         lines = file.lines
         return Table(file, _by_column([row for _, row in lines]), [n for n, _ in lines], "line")
+    if file.json_form:
+        rows = rows_inside(file.document) or []
+        return Table(file, _by_column(rows), range(1, len(rows) + 1), "row")
     return _delimited(file)
+
+
+def rows_inside(value: object) -> list[Row] | None:
+    """The rows of a JSON list, or of a record that holds one list of items; None for others.
+
+    What a record says of its model and benchmark holds for its rows.
+    """
+    if isinstance(value, list):
+        return [as_dict(row) for row in value]
+    found = as_dict(value)
+    lists = [
+        rows
+        for rows in found.values()
+        if isinstance(rows, list) and rows and {*map(plain, as_dict(rows[0]))} & _OF_ITEMS
+    ]
+    if len(lists) == 1:
+        shared = {name: found[name] for name in _OF_ALL if isinstance(found.get(name), str)}
+        return [{**shared, **as_dict(row)} for row in lists[0]]
+    return None
+
+
+_OF_ITEMS: Final = frozenset({*ITEM_ID, *QUESTION})
+_OF_ALL: Final = ("model", "model_name", "model_id", "benchmark", "task", "dataset", "split")
 
 
 def _by_column(rows: Sequence[Mapping[str, Any]]) -> Columns:
@@ -116,35 +140,27 @@ def _by_column(rows: Sequence[Mapping[str, Any]]) -> Columns:
 def _delimited(file: LogFile) -> Table:
     """CSV under the delimiter that its first line has most of."""
     try:
-        text = file.data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise LogError("{}: not valid UTF-8", file.path, remedy=Remedy.CONVERT_FILE) from error
-    first = text.partition("\n")[0]
-    delimiter = max(",;\t", key=first.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows, places = [], []
-    try:
-        for row in reader:
-            if row:
-                rows.append(row)
-                places.append(reader.line_num)
-    except csv.Error as error:
-        raise LogError(
-            "{}:{}: {}", file.path, reader.line_num, error, remedy=Remedy.IS_FILE_WHOLE
-        ) from error
-    if not rows:
+        lines = even_rows(file.path, file.data)
+    except BenchmarkError as error:
+        ways = (*error.hints, Statement("is the file whole?"))
+        raise LogError(error.statement, hint=ways) from error
+    if not lines:
         return Table(file, {}, [], "line")
-    names = [name.strip() for name in rows[0]]
+    names = [name.strip() for name in lines[0][1]]
+    if len(names) > 1 and all(name.replace(".", "", 1).isdecimal() for name in names):
+        raise LogError(
+            "{}: the first line holds {} scores, no names",
+            file.path,
+            len(names),
+            hint=(
+                "add a first line with a name for every column, such as id and the models' names"
+            ),
+        )
     if len(set(names)) < len(names):
-        raise LogError("{}: two columns have one name", file.path, remedy=Remedy.RENAME_ONE_COLUMN)
-    for row, place in zip(rows, places, strict=True):
-        if len(row) != len(names):
-            raise LogError(
-                "{}:{}: {} cells under {} columns", file.path, place, len(row), len(names),
-                remedy=Remedy.NOT_WHOLE_OR_CELL_UNQUOTED,
-            )  # fmt: skip
-    columns = {name: [row[at] for row in rows[1:]] for at, name in enumerate(names)}
-    return Table(file, columns, places[1:], "line", open_end=not text.endswith(("\n", "\r")))
+        raise LogError("{}: two columns have one name", file.path, hint="rename one")
+    columns = {name: [cells[at] for _, cells in lines[1:]] for at, name in enumerate(names)}
+    open_end = not file.data.endswith((b"\n", b"\r"))
+    return Table(file, columns, [place for place, _ in lines[1:]], "line", open_end)
 
 
 _WORDS: Final = {
@@ -154,29 +170,37 @@ _WORDS: Final = {
 }
 
 
-def zero_to_one(values: Sequence[Any]) -> bool:
+def numbers_of(cells: Sequence[Any]) -> list[float] | None:
+    """The numbers in cells that are numbers or empty, None where a cell is anything else."""
+    numbers = []
+    for cell in cells:
+        number = number_of(cell)
+        if number is None:
+            return None
+        if not math.isnan(number):
+            numbers.append(number)
+    return numbers
+
+
+def zero_to_one(cells: Sequence[Any]) -> bool:
     """Whether every cell is a number from 0 to 1, or empty, and one of them is no empty one."""
-    try:
-        numbers = [number_of(value) for value in set(as_plain_list(values))]
-    except TypeError:  # a list or a record in a cell
-        return False
-    known = [n for n in numbers if n is None or not math.isnan(n)]
-    return bool(known) and all(n is not None and 0 <= n <= 1 for n in known)
+    known = numbers_of(cells)
+    return bool(known) and all(0 <= number <= 1 for number in known or ())
 
 
-def as_plain_list(values: Sequence[Any] | NDArray[Any]) -> Sequence[Any]:
-    """A column as a plain list, where it is an array."""
-    if isinstance(values, np.ndarray):
-        plain_values: list[Any] = values.tolist()
-        return plain_values
-    return values
+def mostly_scores(cells: Sequence[Any]) -> bool:
+    """Whether most filled cells are numbers from 0 to 1: scores, but for what a cell says."""
+    found = [
+        number for cell in cells if (number := number_of(cell)) is None or not math.isnan(number)
+    ]
+    return 2 * sum(number is not None and 0 <= number <= 1 for number in found) > len(found)
 
 
 def number_of(value: object) -> float | None:
     """A cell as a number, nan for an empty one, None for anything that is no score."""
     if value is None:
         return float("nan")
-    if isinstance(value, bool | int | float | np.number | np.bool_):
+    if isinstance(value, bool | int | float):
         return float(value)
     if not isinstance(value, str):
         return None
@@ -192,8 +216,6 @@ def number_of(value: object) -> float | None:
 DIRECTIONS: Final = ("higher_is_better", "lower_is_better")
 """Roles of columns; the cells of a metric must all say the same."""
 
-_YES_OR_NO: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-
 
 def direction_of(table: Table, found: Mapping[str, str], rows: Iterable[int]) -> bool | None:
     """Whether a higher score of these rows is better, None where no column says it.
@@ -203,21 +225,19 @@ def direction_of(table: Table, found: Mapping[str, str], rows: Iterable[int]) ->
     role = next((name for name in DIRECTIONS if name in found), None)
     if role is None:
         return None
-    said: bool | None = None
+    said = None
     for row in rows:
-        value = table.columns[found[role]][row]
-        word = str(value).strip().lower().removesuffix(".0")
-        if word not in _YES_OR_NO:
+        value = table.column(found[role])[row]
+        number = number_of(value)
+        if number not in {0, 1}:
             raise LogError(
                 "{}: {!r} does not say whether {} holds", Place(table.at(row)), str(value)[:40],
-                Public(role), remedy=Remedy.WRITE_TRUE_OR_FALSE,
+                Public(role), hint="write true or false",
             )  # fmt: skip
-        if said not in (None, _YES_OR_NO[word]):
+        if said not in {None, number}:
             raise LogError(
                 "{}: {} is another one here than in the rows before", Place(table.at(row)),
-                Public(role), remedy=Remedy.SCORES_COUNT_ONE_WAY,
+                Public(role), hint="scores of one metric count one way",
             )  # fmt: skip
-        said = _YES_OR_NO[word]
-    if said is None:
-        return None
-    return said if role == "higher_is_better" else not said
+        said = number
+    return None if said is None else bool(said) == (role == "higher_is_better")

@@ -6,17 +6,21 @@ The tool counts an instance whose patch is empty, or whose run failed, as not re
 from __future__ import annotations
 
 import hashlib
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
-from contam.errors import LogError, Remedy
-from contam.rescore.logs.log_files import LogFile, Row, as_dict, as_list, number_or_none
-from contam.rescore.logs.log_reader import LogReader, document
+from contam.detect.policies.common import counted
+from contam.errors import LogError
+from contam.rescore.logs.json_values import Row, as_dict, as_list, number_or_none, put_once
+from contam.rescore.logs.log_files import LogFile, LogReader, check_count, document
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+_MAKE_REPORT_AGAIN: Final = "the report is not whole, or was edited: make it again"
+
 
 _LISTS: Final = {
     "resolved_ids": 1.0,
@@ -27,7 +31,6 @@ _LISTS: Final = {
 }
 """List of the report -> score of its instances; an incomplete one was never answered."""
 
-_COUNTS: Final = {name: name.removesuffix("_ids") + "_instances" for name in _LISTS}
 REPORT: Final = "report.json"
 
 
@@ -52,31 +55,17 @@ def read(file: LogFile) -> Log:
     """Read the report of a run."""
     report = as_dict(file.document)
     lists = {name: [str(instance) for instance in as_list(report.get(name))] for name in _LISTS}
-    for name, ids in lists.items():
-        counted = number_or_none(report.get(_COUNTS[name]))
-        if counted is not None and int(counted) != len(ids):
-            raise LogError(
-                "{}: {} {}, and it counts {}", file.path, len(ids), name, int(counted),
-                remedy=Remedy.MAKE_REPORT_AGAIN,
-            )  # fmt: skip
     scores: dict[str, float] = {}
     for name, ids in lists.items():
+        stated = report.get(name.removesuffix("_ids") + "_instances")
+        check_count(file, len(ids), name, stated, _MAKE_REPORT_AGAIN)
         for instance in ids:
-            if instance in scores:
-                raise LogError(
-                    "{}: instance {} stands in two lists", file.path, instance,
-                    remedy=Remedy.MAKE_REPORT_AGAIN,
-                )  # fmt: skip
-            scores[instance] = _LISTS[name]
-    total = number_or_none(report.get("total_instances"))
-    if total is not None and int(total) != len(scores):
-        raise LogError(
-            "{}: {} instances, and it counts {}", file.path, len(scores), int(total),
-            remedy=Remedy.MAKE_REPORT_AGAIN,
-        )  # fmt: skip
+            put_once(scores, instance, _LISTS[name], f"{file.path}: {name}", "instance")
+    total = report.get("total_instances")
+    check_count(file, len(scores), "instances", total, _MAKE_REPORT_AGAIN)
     model, _, run = file.path.name.removesuffix(".json").rpartition(".")
     notes = [
-        f"{len(lists[name])} instances {words}"
+        f"{counted(len(lists[name]), 'instance')} {words}"
         for name, words in (
             ("empty_patch_ids", "with an empty patch, not resolved"),
             ("error_ids", "ended in an error, not resolved"),
@@ -87,20 +76,15 @@ def read(file: LogFile) -> Log:
     n_scored = len(scores) - len(lists["incomplete_ids"])
     # Not the length of the list that the scores come from: the count is the tool's own.
     resolved = number_or_none(report.get("resolved_instances"))
-    known = resolved is not None and n_scored
-    return _log(
-        str(file.path),
-        file.digest,
-        (model or run, run if model else None),
-        scores,
-        notes,
-        reported=resolved / n_scored if resolved is not None and known else None,
-    )
+    reported = resolved / n_scored if resolved is not None and n_scored else None
+    return _log(scores, notes, (model or run, run if model else None), reported)
 
 
 def read_instances(file: LogFile) -> Log:
     """Read all instances of a run, given the first: `.../RUN/MODEL/INSTANCE/report.json`."""
     run = file.path.absolute().parent.parent
+    # Submissions keep the reports under MODEL/logs, the tool itself under RUN/MODEL.
+    names = (run.parent.name, None) if run.name == "logs" else (run.name, run.parent.name or None)
     scores: dict[str, float] = {}
     digest = hashlib.sha256()
     for folder in sorted(path for path in run.iterdir() if path.is_dir()):
@@ -111,42 +95,28 @@ def read_instances(file: LogFile) -> Log:
         found: Row = as_dict(as_dict(own.document).get(folder.name))
         if not isinstance(found.get("resolved"), bool):
             raise LogError(
-                "{}: `resolved` is neither true nor false", own.path,
-                remedy=Remedy.MAKE_REPORT_AGAIN,
-            )  # fmt: skip
+                "{}: `resolved` is neither true nor false", own.path, hint=_MAKE_REPORT_AGAIN
+            )
         scores[folder.name] = float(found["resolved"])
         digest.update(own.digest.encode())
-    absent = sum(np.isnan(score) for score in scores.values())
+    absent = sum(math.isnan(score) for score in scores.values())
     notes = ["reports of instances alone: nothing to check their number against"]
     if absent:
-        notes.append(f"{absent} instances without a {REPORT}, not scored")
-    return _log(
-        str(file.path.parent.parent),
-        digest.hexdigest(),
-        (run.name, run.parent.name or None),
-        scores,
-        notes,
-        reported=None,
-    )
+        notes.append(f"{counted(absent, 'instance')} without a {REPORT}, not scored")
+    log = _log(scores, notes, names, None)
+    return replace(log, path=str(file.path.parent.parent), digest=digest.hexdigest())
 
 
 def _log(
-    path: str,
-    digest: str,
-    names: tuple[str, str | None],
     scores: dict[str, float],
     notes: list[str],
-    *,
+    names: tuple[str, str | None],
     reported: float | None,
 ) -> Log:
-    if not scores:
-        raise LogError("{}: the log is empty", path, remedy=Remedy.WAS_RUN_STOPPED)
-    values = np.array([scores[name] for name in sorted(scores)], np.float64)
+    values = [scores[name] for name in sorted(scores)]
     model, run = names
     return Log(
         tool="swe-bench",
-        path=path,
-        digest=digest,
         model=model.replace("__", "/"),
         # The report does not say which of its data sets it is about.
         benchmark="",

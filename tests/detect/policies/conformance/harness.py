@@ -165,6 +165,7 @@ def _pairs(found: list[brute.Pair], view: ViewItems, read: np.ndarray) -> Matche
         exact=column("exact", np.bool_),
         split=np.zeros(len(found), np.bool_),
         scattered=np.zeros(len(found), np.float32),
+        told=np.zeros(len(found), np.int32),
         renumbered=np.zeros(len(found), np.float32),
         competing_item=np.full(len(found), -1, np.int32),
         variant_words=np.zeros(len(found), np.int32),
@@ -193,4 +194,16 @@ def totals_for(policy: Policy, view: ViewItems, matches: Matches, longest_at: np
         ).astype(np.int64),
         best_score=best_score,
         best_match=best,
+    )
+
+
+def empty_totals(items: ViewItems) -> Totals:
+    """The totals of a corpus in which nothing was found."""
+    n = items.n_items
+    return Totals(
+        longest_at=np.zeros(items.token_hash.shape[0], np.int32),
+        n_documents=np.zeros(n, np.int64),
+        n_occurrences=np.zeros(n, np.int64),
+        best_score=np.zeros(n, np.float64),
+        best_match=Matches.zeros(n, len(items.read)),
     )

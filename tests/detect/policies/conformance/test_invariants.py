@@ -13,7 +13,7 @@ from contam.detect.policies import segments
 from contam.detect.policies.policy import DEFAULT, get_policy, list_policies, shortest_run
 from contam.errors import InternalError, PolicyError
 from tests.detect.policies.conformance import harness
-from tests.detect.policies.samples import empty_totals
+from tests.detect.policies.conformance.harness import empty_totals
 
 POLICIES = [
     name

@@ -1,1 +1,0 @@
-"""Export an audit for other tools."""

@@ -1,1 +1,0 @@
-"""Waivers: flags that a person has looked at and accepted."""

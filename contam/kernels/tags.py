@@ -1,0 +1,235 @@
+"""Read tags: what is markup in them, and what is text.
+
+Readers answer as those of contam.kernels.chars do; the rule is docs/normaliser.md, rule 2.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from contam.kernels._jit import lean_kernel
+from contam.kernels.chars import (
+    ATTRIBUTE_SHIFT,
+    JOIN,
+    SKIP,
+    TAG_SHIFT,
+    TEXT,
+    has_mark,
+    is_blank,
+    is_letter,
+    name_value,
+)
+from contam.kernels.time_lines import digits_end, is_digit, time_end
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from contam.kernels.chars import CharTables
+
+_REACH = 1024
+#: So many words in a row without an equals sign inside a tag, or in a value, are text.
+_MOST_WORDS = 3
+#: Bytes of one such word.
+_LONGEST_WORD = 40
+#: The mark with which `>` is another character.
+_STROKE = (0x338, 0x338)
+
+#: Values of a tag's name: it separates, joins, or belongs to a cue.
+_JOINS = 2
+_CUE = 3
+#: Values of an attribute's name: what it says is text, or is none.
+_SAYS_TEXT = 1
+_SAYS_NONE = 2
+
+#: What stands at a place inside a tag.
+_NOTHING = 0
+_LAST = 1
+_WORD = 2
+_PAIR = 3
+_TEXT_PAIR = 4
+
+
+@lean_kernel
+def tag_name_end(text: NDArray[np.uint8], p: int, stop: int) -> int:
+    """Where the run of ASCII letters, digits and hyphens that starts at p ends."""
+    while p < stop and (is_letter(int(text[p])) or is_digit(int(text[p])) or text[p] == 45):
+        p += 1
+    return p
+
+
+@lean_kernel
+def holds_text(text: NDArray[np.uint8], p: int, stop: int) -> bool:
+    """Whether a value is more than MOST_WORDS words, not ASCII, or holds a long word."""
+    words = 0
+    first = p
+    for q in range(p, stop):
+        if text[q] >= 0x80:
+            return True
+        if is_blank(int(text[q])):
+            first = q + 1
+            continue
+        words += q == first
+        if words > _MOST_WORDS or q - first >= _LONGEST_WORD:
+            return True
+    return False
+
+
+@lean_kernel
+def next_attribute(
+    text: NDArray[np.uint8], p: int, stop: int, tables: CharTables
+) -> tuple[int, int, int, int]:
+    """What stands at p inside a tag, the bytes of its value, and where reading goes on."""
+    while p < stop and is_blank(int(text[p])):
+        p += 1
+    if p < stop and text[p] == 62:
+        return _LAST, p, p, p + 1
+    if p + 1 < stop and text[p] == 47 and text[p + 1] == 62:
+        return _LAST, p, p, p + 2
+    end = p
+    while end < stop and not is_blank(int(text[end])) and text[end] not in (60, 61, 62):
+        if text[end] >= 0x80:
+            return _NOTHING, p, p, p
+        end += 1
+    if end == stop or text[end] == 60 or end - p > _LONGEST_WORD:
+        return _NOTHING, p, p, p
+    q = end
+    while q < stop and is_blank(int(text[q])):
+        q += 1
+    if q == stop or text[q] != 61:
+        return _WORD, p, end, end
+    q += 1
+    while q < stop and is_blank(int(text[q])):
+        q += 1
+    if q == stop:
+        return _NOTHING, p, p, p
+    quote = text[q]
+    first = q
+    if quote == 34 or quote == 39:
+        first = q + 1
+        q = first
+        while q < stop and text[q] != quote:
+            q += 1
+        last = q
+        q += 1
+        if q >= stop or not (is_blank(int(text[q])) or text[q] == 62 or text[q] == 47):
+            return _NOTHING, p, p, p
+    else:
+        while q < stop and not is_blank(int(text[q])) and text[q] != 60 and text[q] != 62:
+            if text[q] >= 0x80:
+                return _NOTHING, p, p, p
+            q += 1
+        last = q
+    says = (name_value(text, p, end, tables) >> ATTRIBUTE_SHIFT) & 3
+    is_text = says == _SAYS_TEXT and last > first
+    is_text = is_text or (says != _SAYS_NONE and holds_text(text, first, last))
+    return (_TEXT_PAIR if is_text else _PAIR), first, last, q
+
+
+@lean_kernel
+def next_text(
+    text: NDArray[np.uint8], p: int, stop: int, tables: CharTables
+) -> tuple[int, int, int]:
+    """The next value that is text from p on inside a tag that ends at `stop`, and what follows.
+
+    (stop, stop, stop) where there is none.
+    """
+    while p < stop:
+        kind, first, last, p = next_attribute(text, p, stop, tables)
+        if kind == _TEXT_PAIR:
+            return first, last, p
+    return stop, stop, stop
+
+
+@lean_kernel
+def attributes_start(text: NDArray[np.uint8], p: int, stop: int) -> int:
+    """Where the attributes of the tag at p begin: at its first white space."""
+    while p < stop and not is_blank(int(text[p])):
+        p += 1
+    return p
+
+
+@lean_kernel
+def find_cue_tag(text: NDArray[np.uint8], p: int, stop: int) -> int:
+    """Where a cue's tag ends whose name ends at p, -1 where it is none.
+
+    Classes and a speaker may follow the name: `.loud Ann>`.
+    """
+    reach = min(stop, p + _LONGEST_WORD + 1)
+    if p < reach and not (text[p] == 46 or text[p] == 62 or is_blank(int(text[p]))):
+        return -1
+    while p < reach and text[p] != 62:
+        if text[p] == 60 or text[p] == 10:
+            return -1
+        p += 1
+    return p + 1 if p < reach else -1
+
+
+@lean_kernel
+def find_stamp(text: NDArray[np.uint8], p: int, stop: int) -> int:
+    """Where a time that is a tag, `<00:01.500>` or `<|1.50|>`, ends; -1 for none at p."""
+    q = p + 1
+    if q < stop and text[q] == 124:
+        first = q + 1
+        q = digits_end(text, first, stop)
+        if q == first or q - first > 5 or q == stop or text[q] != 46:
+            return -1
+        first = q + 1
+        q = digits_end(text, first, stop)
+        if q == first or q - first > 3 or q + 1 >= stop or text[q] != 124 or text[q + 1] != 62:
+            return -1
+        return q + 2
+    q, _ = time_end(text, q, stop)
+    return q + 1 if 0 <= q < stop and text[q] == 62 else -1
+
+
+@lean_kernel
+def find_tag(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> tuple[int, int]:
+    """What the tag at p is and where it ends; (SKIP, p + 1) where there is none."""
+    reach = min(stop, p + _REACH)
+    q = find_stamp(text, p, reach)
+    if q >= 0:
+        return SKIP, q
+    q = p + 1
+    if q < reach and text[q] == 47:
+        q += 1
+    end = tag_name_end(text, q, reach)
+    if q < end < reach and text[end] == 58:
+        q = end + 1
+        end = tag_name_end(text, q, reach)
+    tag = (name_value(text, q, end, tables) >> TAG_SHIFT) & 3 if end > q else 0
+    if tag == 0:
+        return SKIP, p + 1
+    if tag == _CUE:
+        q = find_cue_tag(text, end, reach)
+        return SKIP, (q if q >= 0 else p + 1)
+    code = JOIN if tag == _JOINS else SKIP
+    pairs = 0
+    words = 0
+    q = end
+    while q < reach:
+        kind, _first, _last, q = next_attribute(text, q, reach, tables)
+        if kind == _LAST and (pairs > 0 or words == 0):
+            return code, q
+        # The name ends at white space, at `>` or at `/>`.
+        if kind == _NOTHING or kind == _LAST or not is_blank(int(text[end])):
+            break
+        if kind == _WORD:
+            words += 1
+            if words > _MOST_WORDS:
+                break
+            continue
+        words = 0
+        pairs += 1
+        if kind == _TEXT_PAIR:
+            code = TEXT
+    return SKIP, p + 1
+
+
+@lean_kernel
+def read_tag(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> tuple[int, int]:
+    """Rule 2: a tag with a known name is a separator; TEXT where some of its values are text."""
+    code, end = find_tag(text, p, stop, tables)
+    if end > p + 1 and has_mark(text, end, stop, _STROKE, tables.table):
+        return SKIP, p + 1
+    return code, end

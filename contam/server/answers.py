@@ -1,0 +1,238 @@
+"""Stream a result as an answer piece by piece, to bound memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+import orjson
+
+from contam.benchmark.items import ItemName
+from contam.detect.indexed.quote import quote
+from contam.detect.match.deadline import REASON as DEADLINE
+from contam.detect.policies.verdict import COLUMNS
+from contam.detect.result import VERDICTS, item_ranks
+from contam.server.problems import RequestError
+from contam.tables import schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from contam.detect.result import ScanResult
+    from contam.server.indexes import IndexSnapshot
+    from contam.server.schemas import Options
+
+
+Row = dict[str, Any]
+Place = tuple[str, int]
+
+#: Documents whose texts are held at once, unless one item has more.
+_DOCUMENTS: Final = 128
+
+
+class EvidenceReader:
+    """Rows of evidence by item, their texts read when they are asked for."""
+
+    def __init__(self, result: ScanResult, snapshot: IndexSnapshot, options: Options) -> None:
+        self._columns = result.evidence_columns
+        self._snapshot = snapshot
+        self._context = options.context
+        owner = self._columns["item_id"]
+        assert isinstance(owner, schemas.Repeated)  # noqa: S101 - for the type checker: as finishing makes it
+        bounds = np.searchsorted(owner.index, np.arange(len(result.items_in_order) + 1)).tolist()
+        self._items = result.items_in_order
+        self._bounds = list(pairwise(bounds))
+
+    def by_item(self) -> Iterator[list[Row]]:
+        """The rows of each item in order, with the matching texts and the text around them."""
+        first = 0
+        while first < len(self._bounds):
+            last, places = first, set[Place]()
+            pieces: list[list[Row]] = []
+            while last < len(self._bounds) and (last == first or len(places) < _DOCUMENTS):
+                rows = self._rows(*self._bounds[last])
+                places |= {(row["shard"], row["row"]) for row in rows if row["verified"]}
+                pieces.append(rows)
+                last += 1
+            texts = quote(self._snapshot.opened, places)
+            for at, rows in enumerate(pieces, first):
+                yield self._with_texts(rows, at, texts)
+            first = last
+
+    def _rows(self, begin: int, end: int) -> list[Row]:
+        columns = schemas.part(self._columns, begin, end)
+        rows = schemas.records(columns, schemas.EVIDENCE)
+        for row in rows:
+            for name in ItemName._fields:
+                del row[name]
+        return rows
+
+    def _with_texts(self, rows: list[Row], at: int, texts: dict[Place, str]) -> list[Row]:
+        item = self._items[at]
+        for row in rows:
+            own = item.part_text(row["part"])[row["item_start"] : row["item_end"]]
+            row["item_text"] = own or None
+            row["document_text"] = row["before"] = row["after"] = None
+            text = texts.get((row["shard"], row["row"])) if row["verified"] else None
+            if text is not None:
+                start, end = row["document_start"], row["document_end"]
+                row["document_text"] = text[start:end]
+                if self._context:
+                    row["before"] = text[max(start - self._context, 0) : start]
+                    row["after"] = text[end : end + self._context]
+        return rows
+
+
+AnswerForm = Literal["json", "lines", "whole"]
+
+_MOST_FAILURES: Final = 20
+_NOTHING_KNOWN: Final = {
+    **{column.name: None if column.nullable else column.kind() for column in COLUMNS},
+    "label": "not_checkable",
+    "exposure": "none",
+    "reason": DEADLINE,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StreamedAnswer:
+    """An answer to a check, its evidence not made yet.
+
+    verdicts  without their evidence, item by item;  rest  what else is said
+    evidence  None if not asked for;  n_policies  verdicts of each item
+    """
+
+    verdicts: list[Row]
+    rest: Row
+    evidence: EvidenceReader | None
+    n_policies: int
+
+    def rows(self) -> Iterator[Row]:
+        """The verdicts with their evidence, each made when it is asked for."""
+        if self.evidence is None:
+            yield from self.verdicts
+            return
+        verdicts = iter(self.verdicts)
+        for found in self.evidence.by_item():
+            for verdict in islice(verdicts, self.n_policies):
+                yield {**verdict, "evidence": found}
+
+    def whole(self) -> Row:
+        """All of it: see `contam.server.schemas.CheckAnswer`."""
+        return {"verdicts": list(self.rows()), **self.rest}
+
+    def encoded(self, form: AnswerForm, most_bytes: int) -> bytes | Iterator[bytes] | Row:
+        """All of it as JSON, as lines of JSON, or as plain values. Raises RequestError, 413."""
+        if form == "json":
+            return self.as_json(most_bytes)
+        return self.as_lines() if form == "lines" else self.whole()
+
+    def as_json(self, most_bytes: int) -> bytes:
+        """All of it as JSON. Raises RequestError, 413, as soon as that has too many bytes."""
+        made = bytearray(b'{"verdicts":[')
+        end = orjson.dumps(self.rest)[1:]
+        for row in self.rows():
+            made += orjson.dumps(row)
+            made += b","
+            if len(made) + len(end) + 1 > most_bytes:
+                raise too_large(most_bytes)
+        if made.endswith(b","):
+            made.pop()
+        made += b"],"
+        made += end
+        return bytes(made)
+
+    def as_lines(self) -> Iterator[bytes]:
+        """A line for each verdict and one for the rest, each made when the one before is taken."""
+        for row in self.rows():
+            yield orjson.dumps(row) + b"\n"
+        yield orjson.dumps(self.rest) + b"\n"
+
+
+def answer_of(
+    result: ScanResult, snapshot: IndexSnapshot, options: Options, read: Row
+) -> StreamedAnswer:
+    """The answer that a result makes; read  how the items were read."""
+    # Not from `run`, which lists every shard: there may be thousands.
+    covered = snapshot.opened.coverage if result.covered is None else result.covered
+    verdicts = schemas.records(result.verdict_columns, VERDICTS)
+    return StreamedAnswer(
+        verdicts=verdicts,
+        rest={
+            **_about(snapshot),
+            "coverage": summary(covered.totals),
+            "capped": result.about_index()["capped"],
+            "read": read,
+        },
+        evidence=EvidenceReader(result, snapshot, options) if options.evidence else None,
+        n_policies=len(verdicts) // len(result.items_in_order),
+    )
+
+
+def too_large(most_bytes: int) -> RequestError:
+    """The refusal of an answer beyond the limit: nothing is left out of one silently."""
+    return RequestError(
+        413,
+        f"the answer would have more than {most_bytes} bytes",
+        code="answer-too-large",
+        hint="ask for fewer items, less context or max_evidence, or for lines "
+        "(Accept: application/x-ndjson), or make a job of it: POST /v1/jobs",
+    )
+
+
+def late_answer(
+    names: Sequence[tuple[str, str, str]],
+    policies: Sequence[str],
+    snapshot: IndexSnapshot,
+    read: Row,
+) -> StreamedAnswer:
+    """The answer when the time is over: nothing is known of any item (benchmark, split, id)."""
+    verdicts = [
+        {**_NOTHING_KNOWN, **ItemName(*names[i])._asdict(), "policy": policy, "evidence": []}
+        for i in np.argsort(item_ranks(names)).tolist()
+        for policy in policies
+    ]
+    return StreamedAnswer(
+        verdicts=verdicts,
+        rest={
+            **_about(snapshot),
+            "coverage": summary(snapshot.opened.coverage.totals),
+            "capped": {
+                "cap": snapshot.opened.recipe.cap,
+                "grams": 0,
+                "items": 0,
+                "first_items": [],
+            },
+            "read": read,
+        },
+        evidence=None,
+        n_policies=len(policies),
+    )
+
+
+def summary(coverage: Mapping[str, Any]) -> Row:
+    """A coverage without its shards one by one: of those that failed, the first are named."""
+    short = {name: value for name, value in coverage.items() if name != "by_shard"}
+    short["n_failed"] = len(short["shards_failed"])
+    short["shards_failed"] = short["shards_failed"][:_MOST_FAILURES]
+    if excluded := short.get("shards_excluded"):
+        short["n_excluded"] = len(excluded)
+        short["shards_excluded"] = excluded[:_MOST_FAILURES]
+    if missing := short.get("not_indexed"):
+        short["n_not_indexed"] = len(missing)
+        short["not_indexed"] = missing[:_MOST_FAILURES]
+    for kind in ("passed_over", "unread_columns"):
+        if aside := short.get(kind):
+            short[kind] = aside[:_MOST_FAILURES]
+    return short
+
+
+def _about(snapshot: IndexSnapshot) -> Row:
+    return {
+        "index": list(snapshot.names),
+        "states": list(snapshot.states),
+        "guarantee_tokens": snapshot.reader.guarantee_tokens,
+    }

@@ -1,1 +1,0 @@
-"""Check items: parse, admit, query the indexes, answer."""

@@ -1,1 +1,0 @@
-"""Open, watch and cache the indexes of a service."""

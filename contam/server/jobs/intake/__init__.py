@@ -1,1 +1,0 @@
-"""Take in a job: read its request and uploads, and accept or refuse it."""

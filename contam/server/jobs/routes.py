@@ -1,0 +1,384 @@
+"""Accept, list, show, stop and fetch jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import secrets
+import shutil
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import orjson
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi.responses import FileResponse, StreamingResponse
+
+from contam.benchmark.mapping import MAPPABLE, check_mapping
+from contam.detect.indexed.guarantee import refuse_unanswerable
+from contam.detect.policies.policy import get_policy
+from contam.detect.report import FILES as VERDICT_FILES
+from contam.detect.report import TABLES as CHECK_TABLES
+from contam.errors import UsageError
+from contam.files.publish import sync_path
+from contam.server.auth import Caller, Needs
+from contam.server.check import checked_policies
+from contam.server.jobs.schemas import (
+    CheckJob,
+    JobAnswer,
+    JobList,
+    RescoreJob,
+    form_schema,
+    parse_job,
+)
+from contam.server.jobs.service import RUN, disk_errors, run_view
+from contam.server.jobs.task import REQUEST, VERDICTS
+from contam.server.jobs.upload import Received, read_form, store_form
+from contam.server.problems import RequestError, refuse_parameters
+from contam.server.schemas import problems
+from contam.server.state import CurrentState, State, jobs_of, registry_of
+from contam.tables.score_schemas import SUMMARY
+from contam.tables.score_schemas import TABLES as RESCORE_TABLES
+from contam.tables.table_pages import TablePages
+
+if TYPE_CHECKING:
+    from pathlib import Path as FilePath
+
+    from starlette.datastructures import FormData
+
+    from contam.server.jobs.service import Jobs
+    from contam.server.jobs.store import Kind, StoredJob
+
+PARQUET: Final = "application/vnd.apache.parquet"
+NDJSON: Final = "application/x-ndjson"
+
+_NO_STORE: Final = {"Cache-Control": "no-store"}
+_MOST_LISTED: Final = 500
+_MOST_KEY: Final = 255
+_TABLES: Final[dict[Kind, tuple[str, ...]]] = {
+    "check": tuple(name.removesuffix(".parquet") for name in CHECK_TABLES),
+    "rescore": RESCORE_TABLES,
+}
+
+Asker = Annotated[Caller, Depends(Needs("jobs"))]
+JobId = Annotated[str, Path(min_length=1, max_length=64)]
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+
+@router.post(
+    "",
+    status_code=202,
+    response_class=Response,
+    responses={
+        202: {"model": JobAnswer},
+        **problems(400, 401, 403, 404, 409, 413, 415, 422, 503),
+    },
+    openapi_extra={
+        "parameters": [
+            {
+                "name": "Idempotency-Key", "in": "header", "required": False,
+                "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+                "description": "Equal requests under one key make one job.",
+            }
+        ],
+        "requestBody": {
+            "required": True,
+            "content": {
+                "multipart/form-data": form_schema(
+                    {
+                        "items": "of a check: JSON lines, plain or gzip, or Parquet; one file",
+                        "logs": "of a re-scoring: logs of evaluations, under the names they have",
+                        "verdicts": "of a re-scoring: the four files of a result of `contam query`",
+                    }
+                )
+            },
+        },
+    },
+)  # fmt: skip
+async def submit(request: Request, state: CurrentState, caller: Asker) -> Response:
+    """Accept a check of many items, or a re-scoring; it goes on whatever happens to the service."""
+    jobs = jobs_of(state)
+    refuse_parameters(request)
+    key = request.headers.get("idempotency-key")
+    if key is not None and not 0 < len(key) <= _MOST_KEY:
+        raise RequestError(400, f"Idempotency-Key: 1 to {_MOST_KEY} characters")
+    await asyncio.to_thread(jobs.store.refuse, state.settings.max_queued_jobs)
+    with disk_errors():
+        form = await read_form(request, state.settings)
+    try:
+        job = await asyncio.to_thread(_accept, form, key, state, caller)
+        shown = await asyncio.to_thread(jobs.show, job)
+    finally:
+        await form.close()
+    headers = {"Location": f"/v1/jobs/{job.id}", "Retry-After": "1"}
+    return _answer(shown, status=202, headers=headers)
+
+
+def _accept(form: FormData, key: str | None, state: State, caller: Caller) -> StoredJob:
+    """Make a job of a form; when this returns, it is on disk and will be worked on."""
+    jobs = jobs_of(state)
+    job_id = secrets.token_hex(12)
+    folder = jobs.home / job_id
+    job = None
+    try:
+        with disk_errors():
+            folder.mkdir(mode=0o700)
+            received = store_form(form, folder, state.settings)
+        asked = parse_job(received.request)
+        if isinstance(asked, CheckJob):
+            request = _check(asked, state, received)
+        else:
+            request = _rescore(asked, jobs, caller, folder, received)
+        with disk_errors():
+            (folder / REQUEST).write_text(json.dumps(request), "utf-8")
+            for path in (folder / REQUEST, folder, jobs.home):
+                sync_path(path)
+        # Keys of different owners never meet.
+        name = key and hashlib.sha256(f"{caller.key_id}\0{key}".encode()).hexdigest()
+        job = jobs.store.add(
+            id=job_id,
+            owner=caller.key_id,
+            kind=asked.kind,
+            about={
+                "index": request.get("index", []),
+                "policies": request["policies"],
+                "n_items": received.n_items,
+                "n_bytes": received.n_bytes,
+            },
+            idempotency=name,
+            fingerprint=received.fingerprint,
+            most_queued=state.settings.max_queued_jobs,
+        )
+        jobs.runner.wake()
+        return job or _earlier(jobs, str(name), received)
+    finally:
+        if job is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _earlier(jobs: Jobs, name: str, received: Received) -> StoredJob:
+    """The job that this request has made before. Raises RequestError, 422 or 409."""
+    job = jobs.store.of_key(name)
+    if job is None:
+        raise RequestError(409, "its job was deleted meanwhile", hint="send it again")
+    if job.fingerprint != received.fingerprint:
+        raise RequestError(
+            422, "this Idempotency-Key came with another request before",
+            code="idempotency-reused", hint="a new request needs a new key",
+        )  # fmt: skip
+    return job
+
+
+def _check(asked: CheckJob, state: State, received: Received) -> dict[str, Any]:
+    if set(received.files) != {"items"}:
+        raise RequestError(
+            422, "a check needs one file of items, and nothing else", code="upload",
+            hint="send it as the part `items`",
+        )  # fmt: skip
+    policies = checked_policies(asked.policies)
+    try:
+        check_mapping(asked.options.mapping)
+    except UsageError:
+        # Its message repeats what was sent.
+        raise RequestError(
+            422, "invalid mapping", code="usage",
+            hint=f"it maps {', '.join(MAPPABLE)} to fields of the upload",
+        ) from None  # fmt: skip
+    registry = registry_of(state)
+    names = registry.chosen(asked.names)
+    with registry.snapshot(names) as snapshot:
+        refuse_unanswerable([get_policy(policy) for policy in policies], snapshot.opened.recipe)
+    return {**asked.model_dump(), "index": list(names), "policies": list(policies)}
+
+
+def _rescore(
+    asked: RescoreJob, jobs: Jobs, caller: Caller, folder: FilePath, received: Received
+) -> dict[str, Any]:
+    sent = received.files.get("verdicts", [])
+    needed = {"logs"} | ({"verdicts"} if asked.job is None else set())
+    if set(received.files) != needed:
+        raise RequestError(
+            422, "a re-scoring needs logs, and verdicts once", code="upload",
+            hint="send logs as `logs`; name the job of a check, or send a result's files as "
+            "`verdicts`",
+        )  # fmt: skip
+    if sent and len(sent) != len(VERDICT_FILES):
+        raise RequestError(
+            422, "the verdicts are not whole", code="upload",
+            hint=f"send {', '.join(VERDICT_FILES)}",
+        )  # fmt: skip
+    if asked.job is not None:
+        source = jobs.get(asked.job, owner_of(caller))
+        if source.kind != "check" or source.state != "done":
+            raise RequestError(
+                409, f"that job is a {source.kind} and {source.state}", code="no-verdicts",
+                hint="name a check that is done",
+            )  # fmt: skip
+        # They outlive that job.
+        with disk_errors():
+            (folder / VERDICTS).mkdir()
+            for name in VERDICT_FILES:
+                shutil.copyfile(jobs.result(source) / name, folder / VERDICTS / name)
+                sync_path(folder / VERDICTS / name)
+            sync_path(folder / VERDICTS)
+    return asked.model_dump()
+
+
+@router.get(
+    "",
+    response_class=Response,
+    responses={200: {"model": JobList}, **problems(401, 403, 422, 503)},
+)
+def list_jobs(
+    state: CurrentState,
+    caller: Asker,
+    limit: Annotated[int, Query(ge=1, le=_MOST_LISTED)] = 50,
+    cursor: Annotated[int | None, Query(ge=1, lt=1 << 62)] = None,
+) -> Response:
+    """Jobs of this key (of all keys for `admin`), the newest first."""
+    jobs = jobs_of(state)
+    found = jobs.store.listed(owner_of(caller), before=cursor, limit=limit)
+    more = found[-1].number if len(found) == limit else None
+    return _answer({"jobs": [jobs.show(job) for job in found], "next": more})
+
+
+@router.get(
+    "/{job_id}",
+    response_class=Response,
+    responses={200: {"model": JobAnswer}, **problems(401, 403, 404, 422, 503)},
+)
+def show_job(job_id: JobId, state: CurrentState, caller: Asker) -> Response:
+    """State, progress and, once it is done, coverage and counts; ask again after Retry-After."""
+    shown = jobs_of(state).show(_job(job_id, state, caller))
+    return _answer(shown, headers={} if shown["ended"] else {"Retry-After": "1"})
+
+
+@router.delete(
+    "/{job_id}",
+    response_class=Response,
+    responses={
+        200: {"model": JobAnswer},
+        204: {"description": "It had ended; it and its result are deleted."},
+        **problems(401, 403, 404, 422, 503),
+    },
+)
+def cancel_job(job_id: JobId, state: CurrentState, caller: Asker) -> Response:
+    """Stop a job; one that has ended is deleted with its result."""
+    jobs = jobs_of(state)
+    left = jobs.cancel(_job(job_id, state, caller))
+    return Response(status_code=204) if left is None else _answer(jobs.show(left))
+
+
+@router.get(
+    "/{job_id}/results",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "The rows.",
+            "content": {
+                NDJSON: {"schema": {"type": "string"}},
+                PARQUET: {"schema": {"type": "string", "format": "binary"}},
+            },
+        },
+        206: {"description": "A range of the Parquet file."},
+        416: {"description": "The file does not have these bytes."},
+        **problems(400, 401, 403, 404, 409, 422, 503),
+    },
+)
+def job_results(
+    job_id: JobId,
+    request: Request,
+    state: CurrentState,
+    caller: Asker,
+    table: Annotated[
+        str, Query(max_length=64, description="verdicts, evidence, items; of a re-scoring: scores")
+    ] = "",
+    cursor: Annotated[int, Query(ge=0, lt=1 << 62, description="rows to pass over")] = 0,
+    limit: Annotated[int, Query(ge=1, lt=1 << 62)] = (1 << 62) - 1,
+) -> Response:
+    """A table of a finished job: JSON lines from a cursor on, or by `Accept` Parquet by ranges.
+
+    `Contam-Rows` tells how many rows the table has; a broken stream goes on at `cursor` = the lines
+    that came whole.
+    """
+    job = _job(job_id, state, caller)
+    names = _TABLES[job.kind]
+    if table and table not in names:
+        raise RequestError(
+            404, f"a {job.kind} has no such table", code="no-table",
+            hint=f"it has {', '.join(names)}",
+        )  # fmt: skip
+    path = _file_of(job, f"{table or names[0]}.parquet", state)
+    if PARQUET in request.headers.get("accept", "").lower():
+        return FileResponse(path, headers=_NO_STORE, media_type=PARQUET, filename=path.name)
+    pages = TablePages(path)
+    start = min(cursor, pages.n_rows)
+    end = min(start + limit, pages.n_rows)
+    headers = {**_NO_STORE, "Contam-Rows": str(pages.n_rows)}
+    if end < pages.n_rows:
+        onward = request.url.include_query_params(cursor=end)
+        headers["Link"] = f'<{onward.path}?{onward.query}>; rel="next"'
+    return StreamingResponse(pages.lines(start, end), headers=headers, media_type=NDJSON)
+
+
+@router.get(
+    "/{job_id}/run",
+    response_class=Response,
+    responses={
+        200: {"content": {"application/json": {"schema": {"type": "object"}}}},
+        **problems(401, 403, 404, 409, 422, 503),
+    },
+)
+def job_run(job_id: JobId, state: CurrentState, caller: Asker) -> Response:
+    """How the result was made: the `run.json` of its folder, with names instead of places."""
+    job = _job(job_id, state, caller)
+    return _answer(run_view(_file_of(job, RUN, state), job.about["index"]))
+
+
+@router.get(
+    "/{job_id}/summary",
+    response_class=Response,
+    responses={
+        200: {"content": {"text/markdown": {"schema": {"type": "string"}}}},
+        **problems(401, 403, 404, 409, 422, 503),
+    },
+)
+def job_summary(job_id: JobId, state: CurrentState, caller: Asker) -> Response:
+    """The tables of a re-scoring as a page of Markdown."""
+    path = _file_of(_job(job_id, state, caller), SUMMARY, state)
+    return FileResponse(path, headers=_NO_STORE, media_type="text/markdown")
+
+
+def owner_of(caller: Caller) -> str | None:
+    """Whose jobs a caller may see; None for everybody's."""
+    return None if caller.is_admin else caller.key_id
+
+
+def _job(job_id: str, state: State, caller: Caller) -> StoredJob:
+    return jobs_of(state).get(job_id, owner_of(caller))
+
+
+def _file_of(job: StoredJob, name: str, state: State) -> FilePath:
+    """A file of a result. Raises RequestError: 409 for a job that is not done, 404 without it."""
+    if job.state != "done":
+        waiting = not job.ended
+        raise RequestError(
+            409, f"the job is {job.state} and has no result", code="no-result",
+            hint="wait for its end: GET /v1/jobs/ID" if waiting else "send it again",
+            headers={"Retry-After": "1"} if waiting else None,
+        )  # fmt: skip
+    path = jobs_of(state).result(job) / name
+    if not path.is_file():
+        raise RequestError(404, "the result has no such file", code="no-result")
+    return path
+
+
+def _answer(
+    value: Any,  # noqa: ANN401 - any JSON value
+    *,
+    status: Literal[200, 202] = 200,
+    headers: dict[str, str] | None = None,
+) -> Response:
+    """A JSON answer that no cache keeps."""
+    headers = {**_NO_STORE, **(headers or {})}
+    return Response(orjson.dumps(value), status, headers, "application/json")

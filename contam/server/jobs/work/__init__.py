@@ -1,1 +1,0 @@
-"""Work on jobs: one process for each, in turns."""

@@ -1,1 +1,0 @@
-"""Report failures as problem documents that quote nothing of the request."""

@@ -1,1 +1,0 @@
-"""Route handlers: parse a request, call one function, encode its answer."""

@@ -1,1 +1,0 @@
-"""Request and answer schemas, each with an example."""

@@ -1,1 +1,0 @@
-"""Hold the estimators of the studies: plain functions over arrays."""

@@ -1,0 +1,105 @@
+"""What a project that uses contam meets: its types, and what an import costs."""
+
+import subprocess
+import sys
+
+import pytest
+
+PROJECT = """
+import contam
+from contam.client import Client
+
+result = contam.scan("corpus", "items.jsonl", policies=["contam"])
+reveal_type(result.complete)
+wrong: int = contam.scan("corpus", "items.jsonl", workers="two")
+Client(nobody=1)
+contam.scan("corpus", "items.jsonl", polices=["contam"])
+"""
+
+
+@pytest.mark.slow
+def test_what_contam_gives_and_takes_has_types(tmp_path):
+    (tmp_path / "project.py").write_text(PROJECT)
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "project.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    found = [line.split(": ", 1) for line in checked.stdout.splitlines()]
+    lines = [int(place.split(":")[1]) for place, _ in found if place.startswith("project.py:")]
+    assert sorted(set(lines)) == [6, 7, 8, 9], checked.stdout + checked.stderr
+    assert 'Revealed type is "bool"' in checked.stdout.replace("builtins.", "")
+
+
+HEAVY = {
+    "numba",
+    "llvmlite",
+    "numpy",
+    "pyarrow",
+    "duckdb",
+    "pandas",
+    "polars",
+    "tokenizers",
+    "scipy",
+    "fastapi",
+    "uvicorn",
+}
+
+_REPORT = "; print(sorted({n.partition('.')[0] for n in sys.modules} | {*sys.modules} & {'scipy.linalg'}))"
+
+
+def loaded_by(statement, repository):
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; {statement}{_REPORT}"],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=repository,
+    )
+    return set(eval(done.stdout.splitlines()[-1]))  # noqa: S307 - a list we printed ourselves
+
+
+@pytest.mark.parametrize("module", ["contam", "contam.cli.main", "contam.errors"])
+def test_importing_the_front_door_loads_nothing_heavy(repository, module):
+    assert not loaded_by(f"import {module}", repository) & HEAVY
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["scan", "--help"], ["show", "--help"], ["serve", "--help"]]
+)
+def test_help_loads_nothing_heavy(repository, arguments):
+    statement = (
+        f"from contam.cli.main import main; code = main({arguments!r}); assert code == 0, code"
+    )
+    assert not loaded_by(statement, repository) & HEAVY
+
+
+RUN = "from contam.cli.main import run\ntry: run({arguments!r})\nexcept SystemExit as end: assert not end.code\n"
+
+
+def run_by(arguments, repository):
+    return loaded_by(f"pass\n{RUN.format(arguments=[*map(str, arguments)])}pass", repository)
+
+
+@pytest.mark.slow
+def test_a_scan_loads_no_pandas_and_a_rescoring_gets_it_where_it_is_needed(repository, tmp_path):
+    pytest.importorskip("pandas")
+    fixtures, out = repository / "bench_fixtures", tmp_path / "out"
+    scan = ("scan", "--corpus", fixtures / "corpus", "--benchmark", fixtures / "items", "-q")
+    loaded = run_by((*scan, "--out", out), repository)
+    assert {"numba", "pyarrow"} <= loaded
+    assert not {"pandas", "scipy.linalg", "cffi", "pycparser"} & loaded
+    logs = ("--logs", fixtures / "logs" / "brook_math.csv", "--least", "12", "-q")
+    rescore = ("rescore", "--verdicts", out, *logs, "--out", tmp_path / "scores")
+    assert "pandas" not in run_by(rescore, repository)
+    # The method that compares with reference models is built on it.
+    given = ("--overwrite", "--reference", "heron-8b,plover-3b")
+    assert {"pandas", "statsmodels"} <= run_by((*rescore, *given), repository)
+
+
+def test_the_command_is_installed_under_its_name(repository):
+    import tomllib
+
+    project = tomllib.loads((repository / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["scripts"] == {"contam": "contam.cli.main:run"}

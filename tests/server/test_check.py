@@ -1,0 +1,234 @@
+"""What a check answers over HTTP: the words of both sides, rows of files as items, and how much."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import contam
+from contam.cli.main import main
+from contam.client import Client
+from contam.client.failures import ServiceError
+from contam.config import Settings
+from contam.errors import IndexMismatchError, UsageError
+from contam.server.answers import answer_of
+from contam.server.check import items_of
+from contam.server.indexes import IndexRegistry
+from contam.server.problems import RequestError
+from contam.server.schemas import CheckAnswer, CheckRequest
+from tests.server.running import serving
+
+
+def test_a_copied_item_is_contaminated_and_the_evidence_quotes_both_sides(client, fixture_items):
+    item = fixture_items[0]
+    asked = {"index": "small", "items": [item], "options": {"context": 12}}
+    reply = client.post("/v1/check", json=asked)
+    assert reply.status_code == 200
+    answer = reply.json()
+    CheckAnswer.model_validate_json(reply.content, strict=True)
+    (verdict,) = answer["verdicts"]
+    assert (verdict["item_id"], verdict["label"]) == (item["id"], "contaminated")
+    first = verdict["evidence"][0]
+    assert first["item_text"] == item["question"][first["item_start"] : first["item_end"]]
+    assert first["document_text"] == first["item_text"]
+    assert len(first["before"]) == len(first["after"]) == 12
+    assert answer["index"] == ["small"]
+    assert answer["guarantee_tokens"] == 8
+    assert answer["coverage"]["complete"] is True
+    (state,) = answer["states"]
+    assert state == client.get("/v1/indexes/small").json()["state"]
+
+
+def test_lines_hold_what_one_answer_holds(client, fixture_items):
+    asked = {"items": fixture_items[:5]}
+    whole = client.post("/v1/check", json=asked).json()
+    reply = client.post("/v1/check", json=asked, headers={"Accept": "application/x-ndjson"})
+    assert reply.headers["content-type"] == "application/x-ndjson"
+    *verdicts, rest = map(json.loads, reply.text.splitlines())
+    assert {"verdicts": verdicts, **rest} == whole
+
+
+MOST = 30_000
+LINES = {"Accept": "application/x-ndjson"}
+
+
+@pytest.fixture(scope="module")
+def small_answers(small_index, tmp_path_factory):
+    """A client of a service that gives small answers."""
+    flags = ("--max-answer-bytes", str(MOST))
+    data = tmp_path_factory.mktemp("small-answers")
+    with serving(small_index, data=data, flags=flags) as running, running.client() as client:
+        yield client
+
+
+@pytest.mark.slow
+def test_an_answer_beyond_the_limit_is_refused_and_lines_give_all_of_it(
+    small_answers, client, fixture_items
+):
+    asked = {"items": fixture_items, "policies": ["contam", "tulu3-50"]}
+    whole = client.post("/v1/check", json=asked).content
+    assert len(whole) > MOST
+    reply = small_answers.post("/v1/check", json=asked)
+    assert (reply.status_code, reply.json()["code"]) == (413, "answer-too-large")
+    lines = small_answers.post("/v1/check", json=asked, headers=LINES).content.splitlines()
+    *verdicts, rest = map(json.loads, lines)
+    assert {"verdicts": verdicts, **rest} == json.loads(whole)
+
+
+def test_an_answer_of_just_the_limit_is_given(small_index, fixture_items, client):
+    asked = {"items": fixture_items[:2]}
+    reply = client.post("/v1/check", json=asked)
+    n = len(reply.content)
+    registry = IndexRegistry.open(Settings(index=(str(small_index),)))
+    with registry.snapshot() as snapshot:
+        request = CheckRequest.model_validate_json(json.dumps(asked))
+        result = snapshot.reader.check(items_of(request), policies=["contam"])
+        answer = answer_of(result, snapshot, request.options, reply.json()["read"])
+        assert json.loads(answer.as_json(n)) == reply.json()
+        with pytest.raises(RequestError):
+            answer.as_json(n - 1)
+
+
+POLICIES = ["contam", "gpt3-test"]
+QUESTION = "Which of these seven lanterns on the old quay was the last one that anybody lit?"
+#: Rows as published benchmarks have them, with fields that are no part of an item.
+ROWS = {
+    "mmlu": {"question": QUESTION, "subject": "harbour_law", "choices": ["red", "blue"], "answer": 1},
+    "arc": {
+        "question": QUESTION, "answerKey": "B",
+        "choices": {"text": ["red", "blue"], "label": ["A", "B"]},
+    },
+    "medqa": {
+        "question": QUESTION, "options": {"A": "red", "B": "blue"}, "answer_idx": "B",
+        "meta_info": {"step": [1, {"of": None}]},
+    },
+    "race": {"article": "An article of some length.", "question": QUESTION, "options": ["red", "blue"], "answer": "A"},
+    "squad": {"context": "A paragraph of some length.", "question": QUESTION, "answers": {"text": ["red"], "answer_start": [3]}},
+    "turns": {"question": [{"role": "user", "content": QUESTION}], "tags": []},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def rows(fixture_items):
+    """Copied items in the shape of each benchmark, and plain ones with more fields."""
+    shaped = []
+    for number, (name, row) in enumerate(ROWS.items()):
+        text = fixture_items[number]["question"]
+        question = [{"role": "user", "content": text}] if name == "turns" else text
+        shaped.append({**row, "id": number, "benchmark": name, "question": question})
+    return shaped + [{**item, "subject": "mills", "metadata": {"n": 1}} for item in fixture_items]
+
+
+@pytest.fixture(scope="module")
+def queried(rows, small_index, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rows")
+    for row in rows:
+        with (folder / f"{row['benchmark']}.jsonl").open("a") as file:
+            file.write(json.dumps(row) + "\n")
+    result = contam.query(small_index, folder, policies=POLICIES, workers=1)
+    assert {"contaminated", "clean"} <= {verdict.label for verdict in result}
+    return as_set(verdict.to_dict() for verdict in result)
+
+
+def as_set(verdicts):
+    return sorted(verdicts, key=repr)
+
+
+def test_rows_are_judged_as_a_query_judges_their_file(client, rows, queried):
+    reply = client.post("/v1/check", json={"items": rows, "policies": POLICIES})
+    assert reply.status_code == 200, reply.text
+    verdicts = reply.json()["verdicts"]
+    for verdict in verdicts:
+        del verdict["evidence"]
+    assert as_set(verdicts) == queried
+
+
+def test_the_client_takes_rows_and_a_job_judges_them_alike(service, rows, queried):
+    with Client(service.url) as client:
+        assert as_set(v.to_dict() for v in client.check(rows, policies=POLICIES)) == queried
+        job = client.wait(client.submit(rows, policies=POLICIES))
+        assert as_set(v.to_dict() for v in client.results(job)) == queried
+        by_name = {"brook_math": [row for row in rows if row["benchmark"] == "brook_math"]}
+        assert {v.benchmark for v in client.check(by_name)} == {"brook_math"}
+
+
+def test_the_client_names_the_item_and_field_that_is_wrong(service):
+    good = {"id": 1, "question": QUESTION}
+    with Client(service.url) as client:
+        for bad, told in (
+            ({"id": 2, "question": QUESTION, "options": 5}, "item 2, field 'options': the choices"),
+            ({"id": 2, "question": None}, "item 2, field 'question': the question is empty"),
+            ({"id": 2, "subject": "law"}, "item 2: no field for the question"),
+        ):
+            with pytest.raises(UsageError, match=told):
+                client.check([good, bad])
+        with pytest.raises(UsageError, match="item 1"):
+            client.submit("abc")
+
+
+def test_further_fields_are_bounded_like_the_rest_of_a_request(client):
+    item = {"id": 1, "question": QUESTION}
+    large = client.post("/v1/check", json={"items": [{**item, "metadata": "x" * (9 << 20)}]})
+    assert (large.status_code, large.json()["code"]) == (413, "too-large")
+    # What is searched for counts, whatever its field is called.
+    long = client.post("/v1/check", json={"items": [{**item, "context": "word " * 50_000}]})
+    assert (long.status_code, long.json()["code"]) == (413, "too-large")
+    assert "item 0" in long.json()["detail"]
+
+
+STORY = " ".join(
+    f"On evening {n} the keeper of pier {n * 7} wrote down what the gulls did." for n in range(9)
+)
+
+
+def test_an_answer_says_how_items_were_read(client):
+    item = {"id": "1", "benchmark": "murder", "question": QUESTION, "rationale": STORY}
+    other = {**item, "id": "2", "benchmark": "saga", "story_so_far": STORY}
+    reply = client.post("/v1/check", json={"items": [item, other]}).json()
+    assert reply["read"]["murder"]["left_out"] == ["rationale"]
+    assert reply["read"]["murder"]["incomplete"] == {}
+    assert reply["read"]["saga"]["fields"]["passage"] == ["story_so_far"]
+    # One row alone does not tell whether the story is what is asked.
+    assert sum(reply["read"]["saga"]["incomplete"].values()) == 1
+    labels = {verdict["benchmark"]: verdict["label"] for verdict in reply["verdicts"]}
+    assert labels["saga"] == "not_checkable"
+    assert client.post("/v1/check", json={"text": QUESTION}).json()["read"] == {}
+
+
+ITEM = {"id": "1", "question": "How many pears does the merchant of the harbour buy at 14 each?"}
+POLICY = "contam-meaning"
+
+
+def test_the_service_refuses_it_by_name(client):
+    for policies in ([POLICY], ["contam", POLICY]):
+        reply = client.post("/v1/check", json={"items": [ITEM], "policies": policies})
+        assert (reply.status_code, reply.json()["code"]) == (422, "policy")
+        assert POLICY in reply.json()["detail"]
+
+
+def test_the_client_and_its_commands_refuse_it(service, tmp_path, capsys):
+    with Client(service.url) as asking, pytest.raises(ServiceError, match=POLICY):
+        asking.check([ITEM], policies=[POLICY])
+    items = tmp_path / "items.jsonl"
+    items.write_text(json.dumps(ITEM) + "\n")
+    call = ["check", "--server", service.url, "--policy", POLICY, "--quiet"]
+    for more in (
+        ["--text", ITEM["question"]],
+        ["--benchmark", str(items), "--out", str(tmp_path / "out")],
+    ):
+        assert main([*call, *more]) == 2
+        assert POLICY in capsys.readouterr().err
+
+
+def test_a_query_refuses_it_with_the_way_out(small_index, tmp_path, capsys):
+    with pytest.raises(IndexMismatchError, match=POLICY):
+        contam.query(small_index, [ITEM], policies=POLICY)
+    items = tmp_path / "items.jsonl"
+    items.write_text(json.dumps(ITEM) + "\n")
+    call = ["query", "--index", str(small_index), "--benchmark", str(items), "--policy", POLICY]
+    assert main([*call, "--out", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr()
+    assert POLICY in told.err
+    assert "contam scan" in told.err
+    assert not (tmp_path / "out").exists()

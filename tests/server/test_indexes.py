@@ -1,0 +1,298 @@
+"""Indexes held open: what is written into their files is noticed, and several answer as one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from urllib.parse import quote
+
+import pytest
+
+import contam
+from contam.config import Settings
+from contam.errors import IndexDamageError
+from contam.index.build import build
+from contam.index.recipe import load_recipe
+from contam.server import indexes
+from contam.server.auth import KeyStore
+from contam.server.indexes import IndexRegistry
+from tests.detect.indexed.indexes import retire
+from tests.server.running import serving
+
+
+@pytest.fixture
+def held(small_index, tmp_path):
+    """The folder of an index, a registry that has it open, and the largest of its arrays."""
+    folder = shutil.copytree(small_index, tmp_path / "small")
+    registry = IndexRegistry.open(Settings(index=(str(folder),)))
+    return folder, registry, largest(folder)
+
+
+def largest(folder):
+    return max(folder.glob("segments/*/*.npy"), key=lambda one: one.stat().st_size)
+
+
+def answers(registry, names=None):
+    with registry.snapshot(names) as snapshot:
+        return snapshot.reader.check("no words of the corpus at all").complete
+
+
+def test_an_index_written_to_answers_nothing_until_it_is_opened_again(held):
+    _, registry, path = held
+    good = path.read_bytes()
+    with pytest.raises(IndexDamageError), registry.snapshot():
+        path.write_bytes(good)
+    # By the answer that met it, before anybody looked in the background.
+    assert registry.damaged == ("small",)
+    with pytest.raises(IndexDamageError), registry.snapshot():
+        pytest.fail("it must not be asked")
+    registry.reload("small")
+    assert registry.damaged == ()
+    assert answers(registry)
+
+
+def test_a_segment_that_is_still_being_written_harms_nobody(small_index, tmp_path):
+    folder = shutil.copytree(small_index, tmp_path / "small")
+    late = folder / "segments" / "late" / "postings.crc"
+    late.parent.mkdir()
+    late.write_bytes(b"half")
+    registry = IndexRegistry.open(Settings(index=(str(folder),)))
+    late.write_bytes(b"now all of it")
+    assert answers(registry)
+
+
+def test_a_state_that_is_published_while_an_index_is_opened_is_watched(
+    small_index, tmp_path, monkeypatch
+):
+    folder = shutil.copytree(small_index, tmp_path / "small")
+    real, states = indexes.index_id, ["an earlier state"]
+    # What was looked at first is a state that nobody can open any more.
+    monkeypatch.setattr(indexes, "index_id", lambda found: states.pop() if states else real(found))
+    registry = IndexRegistry.open(Settings(index=(str(folder),)))
+    assert not states
+    path = largest(folder)
+    with pytest.raises(IndexDamageError), registry.snapshot():
+        path.write_bytes(path.read_bytes())
+
+
+def test_setting_the_time_of_writing_back_hides_nothing(held):
+    _, registry, path = held
+    times = path.stat()
+    good = path.read_bytes()
+    path.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    with pytest.raises(IndexDamageError), registry.snapshot():
+        pass
+    registry.look()
+    assert registry.damaged == ("small",)
+
+
+def test_other_rights_and_further_links_are_no_damage(held, tmp_path):
+    folder, registry, _ = held
+    for path in folder.glob("segments/*/*"):
+        path.chmod(0o600)
+        os.link(path, tmp_path / f"kept-{path.name}")
+    assert answers(registry)
+    registry.look()
+    assert registry.damaged == ()
+
+
+def test_damage_met_by_a_question_to_several_indexes_ends_the_answers_of_its_own_alone(
+    small_index, tmp_path
+):
+    first, second = (shutil.copytree(small_index, tmp_path / name) for name in ("one", "two"))
+    registry = IndexRegistry.open(Settings(index=(str(first), str(second))))
+    both = ["one", "two"]
+    assert answers(registry, both)
+    path = next(second.glob("segments/*/*.npy"))
+    with pytest.raises(IndexDamageError), registry.snapshot(both):
+        path.write_bytes(path.read_bytes())
+    assert registry.damaged == ("two",)
+    assert answers(registry, ["one"])
+    with pytest.raises(IndexDamageError), registry.snapshot(both):
+        pytest.fail("it must not be asked")
+
+
+def test_damage_that_a_reload_has_ended_is_not_noted_again(held):
+    _, registry, path = held
+
+    def reload_what_was_written_to():
+        path.write_bytes(path.read_bytes())
+        registry.reload("small")
+
+    with pytest.raises(IndexDamageError), registry.snapshot():
+        reload_what_was_written_to()
+    assert registry.damaged == ()
+
+
+def test_an_index_that_is_removed_goes_on_to_answer_and_cannot_be_opened_again(held):
+    folder, registry, _ = held
+    shutil.rmtree(folder)
+    registry.look()
+    with pytest.raises(IndexDamageError):
+        registry.reload("small")
+    assert answers(registry)
+
+
+IDS = ["a/b/c", "twice", "twice", "gone", "?x=1#y", None, "é ü"]
+WORDS = "one lantern two lanterns three lanterns four lanterns and a moth"
+
+
+@pytest.fixture(scope="module")
+def odd_index(tmp_path_factory, fixture_items):
+    """An index of documents with odd ids; the last also holds an item of the small corpus."""
+    home = tmp_path_factory.mktemp("odd")
+    (home / "corpus").mkdir()
+    texts = [f"{WORDS} {at}" for at in range(len(IDS) - 1)] + [fixture_items[0]["question"]]
+    rows = [
+        {"text": text, **({"id": one} if one else {})} for one, text in zip(IDS, texts, strict=True)
+    ]
+    shard = home / "corpus" / "odd.jsonl"
+    shard.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    build(home / "corpus", home / "index", load_recipe("standard"), workers=1)
+    retire(home / "index", [("odd.jsonl", 3)])
+    return home / "index", shard, texts
+
+
+@pytest.fixture(scope="module")
+def both(small_index, odd_index, tmp_path_factory):
+    data = tmp_path_factory.mktemp("data")
+    with serving(small_index, f"odd={odd_index[0]}", data=data) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def asker(both):
+    with both.client() as client:
+        yield client
+
+
+def documents(answer):
+    return {(one["shard"], one["row"]) for one in answer["verdicts"][0]["evidence"]}
+
+
+def test_several_indexes_answer_as_one_and_each_alone(
+    asker, small_index, odd_index, fixture_items, bench_fixtures
+):
+    items = fixture_items[:3]
+
+    def ask(index):
+        return asker.post("/v1/check", json={"items": items, "index": index}).json()
+
+    small, odd, one, every = ask("small"), ask(["odd"]), ask(["odd", "small"]), ask(None)
+    assert (small["index"], odd["index"], one["index"]) == (["small"], ["odd"], ["small", "odd"])
+    assert every == one
+    assert one["states"] == small["states"] + odd["states"]
+    assert len(documents(odd)) == 1
+    assert documents(one) == documents(small) | documents(odd)
+    together = contam.query([small_index, odd_index[0]], bench_fixtures / "items/brook_math.jsonl")
+    known = {one.item_id: one.to_dict() for one in together}
+    for verdict in one["verdicts"]:
+        del verdict["evidence"]
+        assert verdict == known[verdict["item_id"]]
+
+
+def test_a_reload_of_one_is_seen_where_it_answers_with_others(asker, odd_index, fixture_items):
+    def rows():
+        asked = {"items": fixture_items[:1], "index": ["small", "odd"]}
+        return documents(asker.post("/v1/check", json=asked).json())
+
+    place = ("odd.jsonl", len(IDS) - 1)
+    assert place in rows()
+    retire(odd_index[0], [("odd.jsonl", 3), place])
+    assert place in rows()
+    assert asker.post("/v1/indexes/odd/reload").status_code == 200
+    assert place not in rows()
+    retire(odd_index[0], [("odd.jsonl", 3)])
+    assert asker.post("/v1/indexes/odd/reload").status_code == 200
+
+
+def test_odd_ids_are_found_and_retired_and_altered_documents_are_not_shown(asker, odd_index):
+    _, shard, texts = odd_index
+
+    def show(document_id, **params):
+        return asker.get(f"/v1/documents/odd/{quote(document_id, safe='')}", params=params)
+
+    for at in (0, 4, 6):
+        assert show(IDS[at]).json()["text"] == texts[at]
+    assert asker.get("/v1/documents/odd/a/b/c").json()["row"] == 0
+    assert show("odd.jsonl:5").json()["text"] == texts[5]
+    assert (show("twice").status_code, show("twice").json()["code"]) == (409, "ambiguous")
+    assert show("twice", shard="odd.jsonl", row=2).json()["text"] == texts[2]
+    assert show("gone").status_code == 404
+    assert show("-", shard="odd.jsonl", row=3).status_code == 404
+    other = shard.with_name("other")
+    other.write_bytes(shard.read_bytes().replace(b"moth", b"MOTH"))
+    other.replace(shard)
+    altered = show("a/b/c")
+    assert (altered.status_code, altered.json()["code"]) == (503, "shard")
+    # Nothing is called clean over a shard that is not what was indexed.
+    asked = {"text": "a text that no document of any corpus holds a word of", "index": "odd"}
+    answer = asker.post("/v1/check", json=asked).json()
+    assert answer["verdicts"][0]["label"] == "not_checkable"
+    assert answer["coverage"]["shards_failed"][0]["shard"] == "odd.jsonl"
+
+
+@pytest.fixture(scope="module")
+def found(client, fixture_items):
+    answer = client.post("/v1/check", json={"items": fixture_items[:1]}).json()
+    return answer["verdicts"][0]["evidence"][0]
+
+
+def test_a_span_of_evidence_can_be_read_with_its_surroundings(client, found):
+    span = {"start": found["document_start"], "end": found["document_end"], "context": 30}
+    reply = client.get(f"/v1/documents/small/{found['document_id']}", params=span)
+    told = reply.json()
+    assert told["text"] == found["document_text"]
+    assert len(told["before"]) == len(told["after"]) == 30
+    for name in ("document_id", "shard", "row", "url", "date", "source"):
+        assert told[name] == found[name]
+    place = {"shard": found["shard"], "row": found["row"], **span}
+    assert client.get("/v1/documents/small/-", params=place).json() == told
+
+
+def test_without_a_span_the_document_is_shown_from_its_beginning(client, found):
+    told = client.get(f"/v1/documents/small/{found['document_id']}").json()
+    assert told["text"][found["document_start"] : found["document_end"]] == found["document_text"]
+    assert (told["start"], told["end"]) == (0, told["n_characters"])
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "code"),
+    [
+        ("nowhere/doc-0043", 404, "no-index"),
+        ("small/no-such-document", 404, "no-document"),
+        ("small/part-000.parquet:43", 404, "no-document"),
+        ("small/-?shard=part-000.parquet&row=99999", 404, "no-document"),
+        ("small/-?shard=..%2F..%2Fetc%2Fpasswd&row=0", 404, "no-document"),
+        ("small/doc-0001?shard=part-000.parquet&row=43", 404, "no-document"),
+        ("small/doc-0043?shard=part-000.parquet", 422, "invalid"),
+        ("small/doc-0043?start=9&end=3", 422, "invalid"),
+        ("small/doc-0043?start=-1", 422, "invalid"),
+        ("small/doc-0043?start=0&end=20001", 413, "too-large"),
+        ("small/doc-0043?context=20001", 413, "too-large"),
+    ],
+)
+def test_what_cannot_be_shown_is_a_problem(client, address, status, code):
+    reply = client.get(f"/v1/documents/{address}")
+    assert (reply.status_code, reply.json()["code"]) == (status, code)
+    assert reply.headers["content-type"] == "application/problem+json"
+
+
+def test_text_around_a_match_is_for_keys_that_may_read_documents(guarded):
+    store = KeyStore(guarded.data)
+    _, blind = store.add("check only", ["check"])
+    _, reader = store.add("reader", ["check", "read-documents"])
+    with guarded.client() as client:
+        body = {"text": "what did she keep", "options": {"context": 200}}
+
+        def ask(secret, sent):
+            return client.post("/v1/check", json=sent, headers={"X-API-Key": secret})
+
+        refused = ask(blind, body)
+        assert (refused.status_code, refused.json()["code"]) == (403, "scope-missing")
+        assert "options.context" in refused.json()["detail"]
+        assert "read-documents" in refused.json()["detail"]
+        assert ask(blind, {**body, "options": {"context": 0}}).status_code == 200
+        assert ask(reader, body).status_code == 200
