@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -15,14 +15,11 @@ from contam.rescore.stats.ranking import borda, win_rate
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from contam.rescore.arrays import Floats, Row
     from contam.rescore.metrics import MainMetric
     from contam.rescore.panel import Flags
     from contam.rescore.rankings import Matrix
 
-    Row = dict[str, Any]
-    Floats = NDArray[np.float64]
 
 _NAN: Final = float("nan")
 _TWO: Final = 2

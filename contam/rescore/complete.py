@@ -16,12 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
+    from contam.rescore.arrays import Ints
     from contam.rescore.logs.model import Log
     from contam.tables.schemas import Table
-
-    Ints = NDArray[np.int64]
 
 
 def whole_logs(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -15,21 +15,17 @@ from contam.rescore.stats.multiple import holm
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from contam.rescore.arrays import Floats, Ints, Row
     from contam.rescore.logs.model import Log
     from contam.rescore.panel import Series
     from contam.rescore.rankings import Matrix
 
-    Row = dict[str, Any]
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
 
 _NAN: Final = float("nan")
 _SURE: Final = 0.05
 
 
-def item_numbers(logs: Sequence[Log]) -> list[NDArray[np.int64]]:
+def item_numbers(logs: Sequence[Log]) -> list[Ints]:
     """For each log of one reference benchmark: int64[n], equal where logs mean the same item.
 
     By id and question. Raises LogError for an item that occurs twice in a log.

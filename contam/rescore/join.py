@@ -25,8 +25,7 @@ from contam.tables.schemas import column
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from contam.rescore.arrays import Ints
     from contam.rescore.logs.model import Log, LoggedItem
     from contam.tables.schemas import Table
 
@@ -59,7 +58,7 @@ class Joined:
     has_texts   whether the log has texts, though its items were joined by id
     """
 
-    index: NDArray[np.int64]
+    index: Ints
     by: dict[str, int]
     n_unmatched: int
     n_changed: int
@@ -269,7 +268,7 @@ class Joiner:
     def _at_ends(
         self,
         log: Log,
-        index: NDArray[np.int64],
+        index: Ints,
         by: Counter[str],
         why: dict[int, str],
         used: dict[int, int],
@@ -306,9 +305,7 @@ class Joiner:
             by["prompt_end"] += 1
             del why[at]
 
-    def _by_ids(
-        self, log: Log, places: Sequence[int], index: NDArray[np.int64], why: dict[int, str]
-    ) -> None:
+    def _by_ids(self, log: Log, places: Sequence[int], index: Ints, why: dict[int, str]) -> None:
         """Items without any text: their ids must be the benchmark's own."""
         names = [log.items[at].item_id for at in places]
         benchmarks = {self._benchmark[row] for name in names for row in self._by_id.get(name, [])}
@@ -390,7 +387,7 @@ class Joiner:
         ]
         return {text_key(text) for text in (answer, *named)}
 
-    def _check_ids(self, log: Log, index: NDArray[np.int64]) -> None:
+    def _check_ids(self, log: Log, index: Ints) -> None:
         """A name, unlike a number, means the same item everywhere: its text must be the same."""
         met = {self._benchmark[row] for row in index if row >= 0} | {log.benchmark}
         for at, item in enumerate(log.items):
@@ -407,9 +404,7 @@ class Joiner:
                     hint="the verdicts are of another version of the benchmark: scan this one",
                 )
 
-    def _counted(
-        self, log: Log, index: NDArray[np.int64], by: Counter[str], why: dict[int, str]
-    ) -> Joined:
+    def _counted(self, log: Log, index: Ints, by: Counter[str], why: dict[int, str]) -> Joined:
         matched = index[index >= 0]
         distinct = np.unique(matched)
         benchmarks = tuple(sorted({self._benchmark[row] for row in distinct}))

@@ -22,12 +22,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.report import Report
+    from contam.rescore.arrays import Bools, Floats, Ints
     from contam.rescore.logs.model import Setup
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
     Int8s = NDArray[np.int8]
-    Bools = NDArray[np.bool_]
     from collections.abc import Iterator
 
     from contam.rescore.logs.groups import TaskGroup

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -26,17 +26,10 @@ from contam.tables.distinct import distinct
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
-    from contam.rescore.panel import Series, Units
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
-    from contam.rescore.panel import Flags
+    from contam.rescore.arrays import Bools, Floats, Ints, Row
+    from contam.rescore.panel import Flags, Series, Units
     from contam.rescore.stats.ranking import Pairwise
 
-    Row = dict[str, Any]
 
 LEAST_COVERED: Final = 0.9
 """Share of the items of a ranking that a run must have to be in it."""
@@ -315,11 +308,11 @@ def ranking_rows(
     return rows, _pair_rows(head, matrix, tests, split, note) if tests else []
 
 
-def _means(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def _means(scores: Floats) -> Floats:
     if scores.shape[1] == 0:
         return np.full(len(scores), _NAN)
     # Sums over another number of items round differently: equal models must tie.
-    result: NDArray[np.float64] = scores.mean(axis=1).round(_DIGITS)
+    result: Floats = scores.mean(axis=1).round(_DIGITS)
     return result
 
 
@@ -349,7 +342,7 @@ def _unranked(series: Series, flags: Flags) -> Row:
 def _tests(matrix: Matrix, flags: Flags, split: Split) -> tuple[Pairwise, Pairwise]:
     cluster = flags.cluster[matrix.items]
 
-    def over(mask: NDArray[np.bool_]) -> Pairwise:
+    def over(mask: Bools) -> Pairwise:
         return pairwise(matrix.scores[:, mask], several(cluster[mask]))
 
     return over(np.ones(len(cluster), np.bool_)), over(split.clean)

@@ -35,16 +35,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
+    from contam.rescore.arrays import Bools, Ints
     from contam.rescore.join import Joined
     from contam.rescore.judging import Verdicts
     from contam.rescore.logs.model import Log, ScoreColumn
     from contam.tables.schemas import Table
 
     PathLike = str | Path
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

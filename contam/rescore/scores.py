@@ -26,12 +26,9 @@ from contam.rescore.stats.multiple import adjust, in_threads
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from contam.rescore.arrays import Bools, Floats, Ints, Row
     from contam.rescore.panel import Flags, Series
 
-    Bools = NDArray[np.bool_]
-    Row = dict[str, Any]
 
 _NAN: Final = float("nan")
 _NOTHING: Final = Interval(_NAN, _NAN, _NAN, "")
@@ -105,8 +102,8 @@ class _View:
     series: Series
     flags: Flags
     split: Split
-    cluster: NDArray[np.int64] | None
-    contamination: NDArray[np.float64]
+    cluster: Ints | None
+    contamination: Floats
 
     @classmethod
     def of(cls, series: Series, flags: Flags) -> _View:
@@ -138,7 +135,7 @@ class _View:
         return jackknife_gain(self.series.aggregate, inside, own, self.cluster, seed=seed)
 
 
-def _clusters(series: Series, flags: Flags) -> NDArray[np.int64]:
+def _clusters(series: Series, flags: Flags) -> Ints:
     """int64[n], none below 0."""
     known = series.item >= 0
     beyond = int(flags.cluster.max(initial=-1)) + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -23,17 +23,12 @@ from contam.tables import score_schemas
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from contam.rescore.arrays import Bools, Floats, Ints, Row
     from contam.rescore.metrics import MainMetric
     from contam.rescore.panel import Flags, Series
     from contam.rescore.rankings import Matrix
     from contam.tables.schemas import Table
 
-    Row = dict[str, Any]
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
 
 _NAN: Final = float("nan")
 _LENGTH_BINS: Final = 4

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from contam.detect.given import Source
+    from contam.rescore.arrays import Bools, Floats, Row
     from contam.rescore.run import Rescore
-    from contam.study.model import Bools, Floats, Row
 
 _TWO: Final = 2
 _SCORES: Final = "scores.parquet"

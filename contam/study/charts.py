@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from contam.study.model import Row
+    from contam.rescore.arrays import Row
 
     Tone = Literal["plain", "alarm", "other", "faint"]
 

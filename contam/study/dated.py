@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from contam.detect.given import Source
     from contam.rescore.annotated import Judging
     from contam.rescore.annotations import Annotations
+    from contam.rescore.arrays import Bools, Floats, Ints
     from contam.rescore.judging import Verdicts
-    from contam.study.model import Bools, Floats, Ints
 
     Days = tuple[int, int]
 

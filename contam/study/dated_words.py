@@ -12,7 +12,8 @@ from contam.study.model import Finding
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from contam.study.model import Row
+    from contam.rescore.arrays import Row
+
 
 _SURE: Final = 0.05
 _MOST_CHARTS: Final = 2

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.detect.given import Source
+    from contam.rescore.arrays import Bools, Floats, Row
     from contam.rescore.judging import Verdicts
     from contam.rescore.stats.clusters import Estimate
     from contam.study.dated import Dated
-    from contam.study.model import Bools, Floats, Row
 
 MONTHS: Final[Mapping[str, int]] = {"month": 1, "quarter": 3, "half-year": 6, "year": 12}
 """Windows by name -> their months."""

@@ -16,7 +16,7 @@ from contam.study.model import Refusal
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from contam.study.model import Floats, Row
+    from contam.rescore.arrays import Floats, Row
     from contam.study.scored import Scores
 
 CHECKS: Final[Mapping[str, Mapping[str, type]]] = {

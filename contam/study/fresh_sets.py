@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from contam.detect.given import Source
+    from contam.rescore.arrays import Floats, Row
     from contam.rescore.judging import Verdicts
-    from contam.study.model import Floats, Row
     from contam.study.scored import Scores
 
 ORIGINAL, FRESH = "original", "fresh"

@@ -12,7 +12,8 @@ from contam.study.model import Finding
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from contam.study.model import Row
+    from contam.rescore.arrays import Row
+
 
 _CLOSES: Final = 0.25
 """Share of the gap that may be left on an easier set where it counts as closed."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from contam.detect.given import Source
     from contam.errors import Hint
+    from contam.rescore.arrays import Bools, Floats
     from contam.rescore.logs.tools.plain_tables import Table
-    from contam.study.model import Bools, Floats
 
 USUAL: Final[Mapping[str, tuple[str, ...]]] = {
     "model": ("model", "model_name", "name", "system"),

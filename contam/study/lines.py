@@ -11,7 +11,8 @@ from scipy.special import stdtr, stdtrit
 if TYPE_CHECKING:
     from statsmodels.regression.linear_model import RegressionResults
 
-    from contam.study.model import Bools, Floats
+    from contam.rescore.arrays import Bools, Floats
+
 
 LEAST_MODELS: Final = 5
 """Models that a line needs: fewer say nothing of a slope."""

@@ -21,13 +21,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
+    from contam.rescore.arrays import Row
     from contam.study.charts import Bump, Chart
     from contam.tables.schemas import Table
 
-    Row = dict[str, Any]
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
 
 STUDY_FORMAT: Final = 1
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.given import Source
+    from contam.rescore.arrays import Bools, Floats, Row
     from contam.study.lines import Effect
-    from contam.study.model import Bools, Floats, Row
 
 PREPARATION: Final = "preparation"
 USUAL: Final[Mapping[str, tuple[str, ...]]] = {

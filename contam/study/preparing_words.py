@@ -10,7 +10,8 @@ from contam.study.model import Finding
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from contam.study.model import Row
+    from contam.rescore.arrays import Row
+
 
 _SURE: Final = 0.05
 _MOST_PANELS: Final = 4

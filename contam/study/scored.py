@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from contam.detect.report import Report
     from contam.rescore.annotated import Judging
     from contam.rescore.annotations import Annotations
+    from contam.rescore.arrays import Floats, Ints
     from contam.rescore.judging import Verdicts
     from contam.rescore.logs.model import Log
     from contam.rescore.panel import Series
-    from contam.study.model import Floats, Ints
 
 _WHOLE: Final = 1e-6
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -15,12 +15,10 @@ from contam.rescore.logs.tools.lm_eval import results_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from contam.rescore.arrays import Bools, Row
     from contam.rescore.export.evaluator import LabelledLog
     from contam.rescore.logs.model import ScoreColumn
 
-    Row = dict[str, Any]
 
 FORMAT: Final = 1
 _BY_TASK: Final = ("versions", "n-shot", "higher_is_better")
@@ -88,7 +86,7 @@ def _known(document: Row, name: str, tasks: Row) -> Row:
     return {task: value for task, value in as_dict(document.get(name)).items() if task in tasks}
 
 
-def _scores(log: LabelledLog, mask: NDArray[np.bool_]) -> Row:
+def _scores(log: LabelledLog, mask: Bools) -> Row:
     found: Row = {}
     for column in log.log.columns:
         metric, _, rest = column.metric.partition(",")
@@ -100,7 +98,7 @@ def _scores(log: LabelledLog, mask: NDArray[np.bool_]) -> Row:
     return found
 
 
-def _error(column: ScoreColumn, mask: NDArray[np.bool_]) -> float:
+def _error(column: ScoreColumn, mask: Bools) -> float:
     """The standard error of a mean as lm-eval has it; not a number for any other metric."""
     values = column.score[mask & column.scored]
     if column.kind != "mean" or len(values) < 2:  # noqa: PLR2004 - one item has no deviation

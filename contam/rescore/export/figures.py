@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    Row = dict[str, Any]
+    from contam.rescore.arrays import Row
+
 
 _LABELLED: Final = 12
 """Curves with a name and a colour; the others stay grey."""

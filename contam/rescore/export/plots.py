@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from contam.rescore.arrays import Row
     from contam.tables.schemas import Table
 
-    Row = dict[str, Any]
 
 GAIN, RANKS, SWEEP = "gain", "ranks", "sweep"
 SHOWS: Final = {

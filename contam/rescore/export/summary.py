@@ -12,9 +12,9 @@ from contam.tables import schemas
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from contam.rescore.arrays import Row
     from contam.tables.schemas import Table
 
-    Row = dict[str, Any]
 
 _SMALL: Final = 0.00005
 _OF: Final = ("benchmark", "metric", "policy")

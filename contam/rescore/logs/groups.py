@@ -18,8 +18,7 @@ from contam.rescore.logs.model import close
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
+    from contam.rescore.arrays import Bools
     from contam.rescore.logs.model import Log
 
 Weighting = Literal["micro", "macro", "unknown"]
@@ -42,7 +41,7 @@ class TaskGroup:
     weighting: Weighting
     note: str = ""
 
-    def aggregate(self, masks: Sequence[NDArray[np.bool_]]) -> float:
+    def aggregate(self, masks: Sequence[Bools]) -> float:
         """The group's number over a mask of items per log; nan when a task has no item left."""
         if self.weighting == "unknown":
             raise LogError("group {} cannot be scored again: {}", self.name, Public(self.note))
@@ -95,9 +94,7 @@ def _weighting(
     return fits[0], "" if len(fits) == 1 else "both ways of averaging give the reported number"
 
 
-def _average(
-    logs: Sequence[Log], metric: str, masks: Sequence[NDArray[np.bool_]], way: str
-) -> float:
+def _average(logs: Sequence[Log], metric: str, masks: Sequence[Bools], way: str) -> float:
     means, weights = [], []
     for log, mask in zip(logs, masks, strict=True):
         column = log.column(metric)

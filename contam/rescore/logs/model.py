@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
-    Bools = NDArray[np.bool_]
+    from contam.rescore.arrays import Bools, Floats
+
 
 Setup = tuple[tuple[str, str], ...]
 """What was recorded, by name: "version", "few-shot", "prompt", "system prompt"."""

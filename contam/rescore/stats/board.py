@@ -10,11 +10,8 @@ import numpy as np
 from contam.rescore.stats.ranking import average_ranks, kendall, published_win_rate, win_shares
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from contam.rescore.arrays import Bools, Floats, Ints
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
 
 _HAIR: Final = 1e-8
 _TWO: Final = 2

@@ -13,10 +13,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
+    from contam.rescore.arrays import Floats, Ints
 
 
 _NAN: Final = float("nan")

@@ -16,11 +16,8 @@ from contam.rescore.stats.clusters import blocks_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
+    from contam.rescore.arrays import Bools, Floats, Ints
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
 
 EXACT: Final = "exact"
 ENOUGH: Final = 100

@@ -12,11 +12,8 @@ from scipy.special import chdtrc
 from contam.rescore.stats.clusters import Estimate, difference_of, right_or_wrong
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from contam.rescore.arrays import Bools, Floats, Ints
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
 
 _NAN = float("nan")
 _TWO = 2

@@ -15,10 +15,8 @@ from scipy.special import ndtr
 from contam.rescore.stats.dealing import deal
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from contam.rescore.arrays import Bools, Floats, Ints
 
-    Floats = NDArray[np.float64]
-    Bools = NDArray[np.bool_]
 
 LEAST: Final = 50
 """Items that a subset needs before a gain is estimated (Llama 3 leaves smaller ones blank)."""
@@ -58,8 +56,8 @@ def gain(
     permutations: int = 10_000,
     seed: int = 0,
     family: int = 1,
-    strata: NDArray[np.int64] | None = None,
-    cluster: NDArray[np.int64] | None = None,
+    strata: Ints | None = None,
+    cluster: Ints | None = None,
 ) -> Gain:
     """EPG of one model on one benchmark; `not estimable` where a subset has under `least` items."""
     n = len(scores)

@@ -20,10 +20,8 @@ from contam.rescore.stats.intervals import newcombe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
+    from contam.rescore.arrays import Floats, Ints
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
 
 LEAST_REFERENCES: Final = 5
 """Models a spline needs: with fewer, nothing is estimated."""
@@ -110,7 +108,7 @@ def constat(
     ]
 
 
-def _drawn_models(m: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _drawn_models(m: int, rng: np.random.Generator) -> Ints:
     """Models with replacement, five different ones at least; five cannot be drawn so."""
     if m == LEAST_REFERENCES:
         return np.arange(m)
@@ -120,7 +118,7 @@ def _drawn_models(m: int, rng: np.random.Generator) -> NDArray[np.int64]:
             return models
 
 
-def _drawn(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _drawn(n: int, rng: np.random.Generator) -> Ints:
     return np.asarray(rng.integers(0, n, size=n), np.int64)
 
 

@@ -13,11 +13,8 @@ from contam.rescore.stats.clusters import right_or_wrong, shared, spread_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
+    from contam.rescore.arrays import Bools, Floats, Ints
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
 
 LEVEL: Final = 0.95
 _RESAMPLES: Final = 2_000

@@ -10,12 +10,9 @@ import numpy as np
 from contam.memory import usable_cores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    from collections.abc import Iterable
+    from contam.rescore.arrays import Floats
 
 
 def holm(p: Floats) -> Floats:

@@ -17,19 +17,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
+    from contam.rescore.arrays import Bools, Floats, Ints
 
 
-def average_ranks(values: NDArray[np.generic]) -> NDArray[np.float64]:
+def average_ranks(values: NDArray[np.generic]) -> Floats:
     """Ranks from 1 for the lowest value; float64[n], as `scipy.stats.rankdata` gives them.
 
     Importing `scipy.stats` takes a second, in every command.
     """
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    ranks: NDArray[np.float64] = (last - (counts - 1) / 2)[place]
+    ranks: Floats = (last - (counts - 1) / 2)[place]
     return ranks
 
 

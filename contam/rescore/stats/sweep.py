@@ -13,10 +13,8 @@ from contam.rescore.stats.dealing import drawn_p, most_draws
 from contam.rescore.stats.gain import LEAST, gain_z
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from contam.rescore.arrays import Floats, Ints
 
-    Floats = NDArray[np.float64]
-    Ints = NDArray[np.int64]
 
 _MOST: Final = 200
 _AT_ONCE: Final = 5_000

@@ -22,8 +22,7 @@ from contam.rescore.logs.tools.table_roles import SHOWN, Roles, check_columns, l
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from contam.rescore.arrays import Ints
     from contam.rescore.logs.log_files import LogFile
 
 TITLE: Final = "tables of scores"
@@ -109,7 +108,7 @@ def _logs(table: Table, roles: Roles) -> list[Log]:
 
 def _once(
     table: Table, roles: Roles, rows: Sequence[int], items: Sequence[LoggedItem]
-) -> tuple[list[int], NDArray[np.int64], list[str]]:
+) -> tuple[list[int], Ints, list[str]]:
     """(first row of every item, place of each row's item, notes); repeats need a column."""
     repeats = roles.cells("repeat")
     firsts: dict[str, int] = {}
@@ -136,7 +135,7 @@ def _once(
 
 
 def _column(
-    table: Table, roles: Roles, name: str, rows: Sequence[int], places: NDArray[np.int64]
+    table: Table, roles: Roles, name: str, rows: Sequence[int], places: Ints
 ) -> ScoreColumn:
     """A model's scores: repeats of an item become their mean, nan where no cell is filled."""
     cells = table.column(name)

@@ -1,0 +1,13 @@
+"""Name the arrays and rows that scores are kept in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Row = dict[str, Any]
