@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -11,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from contam.cli.results import EXIT_INCOMPLETE, refuse_out_in
+from contam.cli.shares import parse_share
 from contam.errors import UsageError
 from contam.extras import require
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from contam.cli.options import OutputOptions
     from contam.detect.leases.cut import Lease
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from contam.detect.leases.work import Work
     from contam.detect.scan import ScanProgress
 
-_SHARD: Final = re.compile(r"(\d+)/(\d+)")
-_AUTO: Final = re.compile(r"auto(?:/(\d+))?")
 INTERRUPTED: Final = "the leases that were done are there; the same call does the others"
 _NAMED: Final = 20
 
@@ -70,7 +68,7 @@ def work(
     refuse_engine(engine, address)
     if shard is not None and lease is not None:
         raise UsageError("--shard and --lease exclude each other", hint="give one of them")
-    share = parse_shard(shard, os.environ) if shard is not None else (0, 1)
+    share = parse_share(shard, os.environ) if shard is not None else (0, 1)
     from contam.cli.progress import Reporter
     from contam.detect.leases.plan_folder import open_plan
 
@@ -186,66 +184,3 @@ def _chosen(opened: OpenPlan, share: tuple[int, int], lease: int | None) -> Sequ
     if lease is not None:
         return [lease_by_number(opened, lease)]
     return share_of(opened.leases, *share)
-
-
-def parse_shard(text: str, environment: Mapping[str, str]) -> tuple[int, int]:
-    """`7/256` as (6, 256): the number of a worker, from 0, and how many there are.
-
-    `auto` takes both from a Slurm array; `auto/256` the number from a Kubernetes Indexed Job, whose
-    pods are not told how many they are. Raises UsageError, also for an array with gaps.
-    """
-    if found := _SHARD.fullmatch(text):
-        number, count = int(found[1]), int(found[2])
-        if not 1 <= number <= count:
-            raise UsageError(
-                f"--shard {text}: the first number is 1 to {count}" if count else
-                f"--shard {text}: there has to be at least 1 worker",
-                hint="7/256 is the seventh of 256 workers",
-            )  # fmt: skip
-        return number - 1, count
-    if found := _AUTO.fullmatch(text):
-        return _from_scheduler(text, int(found[1]) if found[1] else None, environment)
-    raise UsageError(
-        f"--shard {text!r} is not understood", hint="give I/N, for example 7/256, or auto"
-    )
-
-
-def _from_scheduler(
-    text: str, count: int | None, environment: Mapping[str, str]
-) -> tuple[int, int]:
-    def number(name: str, otherwise: str = "") -> int:
-        value = environment.get(name, otherwise)
-        if not value.isdecimal():
-            raise UsageError(
-                f"--shard {text}: {name} is {value!r}, not a number" if value else
-                f"--shard {text}: {name} is not set",
-                hint="give I/N, for example 7/256",
-            )  # fmt: skip
-        return int(value)
-
-    if "SLURM_ARRAY_TASK_ID" in environment:
-        step = max(1, number("SLURM_ARRAY_TASK_STEP", "1"))
-        # Of `--array=1-64` the first task is number 1, of `--array=0-63` number 0.
-        first = number("SLURM_ARRAY_TASK_MIN", "0")
-        index = (number("SLURM_ARRAY_TASK_ID") - first) // step
-        total = number("SLURM_ARRAY_TASK_COUNT")
-        hint = "submit the whole array again, what is done is kept; or give I/N"
-        if count not in (None, total):
-            raise UsageError(f"--shard {text}: the array has {total} tasks", hint="give auto alone")
-    elif "JOB_COMPLETION_INDEX" in environment:
-        index = number("JOB_COMPLETION_INDEX")
-        if count is None:
-            raise UsageError(
-                f"--shard {text}: an Indexed Job does not tell its pods how many they are",
-                hint="give its `completions`, for example --shard auto/64",
-            )
-        total = count
-        hint = "give the `completions` of the Job"
-    else:
-        raise UsageError(
-            f"--shard {text}: neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX is set",
-            hint="give I/N, for example 7/256",
-        )
-    if not 0 <= index < total:
-        raise UsageError(f"--shard {text}: task {index + 1} of {total} cannot be", hint=hint)
-    return index, total

@@ -11,7 +11,8 @@ import typer
 
 from contam.cli import options
 from contam.cli.results import EXIT_FLAGGED, refuse_beside
-from contam.cli.worker import AddressOption, EngineOption, parse_shard, refuse_engine, tell_work
+from contam.cli.shares import parse_share
+from contam.cli.worker import AddressOption, EngineOption, refuse_engine, tell_work
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def clean(
         missing = "--benchmark" if corpus else "--corpus"
         raise UsageError(f"Missing option '{missing}'", hint="see `contam clean --help`")
     refuse_engine(engine, address)
-    share = parse_shard(shard, os.environ) if shard is not None else None
+    share = parse_share(shard, os.environ) if shard is not None else None
     from contam.cleaning.choice import CleanOptions
     from contam.cleaning.clean import How
     from contam.cleaning.clean import clean as run_clean

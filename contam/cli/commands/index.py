@@ -10,11 +10,11 @@ import typer
 
 from contam.cli import options
 from contam.cli.results import EXIT_INCOMPLETE, refuse_beside
+from contam.cli.shares import parse_share
 from contam.cli.terminal import emit
 from contam.cli.worker import (
     AddressOption,
     EngineOption,
-    parse_shard,
     refuse_engine,
     tell_work,
 )
@@ -189,7 +189,7 @@ def _build_groups(
     from contam.index.shared_build import build_groups as build_each
     from contam.index.shared_build import open_index_plan
 
-    index, count = parse_shard(shard, os.environ) if shard is not None else (0, 1)
+    index, count = parse_share(shard, os.environ) if shard is not None else (0, 1)
     opened = open_index_plan(plan)
     with Reporter(quiet=output.quiet) as progress:
         groups = opened.groups[index::count]
