@@ -9,8 +9,7 @@ copies share hardly more than any two items do. Each number has a process of its
 
     read, plan, scan, finish   CPU seconds of each part, with one worker; `finish` judges and writes
     peak GB                    the most memory the process held in that part and before, in 10^9
-                               bytes; pages of files that the system may take back count, too,
-                               and of more than a million items the tables are such files
+                               bytes
     bytes an item              what a further item costs: peak of the whole command against that of
                                the number before it
 """
@@ -111,9 +110,7 @@ def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
-def measure(
-    corpus: list[str], items: str, policies: list[str], block_items: int | None
-) -> dict[str, Any]:
+def measure(corpus: list[str], items: str, policies: list[str]) -> dict[str, Any]:
     """Scan a corpus for the items of a file in this process."""
     from contam.extras import claim_process
     from contam.memory import tune_command
@@ -121,7 +118,6 @@ def measure(
     claim_process()
     tune_command()
     from contam.benchmark.read_files import read_benchmarks
-    from contam.detect.blocks import Blocks
     from contam.detect.chunk_scan import scan_chunks
     from contam.detect.judge import finish_scan
     from contam.detect.parameters import ScanParameters
@@ -142,8 +138,7 @@ def measure(
     benchmarks = list(read_benchmarks([items]))
     lap("read")
     opened = Corpus.open(corpus, None)
-    blocks = Blocks(block_items)
-    plan = plan_and_empty(benchmarks, ScanParameters(policies=tuple(policies)), blocks=blocks)
+    plan = plan_and_empty(benchmarks, ScanParameters(policies=tuple(policies)))
     lap("plan")
     n_tokens = sum(len(view.items.token_hash) for view in plan.views)
     partial = scan_chunks(plan, opened, workers=1)
@@ -162,7 +157,6 @@ def measure(
 def _in_a_process(asked: argparse.Namespace, path: Path) -> dict[str, Any]:
     command = [sys.executable, __file__, "--corpus", *asked.corpus, "--items", str(path)]
     command += ["--policies", *asked.policies, "--measure"]
-    command += ["--block-items", str(asked.block_items)] if asked.block_items else []
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
@@ -175,13 +169,10 @@ def main() -> int:
     parser.add_argument("--items", nargs="+", required=True, help="benchmark files or folders")
     parser.add_argument("--policies", nargs="+", default=list(_POLICIES))
     parser.add_argument("--n", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
-    parser.add_argument("--block-items", type=int, help="items of a block, as of `contam scan`")
     parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.measure:
-        sys.stdout.write(
-            json.dumps(measure(asked.corpus, asked.items[0], asked.policies, asked.block_items))
-        )
+        sys.stdout.write(json.dumps(measure(asked.corpus, asked.items[0], asked.policies)))
         return 0
     titles = ["items", "tokens", *(f"{name} s" for name in _STAGES)]
     titles += [*(f"{name} GB" for name in _STAGES), "bytes/item"]

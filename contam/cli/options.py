@@ -34,15 +34,6 @@ Unit = Annotated[
         metavar="UNIT", help="What a token is: word, char, or the path of a tokenizer.json."
     ),
 ]
-BlockItems = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        metavar="N",
-        help="Items looked up together, of whole benchmarks: fewer take less memory and more time. "
-        "[default: all up to 1,000,000; of more, 500,000]",
-    ),
-]
 MinRun = Annotated[
     int, typer.Option(min=1, metavar="N", help="Report every run of at least this many tokens.")
 ]

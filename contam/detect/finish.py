@@ -16,22 +16,16 @@ from contam.benchmark.key_table import KeyTable
 from contam.benchmark.keys import KEY_VERSION
 from contam.benchmark.packed import column_of, text_column
 from contam.benchmark.reading import about_benchmark
-from contam.detect.block_rows import (
-    BlockFound,
-    evidence_columns,
-    one_numbering,
-    rows_of,
-    verdict_columns,
-)
 from contam.detect.parameters import SEED
 from contam.detect.result import ONE_QUESTION, SKIPPED, ScanResult
-from contam.detect.sources import document_notes
+from contam.detect.result_columns import evidence_columns, verdict_columns
+from contam.detect.sources import describe, document_notes
 from contam.memory import peak_bytes
 from contam.tables.schemas import Repeated, hex_column
 from contam.text.text_tables import NORMALISER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from contam.benchmark.items import Benchmark
     from contam.detect.match.collect import Collection
@@ -61,39 +55,6 @@ def finish(
     """Judge every item under every policy and describe the documents kept as evidence.
 
     sources      the documents that were searched; collections  what was found, one a view
-    The rest is as of `finish_blocks`.
-    """
-    n = plan.n_units
-    found = (
-        BlockFound(block, sources, collections[number * n : (number + 1) * n])
-        for number, block in enumerate(plan.blocks())
-    )
-    return finish_blocks(
-        plan,
-        sources,
-        found,
-        started=started,
-        workers=workers,
-        index=index,
-        late=late,
-        used_up=used_up,
-    )
-
-
-def finish_blocks(
-    plan: Plan,
-    sources: Sources,
-    found: Iterable[BlockFound],
-    *,
-    started: float,
-    workers: int,
-    index: Callable[[], dict[str, Any]] | None = None,
-    late: bool = False,
-    used_up: bool = False,
-) -> ScanResult:
-    """The same for blocks of the items, of which each is asked for when those before are judged.
-
-    sources      what the record says of the corpus
     started      when the run began, seconds since 1970; workers  threads it had
     index        makes what the record says of indexes
     late         make the record and the items' columns when somebody reads them: they may cost more
@@ -102,11 +63,14 @@ def finish_blocks(
     """
     notes = [*sources.notes, *_long_seed(plan.parameters.seed)]
     notes += [note for benchmark in plan.benchmarks for note in _one_question(benchmark)]
-    blocks = [rows_of(block, used_up=used_up) for block in found]
-    documents = one_numbering(plan, blocks)
+    documents = describe(sources, collections)
     notes += document_notes(documents)
-    verdicts = verdict_columns(plan, blocks, documents)
-    evidence = evidence_columns(plan, blocks, documents)
+    verdicts = verdict_columns(plan, sources.coverage, collections, documents)
+    if used_up:
+        for view, collection in zip(plan.views, collections, strict=True):
+            view.release_tokens()
+            collection.release_runs()
+    evidence = evidence_columns(plan, sources, collections, documents)
     for benchmark in plan.benchmarks:
         notes += [
             f"{benchmark.name}{SKIPPED}{row.source}:{row.line}: {row.reason}"
@@ -177,7 +141,7 @@ def _one_question(benchmark: Benchmark) -> Iterator[str]:
 def _item_columns(plan: Plan) -> dict[str, Column]:
     items = plan.items
     keys = plan.keys or KeyTable.of(items)
-    tokens = np.concatenate([block.views[0].items.n_tokens for block in plan.blocks()])
+    tokens = plan.views[0].items.n_tokens
     columns: dict[str, Column] = {
         **{name: list(column_of(items, name)) for name in ItemName._fields},
         "key_version": Repeated([KEY_VERSION], np.zeros(len(items), np.int8)),
@@ -214,7 +178,7 @@ def parameters_of(plan: Plan) -> dict[str, Any]:
             **({"rephrasings": True} if view.rephrasings else {}),
             **({"reads_with": view.reads_with.sha256} if view.reads_with else {}),
         }
-        for view in plan.views[: plan.n_units]
+        for view in plan.views
     ]
     parameters["normaliser"] = NORMALISER
     return parameters

@@ -1,36 +1,19 @@
-"""Judge what a scan found, whoever read the corpus: one partial answer, or block by block."""
+"""Judge what a scan found, whoever read the corpus: from one partial answer."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from contam.detect.block_rows import BlockFound
 from contam.detect.corpus_checks import changed_shards, refuse_without_text, undecoded_shards
-from contam.detect.finish import finish_blocks
+from contam.detect.finish import finish
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from contam.corpus.coverage import Coverage
-    from contam.corpus.documents import DocumentMeta
-    from contam.detect.match.collect import Collection
     from contam.detect.partial import Partial
     from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
     from contam.detect.scan import Corpus
-
-
-class BlockAnswer(NamedTuple):
-    """What was found of a block of the items.
-
-    collections  one a view of the block
-    documents    (shard, row) -> what is known of a document
-    """
-
-    collections: Sequence[Collection]
-    documents: Mapping[tuple[int, int], DocumentMeta]
 
 
 def finish_scan(
@@ -56,38 +39,17 @@ def judge_partial(
     Raises CorpusError when nothing that was read has a text.
     """
     documents = {**partial.found.known, **corpus.documents}
-    n = plan.n_units
-    answers = (
-        BlockAnswer(partial.collections[first : first + n], documents)
-        for first in range(0, len(plan.views), n)
-    )
-    return judge_blocks(plan, corpus, partial.coverage, answers, workers=workers, started=started)
-
-
-def judge_blocks(
-    plan: Plan,
-    corpus: Corpus,
-    coverage: Coverage,
-    answers: Iterable[BlockAnswer],
-    *,
-    workers: int,
-    started: float,
-) -> ScanResult:
-    """The same for the blocks of the items; each is asked for when those before are judged.
-
-    coverage  what was read of the corpus
-
-    Raises CorpusError when nothing that was read has a text.
-    """
+    coverage = partial.coverage
     coverage = coverage.with_failures(*undecoded_shards(corpus, coverage))
     refuse_without_text(coverage, allow_missing=plan.parameters.allow_missing)
-    corpus = replace(corpus, coverage=coverage)
-
-    def found() -> Iterator[BlockFound]:
-        for block, answer in zip(plan.blocks(), answers, strict=True):
-            for view in block.views:
-                view.release_table()
-            release_unused()
-            yield BlockFound(block, replace(corpus, documents=answer.documents), answer.collections)
-
-    return finish_blocks(plan, corpus, found(), started=started, workers=workers, used_up=True)
+    for view in plan.views:
+        view.release_table()
+    release_unused()
+    return finish(
+        plan,
+        replace(corpus, coverage=coverage, documents=documents),
+        partial.collections,
+        started=started,
+        workers=workers,
+        used_up=True,
+    )

@@ -130,8 +130,7 @@ def start_collections(plan: Plan) -> list[Collection]:
             plan.parameters.max_evidence,
             every_hit=plan.parameters.every_hit,
         )
-        for block in plan.blocks()
-        for number, view in enumerate(block.views)
+        for number, view in enumerate(plan.views)
     ]
 
 

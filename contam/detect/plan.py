@@ -11,23 +11,21 @@ from contam.benchmark.items import ItemName
 from contam.benchmark.key_table import KeyTable
 from contam.benchmark.packed import PackedItems, packed_together
 from contam.benchmark.read_files import read_benchmarks
-from contam.detect.blocks import views_in_blocks
 from contam.detect.match.token_view import TokenView, build_view
 from contam.detect.model import Matches
 from contam.detect.parameters import MIN_RUN, SEED
 from contam.detect.policies.policy import get_policy, reads_text, sees_rephrasings
 from contam.detect.result import item_ranks
-from contam.errors import PlanMemoryError, PolicyError, Statement, UsageError
+from contam.errors import PlanMemoryError, PolicyError, UsageError
 from contam.memory import trim
 from contam.text.bpe import BUILT_IN_UNITS, load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from contam.benchmark.items import BenchItem, Benchmark
     from contam.benchmark.sources import BenchmarkFile
-    from contam.detect.blocks import Blocks
     from contam.detect.parameters import ScanParameters
     from contam.detect.policies.policy import Policy
 
@@ -51,8 +49,8 @@ _MANY_ITEMS = 200_000
 class Plan:
     """The items in canonical order, the policies, and the views they are judged on.
 
-    views    a view a unit; of items in several blocks, those of the first block, then of the next
-    view_of  for each policy, the index of its view, within those of a block
+    views    a view a unit
+    view_of  for each policy, the index of its view
     keys     content keys of the items; None when they are still to be made
     """
 
@@ -63,28 +61,6 @@ class Plan:
     views: tuple[TokenView, ...]
     view_of: tuple[int, ...]
     keys: KeyTable | None = None
-
-    @property
-    def n_units(self) -> int:
-        """Views of a block."""
-        return max(self.view_of) + 1
-
-    def blocks(self) -> Iterator[Plan]:
-        """The plan of each block of the items, with its views alone."""
-        if len(self.views) == self.n_units:
-            yield self
-            return
-        begin = 0
-        for first in range(0, len(self.views), self.n_units):
-            views = self.views[first : first + self.n_units]
-            end = begin + views[0].items.n_items
-            yield replace(
-                self,
-                items=self.items[begin:end],
-                views=views,
-                keys=None if self.keys is None else self.keys.take(np.arange(begin, end)),
-            )
-            begin = end
 
     @classmethod
     def of_parts(
@@ -109,16 +85,10 @@ class Plan:
         )
 
 
-def make_plan(
-    benchmark: Sequence[str | Path | BenchmarkFile],
-    parameters: ScanParameters,
-    blocks: Blocks | None = None,
-) -> Plan:
+def make_plan(benchmark: Sequence[str | Path | BenchmarkFile], parameters: ScanParameters) -> Plan:
     """Read the benchmarks and policies and build the views.
 
-    blocks  how many items are divided into blocks; None makes one
-
-    Raises BenchmarkError, PolicyError, UsageError, ConfigError PlanMemoryError or OutputError.
+    Raises BenchmarkError, PolicyError, UsageError, ConfigError or PlanMemoryError.
     """
     policies = _policies(parameters)
     try:
@@ -137,7 +107,7 @@ def make_plan(
             "out of memory while reading the benchmark",
             hint=_SPLIT_BENCHMARK_OR_GIVE_MEMORY,
         ) from error
-    return plan_and_empty(benchmarks, parameters, policies, blocks)
+    return plan_and_empty(benchmarks, parameters, policies)
 
 
 def plan_for(
@@ -156,17 +126,14 @@ def plan_and_empty(
     benchmarks: list[Benchmark],
     parameters: ScanParameters,
     policies: Sequence[Policy] | None = None,
-    blocks: Blocks | None = None,
 ) -> Plan:
     """What `plan_for` gives; the list is emptied.
-
-    blocks  as of `make_plan`
 
     Where nobody else has its items, many of them are let go for packed ones, half as large.
     """
     n_items = sum(len(benchmark.items) for benchmark in benchmarks)
     try:
-        return _plan_for(benchmarks, parameters, policies, blocks)
+        return _plan_for(benchmarks, parameters, policies)
     except MemoryError as error:
         raise PlanMemoryError(
             "out of memory while planning the search for {:,} items",
@@ -179,7 +146,6 @@ def _plan_for(
     benchmarks: list[Benchmark],
     parameters: ScanParameters,
     policies: Sequence[Policy] | None,
-    blocks: Blocks | None,
 ) -> Plan:
     policies = _policies(parameters) if policies is None else tuple(policies)
     known, items, keys = _in_order(benchmarks)
@@ -206,7 +172,10 @@ def _plan_for(
     asked: list[list[Policy]] = [[] for _ in units]
     for policy, at in zip(policies, view_of, strict=True):
         asked[at].append(policy)
-    views = _views(items, parameters, dict(zip(units, asked, strict=True)), blocks)
+    views = tuple(
+        view_for_unit(items, unit, parameters, mine)
+        for unit, mine in zip(units, asked, strict=True)
+    )
     for policy, at in zip(policies, view_of, strict=True):
         seen = views[at].items
         nothing = Matches.zeros(0, len(seen.read))
@@ -223,54 +192,6 @@ def _plan_for(
         view_of=tuple(view_of),
         keys=keys,
     )
-
-
-def _views(
-    items: Sequence[BenchItem],
-    parameters: ScanParameters,
-    asked: Mapping[str, Sequence[Policy]],
-    blocks: Blocks | None,
-) -> tuple[TokenView, ...]:
-    """The views of a plan; asked  the policies that judge by each unit."""
-    parts = (
-        [items]
-        if blocks is None or not _may_divide(blocks, parameters, asked)
-        else blocks.cut(items)
-    )
-    if blocks is None or len(parts) == 1:
-        return tuple(view_for_unit(items, unit, parameters, mine) for unit, mine in asked.items())
-    by_unit = [
-        views_in_blocks(parts, blocks, unit=unit, **_how_matched(unit, parameters, mine))
-        for unit, mine in asked.items()
-    ]
-    return tuple(view for block in zip(*by_unit, strict=True) for view in block)
-
-
-def _may_divide(
-    blocks: Blocks, parameters: ScanParameters, asked: Mapping[str, Sequence[Policy]]
-) -> bool:
-    """Whether nothing was asked for that looks at all items at once.
-
-    Raises UsageError where it was, and so were blocks of a certain size.
-    """
-    whole = [
-        policy.spec.id
-        for policies in asked.values()
-        for policy in policies
-        if reads_text(policy) or sees_rephrasings(policy)
-    ]
-    if whole and blocks.most is not None:
-        raise UsageError(
-            "{} looks at all items at once, so they cannot be looked up in blocks",
-            whole[0],
-            hint=Statement("leave out --block-items, or {}", ", ".join(whole)),
-        )
-    if parameters.every_hit and blocks.most is not None:
-        raise UsageError(
-            "a search to clean looks at all items at once, so they cannot be looked up in blocks",
-            hint="leave out --block-items",
-        )
-    return not whole and not parameters.every_hit
 
 
 class _HowMatched(TypedDict):

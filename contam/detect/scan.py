@@ -16,7 +16,6 @@ from contam.corpus.listing import passed_over
 from contam.corpus.opening import open_shards
 from contam.corpus.shards import leave_out, survey
 from contam.corpus.unread import names_of, unread_notes
-from contam.detect.blocks import Blocks, folder_near
 from contam.detect.corpus_checks import benchmark_shards
 from contam.detect.given import IN_MEMORY, given_benchmark, given_corpus
 from contam.detect.judge import finish_scan
@@ -219,7 +218,6 @@ def scan(
     *,
     workers: int | None = None,
     workshop: Workshop | None = None,
-    block_items: int | None = None,
     progress: ScanProgress | None = None,
     **options: Unpack[ScanOptions],
 ) -> ScanResult:
@@ -230,9 +228,6 @@ def scan(
     workers            threads; None takes one a core. The result does not depend on it.
     workshop           where to keep what is done of a large corpus, to resume from, and to let
                        processes share the work; None keeps all in memory
-    block_items        items that are looked up together, of whole benchmarks: fewer take less
-                       memory and more time; None takes all up to a million. The result does not
-                       depend on it.
 
     Options of items: policies ("contam"), mapping, ignore, name, split, seed (5), min_run (8); of
     the corpus: unit ("word"), text, columns, exclude; of the result: allow_missing, max_evidence
@@ -247,8 +242,7 @@ def scan(
     with given_corpus(corpus) as (paths, tables):
         opened = _opened(paths, parameters, tables)
         compile_once("scan", scan_a_little, progress)
-        blocks = Blocks(block_items, folder_near(workshop.folder) if workshop else None)
-        plan = make_plan(given_benchmark(benchmark, parameters.name), parameters, blocks)
+        plan = make_plan(given_benchmark(benchmark, parameters.name), parameters)
         if workshop is not None and workshop.resume and progress is not None:
             n_done = workshop.n_done()
             progress.note(f"leases done before: {n_done}" if n_done else "nothing to resume")
@@ -264,17 +258,14 @@ def open_scan(
     corpus: Sequence[PathLike],
     benchmark: Sequence[PathLike],
     parameters: ScanParameters,
-    blocks: Blocks | None = None,
 ) -> tuple[Corpus, Plan]:
     """What a scan begins with: the corpus as it is now, and the plan for the items.
-
-    blocks  as of `contam.detect.plan.make_plan`
 
     Raises ContamError subclasses.
     """
     opened = _opened(corpus, parameters)
     compile_once("scan", scan_a_little, None)
-    plan = make_plan(benchmark, parameters, blocks)
+    plan = make_plan(benchmark, parameters)
     return _with_own_files_noted(opened, plan), plan
 
 

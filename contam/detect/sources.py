@@ -65,7 +65,7 @@ class Documents:
     """The d documents of an answer, by shard and row.
 
     date         as the corpus writes it; None where it cannot be read as one
-    place        int64[d], shard and row as one number; ascending, but not where blocks are joined
+    place        int64[d], shard and row as one number, ascending
     document_id  what the corpus calls it, else "SHARD:ROW"
     shard        name of its shard;  row  its place there
     odd          bool[d], whether the corpus has a date that cannot be read
@@ -81,19 +81,6 @@ class Documents:
     source: list[str | None]
     odd: Bools
     lost: Mapping[str, str]
-
-    @classmethod
-    def joined(cls, parts: Sequence[Documents]) -> Documents:
-        """The documents of all parts, behind each other; some may be there twice."""
-        if len(parts) == 1:
-            return parts[0]
-        lists = ("document_id", "shard", "row", "url", "date", "source")
-        return cls(
-            place=np.concatenate([part.place for part in parts]),
-            odd=np.concatenate([part.odd for part in parts]),
-            lost={name: why for part in parts for name, why in part.lost.items()},
-            **{name: [value for part in parts for value in getattr(part, name)] for name in lists},
-        )
 
     def at(self, shard: Int32s, row: Int64s) -> Int64s:
         """Places in the lists of the documents at these rows of these shards; -1 for no shard."""
@@ -155,9 +142,8 @@ def document_notes(documents: Documents) -> list[str]:
     notes = [
         f"{name}: evidence without url and date: {why}" for name, why in documents.lost.items()
     ]
-    if n_odd := len(distinct(documents.place[documents.odd])):
-        n_documents = len(distinct(documents.place))
-        notes.append(f"{n_odd:,} of {n_documents:,} {UNREADABLE_DATES}")
+    if n_odd := int(documents.odd.sum()):
+        notes.append(f"{n_odd:,} of {len(documents.place):,} {UNREADABLE_DATES}")
     return notes
 
 

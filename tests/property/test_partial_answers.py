@@ -19,7 +19,7 @@ from contam.corpus.batches import read_chunk
 from contam.detect import partial as partials
 from contam.detect.chunk_scan import scan_chunk, scan_chunks
 from contam.detect.judge import finish_scan
-from contam.detect.match.matching import UnitMatcher
+from contam.detect.match.matching import matcher_of
 from contam.detect.parameters import ScanParameters
 from contam.detect.partial import Partial, question_of
 from contam.detect.plan import make_plan
@@ -138,8 +138,8 @@ def test_kernels_take_what_was_merged_without_compiling_anew(world):
     whole = Partial.start(plan, shards)
     (collection,) = whole.collections
     before = numba.typeof(collection.longest_at)
-    matchers = [UnitMatcher([view]) for view in plan.views]
-    batches = [[batch] for batch in read_chunk(first, shards.shards, shards.selections)]
+    matchers = [matcher_of(view) for view in plan.views]
+    batches = [*read_chunk(first, shards.shards, shards.selections)]
     scan_chunk(shards, first, batches, matchers, whole)
     compiled = list(scan_batch.signatures)
     whole.take(answer, question_of(plan, shards))

@@ -37,7 +37,6 @@ def plan(
             "the corpus, 512 MiB at least, 16 GiB at most]",
         ),
     ] = None,
-    block_items: options.BlockItems = None,
     to_clean: Annotated[
         bool,
         typer.Option(
@@ -60,17 +59,14 @@ def plan(
         raise UsageError("--lease-size 0 holds no text", hint="for example --lease-size 512MB")
     from contam.cli import render
     from contam.cli.terminal import emit, plain, talk
-    from contam.detect.blocks import Blocks, folder_near
     from contam.detect.leases.plan_folder import write_plan
     from contam.detect.parameters import ScanParameters
     from contam.detect.scan import open_scan
-    from contam.files.uploads import place
 
     opened, made = open_scan(
         corpus,
         benchmark,
         ScanParameters(unit=unit, every_hit=to_clean, **asked),
-        Blocks(block_items, folder_near(place(out))),
     )
     record = write_plan(made, opened, out, lease_bytes=size, overwrite=output.overwrite)
     if not output.quiet:

@@ -38,7 +38,6 @@ def scan(
     kept: options.KeptOptions,
     unit: options.Unit = "word",
     workers: options.Workers = None,
-    block_items: options.BlockItems = None,
     plan: Annotated[
         str | None,
         typer.Option(
@@ -97,7 +96,6 @@ def scan(
             unit=unit,
             workers=workers,
             workshop=workshop,
-            block_items=block_items,
             progress=progress,
             **asked,
         )

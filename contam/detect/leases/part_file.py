@@ -61,7 +61,6 @@ class Part:
     documents  (shard, row) -> what is known of a document that may become evidence
     sha256     of the files that were searched, by the number of their shard: of a search for a
                cleaning
-    digest     SHA-256 of its file; empty where it was not read from one
     """
 
     lease: int
@@ -69,7 +68,6 @@ class Part:
     answer: PartialAnswer
     documents: Mapping[tuple[int, int], DocumentMeta] = field(default_factory=dict)
     sha256: Mapping[int, str] = field(default_factory=dict)
-    digest: bytes = b""
 
 
 def part_bytes(part: Part) -> bytes:
@@ -106,27 +104,19 @@ def part_bytes(part: Part) -> bytes:
     return packed.getvalue()
 
 
-def part_of(data: bytes, path: Path, plan: Plan, question: str, block: int | None = None) -> Part:
+def part_of(data: bytes, path: Path, plan: Plan, question: str) -> Part:
     """The part that is the content of a file, for the views of a plan.
-
-    block  number of the block of the items that is wanted alone; None for all of them
 
     Raises OutputError, naming the file, for what is not whole or belongs to another plan.
     """
     with _errors(path):
-        numbers = range(len(plan.views))
-        if block is not None:
-            numbers = numbers[block * plan.n_units : (block + 1) * plan.n_units]
-        wanted = {*map(str, numbers), _DOCUMENTS}
-        meta, arrays = _unpacked(
-            data, path, question, lambda name: name.partition(".")[0] in wanted
-        )
+        meta, arrays = _unpacked(data, path, question, lambda _: True)
         if len(meta["n_tokens"]) != len(plan.views):
             raise ValueError("other views than those of the plan")
         n_policies = _policies_by_view(plan)
         collected = tuple(
             _get(arrays, str(at), plan.views[at], n_policies[at], meta["n_tokens"][at])
-            for at in numbers
+            for at in range(len(plan.views))
         )
         answer = PartialAnswer(
             question=meta["question"],
@@ -147,7 +137,6 @@ def part_of(data: bytes, path: Path, plan: Plan, question: str, block: int | Non
             answer=answer,
             documents=documents,
             sha256={int(shard): str(found) for shard, found in meta["sha256"]},
-            digest=data[-_DIGEST_BYTES:],
         )
 
 
@@ -228,7 +217,7 @@ def _counts(counts: Mapping[str, int], columns: list[list[Any]]) -> ShardCoverag
 
 
 def _policies_by_view(plan: Plan) -> list[int]:
-    return [plan.view_of.count(number % plan.n_units) for number in range(len(plan.views))]
+    return [plan.view_of.count(number) for number in range(len(plan.views))]
 
 
 def _put(arrays: dict[str, NDArray[Any]], key: str, collected: Collected) -> None:

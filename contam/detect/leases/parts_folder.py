@@ -148,12 +148,8 @@ def parts_by_lease(opened: OpenPlan, folders: Sequence[Path]) -> dict[int, list[
     return found
 
 
-def one_part(
-    opened: OpenPlan, paths: Sequence[Path], lease: Lease, block: int = 0
-) -> tuple[Part, list[Path]]:
+def one_part(opened: OpenPlan, paths: Sequence[Path], lease: Lease) -> tuple[Part, list[Path]]:
     """The part of a lease, and those that say the lease could not be done to its end.
-
-    block  number of the block of the items of which the part is wanted
 
     A part of which every shard was read beats those; of several with failures the one with the
     fewest counts. Raises OutputError for parts that are damaged or do not fit, and for two
@@ -163,7 +159,7 @@ def one_part(
     for path in paths:
         data = _read(path)
         if data not in parts:
-            parts[data] = path, _fitting(opened, path, data, lease, block)
+            parts[data] = path, _fitting(opened, path, data, lease)
     whole = [one for one in parts.values() if not one[1].answer.failures]
     if len(whole) > 1:
         raise OutputError(
@@ -185,13 +181,11 @@ def hits_in(opened: OpenPlan, path: Path, lease: Lease) -> tuple[Hits, ...]:
     return hits
 
 
-def _fitting(
-    opened: OpenPlan, path: Path, data: bytes, lease: Lease, block: int | None = None
-) -> Part:
+def _fitting(opened: OpenPlan, path: Path, data: bytes, lease: Lease) -> Part:
     named = _PART.fullmatch(path.name)
     if named and named[2] and named[2] != _digest(data):
         raise OutputError("{}: is not whole", path, hint=_REPEAT_CALL_OF_WORKER)
-    part = part_of(data, path, opened.plan, opened.question, block)
+    part = part_of(data, path, opened.plan, opened.question)
     if part.machine != machine():
         raise OutputError(
             "{}: made on another kind of processor: {}, here {}", path, Public(part.machine),

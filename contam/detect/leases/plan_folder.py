@@ -254,10 +254,9 @@ def _opened(
         views=views,
         view_of=view_of,
     )
-    by_view = iter(points)
-    for block in plan.blocks() if with_items else ():
-        for view in block.views:
-            _give_spans(view, block.items, next(by_view))
+    if with_items:
+        for view, its_points in zip(plan.views, points, strict=True):
+            _give_spans(view, plan.items, its_points)
     return OpenPlan(
         folder=home,
         question=record["question"],

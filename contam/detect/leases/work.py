@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -18,21 +17,21 @@ from contam.corpus.each import of_each_readable
 from contam.corpus.shards import file_sha256
 from contam.detect.chunk_scan import scan_chunks
 from contam.detect.corpus_checks import changed_shards
-from contam.detect.judge import BlockAnswer, judge_blocks
+from contam.detect.judge import judge_partial
 from contam.detect.leases.cut import cut_leases
 from contam.detect.leases.part_file import Part, part_bytes
 from contam.detect.leases.parts_folder import claim_leases, one_part, parts_by_lease, write_part
 from contam.detect.leases.plan_folder import OpenPlan, machine
 from contam.detect.partial import Partial
 from contam.detect.sources import named_documents
-from contam.errors import OutputError, Public, ShardError, UsageError
+from contam.errors import Public, ShardError, UsageError
 from contam.files.listed import FileState, not_answered
 from contam.files.stores import StoreError
 from contam.files.uploads import place
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from contam.corpus.shards import Shard
     from contam.detect.leases.cut import Lease
@@ -266,18 +265,14 @@ def merge_parts(
     """
     started = time.time() if started is None else started
     first = gathered_parts(opened, folders, progress=progress)
-    plan, corpus, coverage = first.plan, first.corpus, first.whole.coverage
-    answers = _answers(opened, first)
-    del first
-    return judge_blocks(plan, corpus, coverage, answers, workers=workers, started=started)
+    return judge_partial(first.plan, first.corpus, first.whole, workers=workers, started=started)
 
 
 class Gathered(NamedTuple):
     """The parts of a plan as one, with the plan and the corpus to judge them by.
 
-    whole  of the first block of the items; without the hits of parts that kept every one: nobody
-           could hold them
-    paths  the part that counts, by the number of its lease;  digests  of their files
+    whole  without the hits of parts that kept every one: nobody could hold them
+    paths  the part that counts, by the number of its lease
     sha256  of the shards that were searched for a cleaning, by their numbers
     """
 
@@ -285,7 +280,6 @@ class Gathered(NamedTuple):
     corpus: Corpus
     whole: Partial
     paths: Mapping[int, Path]
-    digests: Mapping[int, bytes]
     sha256: Mapping[int, str]
 
 
@@ -296,15 +290,14 @@ def gathered_parts(
     parts = parts_by_lease(opened, [place(folder) for folder in folders])
     plan = opened.plan
     paths: dict[int, Path] = {}
-    digests: dict[int, bytes] = {}
     sha256: dict[int, str] = {}
-    block = _Block(opened, 0)
+    gathered = _Gathering(opened)
     if progress is not None:
         progress.start(sum(lease.n_bytes for lease in opened.leases))
     for lease in opened.leases:
         if lease.number not in parts:
             reason = _NO_PART.format(lease.number, len(opened.leases))
-            _note_unread(block.whole, opened, lease, reason)
+            _note_unread(gathered.whole, opened, lease, reason)
             # A plan allows shards that cannot be read, not leases that nobody did.
             plan = replace(plan, parameters=replace(plan.parameters, allow_missing=False))
         else:
@@ -313,23 +306,22 @@ def gathered_parts(
             if passed_over and progress is not None:
                 progress.note(f"{passed_over[0]} was passed over: of lease {lease.number} another "
                               "part was read further")  # fmt: skip
-            digests[lease.number] = part.digest
-            block.take(part)
+            gathered.take(part)
             for number, found in part.sha256.items():
                 if sha256.setdefault(number, found) != found:
-                    block.whole.read.add_failure(_changed_meanwhile(number, opened.corpus))
+                    gathered.whole.read.add_failure(_changed_meanwhile(number, opened.corpus))
         if progress is not None:
             progress.advance(lease.n_bytes)
     if progress is not None:
         progress.finish()
-    whole = block.whole
+    whole = gathered.whole
     if opened.is_own:
         failed = {failure.shard for failure in whole.coverage.failures}
         for failure in changed_shards(opened.corpus, range(len(opened.corpus.shards)), failed):
             whole.read.add_failure(failure)
     # All of them were described by those who read them.
-    corpus = replace(opened.corpus, documents=block.documents)
-    return Gathered(plan, corpus, whole, paths, digests, sha256)
+    corpus = replace(opened.corpus, documents=gathered.documents)
+    return Gathered(plan, corpus, whole, paths, sha256)
 
 
 def _changed_meanwhile(number: int, corpus: Corpus) -> ShardFailure:
@@ -341,41 +333,17 @@ def _changed_meanwhile(number: int, corpus: Corpus) -> ShardFailure:
     return ShardFailure.of(number, name, error)
 
 
-def _answers(opened: OpenPlan, first: Gathered) -> Iterator[BlockAnswer]:
-    """What all parts say of each block of the items, so that no two are in memory at once.
+class _Gathering:
+    """What all parts say together."""
 
-    Raises OutputError for a part that is not the one that was read for the first block.
-    """
-    paths, digests = first.paths, first.digests
-    yield BlockAnswer(first.whole.collections, first.corpus.documents)
-    del first
-    for number in range(1, len(opened.plan.views) // opened.plan.n_units):
-        block = _Block(opened, number)
-        for lease in opened.leases:
-            if path := paths.get(lease.number):
-                part, _ = one_part(opened, [path], lease, block=number)
-                if part.digest != digests[lease.number]:
-                    raise OutputError(
-                        "{}: changed after it was read",
-                        path,
-                        hint="let nobody write to it meanwhile",
-                    )
-                block.take(part)
-        yield BlockAnswer(block.whole.collections, block.documents)
-
-
-class _Block:
-    """What parts say of one block of the items, by its number."""
-
-    def __init__(self, opened: OpenPlan, number: int) -> None:
-        plan = next(islice(opened.plan.blocks(), number, None))
+    def __init__(self, opened: OpenPlan) -> None:
         self._question = opened.question
-        self.whole = Partial.start(plan, opened.corpus)
+        self.whole = Partial.start(opened.plan, opened.corpus)
         self.documents: dict[tuple[int, int], DocumentMeta] = {}
         self._most = _LEAST_KEPT
 
     def take(self, part: Part) -> None:
-        """Add what a part says of the block."""
+        """Add what a part says."""
         collected = tuple(replace(each, hits=None) for each in part.answer.collected)
         self.whole.take(replace(part.answer, collected=collected), self._question)
         self.documents.update(part.documents)

@@ -26,7 +26,6 @@ from contam.kernels.gram_table import (
     note_skips,
     short_places_first,
 )
-from contam.kernels.hash_set import are_entered
 from contam.kernels.part_facts import gather_places, group_grams
 from contam.kernels.tokenize_items import note_shared, template_weights
 from contam.memory import trim
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.detect.match.common_grams import GramCensus
     from contam.detect.match.variants import Variants
     from contam.kernels.score_item import ViewSpec
 
@@ -161,29 +159,6 @@ def grams_in_shares(
         yield GramPlaces.of(hashes, starts, spec.seed, share=(number, shares))
 
 
-def weigh_block(
-    hashes: NDArray[np.uint64],
-    starts: NDArray[np.int64],
-    weight: NDArray[np.float32],
-    benchmark: NDArray[np.int32],
-    spec: ViewSpec,
-    census: GramCensus,
-    variants: Variants | None = None,
-) -> None:
-    """Give the tokens of one of several blocks their weights, and note its grams in a census.
-
-    The arguments are those of `make_table`; a block has all items of its benchmarks.
-    """
-    n_items = len(benchmark) if variants is None else variants.n_items
-    shared = np.zeros(len(hashes), np.uint8)
-    for grams in grams_in_shares(hashes, starts, spec):
-        owners = grams.owners(benchmark)
-        note_shared(grams.place, owners, spec.seed, shared)
-        census.note(grams, owners, N_PARTS * n_items)
-        del grams, owners
-    _discount(weight, shared, variants)
-
-
 def _discount(
     weight: NDArray[np.float32], shared: NDArray[np.uint8], variants: Variants | None
 ) -> None:
@@ -202,18 +177,15 @@ def make_table(
     benchmark: NDArray[np.int32],
     spec: ViewSpec,
     variants: Variants | None = None,
-    common: NDArray[np.uint64] | None = None,
 ) -> GramTable:
     """What the kernels see of items with these tokens.
 
     hashes, starts  uint64[total] tokens, and where each part's begin: int64[parts + 1]
     weight          what each token says by itself; becomes the gram table's own weight
     benchmark       int32[items and variants];  variants  the variants, where there are some
-    common          the common grams, as `contam.detect.match.common_grams` gives them, of one of
-                    several blocks: its weights are those of `weigh_block` then
     """
     n_items = len(benchmark) if variants is None else variants.n_items
-    shared = np.zeros(len(hashes) if common is None else 0, np.uint8)
+    shared = np.zeros(len(hashes), np.uint8)
     common_at = np.zeros(len(hashes) // _BITS_A_BYTE + 1, np.uint8)
     every = spec.stride == 1
     n_grams = n_places = 0
@@ -221,13 +193,10 @@ def make_table(
     room = int(np.maximum(np.diff(starts) - spec.seed + 1, 0).sum()) if every else 0
     place, skip = np.empty(room, np.int32), np.empty(room, np.uint8)
     for grams in grams_in_shares(hashes, starts, spec):
-        if common is None:
-            owners = grams.owners(benchmark)
-            is_common = grams.common(owners, n_items)
-            note_shared(grams.place, owners, spec.seed, shared)
-            del owners
-        else:
-            is_common = are_entered(grams.key, common)
+        owners = grams.owners(benchmark)
+        is_common = grams.common(owners, n_items)
+        note_shared(grams.place, owners, spec.seed, shared)
+        del owners
         grams.mark(is_common, common_at)
         if every:
             here = slice(n_places, n_places + len(grams.place))
@@ -238,8 +207,7 @@ def make_table(
             place[here] = grams.entries()
             n_grams, n_places = n_grams + len(grams.key), here.stop
         del grams, is_common
-    if common is None:
-        _discount(weight, shared, variants)
+    _discount(weight, shared, variants)
     del shared
     size = spec.seed - spec.stride + 1
     if not every:

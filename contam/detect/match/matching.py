@@ -17,13 +17,9 @@ from contam.kernels.document import new_buffers, scan_batch
 from contam.kernels.match_rows import MATCH_DOC, TOO_LONG
 from contam.kernels.pretokenized import scan_tokens
 from contam.kernels.score_item import NO_LIMIT
-from contam.kernels.tokenize_items import tokenize_parts
-from contam.kernels.tokens import CHARS
 from contam.text.tokenizer import char_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from contam.corpus.batches import DocBatch
@@ -58,44 +54,6 @@ def matcher_of(view: TokenView) -> DocumentMatcher:
     return RephraseMatcher(view)
 
 
-class UnitMatcher:
-    """Matches documents against all views of one unit, one for each block of the items.
-
-    Not shared between threads.
-    """
-
-    def __init__(self, views: Sequence[TokenView]) -> None:
-        self._view = views[0]
-        self._alone = matcher_of(views[0]) if len(views) == 1 else None
-        self._blocks = [Matcher(view) for view in views] if len(views) > 1 else []
-
-    def match(self, batches: Sequence[DocBatch], into: Sequence[Collection]) -> list[list[Int64s]]:
-        """Match every document of some batches; into  the collection of each view.
-
-        The tokens of a batch are made once. Returns, for each batch, the rows of documents as
-        `DocumentMatcher.match` does for each view.
-        """
-        if self._alone is not None:
-            return [[self._alone.match(batch, into[0])] for batch in batches]
-        if self._view.spec.unit == CHARS and len(batches) > 1:
-            # So many tokens that they are made of one batch at a time.
-            return [found for batch in batches for found in self.match([batch], into)]
-        tokens = [tokens_of(batch, self._view) for batch in batches]
-        rows: list[list[Int64s]] = [[] for _ in batches]
-        for matcher, collection in zip(self._blocks, into, strict=True):
-            for batch, its, found in zip(batches, tokens, rows, strict=True):
-                found.append(matcher.match_given(batch, its, collection))
-        return rows
-
-
-def tokens_of(batch: DocBatch, view: TokenView) -> Tokens:
-    """The tokens of a batch in the unit of a view: hashes, spans in bytes, starts."""
-    if view.tokenizer is None:
-        return tokenize_parts(batch.data, batch.offsets, view.spec.unit, char_tables())
-    tokens = view.tokenizer.encode(batch.data, batch.offsets)
-    return tokens.hashes, tokens.spans, tokens.starts
-
-
 class Matcher:
     """One worker's buffers for one view. Not shared between threads."""
 
@@ -115,7 +73,8 @@ class Matcher:
         """
         view = self._view
         if view.tokenizer is not None:
-            return self.match_given(batch, tokens_of(batch, view), into)
+            tokens = view.tokenizer.encode(batch.data, batch.offsets)
+            return self._match_given(batch, (tokens.hashes, tokens.spans, tokens.starts), into)
         self._ensure_capacity(int(np.diff(batch.offsets).max(initial=0)))
         found = scan_batch(
             batch.data,
@@ -144,10 +103,10 @@ class Matcher:
                 " in the index: their shard is gone",
                 hint=Statement("leave out {}, or bring the shard back", names),
             )
-        self.match_given(batch, tokens, into)
+        self._match_given(batch, tokens, into)
 
-    def match_given(self, batch: DocBatch, tokens: Tokens, into: Collection) -> Int64s:
-        """What `match` does with a batch whose tokens are made; see `tokens_of`."""
+    def _match_given(self, batch: DocBatch, tokens: Tokens, into: Collection) -> Int64s:
+        """What `match` does with a batch whose tokens are made."""
         view = self._view
         self._ensure_capacity(int(np.diff(tokens[2]).max(initial=0)))
         found = scan_tokens(

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contam.benchmark.packed import column_of, ids_of, right_choices
-from contam.detect.match.common_grams import BlockTokens
-from contam.detect.match.grams import make_table, weigh_block, without_table
+from contam.detect.match.grams import make_table, without_table
 from contam.detect.match.item_tokens import (
     Block,
     in_blocks,
@@ -34,12 +33,11 @@ from contam.text.token_kinds import number_hashes, token_table
 from contam.text.tokenizer import tokenize_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from contam.benchmark.items import BenchItem
-    from contam.detect.match.common_grams import GramCensus
     from contam.detect.match.variants import TracedVariants
     from contam.detect.meaning.rare_words import RareWords
     from contam.detect.policies.policy import TextReader
@@ -140,57 +138,6 @@ def _choice_marks(
     return np.array(right, np.uint64)
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class ViewDraft:
-    """Items in one unit before their grams are entered: what a `TokenView` is made of.
-
-    tokens      those of the items' variants lie behind their own
-    starts      `tokens.starts()`
-    benchmark   int32[items and variants], number of each one's benchmark
-    seed        tokens of the grams that are entered; see `view_of`
-    The rest is as in `TokenView`.
-    """
-
-    unit: str
-    spec: ViewSpec
-    tokens: Block
-    starts: NDArray[np.int64]
-    benchmark: NDArray[np.int32]
-    item_ids: Sequence[str]
-    facts: ItemFacts
-    longest: int
-    variants: Variants | None = None
-    tokenizer: FileTokenizer | None = None
-    with_grams: bool = True
-
-    @property
-    def entered(self) -> ViewSpec:
-        """The spec by which grams are entered: no part has one that is longer than it."""
-        if self.with_grams:
-            return self.spec
-        return self.spec._replace(seed=self.longest + self.spec.stride)
-
-    def weigh(self, census: GramCensus) -> None:
-        """Give the tokens their weights, and note the grams, of one of several blocks."""
-        tokens = self.tokens
-        weigh_block(
-            tokens.hashes, self.starts, tokens.weight, self.benchmark, self.entered, census,
-            self.variants,
-        )  # fmt: skip
-
-    def block_tokens(self) -> BlockTokens:
-        """The tokens as a census takes them."""
-        return BlockTokens(self.tokens.hashes, self.starts, N_PARTS * len(self.item_ids))
-
-    def spans(self, items: Sequence[BenchItem]) -> Callable[..., NDArray[np.int32]]:
-        """What makes the spans of the tokens of these items: `TokenView.spans`."""
-        if self.tokenizer is not None:
-            return partial(known_spans, self.tokens.points)
-        # A variant has the choices of its item, one by one.
-        alike = np.empty(0, np.int32) if self.variants is None else self.variants.owner
-        return partial(spans_of, items, self.spec.unit, self.starts, alike)
-
-
 def build_view(
     items: Sequence[BenchItem],
     *,
@@ -211,41 +158,61 @@ def build_view(
 
     Raises UsageError or ConfigError when the unit is no tokenizer file.
     """
-    draft = draft_view(
-        items,
-        unit=unit,
-        seed=seed,
-        min_run=min_run,
-        stride=stride,
-        with_variants=with_variants,
-        with_grams=with_grams,
-        tokenizer=tokenizer_of(unit),
-    )
-    numbers = numbers_of(column_of(items, "question")) if draft.spec.unit == WORDS else None
-    return finished_view(draft, draft.spans(items), numbers=numbers)
-
-
-def tokenizer_of(unit: str) -> FileTokenizer | None:
-    """What makes the tokens of a unit that is a tokenizer file. Raises UsageError, ConfigError."""
-    return None if unit in BUILT_IN_UNITS else load_tokenizer(unit)
-
-
-def draft_view(
-    items: Sequence[BenchItem],
-    *,
-    unit: str,
-    seed: int,
-    min_run: int,
-    stride: int = 1,
-    with_variants: bool = False,
-    with_grams: bool = True,
-    tokenizer: FileTokenizer | None,
-) -> ViewDraft:
-    """Tokenise all parts of all items; see `build_view`.
-
-    tokenizer  `tokenizer_of(unit)`
-    """
+    tokenizer = None if unit in BUILT_IN_UNITS else load_tokenizer(unit)
     code = PRETOKENIZED if tokenizer is not None else CHARS if unit == "char" else WORDS
+    spec = ViewSpec(unit=code, seed=seed, min_run=min_run, stride=stride)
+    tokens, traces, benchmark = _tokens_of(items, code, tokenizer, with_variants=with_variants)
+    starts = tokens.starts()
+    variants = Variants.of(traces, len(items), starts) if traces else None
+    if variants is not None:
+        variants.blot_out(tokens.hashes)
+    # A variant has the choices of its item, one by one.
+    alike = np.empty(0, np.int32) if variants is None else variants.owner
+    longest = int(tokens.n_tokens.max(initial=0))
+    entered = spec if with_grams else spec._replace(seed=longest + stride)
+    gram_table = make_table(tokens.hashes, starts, tokens.weight, benchmark, entered, variants)
+    if len(tokens.hashes) > _MANY_TOKENS:
+        trim()
+    own = slice(len(items))
+    return TokenView(
+        unit=unit,
+        spec=spec,
+        items=ViewItems(
+            n_items=len(items),
+            benchmark=benchmark[own],
+            n_tokens=tokens.n_tokens.astype(np.int32).reshape(-1, N_PARTS)[own],
+            n_words=tokens.n_words[own],
+            token_start=starts[:-1].reshape(-1, N_PARTS)[own],
+            token_hash=gram_table.token[: starts[N_PARTS * len(items)]],
+            part_weight=gram_table.part_weight.reshape(-1, N_PARTS)[own],
+            n_single=tokens.n_single[own],
+            stretch=tokens.stretch[own],
+            item_ids=ids_of(items),
+            word_start=tokens.word_start if code == CHARS else None,
+            seed=seed,
+            min_run=min_run,
+        ),
+        gram_table=gram_table,
+        facts=_facts(items, alike, tokenizer),
+        spans=partial(spans_of, items, code, starts, alike)
+        if tokenizer is None
+        else partial(known_spans, tokens.points),
+        longest=longest,
+        benchmark=benchmark,
+        is_number=_numbers_among(tokens.hashes, items, code),
+        variants=variants,
+        tokenizer=tokenizer,
+    )
+
+
+def _tokens_of(
+    items: Sequence[BenchItem],
+    code: int,
+    tokenizer: FileTokenizer | None,
+    *,
+    with_variants: bool,
+) -> tuple[Block, list[TracedVariants], NDArray[np.int32]]:
+    """The tokens of the items, and of their variants behind them; and each one's benchmark."""
     own = [read_block(some, code, tokenizer) for some in in_blocks(items)]
     benchmarks = list(column_of(items, "benchmark"))
     traces: list[TracedVariants] = []
@@ -262,126 +229,39 @@ def draft_view(
     if len(tokens.hashes) > _MANY_TOKENS:
         # What was freed is in gaps, into which none of the large arrays to come fits.
         trim()
-    starts = tokens.starts()
-    traced = Variants.of(traces, len(items), starts) if traces else None
-    if traced is not None:
-        traced.blot_out(tokens.hashes)
-    # A variant has the choices of its item, one by one.
-    alike = np.empty(0, np.int32) if traced is None else traced.owner
+    n = len(items)
+    # Variants have benchmarks of their own, so that nobody's weights change.
+    different = [*sorted(set(benchmarks[:n])), *sorted(set(benchmarks[n:]))]
+    number = {name: at for at, name in enumerate(different)}
+    return tokens, traces, np.array([number[name] for name in benchmarks], np.int32)
+
+
+def _facts(
+    items: Sequence[BenchItem], alike: NDArray[np.int32], tokenizer: FileTokenizer | None
+) -> ItemFacts:
+    """Letters and numbers of the right choices, of the items and those like them."""
     letter = _choice_marks(items, _LETTERS, tokenizer)
     number = _choice_marks(items, _NUMBERS, tokenizer)
-    facts = ItemFacts(
+    return ItemFacts(
         letter=np.concatenate([letter, letter[alike]]),
         number=np.concatenate([number, number[alike]]),
         answer_words=announcing_words()
         if tokenizer is None
         else tokenizer.single_tokens(announcing_texts()),
     )
-    return draft_of(
-        tokens,
-        starts=starts,
-        benchmarks=benchmarks,
-        item_ids=ids_of(items),
-        facts=facts,
-        spec=ViewSpec(unit=code, seed=seed, min_run=min_run, stride=stride),
-        unit=unit,
-        variants=traced,
-        tokenizer=tokenizer,
-        with_grams=with_grams,
-    )
 
 
-def draft_of(
-    tokens: Block,
-    *,
-    starts: NDArray[np.int64] | None = None,
-    benchmarks: Sequence[str],
-    item_ids: Sequence[str],
-    facts: ItemFacts,
-    spec: ViewSpec,
-    unit: str,
-    variants: Variants | None = None,
-    tokenizer: FileTokenizer | None = None,
-    with_grams: bool = True,
-) -> ViewDraft:
-    """The draft of items whose tokens are known.
-
-    benchmarks  of each item and variant, by name
-    """
-    n_items = len(item_ids)
-    names = [*sorted(set(benchmarks[:n_items])), *sorted(set(benchmarks[n_items:]))]
-    place = {name: at for at, name in enumerate(names)}
-    return ViewDraft(
-        unit=unit,
-        spec=spec,
-        tokens=tokens,
-        starts=tokens.starts() if starts is None else starts,
-        benchmark=np.array([place[name] for name in benchmarks], np.int32),
-        item_ids=item_ids,
-        facts=facts,
-        longest=int(tokens.n_tokens.max(initial=0)),
-        variants=variants,
-        tokenizer=tokenizer,
-        with_grams=with_grams,
-    )
-
-
-def numbers_of(questions: Iterable[str]) -> NDArray[np.uint64]:
-    """The numbers of all questions, as a table for `are_entered`."""
-    return token_table(number_hashes(questions))
-
-
-def finished_view(
-    draft: ViewDraft,
-    spans: Callable[..., NDArray[np.int32]],
-    *,
-    common: NDArray[np.uint64] | None = None,
-    numbers: NDArray[np.uint64] | None = None,
-) -> TokenView:
-    """The view of a draft, whose tokens get their weights.
-
-    common   the common grams where this is one of several blocks, see `make_table`
-    numbers  see `numbers_of`; None marks none
-    """
-    tokens, spec, starts = draft.tokens, draft.spec, draft.starts
-    n_items = len(draft.item_ids)
-    gram_table = make_table(
-        tokens.hashes, starts, tokens.weight, draft.benchmark, draft.entered, draft.variants, common
-    )
-    own = slice(n_items)
+def _numbers_among(
+    hashes: NDArray[np.uint64], items: Sequence[BenchItem], code: int
+) -> NDArray[np.uint8]:
+    """Which tokens are numbers of the questions: `TokenView.is_number`."""
     # Never written where it stays so: it takes no memory.
-    is_number = np.zeros(len(gram_table.token) // 8 + 1, np.uint8)
-    if len(tokens.hashes) > _MANY_TOKENS:
-        trim()
-    if numbers is not None:
-        for begin in range(0, len(tokens.hashes), _AT_ONCE):
-            found = are_entered(tokens.hashes[begin : begin + _AT_ONCE], numbers)
-            bits = np.packbits(found, bitorder="little")
-            is_number[begin // 8 : begin // 8 + len(bits)] = bits
-    return TokenView(
-        unit=draft.unit,
-        spec=spec,
-        items=ViewItems(
-            n_items=n_items,
-            benchmark=draft.benchmark[own],
-            n_tokens=tokens.n_tokens.astype(np.int32).reshape(-1, N_PARTS)[own],
-            n_words=tokens.n_words[own],
-            token_start=starts[:-1].reshape(-1, N_PARTS)[own],
-            token_hash=gram_table.token[: starts[N_PARTS * n_items]],
-            part_weight=gram_table.part_weight.reshape(-1, N_PARTS)[own],
-            n_single=tokens.n_single[own],
-            stretch=tokens.stretch[own],
-            item_ids=draft.item_ids,
-            word_start=tokens.word_start if spec.unit == CHARS else None,
-            seed=spec.seed,
-            min_run=spec.min_run,
-        ),
-        gram_table=gram_table,
-        facts=draft.facts,
-        spans=spans,
-        longest=draft.longest,
-        benchmark=draft.benchmark,
-        is_number=is_number,
-        variants=draft.variants,
-        tokenizer=draft.tokenizer,
-    )
+    is_number = np.zeros(len(hashes) // 8 + 1, np.uint8)
+    if code != WORDS:
+        return is_number
+    numbers = token_table(number_hashes(column_of(items, "question")))
+    for begin in range(0, len(hashes), _AT_ONCE):
+        found = are_entered(hashes[begin : begin + _AT_ONCE], numbers)
+        bits = np.packbits(found, bitorder="little")
+        is_number[begin // 8 : begin // 8 + len(bits)] = bits
+    return is_number

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import contam
-from contam.detect.blocks import folder_near
 from contam.detect.leases import cut, local
 from contam.detect.leases.parts_folder import PARTS_FILE
 from contam.detect.leases.workshop import Workshop
@@ -238,7 +237,6 @@ def test_what_is_done_lies_on_the_disk_of_the_results(tmp_path, monkeypatch):
     assert Workshop.beside(out).folder.parent == tmp_path
     monkeypatch.setattr("os.path.ismount", lambda path: str(path) == str(out))
     assert Workshop.beside(out).folder.parent == out
-    assert folder_near(out) == out
 
 
 def test_ctrl_c_does_not_reach_the_processes_of_a_scan():

@@ -1,8 +1,8 @@
-"""Judge one block of the items: its rows of verdicts and of evidence, as arrays."""
+"""Judge the items, and make the columns of verdicts and of evidence."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from contam.detect.policies.exposure import (
     exposures,
     kinds,
 )
-from contam.detect.sources import Documents, describe
 from contam.tables.schemas import Repeated
 
 if TYPE_CHECKING:
@@ -33,90 +32,57 @@ if TYPE_CHECKING:
     from contam.detect.model import Float64s, Int8s, Matches, Totals, ViewItems
     from contam.detect.plan import Plan
     from contam.detect.policies.policy import Policy
-    from contam.detect.sources import Sources
+    from contam.detect.sources import Documents, Sources
     from contam.tables.schemas import Column
 
 # By the codes of `contam.kernels.match_rows`: AS_LETTER, AS_NUMBER.
 _MARKS = ("letter", "number")
 
 
-class BlockFound(NamedTuple):
-    """What was found of one block of the items.
-
-    plan         of the block; sources  the documents that were searched
-    collections  what was found, one a view
-    """
-
-    plan: Plan
-    sources: Sources
-    collections: Sequence[Collection]
-
-
-class BlockRows(NamedTuple):
-    """The rows of one block: arrays by column, in which items are numbered within the block.
-
-    verdicts  item by item, policies as asked;  reasons  one a verdict
-    evidence  by item, view and rank of the document
-    documents  those that both name by their places
-    """
-
-    verdicts: dict[str, NDArray[Any]]
-    reasons: list[str]
-    evidence: dict[str, NDArray[Any]]
-    documents: Documents
-
-
-def rows_of(found: BlockFound, *, used_up: bool) -> BlockRows:
-    """The rows of a block; used_up  let go of what only they are made of, once it is not needed."""
-    plan, sources, collections = found
-    documents = describe(sources, collections)
-    verdicts, reasons = _verdicts(plan, sources.coverage, collections, documents)
-    if used_up:
-        for view, collection in zip(plan.views, collections, strict=True):
-            view.release_tokens()
-            collection.release_runs()
-    return BlockRows(verdicts, reasons, _evidence(found, documents), documents)
-
-
 def verdict_columns(
-    plan: Plan, blocks: Sequence[BlockRows], documents: Documents
+    plan: Plan, coverage: Coverage, collections: Sequence[Collection], documents: Documents
 ) -> dict[str, Column]:
-    """The columns of `contam.detect.result.VERDICTS`; the blocks' arrays are used up.
+    """The columns of `contam.detect.result.VERDICTS`: item by item, policies as asked.
 
-    documents  those of all blocks, as the rows' numbers are after `one_numbering`
+    coverage   of the documents that were searched;  collections  what was found, one a view
+    documents  those that verdicts and evidence name
     """
-    flat = _stacked([block.verdicts for block in blocks])
-    item, document = flat["item"], flat["document"]
-    n_policies = len(plan.policies)
+    numbers, reasons = _verdicts(plan, coverage, collections, documents)
+    n_items, n_policies = len(plan.items), len(plan.policies)
     policies = [policy.spec.id for policy in plan.policies]
+    document = numbers["document"]
     return {
-        **_names(plan, item),
-        "policy": Repeated(
-            policies, np.tile(np.arange(n_policies, dtype=np.int16), len(plan.items))
-        ),
-        "label": Repeated(LABELS, flat["label"]),
-        "score": flat["score"],
-        "exposure": Repeated(EXPOSURES, flat["exposure"]),
-        "kind": Repeated(KINDS, flat["kind"]),
-        "n_documents": flat["n_documents"],
-        "n_occurrences": flat["n_occurrences"],
+        **_names(plan, np.repeat(np.arange(n_items, dtype=np.int32), n_policies)),
+        "policy": Repeated(policies, np.tile(np.arange(n_policies, dtype=np.int16), n_items)),
+        "label": Repeated(LABELS, numbers["label"]),
+        "score": numbers["score"],
+        "exposure": Repeated(EXPOSURES, numbers["exposure"]),
+        "kind": Repeated(KINDS, numbers["kind"]),
+        "n_documents": numbers["n_documents"],
+        "n_occurrences": numbers["n_occurrences"],
         "best_document_id": Repeated(documents.document_id, document),
         "best_shard": Repeated(documents.shard, document),
-        "best_row": flat["best_row"],
+        "best_row": numbers["best_row"],
         "best_url": Repeated(documents.url, document),
         "best_date": Repeated(documents.date, document),
-        "reason": [text for block in blocks for text in block.reasons],
+        "reason": reasons,
     }
 
 
 def evidence_columns(
-    plan: Plan, blocks: Sequence[BlockRows], documents: Documents
+    plan: Plan, sources: Sources, collections: Sequence[Collection], documents: Documents
 ) -> dict[str, Column]:
-    """The columns of `contam.tables.schemas.EVIDENCE`; as `verdict_columns`.
+    """The columns of `contam.tables.schemas.EVIDENCE`: by item, view and rank of the document.
 
     Millions of rows: what a row has from its item or document is looked up when it is written.
     """
-    flat = _stacked([block.evidence for block in blocks])
+    near = any(sources.near(collection.evidence()[0]).any() for collection in collections)
+    flat = _joined(
+        [
+            _view_evidence(sources, view, collection, documents, near=near)
+            for view, collection in zip(plan.views, collections, strict=True)
+        ]
+    )
     item, document, mark = flat.pop("item"), flat.pop("document"), flat.pop("mark")
     columns: dict[str, Column] = {
         **flat,
@@ -130,34 +96,14 @@ def evidence_columns(
         "date": Repeated(documents.date, document),
         "source": Repeated(documents.source, document),
     }
-    # Only documents of an index have it, and its items are one block.
-    if "similarity" not in flat:
+    if not near:
         columns["similarity"] = Repeated((), np.full(len(item), -1, np.int8))
     return columns
-
-
-def one_numbering(plan: Plan, blocks: Sequence[BlockRows]) -> Documents:
-    """Number items and documents through all blocks, in their arrays; returns all documents."""
-    first_item = first_document = 0
-    for block, rows in zip(plan.blocks(), blocks, strict=True):
-        for table in (rows.verdicts, rows.evidence):
-            table["item"] += first_item
-            table["document"][table["document"] >= 0] += first_document
-        first_item += len(block.items)
-        first_document += len(rows.documents.place)
-    return Documents.joined([rows.documents for rows in blocks])
 
 
 def _names(plan: Plan, item: NDArray[Any]) -> dict[str, Column]:
     """The columns that name the item of each row; item  its number."""
     return {name: Repeated(list(column_of(plan.items, name)), item) for name in ItemName._fields}
-
-
-def _stacked(tables: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-    """The rows of all tables; a column is let go once it is in its place."""
-    if len(tables) == 1:
-        return tables[0]
-    return {name: np.concatenate([table.pop(name) for table in tables]) for name in list(tables[0])}
 
 
 _NOTHING = "no document shares enough of its wording to be compared"
@@ -178,10 +124,9 @@ def _verdicts(
 ) -> tuple[dict[str, NDArray[Any]], list[str]]:
     """Arrays of the verdicts, and their reasons: item by item, policies as asked."""
     gap = CoverageGap(coverage, allowed=plan.parameters.allow_missing)
-    n_items, n_policies = len(plan.items), len(plan.policies)
     why = dict(enumerate(column_of(plan.items, "incomplete")))
     why = {item: reason for item, reason in why.items() if reason}
-    incomplete = np.zeros(n_items, np.bool_)
+    incomplete = np.zeros(len(plan.items), np.bool_)
     incomplete[list(why)] = True
     numbers: dict[str, list[NDArray[np.generic]]] = {}
     reasons: list[list[str]] = []
@@ -203,7 +148,6 @@ def _verdicts(
             numbers.setdefault(name, []).append(values)
     # Column by column, and each is let go: never is all of it there twice.
     flat = {name: np.stack(numbers.pop(name), axis=1).reshape(-1) for name in list(numbers)}
-    flat["item"] = np.repeat(np.arange(n_items, dtype=np.int32), n_policies)
     return flat, [text for texts in zip(*reasons, strict=True) for text in texts]
 
 
@@ -239,17 +183,6 @@ def _reasons(
     for i, text in zip(rows.tolist(), policy.reasons(items, totals, judged, rows), strict=True):
         reasons[i] = text + after if after and clean[i] else text
     return reasons
-
-
-def _evidence(found: BlockFound, documents: Documents) -> dict[str, NDArray[Any]]:
-    """Arrays of the evidence, by item, view and rank of the document."""
-    plan, sources, collections = found
-    near = any(sources.near(collection.evidence()[0]).any() for collection in collections)
-    parts = [
-        _view_evidence(sources, view, collection, documents, near=near)
-        for view, collection in zip(plan.views, collections, strict=True)
-    ]
-    return _joined(parts)
 
 
 def _joined(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
