@@ -19,19 +19,13 @@ BOTH: Final = f"{POLICY} of n-grams and MinHash"
 ANSWERS: Final = {NGRAMS: False, BOTH: True}
 #: Share of a class that an index with sketches may find less than the scan.
 MOST_BEHIND: Final = 0.02
-#: Files of an index by what they are for; all others serve the n-grams.
-_WINDOWS: Final = frozenset({"starts", "entries", "windows", "capped"})
 
 
 def sizes(by_file: dict[str, int]) -> dict[str, int]:
-    """Bytes of the n-gram part, of windows and of whole documents' signatures."""
-    found = {"n-grams": 0, "MinHash windows": 0, "MinHash signatures": 0}
+    """Bytes of the n-gram part and of windows."""
+    found = {"n-grams": 0, "MinHash windows": 0}
     for name, n_bytes in by_file.items():
-        part = name.removeprefix("minhash_").removesuffix(".npy")
-        if part == name.removesuffix(".npy"):
-            found["n-grams"] += n_bytes
-        else:
-            found[f"MinHash {'windows' if part in _WINDOWS else part}"] += n_bytes
+        found["MinHash windows" if name.startswith("minhash_") else "n-grams"] += n_bytes
     return found
 
 

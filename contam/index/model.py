@@ -28,7 +28,7 @@ NEIGHBOURS: Final = 3
 class MinHashRecipe:
     """How documents are sketched.
 
-    n_perm     permutations of a whole document's signature
+    n_perm     permutations that are drawn; `affine32` draws others for another number
     scheme     "affine32" or "mersenne61": datasketch's name of the permutations
     shingle    words of a shingle
     window     shingles of a window; step  shingles from one window to the next, a divisor of it
@@ -134,7 +134,6 @@ class SegmentRecord:
 
     n_entries  sampled grams before capping: the ordinals run from 0 to n_entries - 1
     n_bytes    raw text, as UTF-8
-    canaries   gram keys (40 bits) that must be found, and some that must not
     """
 
     id: str
@@ -144,8 +143,6 @@ class SegmentRecord:
     n_entries: int
     n_bytes: int
     files: tuple[FileRecord, ...]
-    canaries_in: tuple[int, ...]
-    canaries_out: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,8 +32,6 @@ SKETCH_ENTRY_BYTES: Final = 5
 """Bytes of an entry of the MinHash part."""
 
 DOCUMENTS: Final = "documents.parquet"
-CANARIES_AT_OPEN: Final = 2
-"""Canaries of each kind that are looked up whenever a segment is opened; `verify` takes all."""
 
 _REST: Final = (1 << REST_BITS) - 1
 _META: Final = ("document_id", "url", "date", "source", "language")
@@ -70,10 +68,9 @@ class Segment:
         self._types: dict[str, tuple[str, tuple[int, ...]]] = {**_TYPES}
         if recipe.minhash is not None:
             self._types |= _SKETCH_TYPES
-            self._types["minhash_signatures"] = ("<u4", (recipe.minhash.n_perm,))
         for name in (DOCUMENTS, *(f"{name}.npy" for name in self._types)):
             if name not in files:
-                raise damaged(self.folder / name, "the manifest does not speak of it")
+                raise damaged(self.folder / name, "not listed in the manifest")
         arrays = {
             name.removesuffix(".npy"): open_array(self.folder, file)
             for name, file in files.items()
@@ -87,8 +84,6 @@ class Segment:
         self._spans = spans.reshape(-1, 3)
         self._span_ends = np.cumsum(self._spans[:, 2])
         self._check_shapes()
-        self._probe(record.canaries_in[:CANARIES_AT_OPEN], hit=True)
-        self._probe(record.canaries_out[:CANARIES_AT_OPEN], hit=False)
 
     @classmethod
     def open(cls, index: Path, record: SegmentRecord, recipe: Recipe) -> Segment:
@@ -152,18 +147,6 @@ class Segment:
         first, stop = np.searchsorted(rest, [key & _REST, (key & _REST) + 1])
         return lo + int(first), lo + int(stop)
 
-    def probe(self) -> None:
-        """Look up every canary."""
-        self._probe(self.record.canaries_in, hit=True)
-        self._probe(self.record.canaries_out, hit=False)
-
-    def _probe(self, keys: Iterable[int], *, hit: bool) -> None:
-        for key in keys:
-            lo, hi = self.find(key)
-            if (lo < hi) != hit:
-                fact = "a gram that must be there is not" if hit else "holds a gram it must not"
-                raise damaged(self.arrays["postings"].path, fact)
-
     def _rows(self, documents: Iterable[int], names: tuple[str, ...]) -> list[tuple[Any, ...]]:
         table = self.document_table()
         with reading(self.folder / DOCUMENTS):
@@ -188,7 +171,6 @@ class Segment:
                 "minhash_entries": len(self.arrays["minhash_entries"]),
                 "minhash_windows": n_documents + 1,
                 "minhash_capped": len(self.arrays["minhash_capped"]),
-                "minhash_signatures": n_documents,
             }
             ends["minhash_starts"] = lengths["minhash_entries"]
         for name, (code, tail) in self._types.items():

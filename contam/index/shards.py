@@ -23,18 +23,17 @@ if TYPE_CHECKING:
 
 
 def check_shards(
-    manifest: Manifest, *, whole: bool, moved: Mapping[str, Shard] | None = None
+    manifest: Manifest, moved: Mapping[str, Shard]
 ) -> Iterator[tuple[int, Shard | str]]:
-    """Tell for each shard that counts and was indexed whether it is as it was.
+    """Tell for each shard that counts and was indexed whether every byte of it is as it was.
 
-    whole  compare all its bytes, else its size, beginning and end
-    moved  present paths of shards, by their digests; None: where they were
+    moved  present paths of shards, by their digests
     Yields its place in the manifest, and the shard in its present state or what is wrong with it.
     """
     for place, record in enumerate(manifest.shards):
         if record.retired or record.failure is not None or record.name in manifest.pending:
             continue
-        yield place, _compared(placed(record, moved or {}), record, whole=whole)
+        yield place, _compared(placed(record, moved), record)
 
 
 def placed(record: ShardRecord, moved: Mapping[str, Shard]) -> Shard:
@@ -119,12 +118,12 @@ def _places(manifest: Manifest) -> Iterator[str]:
                 yield str(folder.joinpath(*rest))
 
 
-def _compared(shard: Shard, record: ShardRecord, *, whole: bool) -> Shard | str:
+def _compared(shard: Shard, record: ShardRecord) -> Shard | str:
     try:
         now, digest = seen(shard)
         if digest != record.digest:
             return f"{record.name}: its content has changed since it was indexed"
-        if whole and file_sha256(now) != record.sha256:
+        if file_sha256(now) != record.sha256:
             return f"{record.name}: its content has changed since it was indexed, in the middle"
     except ShardError as error:
         return error.message

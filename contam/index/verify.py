@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
-from contam.errors import ContamError, IndexBusyError, IndexDamageError, OutputError
+from contam.errors import IndexBusyError, IndexDamageError, OutputError
 from contam.index.array_files import map_file, open_array
-from contam.index.checks.resample import Resampler
 from contam.index.manifest import MANIFEST, SEGMENTS, index_id, read_manifest, writer_lock
-from contam.index.retired import Retired, read_retired
+from contam.index.retired import read_retired
 from contam.index.segment import Segment
 from contam.index.shards import by_digest, check_shards
 from contam.index.states import note_states, read_states
@@ -23,11 +20,6 @@ if TYPE_CHECKING:
 
     from contam.corpus.shards import Shard
     from contam.index.model import FileRecord, Manifest
-
-SAMPLE: Final = 32
-"""Default number of documents that are read back from their shards."""
-
-_SEED: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +41,6 @@ class VerificationReport:
 
     index_id   of the manifest; None when that cannot be read
     n_files, n_bytes      files of the index compared whole, with their tables of checksums
-    n_documents           sampled documents that were read back and compared
-    n_unread              sampled documents whose shards could not be read
     n_noted               shards whose times queries may rely on from now on, and could not before
     not_noted             why those times could not be written down; "" when they were
     leftovers             files that no manifest speaks of; harmless
@@ -61,8 +51,6 @@ class VerificationReport:
     n_files: int = 0
     n_bytes: int = 0
     n_shards: int = 0
-    n_documents: int = 0
-    n_unread: int = 0
     n_noted: int = 0
     not_noted: str = ""
     findings: list[Finding] = field(default_factory=list)
@@ -86,16 +74,12 @@ class VerificationReport:
 def verify(
     index: Path,
     *,
-    sample: int = SAMPLE,
-    whole_shards: bool = True,
     corpus: Sequence[str | Path] = (),
 ) -> VerificationReport:
-    """Compare an index with its own checksums, with its corpus and with itself.
+    """Compare an index with its own checksums, and its shards with the digests in it.
 
-    index         folder of the index
-    sample        documents to read back from their shards, tokenise and look up, in all
-    whole_shards  compare the SHA-256 of every shard; else only its size, beginning and end
-    corpus        present paths of the shards, if they were moved
+    index   folder of the index
+    corpus  present paths of the shards, if they were moved
 
     Of shards whose bytes are all as they were, the times of their files are noted in the index, so
     that queries take those for unchanged.
@@ -111,27 +95,28 @@ def verify(
     report.index_id = index_id(manifest)
     report.n_segments = len(manifest.segments)
     report.leftovers = _leftovers(index, manifest)
-    sound = _check_files(index, manifest, report)
+    _check_files(index, manifest, report)
     moved = by_digest(corpus) if corpus else {}
-    readable = _check_corpus(manifest, report, moved, whole=whole_shards)
-    if whole_shards:
-        _note(index, manifest, readable, report)
-    _check_contents(index, manifest, report, sound, (sample, readable))
+    _note(index, manifest, _check_corpus(manifest, report, moved), report)
     return report
 
 
-def _check_files(index: Path, manifest: Manifest, report: VerificationReport) -> set[str]:
-    """Compare every file with its record; returns the ids of the segments that are intact."""
-    intact = set()
+def _check_files(index: Path, manifest: Manifest, report: VerificationReport) -> None:
+    """Compare every file with its record, and open the segments whose files are intact."""
     for segment in manifest.segments:
         folder = index / SEGMENTS / segment.id
         # All files are looked at, whatever the first ones are like.
         same = [_check_file(folder, file, report) for file in segment.files]
         if all(same):
-            intact.add(segment.id)
-    if manifest.retired is not None:
-        _check_file(index, manifest.retired, report)
-    return intact
+            try:
+                Segment.open(index, segment, manifest.recipe).document_table()
+            except IndexDamageError as error:
+                report.findings.append(Finding("index", error.file, error.message))
+    if manifest.retired is not None and _check_file(index, manifest.retired, report):
+        try:
+            read_retired(index, manifest.retired)
+        except IndexDamageError as error:
+            report.findings.append(Finding("index", error.file, error.message))
 
 
 def _check_file(folder: Path, record: FileRecord, report: VerificationReport) -> bool:
@@ -153,11 +138,11 @@ def _check_file(folder: Path, record: FileRecord, report: VerificationReport) ->
 
 
 def _check_corpus(
-    manifest: Manifest, report: VerificationReport, moved: dict[str, Shard], *, whole: bool
+    manifest: Manifest, report: VerificationReport, moved: dict[str, Shard]
 ) -> dict[int, Shard]:
     """Compare the shards with their records; returns those that are as they were, by place."""
     readable = {}
-    for place, found in check_shards(manifest, whole=whole, moved=moved):
+    for place, found in check_shards(manifest, moved):
         report.n_shards += 1
         if isinstance(found, str):
             report.findings.append(Finding("corpus", manifest.shards[place].uri, found))
@@ -189,63 +174,6 @@ def _note(
         report.n_noted = len(changed)
     except (OutputError, IndexBusyError) as error:
         report.not_noted = error.message
-
-
-def _check_contents(
-    index: Path,
-    manifest: Manifest,
-    report: VerificationReport,
-    sound: set[str],
-    sampling: tuple[int, dict[int, Shard]],
-) -> None:
-    """Compare the segments whose files are intact with the corpus."""
-    n_sample, readable = sampling
-    rng = np.random.default_rng(_SEED)
-    weights = np.array([record.n_documents for record in manifest.segments], np.float64)
-    shares = rng.multinomial(n_sample, weights / weights.sum()) if weights.sum() else weights
-    try:
-        retired = read_retired(index, manifest.retired)
-    except IndexDamageError:
-        # Named already, with the files.
-        retired = Retired(np.empty((0, 2), np.int64))
-    try:
-        resampler = Resampler(manifest, readable) if n_sample else None
-    except ContamError as error:
-        report.findings.append(Finding("corpus", "tokenizer", error.message))
-        resampler = None
-    for record, share in zip(manifest.segments, shares.tolist(), strict=True):
-        if record.id not in sound:
-            continue
-        try:
-            segment = Segment.open(index, record, manifest.recipe)
-            segment.probe()
-        except IndexDamageError as error:
-            report.findings.append(Finding("index", error.file, error.message))
-            continue
-        if resampler is not None and record.n_documents:
-            wanted = np.unique(rng.integers(0, record.n_documents, int(share)))
-            for document in wanted.tolist():
-                _check_document(resampler, segment, retired, document, report)
-
-
-def _check_document(
-    resampler: Resampler,
-    segment: Segment,
-    retired: Retired,
-    document: int,
-    report: VerificationReport,
-) -> None:
-    shard, row = segment.place_of([document])
-    if retired.holds(shard, row)[0] or resampler.is_retired(int(shard[0])):
-        # Compaction may have left its postings out.
-        return
-    fact = resampler.compare(segment, document)
-    if fact is None:
-        report.n_documents += 1
-    elif not fact:
-        report.n_unread += 1
-    else:
-        report.findings.append(Finding("index", str(segment.folder), fact))
 
 
 def _leftovers(index: Path, manifest: Manifest) -> list[str]:

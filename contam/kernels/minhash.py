@@ -114,28 +114,6 @@ def sign(
 
 
 @kernel
-def sign_documents(
-    token: NDArray[np.uint64],
-    starts: NDArray[np.int64],
-    n: int,
-    scheme: int,
-    factor: NDArray[np.uint64],
-    shift: NDArray[np.uint64],
-    shingle: NDArray[np.uint32],
-    out: NDArray[np.uint32],
-) -> None:
-    """Signature of each document token[starts[i] : starts[i + 1]].
-
-    n        tokens of a shingle
-    shingle  uint32[>= tokens of the longest document], scratch
-    out      uint32[docs, p], written
-    """
-    for i in range(starts.shape[0] - 1):
-        count = hash_shingles(token, starts[i], starts[i + 1], n, shingle)
-        sign(shingle, count, scheme, factor, shift, out[i])
-
-
-@kernel
 def sign_texts(
     text: NDArray[np.uint8],
     offsets: NDArray[np.int64],

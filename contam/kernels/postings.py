@@ -85,13 +85,6 @@ def ordinal_at(postings: NDArray[np.uint16], at: int) -> int:
     return int64(postings[at, 3]) | (int64(postings[at, 4]) << 16)
 
 
-@kernel
-def key_at(starts: NDArray[np.int64], postings: NDArray[np.uint16], at: int) -> np.uint64:
-    """Whole key of posting `at`: 40 bits."""
-    bucket = np.searchsorted(starts, at, side="right") - 1
-    return (np.uint64(bucket) << _REST_SHIFT) | rest_of(postings, at)
-
-
 @lean_kernel
 def move_posting(postings: NDArray[np.uint16], source: int, to: int) -> None:
     """Copy posting `source` over posting `to`."""

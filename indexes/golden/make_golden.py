@@ -4,8 +4,7 @@
 
 What is there already is never written again: it stands for every index that users have. A new
 format or normaliser gets a folder of its own, which holds a corpus, questions, the index and the
-frozen answers. `v1/` is of the normaliser word-2: it is refused now, by a message that says what to
-do.
+frozen answers.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from contam.index.build import build
 from contam.index.change import add, retire
 from contam.index.manifest import publish_manifest, read_manifest
 from contam.index.model import FORMAT, Manifest, MinHashRecipe, Recipe
+from contam.index.states import STATES
 from contam.text.text_tables import NORMALISER
 
 GUARANTEE = 8
@@ -244,6 +244,7 @@ def make(home: Path) -> None:
     retire("index", documents=[RETIRED])
     index = Path("index")
     publish_manifest(index, without_a_machine(read_manifest(index)))
+    (index / STATES).unlink()
     truth = {
         "guarantee": GUARANTEE,
         "retired": [RETIRED],

@@ -68,6 +68,12 @@ def entries_of(text: str, recipe: Recipe) -> list[int]:
     return twin.entries(tokens, hashes, recipe.gram, recipe.stride)
 
 
+def keys_of(hashes: np.ndarray, gram: int) -> list[int]:
+    """The keys of every gram of a text, given by the hashes of its tokens."""
+    values = grams.gram_hashes(hashes.tolist(), gram, BASE, SPREAD)
+    return [value >> 24 for value in values]
+
+
 def read_index(folder: Path, manifest: Manifest) -> dict[tuple[str, int], list[int]]:
     """(shard, row) -> entries in the document's order, for an index in which nothing is capped."""
     found: dict[tuple[str, int], list[int]] = {}

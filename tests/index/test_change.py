@@ -189,7 +189,6 @@ def test_an_open_index_answers_on_while_it_is_compacted(corpus, tmp_path):
     opened = Index.open(tmp_path / "ix")
     compact(tmp_path / "ix")
     for segment in opened.segments:
-        segment.probe()
         assert len(segment.documents(range(segment.n_documents))) == segment.n_documents
 
 

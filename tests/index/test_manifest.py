@@ -164,7 +164,6 @@ FORGED = {
     ),
     "a negative size": (put("shards", 0, "size_bytes", value=-1), "negative"),
     "an unknown file format": (put("shards", 0, "format", value="zip"), "unknown format"),
-    "a canary too long": (put("segments", 0, "canaries_in", 0, value=1 << 40), "canary"),
 }
 
 

@@ -180,6 +180,5 @@ def test_an_answer_says_what_it_rests_on(answers, asker):
 
 def test_every_index_is_sound(home):
     for name in {name for names in INDEXES.values() if names for name in names}:
-        report = verify(home / name, sample=100)
+        report = verify(home / name)
         assert report.ok, report.findings
-        assert report.n_documents > 0

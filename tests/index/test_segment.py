@@ -134,10 +134,8 @@ def test_an_index_of_another_normaliser_is_refused(made):
     ("change", "fact"),
     [
         (lambda one: replace(one, n_entries=one.n_entries + 1), "doc_entries"),
-        (lambda one: replace(one, canaries_in=one.canaries_out), "a gram that must be there"),
-        (lambda one: replace(one, canaries_out=one.canaries_in), "a gram it must not"),
-        (lambda one: replace(one, files=one.files[1:]), "does not speak of it"),
-        (lambda one: replace(one, files=one.files[:-1]), "does not speak of it"),
+        (lambda one: replace(one, files=one.files[1:]), "not listed in the manifest"),
+        (lambda one: replace(one, files=one.files[:-1]), "not listed in the manifest"),
         (lambda one: replace(one, id="0" * 16), "missing"),
     ],
 )
@@ -157,7 +155,6 @@ def test_a_reader_keeps_what_a_writer_removes(made):
     segment = index.segments[1]
     for array in segment.arrays.values():
         array.check_all()
-    segment.probe()
     assert segment.documents([0])[0].document_id == "doc-1-0"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import hashlib
 import random
 from dataclasses import replace
@@ -71,7 +70,6 @@ def write_segment(folder, spans, tokens):
     content = (place / "documents.parquet").read_bytes()
     records.append(_record("documents.parquet", content, None))
     keys = [key for key, _, _ in twin.entries(tokens, k, w, BASE, SPREAD)]
-    absent = [key for key in range(1000, 1004) if not _in(keys, key)]
     return SegmentRecord(
         id=name,
         spans=tuple(spans),
@@ -80,8 +78,6 @@ def write_segment(folder, spans, tokens):
         n_entries=len(keys),
         n_bytes=0,
         files=tuple(records),
-        canaries_in=tuple(sorted(set(keys))[:4]),
-        canaries_out=tuple(absent),
     )
 
 
@@ -107,8 +103,3 @@ def write_index(folder, n_rows=(7, 5)):
 def _record(name, content, checks):
     digest = hashlib.sha256(content).hexdigest()
     return FileRecord(name=name, n_bytes=len(content), sha256=digest, checks=checks)
-
-
-def _in(keys, key):
-    at = bisect.bisect_left(keys, key)
-    return at < len(keys) and keys[at] == key

@@ -73,17 +73,6 @@ def test_a_signature_has_the_smallest_value_of_each_permutation(values, drawn):
     assert out.tolist() == twin.signature(values, scheme, perms)
 
 
-@given(documents, st.integers(1, 4), permutations())
-def test_documents_are_signed_one_by_one(texts, n, drawn):
-    scheme, perms = drawn
-    token, starts = flat(texts)
-    out = np.zeros((len(texts), len(perms)), np.uint32)
-    scratch = np.empty(30, np.uint32)
-    minhash.sign_documents(token, starts, n, scheme, *arrays(perms), scratch, out)
-    want = [twin.signature(twin.shingles(t, n, BASE, SPREAD), scheme, perms) for t in texts]
-    assert out.tolist() == want
-
-
 def test_texts_are_tokenised_and_signed():
     texts = [b"", b"one", b"Two words", b"the quick brown fox jumps over the lazy dog" * 3, b"-"]
     data = np.frombuffer(b"".join(texts), np.uint8)

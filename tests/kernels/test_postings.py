@@ -47,7 +47,7 @@ def made(entries: list[int]) -> tuple[np.ndarray, np.ndarray]:
 def read(starts: np.ndarray, rows: np.ndarray) -> list[tuple[int, int, int]]:
     return [
         (
-            int(postings.key_at(starts, rows, at)),
+            (int(np.searchsorted(starts, at, "right")) - 1) << 24 | int(postings.rest_of(rows, at)),
             int(postings.ordinal_at(rows, at)),
             int(postings.context_at(rows, at)),
         )

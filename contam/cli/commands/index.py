@@ -310,9 +310,6 @@ def compact(
 def verify(
     *,
     index: options.IndexFolder,
-    sample: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Documents to read again from their shards.")
-    ] = 32,
     corpus: options.Moved = None,
     home: options.Home = None,
     as_json: options.Json = False,
@@ -326,13 +323,13 @@ def verify(
     from contam.cli.terminal import plain
     from contam.index.verify import verify as verify_all
 
-    report = verify_all(folder, sample=sample, corpus=corpus or ())
+    report = verify_all(folder, corpus=corpus or ())
     if as_json:
         render.emit_json(report.to_dict())
     else:
         emit(
-            f"{render.counted(report.n_files, 'file')}, {render.size(report.n_bytes)} compared; "
-            f"{render.counted(report.n_documents, 'document')} read back\n"
+            f"{render.counted(report.n_files, 'file')} ({render.size(report.n_bytes)}) and "
+            f"{render.counted(report.n_shards, 'shard')} compared\n"
         )
         for finding in report.findings:
             emit(plain(f"WRONG {_once(finding.place, finding.fact)}") + "\n")

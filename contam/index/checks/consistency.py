@@ -8,11 +8,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from contam.corpus.formats.registry import NAMED
-from contam.index.model import KEY_BITS, FileRecord, Manifest, RowSpan, SegmentRecord
 from contam.index.recipe import check_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from contam.index.model import FileRecord, Manifest, RowSpan, SegmentRecord
 
 _FILE: Final = re.compile(r"[a-z][a-z0-9_-]*\.(npy|parquet)")
 _SEGMENT: Final = re.compile(r"[0-9a-f]{8,64}")
@@ -75,9 +76,6 @@ def _check_segment(segment: SegmentRecord, n_shards: int) -> None:
         raise Inconsistent(f"{where}: has rows of a shard that is not there")
     if sum(span.n_rows for span in segment.spans) != segment.n_documents:
         raise Inconsistent(f"{where}: its rows are not as many as its documents")
-    keys = (*segment.canaries_in, *segment.canaries_out)
-    if any(not 0 <= key < 1 << KEY_BITS for key in keys):
-        raise Inconsistent(f"{where}: a canary is no key")
     if again := _twice(file.name for file in segment.files):
         raise Inconsistent(f"{where}: file {again} is listed twice")
     for file in segment.files:

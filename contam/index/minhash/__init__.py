@@ -1,1 +1,1 @@
-"""The MinHash part of an index: signatures, bands, and checks of both."""
+"""The MinHash part of an index: permutations, windows, and signatures of texts."""

@@ -1,4 +1,4 @@
-"""Make the MinHash part of a segment: document signatures and windows.
+"""Make the MinHash part of a segment: the windows of its documents.
 
 Layout of the arrays: indexes/FORMAT.md. The answers about a corpus do not depend on how it is cut
 into segments: a shingle that is too frequent in one segment is too frequent in all of them.
@@ -14,7 +14,7 @@ import numpy as np
 
 from contam.errors import OutputError
 from contam.index.minhash.bands import permutations
-from contam.kernels.minhash import AFFINE32, MERSENNE61, NOTHING, sign_documents
+from contam.kernels.minhash import AFFINE32, MERSENNE61
 from contam.kernels.windows import (
     BUCKETS,
     ENTRY_BYTES,
@@ -45,19 +45,17 @@ _WINDOW_MASK: Final = np.uint64((1 << WINDOW_BITS) - 1)
 class MinHashSketch:
     """What is stored of the documents of one batch.
 
-    entries     uint64[n], shingle << 32 | window, windows numbered from 0
-    windows     uint32[docs], windows of each document
-    signatures  uint32[docs, n_perm]
+    entries  uint64[n], shingle << 32 | window, windows numbered from 0
+    windows  uint32[docs], windows of each document
     """
 
     entries: NDArray[np.uint64]
     windows: NDArray[np.uint32]
-    signatures: NDArray[np.uint32]
 
     @property
     def n_bytes(self) -> int:
         """Bytes of memory until the segment is written, its entries copied once for sorting."""
-        return 2 * self.entries.nbytes + self.windows.nbytes + 2 * self.signatures.nbytes
+        return 2 * self.entries.nbytes + self.windows.nbytes
 
 
 class MinHashSketcher:
@@ -73,9 +71,6 @@ class MinHashSketcher:
         recipe = self._recipe
         lengths = np.diff(starts)
         scratch = np.empty((2, int(lengths.max(initial=0))), np.uint32)
-        signatures = np.empty((len(lengths), recipe.n_perm), np.uint32)
-        permuted = (self._scheme, self._factor, self._shift)
-        sign_documents(hashes, starts, recipe.shingle, *permuted, scratch[0], signatures)
         windows = window_counts(lengths, recipe)
         entries = np.empty(recipe.bands * int(windows.sum(dtype=np.int64)) + 1, np.uint64)
         geometry = (recipe.shingle, recipe.window, recipe.step)
@@ -91,7 +86,7 @@ class MinHashSketcher:
             scratch[1],
             entries,
         )
-        return MinHashSketch(entries[:n].copy(), windows, signatures)
+        return MinHashSketch(entries[:n].copy(), windows)
 
     def arrays(self, sketches: Sequence[MinHashSketch]) -> dict[str, NDArray[Any]]:
         """All sketches of a segment, in the order of its documents, as the arrays to be written.
@@ -105,9 +100,7 @@ class MinHashSketcher:
             at += len(sketch.entries)
             window += int(sketch.windows.sum(dtype=np.int64))
         windows = _concatenated([sketch.windows for sketch in sketches], np.empty(0, np.uint32))
-        none = np.empty((0, self._recipe.n_perm), np.uint32)
-        signatures = _concatenated([sketch.signatures for sketch in sketches], none)
-        return _arrays(entries, windows, signatures, np.empty(0, np.uint32))
+        return _arrays(entries, windows, np.empty(0, np.uint32))
 
     def merge(
         self,
@@ -131,12 +124,9 @@ class MinHashSketcher:
         windows = _concatenated(
             [np.diff(arrays["minhash_windows"]) for arrays in segments], np.empty(0, np.uint32)
         )
-        none = np.empty((0, self._recipe.n_perm), np.uint32)
-        signatures = _concatenated([segment["minhash_signatures"] for segment in segments], none)
-        signatures[~kept] = NOTHING
         frequent = [arrays["minhash_capped"] for arrays in segments]
         capped = distinct(_concatenated(frequent, np.empty(0, np.uint32)))
-        return _arrays(_concatenated(parts, np.empty(0, np.uint64)), windows, signatures, capped)
+        return _arrays(_concatenated(parts, np.empty(0, np.uint64)), windows, capped)
 
 
 @cache
@@ -167,7 +157,6 @@ def unpack(starts: NDArray[np.int64], rows: NDArray[np.uint8]) -> NDArray[np.uin
 def _arrays(
     entries: NDArray[np.uint64],
     windows: NDArray[np.uint32],
-    signatures: NDArray[np.uint32],
     capped: NDArray[np.uint32],
 ) -> dict[str, NDArray[Any]]:
     first = np.zeros(len(windows) + 1, np.int64)
@@ -189,7 +178,6 @@ def _arrays(
     return {
         "minhash_capped": np.union1d(capped, over[:n_over]),
         "minhash_entries": rows,
-        "minhash_signatures": signatures,
         "minhash_starts": starts,
         "minhash_windows": first.astype(np.uint32),
     }

@@ -1,4 +1,4 @@
-"""Read MinHash signatures of texts and indexed documents, for use elsewhere."""
+"""Make MinHash signatures of texts, for use with `datasketch`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.errors import Public, UsageError
 from contam.index.minhash.arrays import SCHEME_CODES
 from contam.index.minhash.bands import permutations
 from contam.kernels.minhash import hash_shingles, sign_texts
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
-    from contam.index.segment import Segment
 
 
 def shingle_values(text: str, shingle: int = 3) -> NDArray[np.uint32]:
@@ -66,20 +63,3 @@ def sign_batch(
         out,
     )
     return out
-
-
-def document_signature(segment: Segment, document: int) -> NDArray[np.uint32]:
-    """The signature of an indexed document, by its number in its segment.
-
-    Raises UsageError when the index has none, and IndexDamageError.
-    """
-    signatures = segment.arrays.get("minhash_signatures")
-    if signatures is None:
-        raise UsageError(
-            "segment {} has no MinHash sketches",
-            Public(segment.record.id),
-            hint="build the index with a recipe that has a [minhash] table, such as standard",
-        )
-    signatures.check(document, document + 1)
-    row: NDArray[np.uint32] = signatures.array[document].copy()
-    return row

@@ -11,7 +11,6 @@ from contam.index.array_files import record_file, sync, write_array, writing
 from contam.index.model import RowSpan, SegmentRecord
 from contam.index.writing.write import (
     DOCUMENTS,
-    canaries,
     document_hashes,
     joined,
     new_folder,
@@ -114,7 +113,6 @@ def merge_segments(
     files.append(record_file(folder / DOCUMENTS))
     sync(folder)
     sync(folder.parent)
-    ins, outs = canaries(folder.name, starts, postings)
     return SegmentRecord(
         id=folder.name,
         spans=spans,
@@ -123,8 +121,6 @@ def merge_segments(
         n_entries=int(firsts[-1]),
         n_bytes=sum(segment.record.n_bytes for segment in segments),
         files=tuple(sorted(files, key=lambda file: file.name)),
-        canaries_in=ins,
-        canaries_out=outs,
     )
 
 

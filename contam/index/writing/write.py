@@ -23,9 +23,7 @@ from contam.kernels.postings import (
     POSTING_WORDS,
     cap_grams,
     count_buckets,
-    find_postings,
     hash_documents,
-    key_at,
     place_entries,
     sort_buckets,
 )
@@ -41,9 +39,6 @@ if TYPE_CHECKING:
     from contam.index.minhash.arrays import MinHashSketcher
     from contam.index.model import FileRecord, Recipe, ShardRecord
     from contam.index.writing.sampling import Sampled
-
-CANARIES: Final = 8
-"""Keys of each kind that a segment's record names."""
 
 DOCUMENTS: Final = "documents.parquet"
 
@@ -132,7 +127,7 @@ def write_segment(
     del others
     starts, postings = sorted_postings(entries, int(doc_entries[-1]), workers)
     hashes = document_hashes(spans, shards)
-    more, ins, outs = write_postings(folder, recipe.cap, starts, postings, doc_entries, hashes)
+    more = write_postings(folder, recipe.cap, starts, postings, doc_entries, hashes)
     sync(folder)
     sync(folder.parent)
     return SegmentRecord(
@@ -143,8 +138,6 @@ def write_segment(
         n_entries=int(doc_entries[-1]),
         n_bytes=int(n_bytes.sum()),
         files=tuple(sorted([*files, *more], key=lambda file: file.name)),
-        canaries_in=ins,
-        canaries_out=outs,
     )
 
 
@@ -225,8 +218,8 @@ def write_postings(
     postings: NDArray[np.uint16],
     doc_entries: NDArray[np.uint32],
     doc_hash: NDArray[np.uint64],
-) -> tuple[list[FileRecord], tuple[int, ...], tuple[int, ...]]:
-    """Cap and write sorted postings: (files, canaries that are there, canaries that are not)."""
+) -> list[FileRecord]:
+    """Cap and write sorted postings."""
     kept, capped_key, capped_count = cap_grams(postings, starts, doc_entries, doc_hash, cap)
     postings = postings[:kept]
     arrays: dict[str, NDArray[Any]] = {
@@ -236,18 +229,4 @@ def write_postings(
         "capped_key": capped_key,
         "capped_count": capped_count,
     }
-    files = [write_array(folder, name, array) for name, array in arrays.items()]
-    return files, *canaries(folder.name, starts, postings)
-
-
-def canaries(
-    name: str, starts: NDArray[np.int64], postings: NDArray[np.uint16]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Keys spread over the postings, and keys made of the segment's name that are not there."""
-    rows = np.unique(np.linspace(0, len(postings) - 1, CANARIES).astype(np.int64))
-    present = [int(key_at(starts, postings, row)) for row in rows] if len(postings) else []
-    digests = (hashlib.sha256(f"{name} {i}".encode()).digest() for i in range(4 * CANARIES))
-    drawn = np.array([int.from_bytes(digest[:5], "little") for digest in digests], np.uint64)
-    first, stop = find_postings(drawn, starts, postings)
-    absent = drawn[first == stop][:CANARIES]
-    return tuple(dict.fromkeys(present)), tuple(absent.tolist())
+    return [write_array(folder, name, array) for name, array in arrays.items()]
