@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,8 +39,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 gc.disable()
 
 
+@given(st.none())
+def _first_property(nothing: None) -> None:
+    """What Hypothesis sets up once, with the first property of a process."""
+
+
 def pytest_collection_finish() -> None:
     """Look for garbage again, but not among what was collected."""
+    # Old Hypothesis warns, unless garbage collection can see that it holds its own random numbers.
+    _first_property()
     gc.enable()
     gc.freeze()
 
