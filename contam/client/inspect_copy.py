@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.errors import LogError, OutputError, UsageError
-from contam.rescore.logs.json_values import as_list
-from contam.rescore.logs.log_files import LogFile
+from contam.rescore.logs.log_files import LogFile, as_list
 from contam.rescore.logs.tools.inspect_ai import ZipMembers
 
 if TYPE_CHECKING:

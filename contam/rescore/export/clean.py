@@ -9,7 +9,7 @@ import numpy as np
 
 from contam.detect.labels import CLEAN
 from contam.rescore.logs.groups import find_groups
-from contam.rescore.logs.json_values import as_dict
+from contam.rescore.logs.log_files import as_dict
 from contam.rescore.logs.tools.lm_eval import results_of
 
 if TYPE_CHECKING:

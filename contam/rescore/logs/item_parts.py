@@ -11,13 +11,13 @@ from contam.benchmark.looks import Look
 from contam.benchmark.mapping import check_mapping
 from contam.benchmark.rows import read_parts
 from contam.errors import UsageError
-from contam.rescore.logs.json_values import as_dict, as_list, text_or_none
+from contam.rescore.logs.log_files import as_dict, as_list, text_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from contam.benchmark.fields import FieldPlan
-    from contam.rescore.logs.json_values import Row
+    from contam.rescore.arrays import Row
 
 _FIELD = re.compile(r"\s*\{\{\s*(?:doc\.)?(\w+)\s*\}\}\s*|\s*(\w+)\s*")
 

@@ -1,25 +1,30 @@
-"""Read log files, and define what reads a tool's logs."""
+"""Read log files and the values in them, and define what reads a tool's logs."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+import orjson
+
 from contam.benchmark.paths import format_of, read_unpacked
-from contam.errors import BenchmarkError, Hint, LogError, Public
+from contam.errors import BenchmarkError, LogError, Place, Public
+from contam.files.doubled_keys import doubled_key, may_repeat
 from contam.files.lfs import LFS_FACT, LFS_HEAD
 from contam.files.single import open_file
-from contam.rescore.logs.json_values import CUT_OR_CHANGED, Row, loads, number_or_none, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from contam.errors import Hint
+    from contam.rescore.arrays import Row
     from contam.rescore.logs.model import Log
 
-
+CUT_OR_CHANGED: Final = "the file is not whole, or was changed: copy it again"
 OTHER_RUN: Final = "the log is not whole, or belongs to another run: copy it again"
 GIVE_ROWS: Final = "rows of scores per item are needed, not only their means"
 """Ways out that several readers name."""
@@ -50,18 +55,12 @@ class LogFile:
             with open_file(self.path) as stream:
                 start = stream.read(len(LFS_HEAD))
         except OSError as error:
-            reason = error.strerror or type(error).__name__
-            raise LogError(
-                "cannot read {}: {}",
-                self.path,
-                Public(reason),
-                hint="check the path and its rights",
-            ) from error
+            reason = Public(error.strerror or type(error).__name__)
+            hint = "check the path and its rights"
+            raise LogError("cannot read {}: {}", self.path, reason, hint=hint) from error
         if start == LFS_HEAD and (format_of(self.path) or self.path.suffix == ".eval"):
-            raise LogError(
-                "{} {}", self.path, Public(LFS_FACT),
-                hint="fetch the file: run `git lfs pull` in its repository",
-            )  # fmt: skip
+            hint = "fetch the file: run `git lfs pull` in its repository"
+            raise LogError("{} {}", self.path, Public(LFS_FACT), hint=hint)
         return start
 
     @cached_property
@@ -136,31 +135,40 @@ class LogFile:
                 continue
             value = parsed(text, f"{self.path}:{number}")
             if not isinstance(value, dict):
-                raise LogError(
-                    "{}:{}: expected a JSON object", self.path, number, hint=CUT_OR_CHANGED
-                )
+                raise self.error("expected a JSON object", line=number, hint=CUT_OR_CHANGED)
             yield number, value
+
+    def beside(self, name: str) -> LogFile | None:
+        """Another file of its folder, None when it is not there."""
+        path = self.path.with_name(name)
+        return LogFile(path) if path.is_file() else None
+
+    def error(
+        self, said: str, *facts: object, line: int = 0, row: int = 0, hint: Hint = OTHER_RUN
+    ) -> LogError:
+        """What is wrong with it, or with one of its lines or rows."""
+        at = f":{line}" if line else f", row {row}" if row else ""
+        return LogError(f"{{}}: {said}", Place(f"{self.path}{at}"), *facts, hint=hint)
+
+    def put_once(
+        self, found: dict[str, Any], name: str, value: object, what: str, *, line: int = 0
+    ) -> None:
+        """Add a value under a name; LogError where that has one."""
+        if name in found:
+            hint = "two runs in one file, or parts of one run put together twice"
+            raise self.error("{} {} stands here again", Public(what), name, line=line, hint=hint)
+        found[name] = value
+
+    def check_count(self, n: int, what: str, counted: object, hint: Hint = OTHER_RUN) -> None:
+        """LogError where the tool counts another number of something than there is."""
+        number = number_or_none(counted)
+        if number is not None and int(number) != n:
+            raise self.error("{} {}, its tool counts {}", n, Public(what), int(number), hint=hint)
 
 
 def digest_of(*files: LogFile) -> str:
     """One SHA-256 for a log of several files."""
     return hashlib.sha256("".join(file.digest for file in files).encode()).hexdigest()
-
-
-def check_count(
-    file: LogFile, found: int, what: str, counted: object, hint: Hint = OTHER_RUN
-) -> None:
-    """LogError where the tool counts another number of something than there is."""
-    number = number_or_none(counted)
-    if number is not None and int(number) != found:
-        raise LogError(
-            "{}: {} {}, its tool counts {}", file.path, found, Public(what), int(number), hint=hint
-        )
-
-
-def neighbour(path: Path) -> LogFile | None:
-    """A companion file, None when it is not there."""
-    return LogFile(path) if path.is_file() else None
 
 
 class NoScoresError(LogError):
@@ -211,3 +219,96 @@ def document(test: Callable[[object], bool]) -> Callable[[LogFile], bool]:
         return file.form == "object" and test(file.document)
 
     return fits
+
+
+def loads(text: bytes) -> Any:  # noqa: ANN401 - whatever JSON can say
+    """Parse JSON, the bare NaN and Infinity of Python's own writer included. Raises ValueError."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return _whole_characters(json.loads(text))
+
+
+def _whole_characters(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can say
+    """The value with halves of surrogate pairs, which a cut-off answer may end in, replaced."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_whole_characters(element) for element in value]
+    if isinstance(value, dict):
+        return {
+            _whole_characters(key): _whole_characters(element) for key, element in value.items()
+        }
+    return value
+
+
+def parsed(text: bytes, where: str) -> Any:  # noqa: ANN401 - whatever JSON can say
+    """Parse JSON; LogError, with the place, for anything else and for a name given twice."""
+    try:
+        value = loads(text)
+        doubled = doubled_key(text) if may_repeat(text, value) else None
+    except RecursionError as error:
+        raise LogError("{}: JSON nested too deeply", Place(where)) from error
+    except ValueError as error:
+        said, reason = "{}: not valid JSON ({})", Public(str(error).splitlines()[0])
+        raise LogError(said, Place(where), reason, hint=CUT_OR_CHANGED) from error
+    if doubled is not None:
+        # Parsers give the last of the two: a score could count that nobody sees.
+        name = ".".join(map(str, doubled))
+        said, hint = "{}: the field {!r} occurs twice in one object", "remove one of the two"
+        raise LogError(said, Place(where), name, hint=hint)
+    return value
+
+
+def as_dict(value: object) -> Row:
+    """The value when it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    """The value when it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def text_or_none(value: object) -> str | None:
+    """The value when it is a text with something in it."""
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def number_or_none(value: object) -> float | None:
+    """The value when it is a number (a truth value is not)."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value)
+
+
+def inside(value: object, *names: str) -> Row:
+    """The object at a path of names, an empty one where there is none."""
+    for name in names:
+        value = as_dict(value).get(name)
+    return as_dict(value)
+
+
+def objects(value: object) -> list[Row]:
+    """The elements of a list, an empty object for what is none."""
+    return [*map(as_dict, as_list(value))]
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number or a truth value."""
+    return isinstance(value, bool | int | float)
+
+
+def bool_or_none(value: object) -> bool | None:
+    """The value when it is true or false."""
+    return value if isinstance(value, bool) else None
+
+
+def place_in(name: str) -> int | None:
+    """The place in the data set that an id is, None for a name."""
+    return int(name) if name.isdecimal() else None
+
+
+def fields(*names: str) -> Callable[[object], bool]:
+    """A test of whether a value is an object with these fields."""
+    return lambda value: as_dict(value).keys() >= {*names}

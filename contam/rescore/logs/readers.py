@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from contam.facts import Public
-from contam.rescore.logs.json_values import as_dict
-from contam.rescore.logs.log_files import GIVE_ROWS, LogReader, NoScoresError
+from contam.rescore.logs.log_files import GIVE_ROWS, LogReader, NoScoresError, as_dict
 from contam.rescore.logs.tools import (
     every_eval,
     helm,

@@ -6,40 +6,37 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from contam.errors import LogError
 from contam.rescore.logs.item_parts import real_choices
-from contam.rescore.logs.json_values import (
+from contam.rescore.logs.log_files import (
     CUT_OR_CHANGED,
-    Row,
+    LogReader,
     as_dict,
     as_list,
+    bool_or_none,
+    document,
+    fields,
+    first_line,
+    inside,
     number_or_none,
-    put_once,
+    objects,
+    place_in,
     text_or_none,
 )
-from contam.rescore.logs.log_files import LogReader, check_count, document, first_line, neighbour
-from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
+from contam.rescore.logs.model import Log, LoggedItem, mean_column
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from contam.rescore.arrays import Row
     from contam.rescore.logs.log_files import LogFile
+    from contam.rescore.logs.model import ScoreColumn
 
 SUFFIX: Final = "_samples.jsonl"
 
-
-def is_instance(row: Row) -> bool:
-    """Whether a first line is one item's result."""
-    return "evaluation_id" in row and "sample_id" in row and "evaluation" in row
+_is_instance: Final = fields("evaluation_id", "sample_id", "evaluation")
 
 
-def is_aggregate(value: object) -> bool:
-    """Whether a JSON file is the aggregate of a run."""
-    found = as_dict(value)
-    return "evaluation_results" in found and "schema_version" in found
-
-
-def samples_of(aggregate: Path) -> list[Path]:
+def _samples_of(aggregate: Path) -> list[Path]:
     """The instance file that belongs to an aggregate."""
     path = aggregate.with_name(aggregate.stem + SUFFIX)
     return [path] if path.is_file() else []
@@ -56,14 +53,14 @@ class _Run:
 
 def read(file: LogFile) -> list[Log]:
     """Read an instance file with the aggregate beside it: a log per model and data set."""
-    companion = neighbour(file.path.with_name(file.path.name.removesuffix(SUFFIX) + ".json"))
+    companion = file.beside(file.path.name.removesuffix(SUFFIX) + ".json")
     aggregate = as_dict(companion.document) if companion else {}
     _check_whole(file, as_dict(aggregate.get("detailed_evaluation_results")))
-    results = [as_dict(result) for result in as_list(aggregate.get("evaluation_results"))]
+    results = objects(aggregate.get("evaluation_results"))
     runs: dict[tuple[str, str], _Run] = {}
     for line, row in file.lines:
-        if not is_instance(row):
-            raise LogError("{}:{}: no line of instances", file.path, line, hint=CUT_OR_CHANGED)
+        if not _is_instance(row):
+            raise file.error("no line of instances", line=line, hint=CUT_OR_CHANGED)
         name = str(row.get("evaluation_name"))
         key = (str(row.get("model_id")), _data_set(name, results))
         _take(file, line, row, runs.setdefault(key, _Run()))
@@ -87,48 +84,36 @@ def read(file: LogFile) -> list[Log]:
 
 def _check_whole(file: LogFile, promised: Row) -> None:
     """Demand the number of lines that the aggregate promises, and its checksum where it has one."""
-    check_count(file, len(file.lines), "lines", promised.get("total_rows"))
+    file.check_count(len(file.lines), "lines", promised.get("total_rows"))
     if promised.get("hash_algorithm") == "sha256":
         digest = hashlib.sha256(file.data).hexdigest()
         if promised.get("checksum", digest) != digest:
-            raise LogError(
-                "{} is not what its aggregate's checksum says", file.path, hint=CUT_OR_CHANGED
-            )
+            raise file.error("not what its aggregate's checksum says", hint=CUT_OR_CHANGED)
 
 
 def _data_set(name: str, results: list[Row]) -> str:
-    about = [result for result in results if result.get("evaluation_name") == name]
-    sources = (as_dict(result.get("source_data")).get("dataset_name") for result in about)
+    about = (result for result in results if result.get("evaluation_name") == name)
+    sources = (inside(result, "source_data").get("dataset_name") for result in about)
     return next(filter(None, map(text_or_none, sources)), name.partition("/")[0])
 
 
 def _take(file: LogFile, line: int, row: Row, run: _Run) -> None:
-    name = str(row.get("sample_id"))
-    item = _item(name, row)
-    known = run.items.setdefault(name, item)
-    if known.prompt != item.prompt:
-        raise LogError(
-            "{}:{}: sample {} has another text than before", file.path, line, name,
-            hint="two data sets under one name",
-        )  # fmt: skip
-    scores = run.scores.setdefault(_key(row), {})
-    score = number_or_none(as_dict(row.get("evaluation")).get("score"))
-    put_once(scores, name, score, f"{file.path}:{line}", "sample")
-    run.evaluation_id = run.evaluation_id or text_or_none(row.get("evaluation_id"))
-
-
-def _item(name: str, row: Row) -> LoggedItem:
-    given = as_dict(row.get("input"))
+    name, given = str(row.get("sample_id")), as_dict(row.get("input"))
     references = [str(text) for text in as_list(given.get("reference"))]
-    choices = real_choices([str(choice) for choice in as_list(given.get("choices"))])
-    return LoggedItem(
+    item = LoggedItem(
         item_id=name,
-        position=int(name) if name.isdecimal() else None,
-        choices=choices,
+        position=place_in(name),
+        choices=real_choices([str(choice) for choice in as_list(given.get("choices"))]),
         answer=text_or_none(references[0]) if references else None,
         # Converters put the whole prompt here.
         prompt=text_or_none(given.get("raw")),
     )
+    if run.items.setdefault(name, item).prompt != item.prompt:
+        hint = "two data sets under one name"
+        raise file.error("sample {} has another text than before", name, line=line, hint=hint)
+    score = number_or_none(inside(row, "evaluation").get("score"))
+    file.put_once(run.scores.setdefault(_key(row), {}), name, score, "sample", line=line)
+    run.evaluation_id = run.evaluation_id or text_or_none(row.get("evaluation_id"))
 
 
 def _key(row: Row) -> tuple[str, str]:
@@ -141,18 +126,16 @@ def _columns(run: _Run, results: list[Row]) -> list[ScoreColumn]:
     told = {_key(result): result for result in reversed(results)}
     columns = []
     for (name, result_id), scores in run.scores.items():
-        title = name if names.count(name) == 1 else f"{name} {result_id}"
         about = told.get((name, result_id), {})
-        details = as_dict(about.get("score_details"))
-        counted = number_or_none(as_dict(details.get("uncertainty")).get("num_samples"))
-        lower = as_dict(about.get("metric_config")).get("lower_is_better")
+        counted = number_or_none(inside(about, "score_details", "uncertainty").get("num_samples"))
+        lower = bool_or_none(inside(about, "metric_config").get("lower_is_better"))
         columns.append(
             mean_column(
-                title,
+                name if names.count(name) == 1 else f"{name} {result_id}",
                 [scores.get(item) for item in run.items],
-                reported=number_or_none(details.get("score")),
+                reported=number_or_none(inside(about, "score_details").get("score")),
                 reported_n=None if counted is None else int(counted),
-                higher_is_better=None if not isinstance(lower, bool) else not lower,
+                higher_is_better=None if lower is None else not lower,
             )
         )
     return columns
@@ -160,8 +143,8 @@ def _columns(run: _Run, results: list[Row]) -> list[ScoreColumn]:
 
 READER: Final = LogReader(
     title="Every Eval Ever",
-    fits=first_line(is_instance),
+    fits=first_line(_is_instance),
     read=read,
-    is_part=document(is_aggregate),
-    rows_of=samples_of,
+    is_part=document(fields("evaluation_results", "schema_version")),
+    rows_of=_samples_of,
 )

@@ -14,27 +14,30 @@ import zlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import LogError
 from contam.files.compression import DamagedError, unpack
 from contam.rescore.logs.item_parts import real_choices
-from contam.rescore.logs.json_values import (
+from contam.rescore.logs.log_files import (
     CUT_OR_CHANGED,
-    Row,
+    LogReader,
+    NoScoresError,
     as_dict,
     as_list,
+    document,
+    fields,
+    inside,
     number_or_none,
+    objects,
     parsed,
-    put_once,
     text_or_none,
 )
-from contam.rescore.logs.log_files import LogReader, NoScoresError, check_count, document
-from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column, setup_of
+from contam.rescore.logs.model import Log, LoggedItem, mean_column, no_column, setup_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from contam.rescore.arrays import Row
     from contam.rescore.logs.log_files import LogFile
-    from contam.rescore.logs.model import Setup
+    from contam.rescore.logs.model import ScoreColumn
 
 _FINISH_INSPECT_RUN: Final = "finish it with `inspect eval-retry`, or leave the log out"
 _ZSTD: Final = 93
@@ -52,9 +55,7 @@ class ZipMembers:
             with zipfile.ZipFile(io.BytesIO(file.data)) as archive:
                 self._infos = {info.filename: info for info in archive.infolist()}
         except (zipfile.BadZipFile, ValueError, EOFError) as error:
-            raise LogError(
-                "{}: no whole ZIP file ({})", file.path, error, hint=CUT_OR_CHANGED
-            ) from error
+            raise file.error("no whole ZIP file ({})", error, hint=CUT_OR_CHANGED) from error
 
     @property
     def names(self) -> list[str]:
@@ -72,13 +73,11 @@ class ZipMembers:
             packed = data[begin : begin + info.compress_size]
             content = _unpacked(packed, info.compress_type)
         except _DAMAGE as error:
-            raise LogError(
-                "{}: cannot unpack {} ({})", self._file.path, name, error, hint=CUT_OR_CHANGED
-            ) from error
+            said = "cannot unpack {} ({})"
+            raise self._file.error(said, name, error, hint=CUT_OR_CHANGED) from error
         if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
-            raise LogError(
-                "{}: {} is not what its checksum says", self._file.path, name, hint=CUT_OR_CHANGED
-            )
+            said = "{} is not what its checksum says"
+            raise self._file.error(said, name, hint=CUT_OR_CHANGED)
         return content
 
 
@@ -98,7 +97,7 @@ _SPREADS: Final = frozenset({"stderr", "std", "var", "bootstrap_stderr", "ci", "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
+class _Metric:
     """One number of the results.
 
     name      the part of a score with several values, else the scorer's name
@@ -115,21 +114,21 @@ class Metric:
     why_not: str = ""
 
 
-def metrics_of(results: Row) -> Iterator[Metric]:
+def _metrics_of(results: Row) -> Iterator[_Metric]:
     """The mean of every score in the results, and every other metric with why it is left out."""
-    for score in map(as_dict, as_list(results.get("scores"))):
+    for score in objects(results.get("scores")):
         name, scorer = str(score.get("name")), str(score.get("scorer"))
         reducer = score.get("reducer")
         title = name if name == scorer else f"{scorer}/{name}"
         title += f",{reducer}" if reducer else ""
         counted = number_or_none(score.get("scored_samples"))
-        metrics = {str(k): as_dict(v) for k, v in as_dict(score.get("metrics")).items()}
+        metrics = {str(k): as_dict(v) for k, v in inside(score, "metrics").items()}
         mean = _mean(metrics)
         no_others = all(
             metric.get("group") or _plain(metric, key) in _SPREADS
             for key, metric in metrics.items()
         )
-        whole = Metric(
+        whole = _Metric(
             scorer=scorer,
             name=name,
             reducer=str(reducer) if reducer else None,
@@ -158,20 +157,15 @@ def _mean(metrics: dict[str, Row]) -> float | None:
         if _plain(metric, key) in _MEANS and not metric.get("group"):
             return number_or_none(metric.get("value"))
     for metric in metrics.values():
-        parameters = as_dict(metric.get("params"))
-        inner = as_dict(parameters.get("metric")).get("name")
-        whole = metric.get("name") == "all" and parameters.get("all") == "samples"
-        if metric.get("group") and whole and _last(str(inner)) in _MEANS:
+        inner = _plain(inside(metric, "params", "metric"))
+        whole = metric.get("name") == "all" and inside(metric, "params").get("all") == "samples"
+        if metric.get("group") and whole and inner in _MEANS:
             return number_or_none(metric.get("value"))
     return None
 
 
-def _plain(metric: Row, key: str) -> str:
-    return _last(str(metric.get("name") or key))
-
-
-def _last(name: str) -> str:
-    return name.rpartition("/")[2]
+def _plain(metric: Row, key: str = "") -> str:
+    return str(metric.get("name") or key).rpartition("/")[2]
 
 
 _ATTACHED: Final = "attachment://"
@@ -182,22 +176,13 @@ _WORDS: Final = {
 }
 
 
-def is_log(value: object) -> bool:
-    """Whether a JSON file is a log of Inspect."""
-    found = as_dict(value)
-    return "eval" in found and "status" in found and "plan" in found
-
-
 def read(file: LogFile) -> Log:
     """Read either form. The header of a ZIP is written last: without one the run did not end."""
     whole = _unzipped(file) if file.form == "zip" else as_dict(file.document)
     if whole.get("version", _VERSION) < _VERSION:
-        raise LogError(
-            "{}: an Inspect log of schema version {}", file.path, whole["version"],
-            hint="version 2 is read: write it anew with `inspect log convert`",
-        )  # fmt: skip
-    samples = [as_dict(sample) for sample in as_list(whole.get("samples"))]
-    return _log(file, whole, samples, as_list(whole.get("reductions")))
+        hint = "version 2 is read: write it anew with `inspect log convert`"
+        raise file.error("an Inspect log of schema version {}", whole["version"], hint=hint)
+    return _log(file, whole, objects(whole.get("samples")), objects(whole.get("reductions")))
 
 
 def _unzipped(file: LogFile) -> Row:
@@ -209,9 +194,7 @@ def _unzipped(file: LogFile) -> Row:
     if "header.json" not in archive.names:
         if not any(name.startswith(("samples/", "_journal/")) for name in archive.names):
             raise NoScoresError("{}: a ZIP archive, and no log of Inspect: unpack it", file.path)
-        raise LogError(
-            "{}: the run did not end (no header.json)", file.path, hint=_FINISH_INSPECT_RUN
-        )
+        raise file.error("the run did not end (no header.json)", hint=_FINISH_INSPECT_RUN)
     samples = [
         member(name)
         for name in archive.names
@@ -221,71 +204,53 @@ def _unzipped(file: LogFile) -> Row:
     return {**as_dict(member("header.json")), "samples": samples, "reductions": reductions}
 
 
-def _log(file: LogFile, header: Row, samples: list[Row], reductions: list[Any]) -> Log:
-    status = header.get("status")
-    if status != "success":
-        raise LogError(
-            "{}: the run ended with status {!r}", file.path, status, hint=_FINISH_INSPECT_RUN
-        )
+def _log(file: LogFile, header: Row, samples: list[Row], reductions: list[Row]) -> Log:
+    if (status := header.get("status")) != "success":
+        raise file.error("the run ended with status {!r}", status, hint=_FINISH_INSPECT_RUN)
     spec = as_dict(header.get("eval"))
     results = as_dict(header.get("results"))
     if not samples:
-        raise LogError(
-            "{}: the log is empty",
-            file.path,
-            hint="run without --no-log-samples; was it limited to 0?",
-        )
-    check_count(file, len(samples), "samples", results.get("total_samples"))
-    by_item = _by_item(file, samples)
-    shuffled = as_dict(spec.get("dataset")).get("shuffled") is not False
+        hint = "run without --no-log-samples; was it limited to 0?"
+        raise file.error("the log is empty", hint=hint)
+    file.check_count(len(samples), "samples", results.get("total_samples"))
+    by_item: dict[str, list[Row]] = {}
+    seen: dict[str, Row] = {}
+    for sample in samples:
+        name = str(sample.get("id"))
+        file.put_once(seen, f"{name}, epoch {sample.get('epoch')}", sample, "sample")
+        by_item.setdefault(name, []).append(sample)
+    shuffled = inside(spec, "dataset").get("shuffled") is not False
     items = tuple(_item(epochs[0], shuffled=shuffled) for epochs in by_item.values())
     n_errors = sum(any(sample.get("error") for sample in epochs) for epochs in by_item.values())
-    columns = _columns(results, reductions, by_item)
     notes = []
     if n_errors:
         notes.append(f"{n_errors} items ended in an error and have no score")
-    epochs = number_or_none(as_dict(spec.get("config")).get("epochs")) or 1
+    epochs = number_or_none(inside(spec, "config").get("epochs")) or 1
     if epochs > 1:
         notes.append(f"{int(epochs)} epochs, reduced as the log says; an item is dropped with all")
+    plan = objects(inside(header, "plan").get("steps"))
+    steps = [[step.get("solver"), step.get("params")] for step in plan]
     return Log(
         tool="inspect",
-        tool_version=text_or_none(as_dict(spec.get("packages")).get("inspect_ai")),
+        tool_version=text_or_none(inside(spec, "packages").get("inspect_ai")),
         model=text_or_none(spec.get("model")) or "",
         benchmark=_benchmark(spec),
         run_id=text_or_none(spec.get("eval_id")) or text_or_none(spec.get("run_id")),
         items=items,
-        columns=tuple(columns),
+        columns=tuple(_columns(results, reductions, by_item)),
         notes=tuple(notes),
         n_errors=n_errors,
-        setup=_setup(spec, as_dict(header.get("plan"))),
-    )
-
-
-def _setup(spec: Row, plan: Row) -> Setup:
-    """The task's version, and the solvers with their parameters, which make the prompt."""
-    steps = [as_dict(step) for step in as_list(plan.get("steps"))]
-    return setup_of(
-        version=spec.get("task_version"),
-        prompt={"steps": [[step.get("solver"), step.get("params")] for step in steps]},
+        # Solvers and their parameters make the prompt.
+        setup=setup_of(version=spec.get("task_version"), prompt={"steps": steps}),
     )
 
 
 def _benchmark(spec: Row) -> str:
     """The task and what it was called with: one task function may serve many data sets."""
-    passed = as_dict(spec.get("task_args_passed"))
-    arguments = ",".join(f"{key}={value}" for key, value in sorted(passed.items()))
+    passed = sorted(inside(spec, "task_args_passed").items())
+    arguments = ",".join(f"{key}={value}" for key, value in passed)
     task = text_or_none(spec.get("task")) or ""
     return f"{task}:{arguments}" if arguments else task
-
-
-def _by_item(file: LogFile, samples: list[Row]) -> dict[str, list[Row]]:
-    """Samples by id, epochs in order; LogError when an epoch is there twice."""
-    by_item: dict[str, dict[str, Row]] = {}
-    for sample in samples:
-        name = str(sample.get("id"))
-        epochs = by_item.setdefault(name, {})
-        put_once(epochs, str(sample.get("epoch")), sample, f"{file.path}: sample {name}", "epoch")
-    return {name: [*epochs.values()] for name, epochs in by_item.items()}
 
 
 def _item(sample: Row, *, shuffled: bool) -> LoggedItem:
@@ -311,7 +276,7 @@ def _question(sample: Row) -> tuple[str | None, str | None]:
         return text_or_none(_attached(sample, given)), None
     texts = [
         _attached(sample, _content(message))
-        for message in map(as_dict, as_list(given))
+        for message in objects(given)
         if message.get("role") == "user"
     ]
     if len(texts) == 1 and len(as_list(given)) == 1:
@@ -323,13 +288,13 @@ def _content(message: Row) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content
-    return "\n".join(str(as_dict(part).get("text", "")) for part in as_list(content))
+    return "\n".join(str(part.get("text", "")) for part in objects(content))
 
 
 def _attached(sample: Row, text: str) -> str:
     if not text.startswith(_ATTACHED):
         return text
-    return str(as_dict(sample.get("attachments")).get(text.removeprefix(_ATTACHED), text))
+    return str(inside(sample, "attachments").get(text.removeprefix(_ATTACHED), text))
 
 
 def _answer(sample: Row, choices: list[str]) -> str | None:
@@ -344,46 +309,42 @@ def _answer(sample: Row, choices: list[str]) -> str | None:
 
 
 def _columns(
-    results: Row, reductions: list[Any], by_item: Mapping[str, list[Row]]
-) -> list[ScoreColumn]:
-    columns: list[ScoreColumn] = []
-    for metric in metrics_of(results):
+    results: Row, reductions: list[Row], by_item: Mapping[str, list[Row]]
+) -> Iterator[ScoreColumn]:
+    for metric in _metrics_of(results):
         values = None if metric.why_not else _reduced(metric, reductions, by_item)
         if values is None:
             why = metric.why_not or "the log has no reductions, and its reducer is not known here"
-            columns.append(no_column(metric.title, len(by_item), why))
+            yield no_column(metric.title, len(by_item), why)
             continue
         numbers = [_number(_part(values.get(name), metric)) for name in by_item]
         epochs = zip(numbers, by_item.values(), strict=True)
-        columns.append(
-            mean_column(
-                metric.title,
-                numbers,
-                repeats=[0 if math.isnan(number) else len(asked) for number, asked in epochs],
-                reported=metric.reported,
-                reported_n=metric.n_scored,
-            )
+        yield mean_column(
+            metric.title,
+            numbers,
+            repeats=[0 if math.isnan(number) else len(asked) for number, asked in epochs],
+            reported=metric.reported,
+            reported_n=metric.n_scored,
         )
-    return columns
 
 
 def _reduced(
-    metric: Metric, reductions: list[Any], by_item: Mapping[str, list[Row]]
+    metric: _Metric, reductions: list[Row], by_item: Mapping[str, list[Row]]
 ) -> dict[str, object] | None:
     """Value per item id, None when the log does not hold it."""
-    for reduction in map(as_dict, reductions):
-        if reduction.get("scorer") == metric.scorer and reduction.get("reducer") == metric.reducer:
-            rows = map(as_dict, as_list(reduction.get("samples")))
+    for reduction in reductions:
+        if (reduction.get("scorer"), reduction.get("reducer")) == (metric.scorer, metric.reducer):
+            rows = objects(reduction.get("samples"))
             return {str(row.get("sample_id")): row.get("value") for row in rows}
     if all(len(epochs) == 1 for epochs in by_item.values()):
         return {
-            name: as_dict(as_dict(epochs[0].get("scores")).get(metric.scorer)).get("value")
+            name: inside(epochs[0], "scores", metric.scorer).get("value")
             for name, epochs in by_item.items()
         }
     return None
 
 
-def _part(value: object, metric: Metric) -> object:
+def _part(value: object, metric: _Metric) -> object:
     """The part of a score with several values that the metric is about."""
     if isinstance(value, list):
         value = {str(place): part for place, part in enumerate(value)}
@@ -402,8 +363,8 @@ def _number(value: object) -> float:
         return math.nan
 
 
-def _fits(file: LogFile) -> bool:
-    return file.form == "zip" or document(is_log)(file)
-
-
-READER: Final = LogReader(title="Inspect", fits=_fits, read=read)
+READER: Final = LogReader(
+    title="Inspect",
+    fits=lambda file: file.form == "zip" or document(fields("eval", "status", "plan"))(file),
+    read=read,
+)

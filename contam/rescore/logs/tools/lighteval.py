@@ -5,16 +5,30 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import LogError
 from contam.rescore.logs.item_parts import PartsReader, Texts, real_choices
-from contam.rescore.logs.json_values import Row, as_dict, as_list, number_or_none, text_or_none
-from contam.rescore.logs.log_files import LogFile, LogReader, document
-from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column, no_column, setup_of
+from contam.rescore.logs.log_files import (
+    LogFile,
+    LogReader,
+    as_dict,
+    as_list,
+    bool_or_none,
+    document,
+    fields,
+    inside,
+    number_or_none,
+    objects,
+    place_in,
+    text_or_none,
+)
+from contam.rescore.logs.model import Log, LoggedItem, mean_column, no_column, setup_of
 from contam.tables.input_tables import column_names, read_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from contam.rescore.arrays import Row
+    from contam.rescore.logs.model import ScoreColumn
 
 _NAME: Final = re.compile(
     r"details_(?P<task>.+)_(?P<time>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.parquet"
@@ -23,53 +37,43 @@ _NEW: Final = frozenset({"doc", "metric"})
 _OLD: Final = frozenset({"metrics", "full_prompt", "gold", "example"})
 
 
-def is_details(file: LogFile) -> bool:
-    """Whether a Parquet file holds details, of any version."""
-    names = set(column_names(file.path))
+def _is_details(file: LogFile) -> bool:
+    """Whether a file holds details, of any version."""
+    names = set(column_names(file.path)) if file.form == "parquet" else set()
     return names >= _NEW or ("metrics" in names and bool(names & (_OLD - {"metrics"})))
-
-
-def is_results(value: object) -> bool:
-    """Whether a JSON file is the results file of a run."""
-    found = as_dict(value)
-    return "results" in found and "config_general" in found
 
 
 def read(file: LogFile) -> Log:
     """Read one details file, of 0.9 and later or the flat one of before."""
     match = _NAME.fullmatch(file.path.name)
-    task = match["task"] if match else file.path.stem
-    time = match["time"] if match else None
+    task, time = match.group("task", "time") if match else (file.path.stem, None)
     results = _results(file.path, time)
     names = column_names(file.path)
     wanted = [name for name in names if name in _NEW | _OLD | {"choices", "gold_index"}]
     columns = read_columns(file.path, wanted)
-    if "doc" in columns:
-        items = [_item(as_dict(doc), place) for place, doc in enumerate(columns["doc"])]
-    else:
-        items = _old_items(columns)
-    metrics = [*map(as_dict, columns["metric" if "doc" in columns else "metrics"])]
+    is_new = "doc" in columns
+    items = [*map(_item, columns["doc"], range(len(columns["doc"])))] if is_new else _old(columns)
     _check_ids(file, items)
-    own = as_dict(as_dict(results.get("results")).get(task))
-    config = as_dict(as_dict(results.get("config_tasks")).get(task))
-    scores = _columns(metrics, own, config)
+    config = inside(results, "config_tasks", task)
+    metrics = [*map(as_dict, columns["metric" if is_new else "metrics"])]
     notes = []
     if not results:
         notes.append("no results file of the same time: nothing to check the rows against")
-    if "doc" not in columns:
+    if not is_new:
         notes.append("details of a version before 0.9: rows have no id")
-    general = as_dict(results.get("config_general"))
+    general = inside(results, "config_general")
     name = text_or_none(general.get("model_name"))
-    config_model = as_dict(general.get("model_config"))
     splits = [str(split) for split in as_list(config.get("evaluation_splits"))]
     return Log(
         tool="lighteval",
-        model=name or text_or_none(config_model.get("model_name")) or _model(file.path),
+        model=name
+        or text_or_none(inside(general, "model_config").get("model_name"))
+        or _model(file.path),
         benchmark=task,
         split=splits[0] if len(splits) == 1 else None,
         run_id=time,
         items=tuple(items),
-        columns=tuple(scores),
+        columns=tuple(_columns(metrics, inside(results, "results", task), config)),
         notes=tuple(notes),
         setup=setup_of(
             version=config.get("version"),
@@ -81,9 +85,7 @@ def read(file: LogFile) -> Log:
 
 def _results(path: Path, time: str | None) -> Row:
     """`results/ORG/MODEL/results_TIME.json` for `details/ORG/MODEL/TIME/details_*.parquet`."""
-    if time is None:
-        return {}
-    for folder in path.absolute().parents:
+    for folder in path.absolute().parents if time else ():
         if folder.name == "details":
             below = path.absolute().parent.relative_to(folder)
             model = below.parent if below.name == time else below
@@ -101,37 +103,36 @@ def _model(path: Path) -> str:
     return path.parent.name
 
 
-def _item(doc: Row, place: int) -> LoggedItem:
+def _item(cell: object, place: int) -> LoggedItem:
+    doc = as_dict(cell)
     choices = [str(choice) for choice in as_list(doc.get("choices"))]
     gold = doc.get("gold_index")
     places = [g for g in (gold if isinstance(gold, list) else [gold]) if isinstance(g, int)]
     answers = [choices[at] for at in places if 0 <= at < len(choices)]
     real = real_choices(choices)
     letters = len(choices) > 1 and real is None
-    specific = {k: v for k, v in as_dict(doc.get("specific")).items() if v is not None}
+    specific = {k: v for k, v in inside(doc, "specific").items() if v is not None}
     texts = PartsReader().read(specific) if specific else Texts()
-    query = text_or_none(doc.get("query"))
     name = str(doc.get("id")) if doc.get("id") is not None else str(place)
     return LoggedItem(
         item_id=name,
-        position=int(name) if name.isdecimal() else None,
+        position=place_in(name),
         question=texts.question,
         passage=texts.passage,
         choices=texts.choices or real,
         answer=None if letters else text_or_none("\n".join(answers).strip()),
         # What is asked stands inside the query, between words of the prompt.
-        prompt=query,
+        prompt=text_or_none(doc.get("query")),
     )
 
 
-def _old_items(columns: dict[str, list[Any]]) -> list[LoggedItem]:
-    queries = (
-        columns.get("example") or columns.get("full_prompt") or [None] * len(columns["metrics"])
-    )
-    prompts = columns.get("full_prompt") or queries
+def _old(columns: dict[str, list[Any]]) -> list[LoggedItem]:
+    """The items of a version before 0.9."""
+    whole = columns.get("full_prompt")
+    queries = columns.get("example") or whole or [None] * len(columns["metrics"])
     return [
         LoggedItem(item_id=str(row), prompt=text_or_none(query) or text_or_none(prompt))
-        for row, (query, prompt) in enumerate(zip(queries, prompts, strict=True))
+        for row, (query, prompt) in enumerate(zip(queries, whole or queries, strict=True))
     ]
 
 
@@ -141,41 +142,30 @@ def _check_ids(file: LogFile, items: Sequence[LoggedItem]) -> None:
     for row, item in enumerate(items, 1):
         known = seen.setdefault(item.item_id, item)
         if known is not item and known.prompt == item.prompt and known.question == item.question:
-            raise LogError(
-                "{}, row {}: item {} stands here again", file.path, row, item.item_id,
-                hint="the file was put together from two",
-            )  # fmt: skip
+            hint = "the file was put together from two"
+            raise file.error("item {} stands here again", item.item_id, row=row, hint=hint)
 
 
-def _columns(metrics: list[Row], own: Row, config: Row) -> list[ScoreColumn]:
-    columns = []
-    described = {
-        str(metric.get("metric_name")): metric
-        for metric in map(as_dict, as_list(config.get("metrics")))
-    }
+def _columns(metrics: list[Row], own: Row, config: Row) -> Iterator[ScoreColumn]:
+    described = {str(about.get("metric_name")): about for about in objects(config.get("metrics"))}
     for metric in dict.fromkeys(name for row in metrics for name in row):
-        values = [row.get(metric) for row in metrics]
         about = described.get(metric, {})
         function = text_or_none(about.get("corpus_level_fn")) or "mean"
-        better = about.get("higher_is_better")
         if function not in {"mean", "nanmean"}:
-            columns.append(no_column(metric, len(metrics), f"its aggregation is {function[:40]}"))
-        else:
-            columns.append(
-                mean_column(
-                    metric,
-                    values,
-                    reported=number_or_none(own.get(metric)),
-                    higher_is_better=better if isinstance(better, bool) else None,
-                )
-            )
-    return columns
-
-
-def _fits(file: LogFile) -> bool:
-    return file.form == "parquet" and is_details(file)
+            yield no_column(metric, len(metrics), f"its aggregation is {function[:40]}")
+            continue
+        yield mean_column(
+            metric,
+            [row.get(metric) for row in metrics],
+            reported=number_or_none(own.get(metric)),
+            higher_is_better=bool_or_none(about.get("higher_is_better")),
+        )
 
 
 READER: Final = LogReader(
-    title="lighteval details", fits=_fits, read=read, is_part=document(is_results), elsewhere=True
+    title="lighteval details",
+    fits=_is_details,
+    read=read,
+    is_part=document(fields("results", "config_general")),
+    elsewhere=True,
 )

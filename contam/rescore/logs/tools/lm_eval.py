@@ -14,24 +14,21 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import LogError
 from contam.rescore.logs.aggregate import CORPUS, ELSEWHERE
 from contam.rescore.logs.item_parts import PartsReader, field_of_template
-from contam.rescore.logs.json_values import (
-    Row,
-    as_dict,
-    as_list,
-    number_or_none,
-    put_once,
-    text_or_none,
-)
 from contam.rescore.logs.log_files import (
-    OTHER_RUN,
     LogFile,
     LogReader,
-    check_count,
+    as_dict,
+    as_list,
+    bool_or_none,
     document,
     first_line,
+    inside,
+    number_or_none,
+    objects,
+    place_in,
+    text_or_none,
 )
 from contam.rescore.logs.model import (
     GroupClaim,
@@ -45,9 +42,9 @@ from contam.rescore.logs.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from contam.rescore.logs.model import Setup
+    from contam.rescore.arrays import Row
 
 _NAME = re.compile(
     r"samples_(?P<task>.+)_(?P<time>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.jsonl?(?:\.\w+)?"
@@ -66,26 +63,28 @@ _PROMPT: Final = (
 )
 
 
-def is_samples(row: Row) -> bool:
+def _is_samples(row: Row) -> bool:
     """Whether a first line is one of `--log_samples`."""
     return "doc_id" in row and "doc" in row and ("resps" in row or "filtered_resps" in row)
 
 
-def is_results(value: object) -> bool:
+def _is_results(value: object) -> bool:
     """Whether a JSON file is the results file of a run."""
     found = as_dict(value)
     return "results" in found and ("lm_eval_version" in found or "configs" in found)
 
 
-def holds_samples(value: object) -> bool:
-    """Whether a JSON value is the rows of a task, or a results file that holds them."""
-    first = next(iter(value), None) if isinstance(value, list) else None
-    return is_samples(as_dict(first)) or (
-        is_results(value) and bool(as_dict(as_dict(value).get("samples")))
-    )
+def _fits(file: LogFile) -> bool:
+    """Whether a file holds the rows of a task, or is a results file that holds them."""
+    if file.form not in {"list", "object"}:
+        return first_line(_is_samples)(file)
+    value = file.document
+    if isinstance(value, list):
+        return _is_samples(as_dict(next(iter(value), None)))
+    return _is_results(value) and bool(inside(value, "samples"))
 
 
-def samples_of(results: Path) -> list[Path]:
+def _samples_of(results: Path) -> list[Path]:
     """The sample files that belong to a results file: those of the same time."""
     if results.name == _TIMELESS:
         return sorted(results.parent.glob("*_*.jsonl"))
@@ -110,41 +109,41 @@ def read(file: LogFile) -> list[Log]:
     if file.form == "object":
         results = as_dict(file.document)
         return [
-            _read(file, task, results, list(enumerate(map(as_dict, as_list(rows)), 1)))
-            for task, rows in as_dict(results.get("samples")).items()
+            _read(file, task, results, list(enumerate(objects(rows), 1)))
+            for task, rows in inside(results, "samples").items()
         ]
     match = _NAME.fullmatch(file.path.name)
-    results, notes = _results(file.path, match["time"] if match else None)
-    task = match["task"] if match else file.path.stem.removeprefix("samples_")
+    task, time = match.group("task", "time") if match else ("", None)
+    results = _results(file.path, time)
     if not match:
         # Until 0.4.2 a file was named after the model and the task.
-        tasks = [name for name in as_dict(results.get("results")) if task.endswith(f"_{name}")]
-        task = max(tasks, key=len, default=task)
-    rows = file.lines if file.form == "lines" else list(enumerate(map(as_dict, file.document), 1))
-    log = _read(file, task, results, rows)
-    return [replace(log, run_id=match["time"] if match else None, notes=tuple(notes))]
+        stem = file.path.stem.removeprefix("samples_")
+        tasks = [name for name in inside(results, "results") if stem.endswith(f"_{name}")]
+        task = max(tasks, key=len, default=stem)
+    rows = file.lines if file.form == "lines" else list(enumerate(objects(file.document), 1))
+    notes = () if results else (_UNCHECKED,)
+    return [replace(_read(file, task, results, rows), run_id=time, notes=notes)]
+
+
+_UNCHECKED: Final = "no results file of the same time beside it: nothing to check the rows against"
 
 
 def _read(file: LogFile, task: str, results: Row, lines: list[tuple[int, Row]]) -> Log:
     """One task of a run."""
-    own = as_dict(as_dict(results.get("results")).get(task))
-    config = as_dict(as_dict(results.get("configs")).get(task))
+    own, config = inside(results, "results", task), inside(results, "configs", task)
     rows = _by_filter(file, own, lines)
     reader = PartsReader(
         field_of_template(config.get("doc_to_decontamination_query")),
         rows=(as_dict(row.get("doc")) for row in rows.docs.values()),
     )
     items = tuple(_item(doc, row, reader) for doc, row in rows.docs.items())
-    lost = sorted(set(_filters(own)) - set(rows.filters))
-    if lost:
-        raise LogError(
-            "{}: its results file reports filter {}, of which it has no row", file.path, lost[0],
-            hint=OTHER_RUN,
-        )  # fmt: skip
-    better = as_dict(as_dict(results.get("higher_is_better")).get(task))
-    columns = _columns(rows, _Task(own, config, better))
-    n_effective = as_dict(as_dict(results.get("n-samples")).get(task)).get("effective")
-    check_count(file, len(items), "documents", own.get("sample_len", n_effective))
+    if lost := sorted(set(_filters(own)) - set(rows.filters)):
+        raise file.error("its results file reports filter {}, of which it has no row", lost[0])
+    n_effective = inside(results, "n-samples", task).get("effective")
+    file.check_count(len(items), "documents", own.get("sample_len", n_effective))
+    better = inside(results, "higher_is_better", task)
+    shots = inside(results, "n-shot").get(task)
+    version = inside(config, "metadata").get("version")
     return Log(
         tool="lm-eval",
         tool_version=text_or_none(results.get("lm_eval_version")),
@@ -153,44 +152,33 @@ def _read(file: LogFile, task: str, results: Row, lines: list[tuple[int, Row]]) 
         split=text_or_none(config.get("test_split"))
         or text_or_none(config.get("validation_split")),
         items=items,
-        columns=tuple(columns),
+        columns=tuple(_columns(rows, _Task(own, config, better))),
         group=_parent(results, task),
-        claims=_claims(results, task),
-        setup=_setup(results, task, config),
+        claims=tuple(_claims(results, task)),
+        # A model's own chat template is not a set-up.
+        setup=setup_of(
+            version=inside(results, "versions").get(task, version),
+            examples=config.get("num_fewshot") if shots is None else shots,
+            prompt={name: config.get(name) for name in _PROMPT} if config else None,
+            system=results.get("system_instruction_sha") or results.get("system_instruction"),
+        ),
     )
 
 
-def _setup(results: Row, task: str, config: Row) -> Setup:
-    """Examples, prompt and version of a task; a model's own chat template is not a set-up."""
-    metadata = as_dict(config.get("metadata"))
-    shots = as_dict(results.get("n-shot")).get(task)
-    return setup_of(
-        version=as_dict(results.get("versions")).get(task, metadata.get("version")),
-        examples=config.get("num_fewshot") if shots is None else shots,
-        prompt={name: config.get(name) for name in _PROMPT} if config else None,
-        system=results.get("system_instruction_sha") or results.get("system_instruction"),
-    )
-
-
-def _results(path: Path, time: str | None) -> tuple[Row, list[str]]:
-    """The results file of the same run, and what to say when there is none."""
-    ending = f"_{time}.json" if time else _TIMELESS
-    for candidate in sorted(path.parent.glob(f"*{ending}")):
-        if candidate == path:
-            continue
-        found = LogFile(candidate).document
-        if is_results(found):
-            return found, []
-    return {}, ["no results file of the same time beside it: nothing to check the rows against"]
+def _results(path: Path, time: str | None) -> Row:
+    """The results file of the same run, {} where there is none."""
+    others = sorted(path.parent.glob(f"*_{time}.json" if time else f"*{_TIMELESS}"))
+    found = (LogFile(other).document for other in others if other != path)
+    return next(filter(_is_results, found), {})
 
 
 def results_of(log: Log) -> Row:
     """The results file that a log was checked against, {} where there is none."""
-    return _results(Path(log.path), log.run_id)[0]
+    return _results(Path(log.path), log.run_id)
 
 
 def _model(results: Row, path: Path) -> str:
-    given = as_dict(results.get("config")).get("model_args")
+    given = inside(results, "config").get("model_args")
     if isinstance(given, str):
         given = dict(piece.partition("=")[::2] for piece in given.split(","))
     arguments = as_dict(given)
@@ -214,7 +202,7 @@ def _item(doc: str, row: Row, reader: PartsReader) -> LoggedItem:
         prompt = as_dict(first).get("arg_0") or next(iter(as_list(first)), None)
     return LoggedItem(
         item_id=doc,
-        position=int(doc) if doc.isdecimal() else None,
+        position=place_in(doc),
         prompt=text_or_none(prompt),
         doc_hash=text_or_none(row.get("doc_hash")),
         **texts._asdict(),
@@ -234,20 +222,15 @@ def _by_filter(file: LogFile, own: Row, lines: list[tuple[int, Row]]) -> _Rows:
     seen: dict[str, int] = {}
     for line, row in lines:
         if "doc_id" not in row:
-            raise LogError("{}:{}: no doc_id", file.path, line, hint="a row of another file?")
+            raise file.error("no doc_id", line=line, hint="a row of another file?")
         doc = str(row["doc_id"])
         turn = seen[doc] = seen.get(doc, -1) + 1
         name = row.get("filter")
         if name is None:
             name = reported[turn] if turn < len(reported) else "none"
-        known = rows.filters.setdefault(str(name), {})
-        put_once(known, doc, row, f"{file.path}:{line}", "document")
-        first = rows.docs.setdefault(doc, row)
-        if first.get("doc_hash") != row.get("doc_hash"):
-            raise LogError(
-                "{}:{}: document {} has another text than before", file.path, line, doc,
-                hint="two runs in one file, or parts of one run put together twice",
-            )  # fmt: skip
+        file.put_once(rows.filters.setdefault(str(name), {}), doc, row, "document", line=line)
+        if rows.docs.setdefault(doc, row).get("doc_hash") != row.get("doc_hash"):
+            raise file.error("document {} has another text than before", doc, line=line)
     return rows
 
 
@@ -261,20 +244,17 @@ class _Task:
 
     def aggregation(self, metric: str) -> str | None:
         """Name of the metric's aggregation, None where the file does not say."""
-        for entry in as_list(self.config.get("metric_list")):
-            if as_dict(entry).get("metric") == metric:
-                return text_or_none(as_dict(entry).get("aggregation"))
+        for entry in objects(self.config.get("metric_list")):
+            if entry.get("metric") == metric:
+                return text_or_none(entry.get("aggregation"))
         return None
 
 
-def _columns(rows: _Rows, task: _Task) -> list[ScoreColumn]:
-    columns = []
+def _columns(rows: _Rows, task: _Task) -> Iterator[ScoreColumn]:
     for name, by_doc in rows.filters.items():
-        metrics: dict[str, None] = {}
-        for row in by_doc.values():
-            metrics.update(dict.fromkeys(_metrics(row)))
-        columns += [_column(metric, name, (rows.docs, by_doc), task) for metric in metrics]
-    return columns
+        metrics = dict.fromkeys(metric for row in by_doc.values() for metric in _metrics(row))
+        for metric in metrics:
+            yield _column(metric, name, [by_doc.get(doc, {}) for doc in rows.docs], task)
 
 
 def _metrics(row: Row) -> list[str]:
@@ -283,21 +263,17 @@ def _metrics(row: Row) -> list[str]:
     return listed if isinstance(listed, list) else [key for key in row if key not in _FIXED]
 
 
-def _column(
-    metric: str, name: str, found: tuple[Mapping[str, Row], Mapping[str, Row]], task: _Task
-) -> ScoreColumn:
-    """One metric under one filter."""
-    docs, by_doc = found
+def _column(metric: str, name: str, rows: list[Row], task: _Task) -> ScoreColumn:
+    """One metric under one filter, of a row for each document; {} for one without."""
     title = f"{metric},{name}"
-    better = task.better.get(metric)
     if metric == "bypass":
-        return no_column(title, len(docs), "the run only predicted and scored nothing")
-    values = [by_doc[doc].get(metric) if doc in by_doc else None for doc in docs]
+        return no_column(title, len(rows), "the run only predicted and scored nothing")
+    values = [row.get(metric) for row in rows]
     reported = number_or_none(task.own.get(title))
     if reported is not None and math.isnan(reported):
-        return no_column(title, len(docs), "the tool's own number is NaN, as a row of it is")
+        return no_column(title, len(rows), "the tool's own number is NaN, as a row of it is")
     aggregation = task.aggregation(metric)
-    higher = better if isinstance(better, bool) else None
+    higher = bool_or_none(task.better.get(metric))
     # Tasks written in Python do not name aggregations; then plain numbers are averaged, and the
     # check against the reported number shows whether that is what the task does.
     plain = aggregation is None and metric not in _OF_NUMBERS and are_numbers(values)
@@ -306,18 +282,18 @@ def _column(
         return mean_column(
             title,
             values,
-            repeats=[_repeats(by_doc.get(doc)) for doc in docs],
+            repeats=[*map(_repeats, rows)],
             reported=reported,
             higher_is_better=higher,
         )
+    known = aggregation or metric
     if function is None:
-        known = aggregation or metric
         why = "needs the package that defines it" if known in ELSEWHERE else "is not known here"
-        return no_column(title, len(docs), f"its aggregation {known[:40]!r} {why}")
+        return no_column(title, len(rows), f"its aggregation {known[:40]!r} {why}")
     try:
         function([value for value in values if value is not None])
     except (ValueError, ZeroDivisionError, OverflowError) as error:
-        return no_column(title, len(docs), f"{aggregation or metric}: {error}")
+        return no_column(title, len(rows), f"{known}: {error}")
     return ScoreColumn(
         metric=title,
         score=np.full(len(values), np.nan),
@@ -330,30 +306,26 @@ def _column(
     )
 
 
-def _repeats(row: Row | None) -> int:
+def _repeats(row: Row) -> int:
     """Answers of the model to one request; the requests of one item are its choices."""
-    if row is None:
+    if not row:
         return 0
     answers = as_list(row.get("resps"))
     return max(1, len(as_list(answers[0]))) if len(answers) == 1 else 1
 
 
-def _claims(results: Row, task: str) -> tuple[GroupClaim, ...]:
+def _claims(results: Row, task: str) -> Iterator[GroupClaim]:
     """Numbers reported for the groups of tasks that hold this one."""
-    claims = []
-    for group, numbers in as_dict(results.get("groups")).items():
+    for group in inside(results, "groups"):
         tasks = _leaves(results, group)
-        if task not in tasks:
-            continue
-        for key, value in as_dict(numbers).items():
+        for key, value in inside(results, "groups", group).items() if task in tasks else ():
             number = number_or_none(value)
             if "," in key and "_stderr," not in key and number is not None:
-                claims.append(GroupClaim(group=group, metric=key, reported=number, tasks=tasks))
-    return tuple(claims)
+                yield GroupClaim(group=group, metric=key, reported=number, tasks=tasks)
 
 
 def _leaves(results: Row, group: str) -> tuple[str, ...]:
-    below = as_dict(results.get("group_subtasks"))
+    below = inside(results, "group_subtasks")
     names = [group]
     for name in names:  # which grows meanwhile
         names += [task for task in map(str, as_list(below.get(name))) if task not in names]
@@ -361,16 +333,14 @@ def _leaves(results: Row, group: str) -> tuple[str, ...]:
 
 
 def _parent(results: Row, task: str) -> str | None:
-    groups = as_dict(results.get("group_subtasks")).items()
+    groups = inside(results, "group_subtasks").items()
     return next((str(group) for group, tasks in groups if task in as_list(tasks)), None)
 
 
-def _fits(file: LogFile) -> bool:
-    if file.form in {"list", "object"}:
-        return holds_samples(file.document)
-    return first_line(is_samples)(file)
-
-
 READER: Final = LogReader(
-    title="lm-eval samples", fits=_fits, read=read, is_part=document(is_results), rows_of=samples_of
+    title="lm-eval samples",
+    fits=_fits,
+    read=read,
+    is_part=document(_is_results),
+    rows_of=_samples_of,
 )

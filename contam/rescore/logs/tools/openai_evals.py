@@ -2,119 +2,121 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import LogError
 from contam.rescore.logs.item_parts import last_asked
-from contam.rescore.logs.json_values import Row, as_dict, as_list, number_or_none, text_or_none
-from contam.rescore.logs.log_files import LogReader, first_line
+from contam.rescore.logs.log_files import (
+    LogReader,
+    as_dict,
+    as_list,
+    first_line,
+    inside,
+    is_number,
+    number_or_none,
+    place_in,
+    text_or_none,
+)
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
 
 if TYPE_CHECKING:
+    from contam.rescore.arrays import Row
     from contam.rescore.logs.log_files import LogFile
 
 _MATCH: Final = "accuracy"
 """What the report calls the share of `match` events that are correct."""
 
+_TWO_RUNS: Final = "two runs in one file, or an eval that scores a sample more than once"
 
-def is_spec(row: Row) -> bool:
-    """Whether a first line is the specification of a run."""
-    return "spec" in row and "eval_name" in as_dict(row.get("spec"))
+
+@dataclass(slots=True)
+class _Samples:
+    """What the events of a run say of its samples, by their names."""
+
+    results: dict[str, Row] = field(default_factory=dict)
+    prompts: dict[str, Any] = field(default_factory=dict)
+    expected: dict[str, object] = field(default_factory=dict)
+    failed: set[str] = field(default_factory=set)
+
+    def take(self, file: LogFile, line: int, event: Row) -> None:
+        """Take up one event. Raises LogError for a second result of a sample."""
+        name, data, kind = str(event.get("sample_id")), inside(event, "data"), event.get("type")
+        if kind == "sampling":
+            self.prompts.setdefault(name, data.get("prompt"))
+        elif kind == "error":
+            self.failed.add(name)
+        elif kind in {"match", "metrics"}:
+            values = {key: value for key, value in data.items() if is_number(value)}
+            if kind == "match":
+                values = {_MATCH: data.get("correct")}
+            if not all(map(is_number, values.values())):
+                raise file.error("`correct` is neither true nor false", line=line)
+            known = self.results.setdefault(name, {})
+            if known.keys() & values.keys():
+                said = "a second result for sample {}"
+                raise file.error(said, name, line=line, hint=_TWO_RUNS)
+            known.update(values)
+            self.expected.setdefault(name, data.get("expected", data.get("ideal")))
 
 
 def read(file: LogFile) -> Log:
     """Read a record file; LogError when the run did not end."""
     spec: Row = {}
     report: Row | None = None
-    results: dict[str, Row] = {}
-    prompts: dict[str, Any] = {}
-    expected: dict[str, object] = {}
-    failed: set[str] = set()
+    samples = _Samples()
     for line, row in file.lines:
         if "spec" in row:
             if spec:
-                raise LogError("{}:{}: a second run begins", file.path, line, hint="split the file")
+                raise file.error("a second run begins", line=line, hint="split the file")
             spec = as_dict(row["spec"])
         elif "final_report" in row:
             report = as_dict(row["final_report"])
         else:
-            name, data = str(row.get("sample_id")), as_dict(row.get("data"))
-            kind = str(row.get("type"))
-            if kind == "sampling":
-                prompts.setdefault(name, data.get("prompt"))
-            elif kind == "error":
-                failed.add(name)
-            elif kind in {"match", "metrics"}:
-                values = {_MATCH: data.get("correct")} if kind == "match" else _numbers(data)
-                if not all(isinstance(v, bool | int | float) for v in values.values()):
-                    raise LogError("{}:{}: `correct` is neither true nor false", file.path, line)
-                known = results.setdefault(name, {})
-                if known.keys() & values.keys():
-                    raise LogError(
-                        "{}:{}: a second result for sample {}", file.path, line, name,
-                        hint="two runs in one file, or an eval that scores a sample more than once",
-                    )  # fmt: skip
-                known.update(values)
-                expected.setdefault(name, data.get("expected", data.get("ideal")))
+            samples.take(file, line, row)
     if report is None:
-        raise LogError("{}: the run did not end (no final_report)", file.path, hint="run it again")
+        raise file.error("the run did not end (no final_report)", hint="run it again")
+    results, prompts = samples.results, samples.prompts
     if not results:
-        raise LogError(
-            "{}: no scores of samples", file.path, hint="events of type match or metrics are read"
-        )
-    names = dict.fromkeys([*results, *prompts, *sorted(failed)])
-    return _log(spec, report, tuple(names), results=results, prompts=prompts, gold=expected)
-
-
-def _log(
-    spec: Row,
-    report: Row,
-    names: tuple[str, ...],
-    *,
-    results: dict[str, Row],
-    prompts: dict[str, Any],
-    gold: dict[str, object],
-) -> Log:
-    metrics = dict.fromkeys(metric for values in results.values() for metric in values)
+        hint = "events of type match or metrics are read"
+        raise file.error("no scores of samples", hint=hint)
+    names = [*dict.fromkeys([*results, *prompts, *sorted(samples.failed)])]
     columns = [
         mean_column(
             metric,
             [results.get(name, {}).get(metric) for name in names],
             reported=number_or_none(report.get(metric)),
         )
-        for metric in metrics
+        for metric in dict.fromkeys(metric for values in results.values() for metric in values)
     ]
     n_errors = sum(name not in results for name in names)
     notes = [f"{c.metric}: the report has no such number" for c in columns if c.reported is None]
     if n_errors:
         notes.append(f"{n_errors} samples were asked and have no result")
-    model = next(iter(as_list(spec.get("completion_fns"))), "")
     return Log(
         tool="openai-evals",
-        model=str(model),
+        model=str(next(iter(as_list(spec.get("completion_fns"))), "")),
         benchmark=text_or_none(spec.get("eval_name")) or "",
         split=text_or_none(spec.get("split")),
         run_id=text_or_none(spec.get("run_id")),
-        items=tuple(_item(name, prompts.get(name), gold.get(name)) for name in names),
+        items=tuple(_item(name, prompts.get(name), samples.expected.get(name)) for name in names),
         columns=tuple(columns),
         notes=tuple(notes),
         n_errors=n_errors,
     )
 
 
-def _numbers(data: Row) -> Row:
-    return {key: value for key, value in data.items() if isinstance(value, bool | int | float)}
-
-
 def _item(name: str, prompt: object, gold: object) -> LoggedItem:
-    number = name.rpartition(".")[2]
     golds = gold if isinstance(gold, list) else [gold]
     return LoggedItem(
         item_id=name,
-        position=int(number) if number.isdecimal() else None,
+        position=place_in(name.rpartition(".")[2]),
         answer=text_or_none(golds[0].strip()) if golds and isinstance(golds[0], str) else None,
         prompt=last_asked(prompt, lambda turn: turn.get("role") != "system"),
     )
 
 
-READER: Final = LogReader(title="OpenAI evals", fits=first_line(is_spec), read=read)
+READER: Final = LogReader(
+    title="OpenAI evals",
+    fits=first_line(lambda row: "eval_name" in inside(row, "spec")),
+    read=read,
+)

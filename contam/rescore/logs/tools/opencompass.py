@@ -9,69 +9,68 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from contam.errors import LogError
 from contam.rescore.logs.item_parts import is_of_user, last_asked
-from contam.rescore.logs.json_values import Row, as_dict, as_list, number_or_none, text_or_none
-from contam.rescore.logs.log_files import LogFile, LogReader, digest_of
+from contam.rescore.logs.log_files import (
+    LogFile,
+    LogReader,
+    as_dict,
+    as_list,
+    digest_of,
+    inside,
+    is_number,
+    number_or_none,
+    objects,
+    text_or_none,
+)
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_COPY_FILES_OF_ONE_RUN: Final = "the files are not whole, or of two runs: copy them again"
+    from contam.rescore.arrays import Row
+
 _DUMP_EVAL_DETAILS: Final = "run the evaluation again with --dump-eval-details"
-
-
 _CORRECT: Final = ("correct", "is_correct", "cascade_correct")
 _MEANS: Final = ("accuracy", "score")
 _PART: Final = re.compile(r"(?P<stem>.+)_\d+")
 _PERCENT: Final = 100
 
 
-def is_part(path: Path, value: object) -> bool:
+def _fits(file: LogFile) -> bool:
     """Whether a JSON file is one of predictions or of results, where OpenCompass puts it."""
-    folder = path.absolute().parent.parent.name
-    found = as_dict(value)
+    if file.form != "object":
+        return False
+    folder, found = file.path.absolute().parent.parent.name, as_dict(file.document)
     if folder == "predictions":
-        return "prediction" in as_dict(found.get("0"))
+        return "prediction" in inside(found, "0")
     return folder == "results" and ("details" in found or _reported(found) is not None)
 
 
-def results_of(path: Path) -> Path:
+def _results_of(path: Path) -> Path:
     """The path of the results that a file of either kind belongs to."""
-    own = path.absolute()
-    if own.parent.parent.name == "results":
+    if path.absolute().parent.parent.name == "results":
         return path
     folder = path.parent.parent.parent / "results" / path.parent.name
     part = _PART.fullmatch(path.stem)
     whole = folder / path.name
-    if not whole.is_file() and part:
-        whole = folder / f"{part['stem']}{path.suffix}"
-    return whole
+    return folder / f"{part['stem']}{path.suffix}" if part and not whole.is_file() else whole
 
 
 def read(file: LogFile) -> Log:
     """Read the results of one data set with the predictions beside them. Raises LogError."""
     if not file.path.is_file():
-        raise LogError(
-            "{} is not there: predictions without their results have no scores", file.path,
-            hint=_DUMP_EVAL_DETAILS,
-        )  # fmt: skip
+        said = "not there, and predictions without their results have no scores"
+        raise file.error(said, hint=_DUMP_EVAL_DETAILS)
     document = as_dict(file.document)
     parts = _parts(file.path)
     asked = [row for part in parts for row in _rows(part, part.document)]
     details = _rows(file, document.get("details"))
     correct = [_correct(detail) for detail in details] or [_by_label(row) for row in asked]
-    if not correct or all(marks is None for marks in correct):
-        raise LogError("{}: no item says whether it was right", file.path, hint=_DUMP_EVAL_DETAILS)
+    if not any(marks is not None for marks in correct):
+        raise file.error("no item says whether it was right", hint=_DUMP_EVAL_DETAILS)
     repeats = max((len(marks) for marks in correct if marks), default=1)
     if parts and len(asked) != len(correct) * repeats:
-        raise LogError(
-            "{}: {} items, and {} predictions beside them", file.path, len(correct), len(asked),
-            hint=_COPY_FILES_OF_ONE_RUN,
-        )  # fmt: skip
-    rows = asked or details
-    items = tuple(_item(place, rows[place]) for place in range(len(correct)))
+        raise file.error("{} items, and {} predictions beside them", len(correct), len(asked))
     column = mean_column(
         "accuracy",
         [sum(marks) / len(marks) if marks else None for marks in correct],
@@ -90,7 +89,7 @@ def read(file: LogFile) -> Log:
         model=file.path.absolute().parent.name,
         benchmark=file.path.stem,
         run_id=file.path.absolute().parent.parent.parent.name or None,
-        items=items,
+        items=tuple(map(_item, range(len(correct)), asked or details)),
         columns=(column,),
         notes=tuple(notes),
     )
@@ -111,14 +110,12 @@ def _parts(results: Path) -> list[LogFile]:
 def _rows(file: LogFile, found: object) -> list[Row]:
     """Predictions or details in the order of their numbers, which begin at 0 in every file."""
     if isinstance(found, list):
-        return [as_dict(row) for row in found]
+        return objects(found)
     named = {key: as_dict(row) for key, row in as_dict(found).items() if key != "type"}
-    rows = [named.get(str(place)) for place in range(len(named))]
-    if None in rows:
-        raise LogError(
-            "{}: its rows are not numbered through", file.path, hint=_COPY_FILES_OF_ONE_RUN
-        )
-    return [row for row in rows if row is not None]
+    try:
+        return [named[str(place)] for place in range(len(named))]
+    except KeyError as error:
+        raise file.error("its rows are not numbered through") from error
 
 
 def _correct(detail: Row) -> list[float] | None:
@@ -126,7 +123,7 @@ def _correct(detail: Row) -> list[float] | None:
     for key in _CORRECT:
         values = detail.get(key)
         values = values if isinstance(values, list) else [values]
-        if values and all(isinstance(value, bool | int | float) for value in values):
+        if values and all(map(is_number, values)):
             return [float(value) for value in values]
     return None
 
@@ -151,17 +148,12 @@ def _reported(document: Row) -> float | None:
 
 def _item(place: int, row: Row) -> LoggedItem:
     gold = row.get("gold", row.get("references", row.get("answer")))
-    golds = as_list(gold) or [gold]
     return LoggedItem(
         item_id=str(place),
         position=place,
-        answer=text_or_none(golds[0]),
+        answer=text_or_none((as_list(gold) or [gold])[0]),
         prompt=last_asked(row.get("origin_prompt", row.get("prompt")), is_of_user),
     )
 
 
-def _fits(file: LogFile) -> bool:
-    return file.form == "object" and is_part(file.path, file.document)
-
-
-READER: Final = LogReader(title="OpenCompass", fits=_fits, read=read, first_of=results_of)
+READER: Final = LogReader(title="OpenCompass", fits=_fits, read=read, first_of=_results_of)

@@ -9,16 +9,27 @@ from __future__ import annotations
 from math import comb
 from typing import TYPE_CHECKING, Final
 
-from contam.errors import LogError
-from contam.rescore.logs.json_values import as_dict, as_list, number_or_none, text_or_none
-from contam.rescore.logs.log_files import LogReader, document, first_line
-from contam.rescore.logs.model import Log, LoggedItem, ScoreColumn, mean_column
+from contam.rescore.logs.log_files import (
+    LogReader,
+    as_dict,
+    as_list,
+    document,
+    fields,
+    first_line,
+    inside,
+    number_or_none,
+    text_or_none,
+)
+from contam.rescore.logs.model import Log, LoggedItem, mean_column
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from contam.rescore.logs.json_values import Row
+    from contam.rescore.arrays import Row
     from contam.rescore.logs.log_files import LogFile
+    from contam.rescore.logs.model import ScoreColumn
+
+    Tries = Mapping[str, Sequence[bool]]
 
 _SUFFIX: Final = "eval_results.json"
 _PASSED: Final = frozenset({"pass", "success"})
@@ -27,54 +38,50 @@ _FAILED: Final = frozenset({"fail", "failed", "timeout", "timed out", "thread ex
 _KS: Final = (1, 2, 5, 10, 50, 100)
 
 
-def _is_samples(row: Row) -> bool:
-    """Whether a first line is a checked sample."""
-    return "task_id" in row and "passed" in row and "completion" in row
-
-
 def read_samples(file: LogFile) -> Log:
     """Read a results file. It names neither model nor benchmark: both come from names."""
     passed: dict[str, list[bool]] = {}
     for line, row in file.lines:
         name, value = row.get("task_id"), row.get("passed")
         if not isinstance(name, str) or not isinstance(value, bool):
-            raise LogError(
-                "{}:{}: needs task_id and passed, true or false", file.path, line,
-                hint="evaluate_functional_correctness writes such rows",
-            )  # fmt: skip
+            hint = "evaluate_functional_correctness writes such rows"
+            raise file.error("needs task_id and passed, true or false", line=line, hint=hint)
         passed.setdefault(name, []).append(value)
-    benchmark, notes = _about_tasks(passed)
-    notes = ["the tool writes no report: nothing to check the scores against", *notes]
-    return Log(
-        tool="human-eval",
-        model=_model(file.path.name),
-        benchmark=benchmark,
-        items=tuple(LoggedItem(item_id=name) for name in passed),
-        columns=_pass_at_columns(list(passed.values())),
-        notes=tuple(notes),
+    stem = file.path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix("_results")
+    note = "the tool writes no report: nothing to check the scores against"
+    return _log(
+        "human-eval",
+        stem.removesuffix(".jsonl").removeprefix("samples_"),
+        passed,
+        _columns(passed),
+        [note],
     )
 
 
-def _about_tasks(tries: Mapping[str, Sequence[bool]]) -> tuple[str, list[str]]:
-    """(benchmark that all tasks begin with, notes), given whether a task's samples passed."""
+def _log(
+    tool: str, model: str, tries: Tries, columns: Iterator[ScoreColumn], notes: list[str],
+    run_id: str | None = None,
+) -> Log:  # fmt: skip
+    """A log of tasks, given whether their samples passed; they begin with their benchmark."""
     heads = {name.rpartition("/")[0] for name in tries}
     counts = {len(values) for values in tries.values()}
-    uneven = f"{min(counts)} to {max(counts)} samples a task: is the file whole?"
-    return heads.pop() if len(heads) == 1 else "", [uneven] if len(counts) > 1 else []
-
-
-def _model(name: str) -> str:
-    stem = name.removesuffix(".gz").removesuffix(".jsonl").removesuffix("_results")
-    return stem.removesuffix(".jsonl").removeprefix("samples_")
+    uneven = f"{min(counts, default=0)} to {max(counts, default=0)} samples a task: "
+    return Log(
+        tool=tool,
+        model=model,
+        benchmark=heads.pop() if len(heads) == 1 else "",
+        run_id=run_id,
+        items=tuple(LoggedItem(item_id=name) for name in tries),
+        columns=tuple(columns),
+        notes=(*notes, *([f"{uneven}is the file whole?"] if len(counts) > 1 else ())),
+    )
 
 
 def _is_plus(value: object) -> bool:
     """Whether a JSON file holds the results of a run."""
-    found = as_dict(value)
-    tasks = as_dict(found.get("eval"))
-    first = next(iter(tasks.values()), None)
-    row = first[0] if isinstance(first, list) and first else first
-    return bool(tasks) and ("base_status" in as_dict(row) or "base" in as_dict(row))
+    first = next(iter(inside(value, "eval").values()), None)
+    row = as_dict(first[0] if isinstance(first, list) and first else first)
+    return "base_status" in row or "base" in row
 
 
 def read_plus(file: LogFile) -> Log:
@@ -82,7 +89,7 @@ def read_plus(file: LogFile) -> Log:
     document = as_dict(file.document)
     base: dict[str, list[bool]] = {}
     plus: dict[str, list[bool]] = {}
-    for name, found in as_dict(document.get("eval")).items():
+    for name, found in inside(document, "eval").items():
         statuses = _statuses(file, name, found)
         base[name] = [_passed(file, name, status) for status, _ in statuses]
         extra = [other for _, other in statuses]
@@ -95,21 +102,18 @@ def read_plus(file: LogFile) -> Log:
     if plus and len(plus) < len(base):
         # A task of which no sample ran to its end has no status under the extra tests.
         plus = {name: plus.get(name, [False] * len(base[name])) for name in base}
-    reported = as_dict(document.get("pass_at_k"))
-    notes = [] if reported else ["the file has no means: nothing to check the scores against"]
-    benchmark, uneven = _about_tasks(base)
-    columns = _pass_at_columns(list(base.values()), ",base", _numbers(reported.get("base")))
-    if plus:
-        columns += _pass_at_columns(list(plus.values()), ",plus", _numbers(reported.get("plus")))
-    return Log(
-        tool="evalplus",
-        model=_model_of_plus(file),
-        benchmark=benchmark,
-        run_id=text_or_none(document.get("date")),
-        items=tuple(LoggedItem(item_id=name) for name in base),
-        columns=columns,
-        notes=(*notes, *uneven),
+    reported = inside(document, "pass_at_k")
+    tries = {"base": base, "plus": plus}
+    columns = (
+        column
+        for kind, own in tries.items()
+        for column in _columns(own, f",{kind}", inside(reported, kind))
     )
+    notes = [] if reported else ["the file has no means: nothing to check the scores against"]
+    # The samples' own name: that of their file, or of their folder.
+    stem = file.path.name.removesuffix(_SUFFIX).rstrip("_-.")
+    model, date = stem or file.path.absolute().parent.name, text_or_none(document.get("date"))
+    return _log("evalplus", model, base, columns, notes, date)
 
 
 def _statuses(file: LogFile, name: str, found: object) -> list[tuple[object, object]]:
@@ -127,64 +131,40 @@ def _statuses(file: LogFile, name: str, found: object) -> list[tuple[object, obj
         extra = [sample[0] for sample in plus if sample] or [None] * len(base)
         statuses = list(zip((sample[0] for sample in base if sample), extra, strict=False))
     if not (whole and statuses):
-        raise LogError(
-            "{}: task {} has no status for each of its samples", file.path, name,
-            hint="the file is not complete: run the evaluation again",
-        )  # fmt: skip
+        hint = "the file is not complete: run the evaluation again"
+        raise file.error("task {} has no status for each of its samples", name, hint=hint)
     return statuses
 
 
 def _passed(file: LogFile, name: str, status: object) -> bool:
-    if status in _PASSED:
-        return True
-    if status not in _FAILED:
-        raise LogError(
-            "{}: task {} has the status {!r}", file.path, name, str(status)[:40],
-            hint="known are pass, fail and timeout, success and failed",
-        )  # fmt: skip
-    return False
+    if status not in _PASSED | _FAILED:
+        hint = "known are pass, fail and timeout, success and failed"
+        raise file.error("task {} has the status {!r}", name, str(status)[:40], hint=hint)
+    return status in _PASSED
 
 
-def _numbers(found: object) -> dict[str, float]:
-    numbers = {name: number_or_none(value) for name, value in as_dict(found).items()}
-    return {name: number for name, number in numbers.items() if number is not None}
-
-
-def _model_of_plus(file: LogFile) -> str:
-    """The samples' own name: that of their file, or of their folder."""
-    stem = file.path.name.removesuffix(_SUFFIX).rstrip("_-.")
-    return stem or file.path.absolute().parent.name
-
-
-def _pass_at_columns(
-    tries: Sequence[Sequence[bool]], ending: str = "", reported: dict[str, float] | None = None
-) -> tuple[ScoreColumn, ...]:
+def _columns(tries: Tries, ending: str = "", reported: Row | None = None) -> Iterator[ScoreColumn]:
     """A column per k that every task was tried often enough for.
 
     tries  per task whether each sample passed;  ending  put behind the metric's name
+
+    The unbiased estimate of Chen et al. (2021): 1 - C(n - c, k) / C(n, k), per task.
     """
-    fewest = min(map(len, tries), default=0)
-    return tuple(
-        _column(k, tries, ending, (reported or {}).get(f"pass@{k}")) for k in _KS if k <= fewest
-    )
-
-
-def _column(
-    k: int, tries: Sequence[Sequence[bool]], ending: str, reported: float | None
-) -> ScoreColumn:
-    """The unbiased estimate of Chen et al. (2021): 1 - C(n - c, k) / C(n, k), per task."""
-    counts = [(len(values), sum(values)) for values in tries]
-    score = [(comb(n, k) - comb(n - right, k)) / comb(n, k) for n, right in counts]
-    return mean_column(
-        f"pass@{k}{ending}",
-        score,
-        repeats=[n for n, _ in counts],
-        reported=reported,
-        higher_is_better=True,
-    )
+    counts = [(len(values), sum(values)) for values in tries.values()]
+    fewest = min((n for n, _ in counts), default=0)
+    for k in (k for k in _KS if k <= fewest):
+        yield mean_column(
+            f"pass@{k}{ending}",
+            [(comb(n, k) - comb(n - right, k)) / comb(n, k) for n, right in counts],
+            repeats=[n for n, _ in counts],
+            reported=number_or_none((reported or {}).get(f"pass@{k}")),
+            higher_is_better=True,
+        )
 
 
 HUMAN_EVAL: Final = LogReader(
-    title="human-eval results", fits=first_line(_is_samples), read=read_samples
+    title="human-eval results",
+    fits=first_line(fields("task_id", "passed", "completion")),
+    read=read_samples,
 )
 EVAL_PLUS: Final = LogReader(title="EvalPlus", fits=document(_is_plus), read=read_plus)

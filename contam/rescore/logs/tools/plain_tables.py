@@ -11,12 +11,14 @@ import numpy as np
 
 from contam.benchmark.delimited import even_rows
 from contam.benchmark.field_names import ITEM_ID, QUESTION, plain
-from contam.errors import BenchmarkError, LogError, Place, Public, Statement
-from contam.rescore.logs.json_values import Row, as_dict
+from contam.errors import BenchmarkError, LogError, Names, Place, Public, Statement
+from contam.rescore.logs.log_files import as_dict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from contam.errors import Hint
+    from contam.rescore.arrays import Row
     from contam.rescore.logs.log_files import LogFile
 
 Columns = dict[str, list[Any]]
@@ -35,12 +37,20 @@ class Table:
     unit: str
     open_end: bool = False
 
-    def at(self, row: int) -> str:
+    def at(self, row: int) -> Place:
         """A row's place, as error messages give it."""
-        place = self.places[row]
-        return (
-            f"{self.file.path}:{place}" if self.unit == "line" else f"{self.file.path}, row {place}"
-        )
+        between = ":" if self.unit == "line" else ", row "
+        return Place(f"{self.file.path}{between}{self.places[row]}")
+
+    def error(self, said: str, *facts: object, row: int | None = None, hint: Hint = ()) -> LogError:
+        """What is wrong with it, or with one of its rows."""
+        place = self.file.path if row is None else self.at(row)
+        return LogError(f"{{}}: {said}", place, *facts, hint=hint)
+
+    @property
+    def there(self) -> Statement:
+        """The way out for a column that it does not have."""
+        return Statement("columns there: {}", Names([*self.columns, *self.nested][:200]))
 
     def __len__(self) -> int:
         return len(self.places)
@@ -148,16 +158,10 @@ def _delimited(file: LogFile) -> Table:
         return Table(file, {}, [], "line")
     names = [name.strip() for name in lines[0][1]]
     if len(names) > 1 and all(name.replace(".", "", 1).isdecimal() for name in names):
-        raise LogError(
-            "{}: the first line holds {} scores, no names",
-            file.path,
-            len(names),
-            hint=(
-                "add a first line with a name for every column, such as id and the models' names"
-            ),
-        )
+        hint = "add a first line with a name for every column, such as id and the models' names"
+        raise file.error("the first line holds {} scores, no names", len(names), hint=hint)
     if len(set(names)) < len(names):
-        raise LogError("{}: two columns have one name", file.path, hint="rename one")
+        raise file.error("two columns have one name", hint="rename one")
     columns = {name: [cells[at] for _, cells in lines[1:]] for at, name in enumerate(names)}
     open_end = not file.data.endswith((b"\n", b"\r"))
     return Table(file, columns, [place for place, _ in lines[1:]], "line", open_end)
@@ -230,14 +234,10 @@ def direction_of(table: Table, found: Mapping[str, str], rows: Iterable[int]) ->
         value = table.column(found[role])[row]
         number = number_of(value)
         if number not in {0, 1}:
-            raise LogError(
-                "{}: {!r} does not say whether {} holds", Place(table.at(row)), str(value)[:40],
-                Public(role), hint="write true or false",
-            )  # fmt: skip
+            fault, cell = "{!r} does not say whether {} holds", str(value)[:40]
+            raise table.error(fault, cell, Public(role), row=row, hint="write true or false")
         if said not in {None, number}:
-            raise LogError(
-                "{}: {} is another one here than in the rows before", Place(table.at(row)),
-                Public(role), hint="scores of one metric count one way",
-            )  # fmt: skip
+            fault, hint = "{} differs from the rows before", "scores of one metric count one way"
+            raise table.error(fault, Public(role), row=row, hint=hint)
         said = number
     return None if said is None else bool(said) == (role == "higher_is_better")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.benchmark.paths import folder_name, name_of, stem_of
-from contam.errors import LogError, Place, Public, Statement
+from contam.errors import Public, Statement
 from contam.rescore.logs.log_files import LogReader
 from contam.rescore.logs.model import TABLE, Log, LoggedItem, ScoreColumn, mean_column
 from contam.rescore.logs.tools.plain_tables import Table, direction_of, load, number_of, rows_inside
@@ -44,7 +44,7 @@ def read(file: LogFile, columns: Mapping[str, str] | None = None) -> list[Log]:
     mapping = check_columns(columns)
     table = load(file)
     if not len(table):
-        raise LogError("{}: the log is empty", file.path, hint="was the run stopped?")
+        raise file.error("the log is empty", hint="was the run stopped?")
     roles = Roles(table, mapping)
     if roles.items:
         table = _turned(table, roles)
@@ -88,20 +88,15 @@ def _logs(table: Table, roles: Roles) -> list[Log]:
             else:
                 column = replace(column, metric=key[3] or name)
             if column.note and not {"score", "models"} & roles.mapping.keys():
-                raise LogError(
-                    "{}: {}", table.file.path, Public(column.note),
-                    hint=Statement(
-                        "percentages want dividing by 100; other scores are taken as they are "
-                        "under --columns score={}",
-                        name,
-                    ),
-                )  # fmt: skip
+                hint = Statement(
+                    "divide percentages by 100; other scores are taken under --columns score={}",
+                    name,
+                )
+                raise table.error("{}", Public(column.note), hint=hint)
             log = logs.setdefault(own, (items, [], notes))
             if [item.item_id for item in log[0]] != [item.item_id for item in items]:
-                raise LogError(
-                    "{}: metric {!r} covers other items than the one before it", table.file.path,
-                    key[3], hint="write a file per metric",
-                )  # fmt: skip
+                said = "metric {!r} covers other items than the one before it"
+                raise table.error(said, key[3], hint="write a file per metric")
             log[1].append(column)
     return [_log(table, roles, key, *rest) for key, rest in logs.items()]
 
@@ -122,9 +117,7 @@ def _once(
                 if "repeat" in roles.one
                 else ("item", "repeats need a column that numbers them: --columns repeat=COLUMN")
             )
-            raise LogError(
-                "{}: {} {!r} stands here again", Place(table.at(row)), Public(what), name, hint=hint
-            )
+            raise table.error("{} {!r} stands here again", Public(what), name, row=row, hint=hint)
         met.add(turn)
         firsts.setdefault(name, row)
     place_of = {name: place for place, name in enumerate(firsts)}
@@ -156,10 +149,8 @@ def _checked(table: Table, row: int, value: object) -> float:
     """A score, nan where the cell says that there is none; LogError for anything else."""
     number = number_of(value)
     if number is None or math.isinf(number):
-        raise LogError(
-            "{}: {!r} is no score", Place(table.at(row)), str(value)[:40],
-            hint="scores are numbers, TRUE and FALSE, yes and no, or C and I",
-        )  # fmt: skip
+        hint = "scores are numbers, TRUE and FALSE, yes and no, or C and I"
+        raise table.error("{!r} is no score", str(value)[:40], row=row, hint=hint)
     return number
 
 
@@ -170,10 +161,8 @@ def _items(table: Table, roles: Roles) -> list[LoggedItem]:
     for row, (texts, name, gold, cluster) in enumerate(named):
         item_id = label(name) or texts.question
         if not item_id:
-            raise LogError(
-                "{}: neither an id nor a question", Place(table.at(row)),
-                hint="name one: --columns id=COLUMN",
-            )  # fmt: skip
+            hint = "name one: --columns id=COLUMN"
+            raise table.error("neither an id nor a question", row=row, hint=hint)
         parts = texts._asdict() | ({} if texts.question else {"answer": label(gold) or None})
         found.append(LoggedItem(item_id=item_id, cluster=label(cluster) or None, **parts))
     return found

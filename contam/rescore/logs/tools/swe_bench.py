@@ -11,17 +11,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from contam.detect.policies.common import counted
-from contam.errors import LogError
-from contam.rescore.logs.json_values import Row, as_dict, as_list, number_or_none, put_once
-from contam.rescore.logs.log_files import LogFile, LogReader, check_count, document
+from contam.rescore.logs.log_files import (
+    LogFile,
+    LogReader,
+    as_dict,
+    as_list,
+    document,
+    fields,
+    inside,
+    number_or_none,
+)
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _MAKE_REPORT_AGAIN: Final = "the report is not whole, or was edited: make it again"
-
-
 _LISTS: Final = {
     "resolved_ids": 1.0,
     "unresolved_ids": 0.0,
@@ -31,24 +36,19 @@ _LISTS: Final = {
 }
 """List of the report -> score of its instances; an incomplete one was never answered."""
 
-REPORT: Final = "report.json"
+_REPORT: Final = "report.json"
 
 
-def is_report(value: object) -> bool:
-    """Whether a JSON file is the report of a run."""
-    found = as_dict(value)
-    return "resolved_ids" in found and "total_instances" in found
-
-
-def is_instance(path: Path, value: object) -> bool:
+def _fits_instance(file: LogFile) -> bool:
     """Whether a JSON file is the report of the instance its folder is named after."""
-    found = as_dict(as_dict(value).get(path.absolute().parent.name))
-    return path.name == REPORT and len(as_dict(value)) == 1 and "resolved" in found
+    if file.form != "object" or file.path.name != _REPORT or len(as_dict(file.document)) != 1:
+        return False
+    return "resolved" in inside(file.document, file.path.absolute().parent.name)
 
 
-def first_of_run(path: Path) -> Path:
+def _first_of_run(path: Path) -> Path:
     """The first `report.json` of the run that an instance's report belongs to."""
-    return min(path.parent.parent.glob(f"*/{REPORT}"))
+    return min(path.parent.parent.glob(f"*/{_REPORT}"))
 
 
 def read(file: LogFile) -> Log:
@@ -58,11 +58,11 @@ def read(file: LogFile) -> Log:
     scores: dict[str, float] = {}
     for name, ids in lists.items():
         stated = report.get(name.removesuffix("_ids") + "_instances")
-        check_count(file, len(ids), name, stated, _MAKE_REPORT_AGAIN)
+        file.check_count(len(ids), name, stated, _MAKE_REPORT_AGAIN)
         for instance in ids:
-            put_once(scores, instance, _LISTS[name], f"{file.path}: {name}", "instance")
+            file.put_once(scores, instance, _LISTS[name], "instance")
     total = report.get("total_instances")
-    check_count(file, len(scores), "instances", total, _MAKE_REPORT_AGAIN)
+    file.check_count(len(scores), "instances", total, _MAKE_REPORT_AGAIN)
     model, _, run = file.path.name.removesuffix(".json").rpartition(".")
     notes = [
         f"{counted(len(lists[name]), 'instance')} {words}"
@@ -88,21 +88,19 @@ def read_instances(file: LogFile) -> Log:
     scores: dict[str, float] = {}
     digest = hashlib.sha256()
     for folder in sorted(path for path in run.iterdir() if path.is_dir()):
-        own = LogFile(folder / REPORT)
+        own = LogFile(folder / _REPORT)
         if not own.path.is_file():
             scores[folder.name] = float("nan")
             continue
-        found: Row = as_dict(as_dict(own.document).get(folder.name))
-        if not isinstance(found.get("resolved"), bool):
-            raise LogError(
-                "{}: `resolved` is neither true nor false", own.path, hint=_MAKE_REPORT_AGAIN
-            )
-        scores[folder.name] = float(found["resolved"])
+        resolved = inside(own.document, folder.name).get("resolved")
+        if not isinstance(resolved, bool):
+            raise own.error("`resolved` is neither true nor false", hint=_MAKE_REPORT_AGAIN)
+        scores[folder.name] = float(resolved)
         digest.update(own.digest.encode())
     absent = sum(math.isnan(score) for score in scores.values())
     notes = ["reports of instances alone: nothing to check their number against"]
     if absent:
-        notes.append(f"{counted(absent, 'instance')} without a {REPORT}, not scored")
+        notes.append(f"{counted(absent, 'instance')} without a {_REPORT}, not scored")
     log = _log(scores, notes, names, None)
     return replace(log, path=str(file.path.parent.parent), digest=digest.hexdigest())
 
@@ -127,9 +125,9 @@ def _log(
     )
 
 
-def _fits_instance(file: LogFile) -> bool:
-    return file.form == "object" and is_instance(file.path, file.document)
-
-
-READER: Final = LogReader(title="SWE-bench reports", fits=document(is_report), read=read)
-INSTANCES: Final = LogReader(fits=_fits_instance, read=read_instances, first_of=first_of_run)
+READER: Final = LogReader(
+    title="SWE-bench reports",
+    fits=document(fields("resolved_ids", "total_instances")),
+    read=read,
+)
+INSTANCES: Final = LogReader(fits=_fits_instance, read=read_instances, first_of=_first_of_run)

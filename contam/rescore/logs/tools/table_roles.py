@@ -108,11 +108,8 @@ class Roles:
         self.items: tuple[str, ...] = ()
         for name in (*self.one.values(), *self.models):
             if not table.has(name):
-                known = Names([*table.columns, *table.nested][:200])
-                raise NoScoresError(
-                    "{}: no column {!r}", table.file.path, name,
-                    hint=Statement("columns there: {}", known),
-                )  # fmt: skip
+                said = Statement("{}: no column {!r}", table.file.path, name)
+                raise NoScoresError(said, hint=table.there)
         for role, usual in _NAMES.items():
             self._take(role, self._named(usual)[:1])
         if "repeat" not in mapping and "repeat" in self.one and not self._repeats():
@@ -199,17 +196,12 @@ class Roles:
             raise self._unsure([*columns, *odd], _beyond(self.table, odd[0]))
         if len(columns) > len(self.table) > 1 and "id" not in self.mapping:
             column = next(iter(self._named(_ID)), next(iter(self.table.columns)))
-            raise LogError(
-                "{}: {} columns of scores and {} rows: is a row a model or an item?",
-                self.table.file.path,
-                len(columns),
-                len(self.table),
-                hint=Statement(
-                    "a row per model: --columns model={}; a row per item: --columns id={}",
-                    column,
-                    column,
-                ),
+            hint = Statement(
+                "a row per model: --columns model={}; a row per item: --columns id={}",
+                *(column, column),
             )
+            said = "{} columns of scores and {} rows: is a row a model or an item?"
+            raise self.table.error(said, len(columns), len(self.table), hint=hint)
         self.models = [*columns]
 
     def _find_items(self, model: str, columns: Sequence[str], odd: Sequence[str]) -> None:
@@ -230,45 +222,29 @@ class Roles:
         leaves = {name.rpartition(".")[2] for name in found}
         several = len(leaves) == 1 or all(name in self.table.columns for name in found)
         rest = [name for name in found if plain(name) not in _SCORE] or found
-        return LogError(
-            "{}: the scores may be in {}{}{}",
-            self.table.file.path,
-            " or ".join(map(repr, found[:SHOWN])),
-            Public(more(found)),
-            why,
-            hint=Statement(
-                "one model: --columns score={}; a column per model: --columns models={}",
-                found[0],
-                "+".join(rest[:SHOWN]) if several else "A+B",
-            ),
+        hint = Statement(
+            "one model: --columns score={}; a column per model: --columns models={}",
+            *(found[0], "+".join(rest[:SHOWN]) if several else "A+B"),
         )
+        named = " or ".join(map(repr, found[:SHOWN])), Public(more(found)), why
+        return self.table.error("the scores may be in {}{}{}", *named, hint=hint)
 
     def _no_scores(self, odd: Sequence[str]) -> NoScoresError:
         table = self.table
         predicted, gold = self._named(_PREDICTED)[:1], self._named((*_GOLD, "correct"))[:1]
         if predicted and gold:
-            return NoScoresError(
-                "{}: predictions ({!r}) and right answers ({!r}), no scores",
-                table.file.path,
-                predicted[0],
-                gold[0],
-                hint=("add a column `score` of 0 and 1: how an answer counts is the tool's to say"),
-            )
+            said = "{}: predictions ({!r}) and right answers ({!r}), no scores"
+            hint = "add a column `score` of 0 and 1: how an answer counts is the tool's to say"
+            return NoScoresError(said, table.file.path, predicted[0], gold[0], hint=hint)
         usual = [*self._named(_SCORE), *odd]
         why = next((said for name in usual if (said := _beyond(table, name))), "")
         if self.covariates:
             why += f" ({', '.join(sorted(self.covariates)[:SHOWN])}: not a score by its name)"
         names = [*table.columns]
-        return NoScoresError(
-            "{}: cannot tell which columns are scores among {}{}{}",
-            table.file.path,
-            Names(names[:SHOWN]),
-            Public(more(names)),
-            why,
-            hint=(
-                "name it: --columns score=COLUMN,id=COLUMN (or models=A+B for a column per model)"
-            ),
-        )
+        said = "{}: cannot tell which columns are scores among {}{}{}"
+        facts = table.file.path, Names(names[:SHOWN]), Public(more(names)), why
+        hint = "name it: --columns score=COLUMN,id=COLUMN (or models=A+B for a column per model)"
+        return NoScoresError(said, *facts, hint=hint)
 
     def cells(self, role: str) -> Sequence[Any]:
         """The cells of a role, None in all rows where no column has it."""
