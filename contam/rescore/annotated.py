@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.benchmark.items import BenchItem
 from contam.benchmark.keys import KEY_VERSION, content_keys, text_key
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
-from contam.errors import LogError, Place, Public, Statement, UsageError
+from contam.errors import LogError, Public, Statement, UsageError
 from contam.rescore.annotations import decon_text
 from contam.rescore.complete import ResultItems
 from contam.rescore.join import MOST_UNMATCHED, Joined, Joiner
@@ -23,10 +22,10 @@ from contam.rescore.panel import Flags
 from contam.tables import schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from contam.benchmark.keys import ContentKeys
-    from contam.rescore.annotations import Annotation, Annotations
+    from contam.rescore.annotations import Annotations
+    from contam.rescore.arrays import Ints
     from contam.rescore.logs.model import Log
 
 UNLISTED: Final = ("not_checkable", "clean")
@@ -71,20 +70,24 @@ def annotate(
     mean several items.
     """
     if unlisted not in {None, *UNLISTED}:
-        raise UsageError(
-            "unlisted items cannot be {!r}", unlisted,
-            hint=Statement("{}", " or ".join(UNLISTED)),
-        )  # fmt: skip
-    joiner = Joiner(_base_table(found))
-    universe = _Universe(found)
+        known = Statement("{}", " or ".join(UNLISTED))
+        raise UsageError("unlisted items cannot be {!r}", unlisted, hint=known)
+    items = _Items(found)
+    joiner = Joiner(items.table())
     joined: list[Joined] = []
     for log in logs:
-        own = joiner.match(_with_stated_labels(log, found))
+        own = joiner.match(_as_the_file_can_name(log, found))
         if own.share_unmatched > MOST_UNMATCHED and unlisted is None and not allow_unmatched:
-            raise _not_in_file(found, log, own)
-        texts = any(item.question or item.prompt for item in log.items)
-        joined.append(replace(own, index=universe.take(log, own), has_texts=texts))
-    n_unmatched = universe.check(allow_unmatched=allow_unmatched)
+            hint = (
+                "is it the same version of the benchmark? Say what unlisted items are: "
+                "--unlisted not_checkable, or clean where the file names every contaminated one"
+            )
+            facts = own.n_unmatched, len(log.items), found.path, own.shown
+            raise log.fault("{} of {} items are not in {} ({})", *facts, hint=hint)
+        joined.append(
+            replace(own, index=items.take(log, own), has_texts=any(map(_text, log.items)))
+        )
+    n_loose = items.check(allow_unmatched=allow_unmatched)
     named = {log.benchmark for log, own in zip(logs, joined, strict=True) if own.n_matched}
     unnamed = {
         log.benchmark: f"it names none of the {len(log.items)} items of {log.benchmark or 'a log'}"
@@ -94,119 +97,127 @@ def annotate(
     if unnamed and not allow_unmatched:
         more = f", nor of {len(unnamed) - 1} more benchmarks" if len(unnamed) > 1 else ""
         raise LogError(
-            "{}: {}{}, all of which would be clean",
-            found.path,
-            next(iter(unnamed.values())),
-            more,
-            hint=(
-                "does the file cover it? --unlisted not_checkable, or leave its logs out; "
-                "--allow-unmatched if nothing of it is contaminated"
-            ),
-        )
-    label = NOT_CHECKABLE if unlisted is None else LABELS.index(unlisted)
-    flags = {name: universe.flags(name, label) for name in found.policies}
+            "{}: {}{}, all of which would be clean", found.path, next(iter(unnamed.values())), more,
+            hint="does the file cover it? --unlisted not_checkable, or leave its logs out; "
+            "--allow-unmatched if nothing of it is contaminated",
+        )  # fmt: skip
+    unlisted = unlisted or LABELS[NOT_CHECKABLE]
+    flags = {name: items.flags(name, LABELS.index(unlisted)) for name in found.policies}
     return Judging(
         flags=tuple(flags[name] for name in policies),
         joined=tuple(joined),
-        judged=ResultItems(universe.table()),
-        source=_source(found, flags, n_unmatched, unlisted),
-        notes=(
-            *_notes(found, n_unmatched, universe, unlisted),
-            *(f"{found.path}: {said}, {unlisted}" for said in unnamed.values()),
+        judged=ResultItems(items.homes, items.keys),
+        source={
+            "file": str(found.path),
+            "sha256": found.sha256,
+            "rows": found.n_rows,
+            "items": len(found.items),
+            "unmatched": n_loose,
+            "columns": found.columns,
+            "threshold": found.threshold,
+            "unlisted": unlisted,
+            "labels": {policy: _counts(own, len(found.items)) for policy, own in flags.items()},
+        },
+        notes=tuple(
+            f"{found.path}: {said}"
+            for said in (
+                *_notes(found, n_loose, items, unlisted),
+                *(f"{said}, {unlisted}" for said in unnamed.values()),
+            )
         ),
     )
 
 
-@dataclass(slots=True)
-class _Universe:
+class _Items:
     """The items of a file and, behind them, those of logs that it does not name.
 
-    sets    benchmark and split of every item; keys: what tells it from others
+    homes   benchmark and split of every item; keys: what tells it from others
+    items   what is known of each: a log's texts where the file has its id alone
     unsure  those beyond the file's that may be one of the file's
     """
 
-    found: Annotations
-    sets: list[tuple[str, str]] = field(init=False)
-    keys: list[str] = field(init=False)
-    names: list[str] = field(init=False)
-    texts: list[LoggedItem | None] = field(init=False)
-    matched: set[int] = field(default_factory=set)
-    extra: dict[tuple[tuple[str, str], str], int] = field(default_factory=dict)
-    unsure: set[int] = field(default_factory=set)
-    numbered: set[str] = field(default_factory=set)
+    def __init__(self, found: Annotations) -> None:
+        self.found = found
+        self.homes = [(own.benchmark, own.split) for own in found.items]
+        self.items = [own.item for own in found.items]
+        self.keys = [
+            item.content_key if item.question else text_key(f"id {' '.join(home)} {item.item_id}")
+            for home, item in zip(self.homes, self.items, strict=True)
+        ]
+        self.matched: set[int] = set()
+        self.extra: dict[tuple[tuple[str, str], str], int] = {}
+        self.unsure: set[int] = set()
+        self.numbered: set[str] = set()
 
-    def __post_init__(self) -> None:
-        items = self.found.items
-        self.sets = [(item.benchmark, item.split) for item in items]
-        self.keys = _keys_of_file(self.found)
-        self.names = [item.item_id for item in items]
-        self.texts = [None] * len(items)
+    def table(self) -> schemas.Table:
+        """The items of the file as an items table."""
+        n = len(self.items)
+        keys = [content_keys(item.as_asked) if item.question else None for item in self.items]
+        parts = ("passage_key", "choices_key", "answer_key")
+        return schemas.item_table(
+            {
+                "benchmark": [benchmark for benchmark, _ in self.homes],
+                "split": [split for _, split in self.homes],
+                "item_id": [item.item_id for item in self.items],
+                "key_version": [KEY_VERSION] * n,
+                "question_key": [own and own.text_key for own in keys],
+                "item_key": self.keys,
+                "full_key": self.keys,
+                **{part: [own and getattr(own, part) for own in keys] for part in parts},
+                **dict.fromkeys((f"{part}_tokens" for part in schemas.ITEM_TEXTS), [0] * n),
+                "question": [item.question for item in self.items],
+                "choices": [list(item.choices or ()) or None for item in self.items],
+            }
+        )
 
-    def take(self, log: Log, joined: Joined) -> Any:  # noqa: ANN401 - int64[n]
+    def take(self, log: Log, joined: Joined) -> Ints:
         """int64[n]: places of the log's items, of which those without one get a new one."""
         index = joined.index.copy()
-        known = [int(row) for row in index if row >= 0]
-        if not self.found.by_text:
-            for at in np.flatnonzero(index >= 0).tolist():
-                item = log.items[at]
-                if self.texts[int(index[at])] is None and (item.question or item.prompt):
-                    self.texts[int(index[at])] = item
-        for row in known:
-            if not self.found.columns.get("benchmark"):
-                self.sets[row] = self.sets[row] if row in self.matched else _set_of(log)
-            self.matched.add(row)
-        self._refuse_bare_numbers(log, known)
-        home = self.sets[known[0]] if known else _set_of(log)
-        for at in np.flatnonzero(index < 0).tolist():
-            key = _key_of_log(log.items[at])
-            place = self.extra.setdefault((home, key), len(self.sets))
-            if place == len(self.sets):
-                self.sets.append(home)
-                self.keys.append(key)
-                self.names.append(log.items[at].item_id)
-                self.texts.append(log.items[at])
-            index[at] = place
-        self.unsure.update(int(index[at]) for at in joined.unsure)
-        return index
-
-    def _refuse_bare_numbers(self, log: Log, known: list[int]) -> None:
-        """Numbers of a file that names no benchmark could be those of any."""
-        if self.found.by_text or self.found.columns.get("benchmark") or not known:
-            return
-        if all(self.names[row].isdecimal() for row in known):
+        known = index[index >= 0].tolist()
+        for row, item in zip(index.tolist(), log.items, strict=True):
+            if row >= 0 and not _text(self.items[row]) and _text(item):
+                self.items[row] = item
+        names_benchmark = bool(self.found.columns.get("benchmark"))
+        if not names_benchmark:
+            for row in set(known) - self.matched:
+                self.homes[row] = _home(log)
+        self.matched.update(known)
+        # Numbers of a file that names no benchmark could be those of any.
+        numbers = all(self.items[row].item_id.isdecimal() for row in known)
+        if known and numbers and not (self.found.by_text or names_benchmark):
             self.numbered.add(log.benchmark)
             if len(self.numbered) > 1:
-                raise LogError(
-                    "{}: its ids are numbers, and the logs are of {}", self.found.path,
-                    Public(", ".join(sorted(self.numbered))),
-                    hint="add a column `benchmark`, or the questions",
-                )  # fmt: skip
+                said = "{}: its ids are numbers, and the logs are of {}"
+                named = Public(", ".join(sorted(self.numbered)))
+                hint = "add a column `benchmark`, or the questions"
+                raise LogError(said, self.found.path, named, hint=hint)
+        home = self.homes[known[0]] if known else _home(log)
+        for at in np.flatnonzero(index < 0).tolist():
+            item = log.items[at]
+            key = item.content_key if _text(item) else text_key(f"id {item.item_id}")
+            place = self.extra.setdefault((home, key), len(self.items))
+            if place == len(self.items):
+                self.homes.append(home)
+                self.items.append(item)
+                self.keys.append(key)
+            index[at] = place
+        self.unsure.update(index[list(joined.unsure)].tolist())
+        return index
 
     def check(self, *, allow_unmatched: bool) -> int:
         """How many of the file's items of the benchmarks met fit no item of a log."""
-        items = self.found.items
-        met = {items[row].benchmark for row in self.matched}
-        loose = [
-            item
-            for row, item in enumerate(items)
-            if row not in self.matched and item.benchmark in met
-        ]
-        named = "; ".join(item.item_id or str(item.texts.question)[:60] for item in loose[:_SHOWN])
+        path, items = self.found.path, self.found.items
         if not self.matched:
-            raise LogError(
-                "{}: none of its {} items is in the logs", self.found.path, len(items),
-                hint="are its ids those of the logs? questions join better than ids",
-            )  # fmt: skip
-        n_met = sum(item.benchmark in met for item in items)
-        if len(loose) > MOST_UNMATCHED * n_met and not allow_unmatched:
-            raise LogError(
-                "{}: {} of its {} items are not in the logs ({})",
-                self.found.path,
-                len(loose),
-                n_met,
-                named,
-                hint="is it the same version of the benchmark? --allow-unmatched goes on",
-            )
+            hint = "are its ids those of the logs? questions join better than ids"
+            raise LogError("{}: none of its {} items is in the logs", path, len(items), hint=hint)
+        met = {items[row].benchmark for row in self.matched}
+        ours = [row for row, own in enumerate(items) if own.benchmark in met]
+        loose = [items[row].item for row in ours if row not in self.matched]
+        if len(loose) > MOST_UNMATCHED * len(ours) and not allow_unmatched:
+            named = "; ".join(item.item_id or str(item.question)[:60] for item in loose[:_SHOWN])
+            hint = "is it the same version of the benchmark? --allow-unmatched goes on"
+            said = "{}: {} of its {} items are not in the logs ({})"
+            raise LogError(said, path, len(loose), len(ours), named, hint=hint)
         return len(loose)
 
     def flags(self, policy: str, unlisted: int) -> Flags:
@@ -214,48 +225,31 @@ class _Universe:
 
         Not checkable is what it does not label, and what may be an item that it does label.
         """
-        n_items, n_all = len(self.found.items), len(self.sets)
-        label = np.full(n_all, unlisted, np.int8)
-        label[:n_items] = [item.label.get(policy, NOT_CHECKABLE) for item in self.found.items]
+        named = self.found.items
+        label = np.full(len(self.items), unlisted, np.int8)
+        label[: len(named)] = [own.label.get(policy, NOT_CHECKABLE) for own in named]
         label[list(self.unsure)] = NOT_CHECKABLE
-        score = np.full(n_all, np.nan)
-        score[:n_items] = [item.score.get(policy, np.nan) for item in self.found.items]
-        subjects = np.array([name.rpartition("/")[0] for name in self.names], object)
+        score = np.full(len(self.items), np.nan)
+        score[: len(named)] = [own.score.get(policy, np.nan) for own in named]
+        # Copies of an item, and items of one passage, are a cluster.
+        clusters = [
+            item.passage or (item.content_key if _text(item) else key)
+            for item, key in zip(self.items, self.keys, strict=True)
+        ]
+        subjects = [item.item_id.rpartition("/")[0] for item in self.items]
         return Flags(
             policy=policy,
             label=label,
             contamination=score,
-            groups={"subject": subjects},
-            cluster=np.unique(self._clusters(), return_inverse=True)[1].astype(np.int64),
-            length=np.array([len(self._question(row).split()) for row in range(n_all)], np.float64),
+            groups={"subject": np.array(subjects, object)},
+            cluster=np.unique(clusters, return_inverse=True)[1].astype(np.int64),
+            length=np.array([len(_text(item).split()) for item in self.items], np.float64),
             threshold=self.found.threshold,
         )
 
-    def table(self) -> schemas.Table:
-        """What identifies the items, as an items table."""
-        questions = [self._question(row) for row in range(len(self.sets))]
-        return _items_table(
-            self.sets, self.names, self.keys, [text_key(q) if q else None for q in questions]
-        )
 
-    def _clusters(self) -> list[str]:
-        """The passage of every item, or what tells it from others: copies have one, too."""
-        passages = [item.texts.passage for item in self.found.items]
-        passages += [None] * (len(self.texts) - len(passages))
-        return [
-            passage or (text and (text.passage or _key_of_log(text))) or key
-            for passage, text, key in zip(passages, self.texts, self.keys, strict=True)
-        ]
-
-    def _question(self, row: int) -> str:
-        item = self.texts[row]
-        if item is None:
-            return self.found.items[row].texts.question or ""
-        return item.question or item.prompt or ""
-
-
-def _with_stated_labels(log: Log, found: Annotations) -> Log:
-    """The log as the file can name its items: by id alone, or by decon's cleaned questions."""
+def _as_the_file_can_name(log: Log, found: Annotations) -> Log:
+    """The log with its items by id alone, or by decon's cleaned questions."""
     if not found.by_text:
         items = [LoggedItem(item_id=item.item_id) for item in log.items]
     elif found.of_decon:
@@ -273,140 +267,32 @@ def _with_stated_labels(log: Log, found: Annotations) -> Log:
     return replace(log, items=tuple(items))
 
 
-def _base_table(found: Annotations) -> schemas.Table:
-    items = found.items
-    keys = [_content_keys(item) for item in items]
-    return _items_table(
-        [(item.benchmark, item.split) for item in items],
-        [item.item_id for item in items],
-        _keys_of_file(found),
-        [key.text_key if key else None for key in keys],
-        passage_key=[key.passage_key if key else None for key in keys],
-        choices_key=[key.choices_key if key else None for key in keys],
-        answer_key=[key.answer_key if key else None for key in keys],
-        question=[item.texts.question for item in items],
-        choices=[list(item.texts.choices or ()) or None for item in items],
-    )
+def _text(item: LoggedItem) -> str:
+    return item.question or item.prompt or ""
 
 
-def _items_table(
-    sets: Sequence[tuple[str, str]],
-    names: Sequence[str],
-    keys: Sequence[str],
-    questions: Sequence[str | None],
-    **more: Sequence[Any],
-) -> schemas.Table:
-    empty: list[str | None] = [None] * len(names)
-    zeros = [0] * len(names)
-    columns: dict[str, Any] = {
-        "benchmark": [benchmark for benchmark, _ in sets],
-        "split": [split for _, split in sets],
-        "item_id": list(names),
-        "key_version": [KEY_VERSION] * len(names),
-        "question_key": questions,
-        "item_key": keys,
-        "full_key": keys,
-        **dict.fromkeys(("passage_key", "choices_key", "answer_key"), empty),
-        **dict.fromkeys((f"{part}_tokens" for part in schemas.ITEM_TEXTS), zeros),
-        **more,
-    }
-    return schemas.item_table(columns)
-
-
-def _keys_of_file(found: Annotations) -> list[str]:
-    return [
-        keys.item_key
-        if (keys := _content_keys(item))
-        else text_key(f"id {item.benchmark} {item.split} {item.item_id}")
-        for item in found.items
-    ]
-
-
-def _content_keys(item: Annotation) -> ContentKeys | None:
-    """None for an item without a question."""
-    texts = item.texts
-    if not texts.question:
-        return None
-    return content_keys(
-        BenchItem(
-            benchmark="",
-            split="",
-            item_id=item.item_id,
-            question=texts.question,
-            choices=texts.choices or (),
-            passage=texts.passage,
-            answer=texts.answer,
-        )
-    )
-
-
-def _key_of_log(item: LoggedItem) -> str:
-    return item.content_key if item.question or item.prompt else text_key(f"id {item.item_id}")
-
-
-def _set_of(log: Log) -> tuple[str, str]:
+def _home(log: Log) -> tuple[str, str]:
     return log.benchmark, log.split or ""
 
 
-def _not_in_file(found: Annotations, log: Log, joined: Joined) -> LogError:
-    named = "; ".join(f"{name}: {why}" for name, why in joined.unmatched[:_SHOWN])
-    return LogError(
-        "{}: {} of {} items are not in {} ({})",
-        Place(log.path),
-        joined.n_unmatched,
-        len(log.items),
-        found.path,
-        named,
-        hint=(
-            "is it the same version of the benchmark? Say what unlisted items are: "
-            "--unlisted not_checkable, or clean where the file names every contaminated one"
-        ),
-    )
+def _counts(flags: Flags, n: int) -> dict[str, int]:
+    """How many of the first n items have each label."""
+    return {name: int(np.sum(flags.label[:n] == code)) for code, name in enumerate(LABELS)}
 
 
-def _source(
-    found: Annotations, flags: dict[str, Flags], n_unmatched: int, unlisted: str | None
-) -> dict[str, Any]:
-    return {
-        "file": str(found.path),
-        "sha256": found.sha256,
-        "rows": found.n_rows,
-        "items": len(found.items),
-        "unmatched": n_unmatched,
-        "columns": found.columns,
-        "threshold": found.threshold,
-        "unlisted": unlisted or NOT_CHECKABLE_NAME,
-        "labels": {
-            policy: {
-                name: int(np.sum(own.label[: len(found.items)] == code))
-                for code, name in enumerate(LABELS)
-            }
-            for policy, own in flags.items()
-        },
-    }
-
-
-NOT_CHECKABLE_NAME: Final = LABELS[NOT_CHECKABLE]
-
-
-def _notes(
-    found: Annotations, n_unmatched: int, universe: _Universe, unlisted: str | None
-) -> list[str]:
-    notes = [f"{found.path}: labels from elsewhere; what was read to make them is not known here"]
+def _notes(found: Annotations, n_loose: int, items: _Items, unlisted: str) -> Iterator[str]:
+    yield "labels from elsewhere; what was read to make them is not known here"
     if found.listed:
-        notes.append(f"{found.path}: no labels in it, all its items are taken as contaminated")
+        yield "no labels in it, all its items are taken as contaminated"
     if not found.by_text:
-        alone = "by id, copies by the logs' texts" if any(universe.texts) else "by id alone"
-        notes.append(f"{found.path}: no questions in it, items were joined {alone}")
-    if n_unmatched:
-        notes.append(f"{found.path}: {n_unmatched} of its items are not in the logs")
-    n_extra = len(universe.extra) - len(universe.unsure)
-    if n_extra:
-        label = unlisted or NOT_CHECKABLE_NAME
-        notes.append(f"{found.path}: {n_extra} items of the logs not in it, {label}")
-    if universe.unsure:
-        notes.append(
-            f"{found.path}: {len(universe.unsure)} items of the logs may be some of its items, "
-            f"{NOT_CHECKABLE_NAME}"
+        alone = (
+            "by id, copies by the logs' texts" if any(map(_text, items.items)) else "by id alone"
         )
-    return notes
+        yield f"no questions in it, items were joined {alone}"
+    if n_loose:
+        yield f"{n_loose} of its items are not in the logs"
+    if n_extra := len(items.extra) - len(items.unsure):
+        yield f"{n_extra} items of the logs not in it, {unlisted}"
+    if items.unsure:
+        label = LABELS[NOT_CHECKABLE]
+        yield f"{len(items.unsure)} items of the logs may be some of its items, {label}"

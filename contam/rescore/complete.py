@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import LogError, Place, Public, Statement
+from contam.errors import LogError, Public, Statement
 from contam.rescore.logs.model import self_check
 from contam.rescore.logs.read import DamagedLogError, find_logs
-from contam.tables.schemas import column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
     from contam.rescore.arrays import Ints
     from contam.rescore.logs.model import Log
-    from contam.tables.schemas import Table
 
 
 def whole_logs(
@@ -42,11 +40,8 @@ def whole_logs(
         else:
             logs.append(log)
     if not logs:
-        raise LogError(
-            "none of the logs is whole; the first: {}",
-            damaged[0][1],
-            hint="`contam logs` lists them with the reasons",
-        )
+        hint = "`contam logs` lists them with the reasons"
+        raise LogError("none of the logs is whole; the first: {}", damaged[0][1], hint=hint)
     return logs, [(path, str(said)) for path, said in damaged], [*found.skipped]
 
 
@@ -73,14 +68,11 @@ MOST_MISSING: Final = 0.01
 class ResultItems:
     """The items of a result by benchmark and split, identified by content."""
 
-    def __init__(self, items: Table) -> None:
-        sets = list(zip(column(items, "benchmark"), column(items, "split"), strict=True))
+    def __init__(self, sets: Sequence[tuple[str, str]], keys: Sequence[str]) -> None:
         self._sets = sorted(set(sets))
         places = {name: at for at, name in enumerate(self._sets)}
         self._set: Ints = np.array([places[name] for name in sets], np.int64)
-        self._key: Ints = np.unique(
-            np.array(column(items, "item_key"), np.str_), return_inverse=True
-        )[1].astype(np.int64)
+        self._key: Ints = np.unique(keys, return_inverse=True)[1].astype(np.int64)
         pairs = np.unique(np.stack([self._key, self._set]), axis=1)
         # An item that two benchmarks hold does not tell which of them a log is of.
         self._alone = np.bincount(pairs[0])[self._key] == 1
@@ -120,16 +112,10 @@ def refuse_partial(log: Log, index: Ints, judged: ResultItems) -> None:
         there = index[known & scores.scored]
         for benchmark, n_missing, n_items in judged.missing(there, index[known]):
             if n_missing > MOST_MISSING * n_items:
-                raise LogError(
-                    "{}: {} has no {} for {} of the {} items of {} that were judged",
-                    Place(log.path),
-                    Public(log.model),
-                    Public(scores.metric),
-                    n_missing,
-                    n_items,
-                    Public(benchmark),
-                    hint=(
-                        "is the log whole? it reports no number to check that by; --allow-partial "
-                        "scores what is there"
-                    ),
+                said = "{} has no {} for {} of the {} items of {} that were judged"
+                facts = Public(log.model), Public(scores.metric), n_missing, n_items
+                hint = (
+                    "is the log whole? it reports no number to check that by; --allow-partial "
+                    "scores what is there"
                 )
+                raise log.fault(said, *facts, Public(benchmark), hint=hint)

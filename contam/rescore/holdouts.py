@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import LogError, Place, Public, UsageError
+from contam.errors import Public, UsageError
 from contam.rescore.rankings import matrices
 from contam.rescore.stats.clusters import several
 from contam.rescore.stats.holdout import MARGIN, constat, equivalent, inflation
@@ -35,10 +35,8 @@ def item_numbers(logs: Sequence[Log]) -> list[Ints]:
     for log in logs:
         keys = [(item.item_id, item.question or item.prompt) for item in log.items]
         if len(set(keys)) < len(keys):
-            raise LogError(
-                "{}: an item of the reference benchmark {} occurs twice", Place(log.path),
-                Public(log.benchmark), hint="give each item once",
-            )  # fmt: skip
+            said = "an item of the reference benchmark {} occurs twice"
+            raise log.fault(said, Public(log.benchmark), hint="give each item once")
         numbers = [known.setdefault(key, len(known)) for key in keys]
         found.append(np.array(numbers, np.int64))
     return found

@@ -18,7 +18,7 @@ import numpy as np
 
 from contam.benchmark.keys import KEY_VERSION, normalise, text_key
 from contam.benchmark.row_hashes import row_hashes
-from contam.errors import LogError, Place, Statement
+from contam.errors import LogError, Statement
 from contam.rescore.complete import ResultItems
 from contam.tables.schemas import column
 
@@ -80,6 +80,11 @@ class Joined:
         """Share of the log's items that are no item of the result."""
         return self.n_unmatched / len(self.index) if len(self.index) else 0.0
 
+    @property
+    def shown(self) -> str:
+        """The first items that are none of the result, with the reason."""
+        return "; ".join(f"{name}: {why}" for name, why in self.unmatched[:_SHOWN])
+
     def notes(self) -> tuple[str, ...]:
         """What a reader should know, in sentences."""
         counts = [
@@ -124,11 +129,12 @@ class Joiner:
                 f"the verdicts have keys {', '.join(sorted(versions))}, not {KEY_VERSION}",
                 hint="scan again with this version of contam",
             )
-        self.judged = ResultItems(items)
         self._benchmark = column(items, "benchmark")
         self._split = column(items, "split")
         self._ids = column(items, "item_id")
         self._item_key = column(items, "item_key")
+        sets = [*zip(self._benchmark, self._split, strict=True)]
+        self.judged = ResultItems(sets, self._item_key)
         self._choices_key = column(items, "choices_key")
         self._passage_key = column(items, "passage_key")
         self._answer_key = column(items, "answer_key")
@@ -161,24 +167,14 @@ class Joiner:
         joined = self.match(log)
         if not joined.n_matched and len(log.items):
             bare = all(item.question is None and item.prompt is None for item in log.items)
-            raise LogError(
-                "{}: none of its {} items is in the verdicts",
-                Place(log.path),
-                len(log.items),
-                hint="it has ids only, and they are not the benchmark's: add the questions to it"
-                if bare
-                else "the log is of another benchmark, or of another version of it",
-            )
+            hint = "the log is of another benchmark, or of another version of it"
+            if bare:
+                hint = "it has ids only, and they are not the benchmark's: add the questions to it"
+            raise log.fault("none of its {} items is in the verdicts", len(log.items), hint=hint)
         if joined.share_unmatched > MOST_UNMATCHED and not allow_unmatched:
-            named = "; ".join(f"{name}: {why}" for name, why in joined.unmatched[:_SHOWN])
-            raise LogError(
-                "{}: {} of {} items are not in the verdicts ({})",
-                Place(log.path),
-                joined.n_unmatched,
-                len(log.items),
-                named,
-                hint="is it the same version of the benchmark? --allow-unmatched scores the rest",
-            )
+            hint = "is it the same version of the benchmark? --allow-unmatched scores the rest"
+            facts = joined.n_unmatched, len(log.items), joined.shown
+            raise log.fault("{} of {} items are not in the verdicts ({})", *facts, hint=hint)
         return joined
 
     def _joined(self, log: Log) -> Joined:
@@ -312,11 +308,12 @@ class Joiner:
         if len(benchmarks) > 1:
             own = {name for name in benchmarks if _same_benchmark(name, log.benchmark)}
             if not own:
-                named = ", ".join(sorted(benchmarks))
-                raise LogError(
-                    "{}: its ids are in {}, and it has no texts", Place(log.path), named,
-                    hint="add the questions to the log, or rescore one benchmark at a time",
-                )  # fmt: skip
+                said, named = (
+                    "its ids are in {}, and it has no texts",
+                    ", ".join(sorted(benchmarks)),
+                )
+                hint = "add the questions to the log, or rescore one benchmark at a time"
+                raise log.fault(said, named, hint=hint)
             benchmarks = own
         known: dict[str, list[int]] = {}
         for row, name in enumerate(self._ids):
@@ -356,19 +353,14 @@ class Joiner:
         if self._are_documents([item.doc_hash for item, _ in pairs], benchmarks):
             return
         (first, *_) = sorted(benchmarks)
-        raise LogError(
-            "{}: its items are bare numbers, its benchmark is {!r}, and the verdicts' is {!r}",
-            Place(log.path),
-            log.benchmark,
-            first,
-            hint=Statement(
-                "add the questions or the right answers to the log; if both are one benchmark: "
-                "`contam rescore --benchmark-as {}={}`, or benchmark_as under [logs] of an "
-                "audit",
-                log.benchmark,
-                first,
-            ),
+        both = log.benchmark, first
+        hint = Statement(
+            "add the questions or the right answers to the log; if both are one benchmark: "
+            "`contam rescore --benchmark-as {}={}`, or benchmark_as under [logs] of an audit",
+            *both,
         )
+        said = "its items are bare numbers, its benchmark is {!r}, and the verdicts' is {!r}"
+        raise log.fault(said, *both, hint=hint)
 
     def _are_documents(self, hashes: list[str | None], benchmarks: set[str]) -> bool:
         """Whether a log's hashes of its documents are those of rows of the benchmarks' files."""
@@ -397,12 +389,9 @@ class Joiner:
             at_row = int(index[at])
             same = at_row >= 0 and self._item_key[at_row] in {self._item_key[row] for row in rows}
             if rows and not same:
-                raise LogError(
-                    "{}: item {} has another text than in the verdicts",
-                    Place(log.path),
-                    item.item_id,
-                    hint="the verdicts are of another version of the benchmark: scan this one",
-                )
+                hint = "the verdicts are of another version of the benchmark: scan this one"
+                said = "item {} has another text than in the verdicts"
+                raise log.fault(said, item.item_id, hint=hint)
 
     def _counted(self, log: Log, index: Ints, by: Counter[str], why: dict[int, str]) -> Joined:
         matched = index[index >= 0]
@@ -460,16 +449,12 @@ def _check_numbers(log: Log, names: Sequence[str], known: dict[str, list[int]]) 
     least = min(logged)
     if not numbers or least != min(numbers):
         begin = min(numbers) if numbers else "names"
-        raise LogError(
-            "{}: items are bare numbers from {}, the benchmark's begin at {}", Place(log.path),
-            least, begin, hint=_ADD_QUESTION_TO_LOG,
-        )  # fmt: skip
+        said = "items are bare numbers from {}, the benchmark's begin at {}"
+        raise log.fault(said, least, begin, hint=_ADD_QUESTION_TO_LOG)
     if beyond := logged - numbers:
-        raise LogError(
-            "{}: {} of its {} bare numbers, from {} on, are not among the items judged",
-            Place(log.path), len(beyond), len(logged), min(beyond),
-            hint=_ADD_QUESTION_TO_LOG,
-        )  # fmt: skip
+        said = "{} of its {} bare numbers, from {} on, are not among the items judged"
+        facts = len(beyond), len(logged), min(beyond)
+        raise log.fault(said, *facts, hint=_ADD_QUESTION_TO_LOG)
 
 
 _HEAD: Final = 4

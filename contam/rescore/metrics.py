@@ -58,6 +58,11 @@ def directed(
     return tuple(_directed(log, recorded, lower, higher) for log in logs)
 
 
+def say_which(metric: str) -> Statement:
+    """The way out where it is not known which way a metric counts."""
+    return Statement("say it: --lower-is-better {}, or --higher-is-better", Public(metric))
+
+
 def named(metric: str, names: Iterable[str]) -> bool:
     """Whether one of the names means this metric: its whole name, or what is before the comma."""
     return any(name in (metric, metric.partition(",")[0]) for name in names)
@@ -68,17 +73,12 @@ def _check_names(logs: Sequence[Log], lower: Sequence[str], higher: Sequence[str
     for name in (*lower, *higher):
         meant = [metric for metric in metrics if named(metric, (name,))]
         if not meant:
-            raise UsageError(
-                "no log has a metric {}", name,
-                hint=Statement("metrics: {}", ", ".join(metrics)),
-            )  # fmt: skip
+            known = Statement("metrics: {}", ", ".join(metrics))
+            raise UsageError("no log has a metric {}", name, hint=known)
         twice = [metric for metric in meant if named(metric, lower) and named(metric, higher)]
         if twice:
-            raise UsageError(
-                "{} cannot count both ways",
-                twice[0],
-                hint="name it under --lower-is-better or under --higher-is-better",
-            )
+            hint = "name it under --lower-is-better or under --higher-is-better"
+            raise UsageError("{} cannot count both ways", twice[0], hint=hint)
 
 
 def _recorded(logs: Sequence[Log], asked: Sequence[str]) -> dict[tuple[str, str], bool]:
@@ -92,18 +92,12 @@ def _recorded(logs: Sequence[Log], asked: Sequence[str]) -> dict[tuple[str, str]
                 (log.benchmark, column.metric), (column.higher_is_better, log)
             )
             if first != column.higher_is_better:
-                raise LogError(
-                    "is a higher {} of {} better? {} says {}, {} says {}",
-                    Public(column.metric),
-                    Public(log.benchmark),
-                    Place(other.path),
-                    Public("yes" if first else "no"),
-                    Place(log.path),
-                    Public("no" if first else "yes"),
-                    hint=Statement(
-                        "say it: --lower-is-better {}, or --higher-is-better", Public(column.metric)
-                    ),
-                )
+                said = "is a higher {} of {} better? {} says {}, {} says {}"
+                answers = map(Public, ("yes", "no") if first else ("no", "yes"))
+                places = Place(other.path), Place(log.path)
+                facts = (fact for pair in zip(places, answers, strict=True) for fact in pair)
+                metric = Public(column.metric)
+                raise LogError(said, metric, Public(log.benchmark), *facts, hint=say_which(metric))
     return {key: value for key, (value, _) in found.items()}
 
 
@@ -138,17 +132,13 @@ def _better(value: bool) -> str:  # noqa: FBT001 - what is spelt
 
 def _refuse_table(log: Log, column: ScoreColumn) -> None:
     if log.is_table:
-        raise LogError(
-            "{}: is a lower {} better? A plain table does not say",
-            Place(log.path),
-            Public(column.metric),
-            hint=Statement(
-                "--lower-is-better {}, --higher-is-better {}, or a column higher_is_better of "
-                "true and false",
-                Public(column.metric),
-                Public(column.metric),
-            ),
+        metric = Public(column.metric)
+        hint = Statement(
+            "--lower-is-better {}, --higher-is-better {}, or a column higher_is_better of "
+            "true and false",
+            *(metric, metric),
         )
+        raise log.fault("is a lower {} better? A plain table does not say", metric, hint=hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,9 +172,8 @@ def main_metrics(series: Sequence[Series], asked: Sequence[str] = ()) -> dict[st
     for name in asked:
         if not any(_meant(name, benchmark, own) for benchmark, own in metrics.items()):
             there = sorted(f"{b}={metric}" for b, own in metrics.items() for metric in own)
-            raise UsageError(
-                "no log has a metric {}", name, hint=Statement("metrics: {}", ", ".join(there))
-            )
+            hint = Statement("metrics: {}", ", ".join(there))
+            raise UsageError("no log has a metric {}", name, hint=hint)
     return {
         benchmark: _main(
             benchmark, list(own), list(reported.get(benchmark, ())), asked, usual[benchmark]
@@ -202,11 +191,9 @@ def _main(
 ) -> MainMetric:
     wanted = sorted({metric for name in asked for metric in _meant(name, benchmark, metrics)})
     if len(wanted) > 1:
-        raise UsageError(
-            "one main metric of {} is needed, and {} are named", Public(benchmark),
-            " and ".join(wanted),
-            hint=Statement("--metric '{}={}'", benchmark, wanted[0]),
-        )  # fmt: skip
+        said, both = "one main metric of {} is needed, and {} are named", " and ".join(wanted)
+        hint = Statement("--metric '{}={}'", benchmark, wanted[0])
+        raise UsageError(said, Public(benchmark), both, hint=hint)
     if wanted:
         return MainMetric(metric=wanted[0], shown=wanted[0], why="as asked")
     if len(reported) > 1:

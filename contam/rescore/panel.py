@@ -11,9 +11,10 @@ import numpy as np
 from contam.benchmark.items import ItemName
 from contam.corpus.dates import year_of
 from contam.detect.labels import CLEAN, FLAGGED, LABELS, NOT_CHECKABLE
-from contam.errors import InternalError, LogError, OutputError, Public, Statement
+from contam.errors import InternalError, LogError, OutputError, Public
 from contam.rescore.logs.groups import find_groups
 from contam.rescore.logs.model import combined
+from contam.rescore.metrics import say_which
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -354,14 +355,8 @@ def _higher(group: TaskGroup) -> bool:
     """Which way a group's metric counts: that of its tasks, which must agree."""
     found = {log.column(group.metric).higher_is_better is not False for log in group.logs}
     if len(found) > 1:
-        raise LogError(
-            "the tasks of {} do not agree whether a higher {} is better",
-            group.name,
-            Public(group.metric),
-            hint=Statement(
-                "say it: --lower-is-better {}, or --higher-is-better", Public(group.metric)
-            ),
-        )
+        said = "the tasks of {} do not agree whether a higher {} is better"
+        raise LogError(said, group.name, Public(group.metric), hint=say_which(group.metric))
     return found.pop()
 
 

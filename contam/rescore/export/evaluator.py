@@ -12,7 +12,7 @@ from contam.benchmark.items import ItemName
 from contam.detect.indexed.guarantee import MAY_BE_MISSED
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE, SHOWN
 from contam.detect.report import load_report
-from contam.errors import LogError, Place, Public
+from contam.errors import LogError, Public
 from contam.rescore.join import Joiner, sources_of
 from contam.rescore.judging import one_policy
 from contam.rescore.logs.model import self_check
@@ -102,10 +102,8 @@ def judge(
     found = read_logs(logs)
     for log in found:
         if tool != log.tool:
-            raise LogError(
-                "{} is a log of {}, not of {}", Place(log.path), Public(log.tool), Public(tool),
-                hint="name other logs",
-            )  # fmt: skip
+            facts = Public(log.tool), Public(tool)
+            raise log.fault("a log of {}, not of {}", *facts, hint="name other logs")
     return label_logs(report, flags, found, allow_unmatched=allow_unmatched)
 
 
@@ -162,11 +160,9 @@ def lm_eval_samples(judged: Sequence[LabelledLog]) -> dict[str, list[int]]:
         for doc, item, label in zip(own, log.log.items, log.label, strict=True):
             this = (item.doc_hash, bool(label == CLEAN))
             if known.setdefault(doc, this) != this:
-                raise LogError(
-                    "{}: document {} of {} is another one than in the logs before",
-                    Place(log.log.path), doc, Public(log.log.benchmark),
-                    hint="two versions of the task: export one at a time",
-                )  # fmt: skip
+                said = "document {} of {} is another one than in the logs before"
+                hint = "two versions of the task: export one at a time"
+                raise log.log.fault(said, doc, Public(log.log.benchmark), hint=hint)
     for task, docs in found.items():
         if not any(clean for _, clean in docs.values()):
             raise LogError(
@@ -185,24 +181,19 @@ def lm_eval_samples(judged: Sequence[LabelledLog]) -> dict[str, list[int]]:
 def _doc_ids(log: Log) -> list[int]:
     """The documents' places in the evaluation split; LogError when they may be wrong."""
     if all(column.reported is None for column in log.columns):
-        raise LogError(
-            "{}: no results file says which task this is", Place(log.path),
-            hint="copy the results file of the same time beside it",
-        )  # fmt: skip
+        hint = "copy the results file of the same time beside it"
+        raise log.fault("no results file says which task this is", hint=hint)
     places = [item.position for item in log.items]
     known = [place for place in places if place is not None]
     if len(known) < len(places):
-        raise LogError("{}: doc_ids are not numbers", Place(log.path), hint="run the task anew")
+        raise log.fault("doc_ids are not numbers", hint="run the task anew")
     falls = [at for at, (before, after) in enumerate(pairwise(known), 1) if after < before]
     if falls and not _by_ranks(known, falls):
-        raise LogError(
-            "{}: its doc_ids are not in order",
-            Place(log.path),
-            hint=(
-                "lm-eval numbers the documents of an unsorted --samples wrongly: run the task "
-                "whole, or sorted"
-            ),
+        hint = (
+            "lm-eval numbers the documents of an unsorted --samples wrongly: run the task whole, "
+            "or sorted"
         )
+        raise log.fault("its doc_ids are not in order", hint=hint)
     return known
 
 

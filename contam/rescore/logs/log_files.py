@@ -135,7 +135,7 @@ class LogFile:
                 continue
             value = parsed(text, f"{self.path}:{number}")
             if not isinstance(value, dict):
-                raise self.error("expected a JSON object", line=number, hint=CUT_OR_CHANGED)
+                raise self.fault("expected a JSON object", line=number, hint=CUT_OR_CHANGED)
             yield number, value
 
     def beside(self, name: str) -> LogFile | None:
@@ -143,7 +143,7 @@ class LogFile:
         path = self.path.with_name(name)
         return LogFile(path) if path.is_file() else None
 
-    def error(
+    def fault(
         self, said: str, *facts: object, line: int = 0, row: int = 0, hint: Hint = OTHER_RUN
     ) -> LogError:
         """What is wrong with it, or with one of its lines or rows."""
@@ -156,14 +156,14 @@ class LogFile:
         """Add a value under a name; LogError where that has one."""
         if name in found:
             hint = "two runs in one file, or parts of one run put together twice"
-            raise self.error("{} {} stands here again", Public(what), name, line=line, hint=hint)
+            raise self.fault("{} {} stands here again", Public(what), name, line=line, hint=hint)
         found[name] = value
 
     def check_count(self, n: int, what: str, counted: object, hint: Hint = OTHER_RUN) -> None:
         """LogError where the tool counts another number of something than there is."""
         number = number_or_none(counted)
         if number is not None and int(number) != n:
-            raise self.error("{} {}, its tool counts {}", n, Public(what), int(number), hint=hint)
+            raise self.fault("{} {}, its tool counts {}", n, Public(what), int(number), hint=hint)
 
 
 def digest_of(*files: LogFile) -> str:

@@ -57,14 +57,9 @@ def benchmark_of(logs: Sequence[Log]) -> LoggedBenchmark:
             by_key[benchmark, key] = None
             name = (benchmark, log.split or "", item.item_id)
             if name in by_id:
-                raise LogError(
-                    "{}: item {} of {} has another text in {}",
-                    Place(log.path),
-                    item.item_id,
-                    Public(benchmark),
-                    Place(by_id[name]),
-                    hint="two versions, or two tools that count differently: take one at a time",
-                )
+                hint = "two versions, or two tools that count differently: take one at a time"
+                facts = item.item_id, Public(benchmark), Place(by_id[name])
+                raise log.fault("item {} of {} has another text in {}", *facts, hint=hint)
             by_id[name] = log.path
             rows.append(_row(item, benchmark, log.split))
     if not rows:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from contam.errors import Hint
     from contam.rescore.arrays import Bools, Floats
 
 
@@ -119,18 +120,22 @@ class LoggedItem:
     cluster: str | None = None
 
     @property
+    def as_asked(self) -> BenchItem:
+        """Its texts, a prompt where there is no question."""
+        return BenchItem(
+            benchmark="",
+            split="",
+            item_id="",
+            question=self.question if self.question is not None else self.prompt or "",
+            choices=self.choices or (),
+            passage=self.passage,
+            answer=self.answer,
+        )
+
+    @property
     def content_key(self) -> str:
         """The key of question (or prompt), choices and passage, as `items.parquet` has it."""
-        return item_key(
-            BenchItem(
-                benchmark="",
-                split="",
-                item_id="",
-                question=self.question if self.question is not None else self.prompt or "",
-                choices=self.choices or (),
-                passage=self.passage,
-            )
-        )
+        return item_key(self.as_asked)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -260,10 +265,11 @@ class Log:
             if column.metric == metric:
                 return column
         known = ", ".join(column.metric for column in self.columns)
-        raise LogError(
-            "{} has no metric {!r}", Place(self.path), metric,
-            hint=Statement("it has {}", Public(known)),
-        )  # fmt: skip
+        raise self.fault("no metric {!r}", metric, hint=Statement("it has {}", Public(known)))
+
+    def fault(self, said: str, *facts: object, hint: Hint = ()) -> LogError:
+        """What is wrong with it."""
+        return LogError(f"{{}}: {said}", Place(self.path), *facts, hint=hint)
 
 
 def self_check(log: Log) -> None:
@@ -278,21 +284,16 @@ def self_check(log: Log) -> None:
         n_scored = int(np.count_nonzero(column.scored))
         where = f"{log.path}: {column.metric} of {log.model} on {log.benchmark}"
         if column.reported_n is not None and column.reported_n != n_scored:
-            raise LogError(
-                "{}: the tool counts {} scored items, the log has {}",
-                Place(where),
-                column.reported_n,
-                n_scored,
-                hint="the log is not whole, or belongs to another run: copy it again",
-            )
+            said = "{}: the tool counts {} scored items, the log has {}"
+            hint = "the log is not whole, or belongs to another run: copy it again"
+            raise LogError(said, Place(where), column.reported_n, n_scored, hint=hint)
         if column.reported is None:
             continue
         if not column.adds_up():
             found = column.aggregate(np.ones(len(log.items), np.bool_))
-            raise LogError(
-                "{}: the tool reports {:.8g}, its rows give {:.8g}", Place(where), column.reported,
-                found, hint="the log is not whole, was edited, or belongs to another run",
-            )  # fmt: skip
+            said = "{}: the tool reports {:.8g}, its rows give {:.8g}"
+            hint = "the log is not whole, was edited, or belongs to another run"
+            raise LogError(said, Place(where), column.reported, found, hint=hint)
 
 
 def close(found: float, reported: float, decimals: int | None = None) -> bool:

@@ -60,7 +60,7 @@ def read(file: LogFile) -> list[Log]:
     runs: dict[tuple[str, str], _Run] = {}
     for line, row in file.lines:
         if not _is_instance(row):
-            raise file.error("no line of instances", line=line, hint=CUT_OR_CHANGED)
+            raise file.fault("no line of instances", line=line, hint=CUT_OR_CHANGED)
         name = str(row.get("evaluation_name"))
         key = (str(row.get("model_id")), _data_set(name, results))
         _take(file, line, row, runs.setdefault(key, _Run()))
@@ -88,7 +88,7 @@ def _check_whole(file: LogFile, promised: Row) -> None:
     if promised.get("hash_algorithm") == "sha256":
         digest = hashlib.sha256(file.data).hexdigest()
         if promised.get("checksum", digest) != digest:
-            raise file.error("not what its aggregate's checksum says", hint=CUT_OR_CHANGED)
+            raise file.fault("not what its aggregate's checksum says", hint=CUT_OR_CHANGED)
 
 
 def _data_set(name: str, results: list[Row]) -> str:
@@ -110,7 +110,7 @@ def _take(file: LogFile, line: int, row: Row, run: _Run) -> None:
     )
     if run.items.setdefault(name, item).prompt != item.prompt:
         hint = "two data sets under one name"
-        raise file.error("sample {} has another text than before", name, line=line, hint=hint)
+        raise file.fault("sample {} has another text than before", name, line=line, hint=hint)
     score = number_or_none(inside(row, "evaluation").get("score"))
     file.put_once(run.scores.setdefault(_key(row), {}), name, score, "sample", line=line)
     run.evaluation_id = run.evaluation_id or text_or_none(row.get("evaluation_id"))

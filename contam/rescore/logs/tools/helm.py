@@ -56,7 +56,7 @@ def read(file: LogFile) -> list[Log]:
     folder = file.path.parent
     state = file.beside(_STATE)
     if state is None:
-        raise file.error("no {} beside it, which holds the texts", Public(_STATE))
+        raise file.fault("no {} beside it, which holds the texts", Public(_STATE))
     spec = as_dict(LogFile(folder / _SPEC).document)
     adapter = as_dict(spec.get("adapter_spec"))
     multiple = str(adapter.get("method", "")).startswith("multiple_choice")
@@ -67,7 +67,7 @@ def read(file: LogFile) -> list[Log]:
     logs = []
     for split, rows in _by_split(file, texts).items():
         if without := {name for key, name in texts if key == split} - set(rows):
-            raise file.error("no scores for {} instances of {}", len(without), Public(_STATE))
+            raise file.fault("no scores for {} instances of {}", len(without), Public(_STATE))
         columns = []
         for metric in dict.fromkeys(metric for own in rows.values() for metric in own):
             values = [own.get(metric, []) for own in rows.values()]
@@ -131,9 +131,9 @@ def _by_split(file: LogFile, texts: Items) -> dict[str, dict[str, dict[str, list
         for split, metric, mean in _means(objects(row.get("stats"))):
             if (split, name) not in texts:
                 said = "instance {} is not in {}"
-                raise file.error(said, name, Public(_STATE), row=place)
+                raise file.fault(said, name, Public(_STATE), row=place)
             if (split, name, trial, metric) in seen:
-                raise file.error("instance {} stands here again", name, row=place)
+                raise file.fault("instance {} stands here again", name, row=place)
             seen.add((split, name, trial, metric))
             known = splits.setdefault(split, {}).setdefault(name, {})
             if mean is not None and not _ABOUT_THE_RUN.fullmatch(metric):

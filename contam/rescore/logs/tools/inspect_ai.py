@@ -55,7 +55,7 @@ class ZipMembers:
             with zipfile.ZipFile(io.BytesIO(file.data)) as archive:
                 self._infos = {info.filename: info for info in archive.infolist()}
         except (zipfile.BadZipFile, ValueError, EOFError) as error:
-            raise file.error("no whole ZIP file ({})", error, hint=CUT_OR_CHANGED) from error
+            raise file.fault("no whole ZIP file ({})", error, hint=CUT_OR_CHANGED) from error
 
     @property
     def names(self) -> list[str]:
@@ -74,10 +74,10 @@ class ZipMembers:
             content = _unpacked(packed, info.compress_type)
         except _DAMAGE as error:
             said = "cannot unpack {} ({})"
-            raise self._file.error(said, name, error, hint=CUT_OR_CHANGED) from error
+            raise self._file.fault(said, name, error, hint=CUT_OR_CHANGED) from error
         if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
             said = "{} is not what its checksum says"
-            raise self._file.error(said, name, hint=CUT_OR_CHANGED)
+            raise self._file.fault(said, name, hint=CUT_OR_CHANGED)
         return content
 
 
@@ -181,7 +181,7 @@ def read(file: LogFile) -> Log:
     whole = _unzipped(file) if file.form == "zip" else as_dict(file.document)
     if whole.get("version", _VERSION) < _VERSION:
         hint = "version 2 is read: write it anew with `inspect log convert`"
-        raise file.error("an Inspect log of schema version {}", whole["version"], hint=hint)
+        raise file.fault("an Inspect log of schema version {}", whole["version"], hint=hint)
     return _log(file, whole, objects(whole.get("samples")), objects(whole.get("reductions")))
 
 
@@ -194,7 +194,7 @@ def _unzipped(file: LogFile) -> Row:
     if "header.json" not in archive.names:
         if not any(name.startswith(("samples/", "_journal/")) for name in archive.names):
             raise NoScoresError("{}: a ZIP archive, and no log of Inspect: unpack it", file.path)
-        raise file.error("the run did not end (no header.json)", hint=_FINISH_INSPECT_RUN)
+        raise file.fault("the run did not end (no header.json)", hint=_FINISH_INSPECT_RUN)
     samples = [
         member(name)
         for name in archive.names
@@ -206,12 +206,12 @@ def _unzipped(file: LogFile) -> Row:
 
 def _log(file: LogFile, header: Row, samples: list[Row], reductions: list[Row]) -> Log:
     if (status := header.get("status")) != "success":
-        raise file.error("the run ended with status {!r}", status, hint=_FINISH_INSPECT_RUN)
+        raise file.fault("the run ended with status {!r}", status, hint=_FINISH_INSPECT_RUN)
     spec = as_dict(header.get("eval"))
     results = as_dict(header.get("results"))
     if not samples:
         hint = "run without --no-log-samples; was it limited to 0?"
-        raise file.error("the log is empty", hint=hint)
+        raise file.fault("the log is empty", hint=hint)
     file.check_count(len(samples), "samples", results.get("total_samples"))
     by_item: dict[str, list[Row]] = {}
     seen: dict[str, Row] = {}

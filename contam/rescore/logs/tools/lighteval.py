@@ -143,7 +143,7 @@ def _check_ids(file: LogFile, items: Sequence[LoggedItem]) -> None:
         known = seen.setdefault(item.item_id, item)
         if known is not item and known.prompt == item.prompt and known.question == item.question:
             hint = "the file was put together from two"
-            raise file.error("item {} stands here again", item.item_id, row=row, hint=hint)
+            raise file.fault("item {} stands here again", item.item_id, row=row, hint=hint)
 
 
 def _columns(metrics: list[Row], own: Row, config: Row) -> Iterator[ScoreColumn]:

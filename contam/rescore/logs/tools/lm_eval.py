@@ -138,7 +138,7 @@ def _read(file: LogFile, task: str, results: Row, lines: list[tuple[int, Row]]) 
     )
     items = tuple(_item(doc, row, reader) for doc, row in rows.docs.items())
     if lost := sorted(set(_filters(own)) - set(rows.filters)):
-        raise file.error("its results file reports filter {}, of which it has no row", lost[0])
+        raise file.fault("its results file reports filter {}, of which it has no row", lost[0])
     n_effective = inside(results, "n-samples", task).get("effective")
     file.check_count(len(items), "documents", own.get("sample_len", n_effective))
     better = inside(results, "higher_is_better", task)
@@ -222,7 +222,7 @@ def _by_filter(file: LogFile, own: Row, lines: list[tuple[int, Row]]) -> _Rows:
     seen: dict[str, int] = {}
     for line, row in lines:
         if "doc_id" not in row:
-            raise file.error("no doc_id", line=line, hint="a row of another file?")
+            raise file.fault("no doc_id", line=line, hint="a row of another file?")
         doc = str(row["doc_id"])
         turn = seen[doc] = seen.get(doc, -1) + 1
         name = row.get("filter")
@@ -230,7 +230,7 @@ def _by_filter(file: LogFile, own: Row, lines: list[tuple[int, Row]]) -> _Rows:
             name = reported[turn] if turn < len(reported) else "none"
         file.put_once(rows.filters.setdefault(str(name), {}), doc, row, "document", line=line)
         if rows.docs.setdefault(doc, row).get("doc_hash") != row.get("doc_hash"):
-            raise file.error("document {} has another text than before", doc, line=line)
+            raise file.fault("document {} has another text than before", doc, line=line)
     return rows
 
 

@@ -73,7 +73,7 @@ def read(file: LogFile) -> Log:
     rows: dict[str, Row] = {}
     for line, row in file.lines:
         if not _is_predictions(row):
-            raise file.error("no doc_id, native_id and metrics", line=line)
+            raise file.fault("no doc_id, native_id and metrics", line=line)
         file.put_once(rows, str(row["doc_id"]), row, "document", line=line)
     file.check_count(len(rows), "documents", about.get("num_instances"))
     requests = _companion(file, f"{stem}-requests.jsonl")
@@ -81,7 +81,7 @@ def read(file: LogFile) -> Log:
     for _, row in requests.lines if requests else ():
         docs.setdefault(str(row.get("doc_id")), row)
     if absent := [name for name in rows if docs and name not in docs]:
-        raise file.error("document {} is not among the requests beside it", absent[0])
+        raise file.fault("document {} is not among the requests beside it", absent[0])
     reader = PartsReader(rows=(inside(asked, "doc") for asked in docs.values()))
     config = inside(about, "task_config")
     notes = [] if metrics else ["no metrics file beside it: nothing to check the rows against"]

@@ -50,11 +50,11 @@ class _Samples:
             if kind == "match":
                 values = {_MATCH: data.get("correct")}
             if not all(map(is_number, values.values())):
-                raise file.error("`correct` is neither true nor false", line=line)
+                raise file.fault("`correct` is neither true nor false", line=line)
             known = self.results.setdefault(name, {})
             if known.keys() & values.keys():
                 said = "a second result for sample {}"
-                raise file.error(said, name, line=line, hint=_TWO_RUNS)
+                raise file.fault(said, name, line=line, hint=_TWO_RUNS)
             known.update(values)
             self.expected.setdefault(name, data.get("expected", data.get("ideal")))
 
@@ -67,18 +67,18 @@ def read(file: LogFile) -> Log:
     for line, row in file.lines:
         if "spec" in row:
             if spec:
-                raise file.error("a second run begins", line=line, hint="split the file")
+                raise file.fault("a second run begins", line=line, hint="split the file")
             spec = as_dict(row["spec"])
         elif "final_report" in row:
             report = as_dict(row["final_report"])
         else:
             samples.take(file, line, row)
     if report is None:
-        raise file.error("the run did not end (no final_report)", hint="run it again")
+        raise file.fault("the run did not end (no final_report)", hint="run it again")
     results, prompts = samples.results, samples.prompts
     if not results:
         hint = "events of type match or metrics are read"
-        raise file.error("no scores of samples", hint=hint)
+        raise file.fault("no scores of samples", hint=hint)
     names = [*dict.fromkeys([*results, *prompts, *sorted(samples.failed)])]
     columns = [
         mean_column(

@@ -60,17 +60,17 @@ def read(file: LogFile) -> Log:
     """Read the results of one data set with the predictions beside them. Raises LogError."""
     if not file.path.is_file():
         said = "not there, and predictions without their results have no scores"
-        raise file.error(said, hint=_DUMP_EVAL_DETAILS)
+        raise file.fault(said, hint=_DUMP_EVAL_DETAILS)
     document = as_dict(file.document)
     parts = _parts(file.path)
     asked = [row for part in parts for row in _rows(part, part.document)]
     details = _rows(file, document.get("details"))
     correct = [_correct(detail) for detail in details] or [_by_label(row) for row in asked]
     if not any(marks is not None for marks in correct):
-        raise file.error("no item says whether it was right", hint=_DUMP_EVAL_DETAILS)
+        raise file.fault("no item says whether it was right", hint=_DUMP_EVAL_DETAILS)
     repeats = max((len(marks) for marks in correct if marks), default=1)
     if parts and len(asked) != len(correct) * repeats:
-        raise file.error("{} items, and {} predictions beside them", len(correct), len(asked))
+        raise file.fault("{} items, and {} predictions beside them", len(correct), len(asked))
     column = mean_column(
         "accuracy",
         [sum(marks) / len(marks) if marks else None for marks in correct],
@@ -115,7 +115,7 @@ def _rows(file: LogFile, found: object) -> list[Row]:
     try:
         return [named[str(place)] for place in range(len(named))]
     except KeyError as error:
-        raise file.error("its rows are not numbered through") from error
+        raise file.fault("its rows are not numbered through") from error
 
 
 def _correct(detail: Row) -> list[float] | None:

@@ -45,7 +45,7 @@ def read_samples(file: LogFile) -> Log:
         name, value = row.get("task_id"), row.get("passed")
         if not isinstance(name, str) or not isinstance(value, bool):
             hint = "evaluate_functional_correctness writes such rows"
-            raise file.error("needs task_id and passed, true or false", line=line, hint=hint)
+            raise file.fault("needs task_id and passed, true or false", line=line, hint=hint)
         passed.setdefault(name, []).append(value)
     stem = file.path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix("_results")
     note = "the tool writes no report: nothing to check the scores against"
@@ -132,14 +132,14 @@ def _statuses(file: LogFile, name: str, found: object) -> list[tuple[object, obj
         statuses = list(zip((sample[0] for sample in base if sample), extra, strict=False))
     if not (whole and statuses):
         hint = "the file is not complete: run the evaluation again"
-        raise file.error("task {} has no status for each of its samples", name, hint=hint)
+        raise file.fault("task {} has no status for each of its samples", name, hint=hint)
     return statuses
 
 
 def _passed(file: LogFile, name: str, status: object) -> bool:
     if status not in _PASSED | _FAILED:
         hint = "known are pass, fail and timeout, success and failed"
-        raise file.error("task {} has the status {!r}", name, str(status)[:40], hint=hint)
+        raise file.fault("task {} has the status {!r}", name, str(status)[:40], hint=hint)
     return status in _PASSED
 
 

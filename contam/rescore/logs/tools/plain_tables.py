@@ -42,7 +42,7 @@ class Table:
         between = ":" if self.unit == "line" else ", row "
         return Place(f"{self.file.path}{between}{self.places[row]}")
 
-    def error(self, said: str, *facts: object, row: int | None = None, hint: Hint = ()) -> LogError:
+    def fault(self, said: str, *facts: object, row: int | None = None, hint: Hint = ()) -> LogError:
         """What is wrong with it, or with one of its rows."""
         place = self.file.path if row is None else self.at(row)
         return LogError(f"{{}}: {said}", place, *facts, hint=hint)
@@ -159,9 +159,9 @@ def _delimited(file: LogFile) -> Table:
     names = [name.strip() for name in lines[0][1]]
     if len(names) > 1 and all(name.replace(".", "", 1).isdecimal() for name in names):
         hint = "add a first line with a name for every column, such as id and the models' names"
-        raise file.error("the first line holds {} scores, no names", len(names), hint=hint)
+        raise file.fault("the first line holds {} scores, no names", len(names), hint=hint)
     if len(set(names)) < len(names):
-        raise file.error("two columns have one name", hint="rename one")
+        raise file.fault("two columns have one name", hint="rename one")
     columns = {name: [cells[at] for _, cells in lines[1:]] for at, name in enumerate(names)}
     open_end = not file.data.endswith((b"\n", b"\r"))
     return Table(file, columns, [place for place, _ in lines[1:]], "line", open_end)
@@ -234,10 +234,10 @@ def direction_of(table: Table, found: Mapping[str, str], rows: Iterable[int]) ->
         value = table.column(found[role])[row]
         number = number_of(value)
         if number not in {0, 1}:
-            fault, cell = "{!r} does not say whether {} holds", str(value)[:40]
-            raise table.error(fault, cell, Public(role), row=row, hint="write true or false")
+            said_of, cell = "{!r} does not say whether {} holds", str(value)[:40]
+            raise table.fault(said_of, cell, Public(role), row=row, hint="write true or false")
         if said not in {None, number}:
-            fault, hint = "{} differs from the rows before", "scores of one metric count one way"
-            raise table.error(fault, Public(role), row=row, hint=hint)
+            said_of, hint = "{} differs from the rows before", "scores of one metric count one way"
+            raise table.fault(said_of, Public(role), row=row, hint=hint)
         said = number
     return None if said is None else bool(said) == (role == "higher_is_better")

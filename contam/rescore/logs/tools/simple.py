@@ -44,7 +44,7 @@ def read(file: LogFile, columns: Mapping[str, str] | None = None) -> list[Log]:
     mapping = check_columns(columns)
     table = load(file)
     if not len(table):
-        raise file.error("the log is empty", hint="was the run stopped?")
+        raise file.fault("the log is empty", hint="was the run stopped?")
     roles = Roles(table, mapping)
     if roles.items:
         table = _turned(table, roles)
@@ -92,11 +92,11 @@ def _logs(table: Table, roles: Roles) -> list[Log]:
                     "divide percentages by 100; other scores are taken under --columns score={}",
                     name,
                 )
-                raise table.error("{}", Public(column.note), hint=hint)
+                raise table.fault("{}", Public(column.note), hint=hint)
             log = logs.setdefault(own, (items, [], notes))
             if [item.item_id for item in log[0]] != [item.item_id for item in items]:
                 said = "metric {!r} covers other items than the one before it"
-                raise table.error(said, key[3], hint="write a file per metric")
+                raise table.fault(said, key[3], hint="write a file per metric")
             log[1].append(column)
     return [_log(table, roles, key, *rest) for key, rest in logs.items()]
 
@@ -117,7 +117,7 @@ def _once(
                 if "repeat" in roles.one
                 else ("item", "repeats need a column that numbers them: --columns repeat=COLUMN")
             )
-            raise table.error("{} {!r} stands here again", Public(what), name, row=row, hint=hint)
+            raise table.fault("{} {!r} stands here again", Public(what), name, row=row, hint=hint)
         met.add(turn)
         firsts.setdefault(name, row)
     place_of = {name: place for place, name in enumerate(firsts)}
@@ -150,7 +150,7 @@ def _checked(table: Table, row: int, value: object) -> float:
     number = number_of(value)
     if number is None or math.isinf(number):
         hint = "scores are numbers, TRUE and FALSE, yes and no, or C and I"
-        raise table.error("{!r} is no score", str(value)[:40], row=row, hint=hint)
+        raise table.fault("{!r} is no score", str(value)[:40], row=row, hint=hint)
     return number
 
 
@@ -162,7 +162,7 @@ def _items(table: Table, roles: Roles) -> list[LoggedItem]:
         item_id = label(name) or texts.question
         if not item_id:
             hint = "name one: --columns id=COLUMN"
-            raise table.error("neither an id nor a question", row=row, hint=hint)
+            raise table.fault("neither an id nor a question", row=row, hint=hint)
         parts = texts._asdict() | ({} if texts.question else {"answer": label(gold) or None})
         found.append(LoggedItem(item_id=item_id, cluster=label(cluster) or None, **parts))
     return found

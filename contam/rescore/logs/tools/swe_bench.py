@@ -94,7 +94,7 @@ def read_instances(file: LogFile) -> Log:
             continue
         resolved = inside(own.document, folder.name).get("resolved")
         if not isinstance(resolved, bool):
-            raise own.error("`resolved` is neither true nor false", hint=_MAKE_REPORT_AGAIN)
+            raise own.fault("`resolved` is neither true nor false", hint=_MAKE_REPORT_AGAIN)
         scores[folder.name] = float(resolved)
         digest.update(own.digest.encode())
     absent = sum(math.isnan(score) for score in scores.values())

@@ -201,7 +201,7 @@ class Roles:
                 *(column, column),
             )
             said = "{} columns of scores and {} rows: is a row a model or an item?"
-            raise self.table.error(said, len(columns), len(self.table), hint=hint)
+            raise self.table.fault(said, len(columns), len(self.table), hint=hint)
         self.models = [*columns]
 
     def _find_items(self, model: str, columns: Sequence[str], odd: Sequence[str]) -> None:
@@ -227,7 +227,7 @@ class Roles:
             *(found[0], "+".join(rest[:SHOWN]) if several else "A+B"),
         )
         named = " or ".join(map(repr, found[:SHOWN])), Public(more(found)), why
-        return self.table.error("the scores may be in {}{}{}", *named, hint=hint)
+        return self.table.fault("the scores may be in {}{}{}", *named, hint=hint)
 
     def _no_scores(self, odd: Sequence[str]) -> NoScoresError:
         table = self.table
