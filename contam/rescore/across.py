@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _NAN: Final = float("nan")
 _TWO: Final = 2
-_LEAST_MODELS: Final = 3
+_LEAST: Final = 5
+"""Models and benchmarks without which nothing is said of how differently these rank."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -165,21 +166,17 @@ def aggregate_rows(across: Across, policy: str) -> list[Row]:
 def diversity_rows(across: Across, policy: str, *, seed: int = 0) -> list[Row]:
     """How differently the benchmarks rank the models, and how far that lets the order be moved.
 
-    One row for all items and one for the clean ones, over the models with a score everywhere.
+    One row for all items and one for the clean ones, over the models with a score everywhere;
+    none below five of these and five benchmarks.
     """
-    rows = []
+    rows: list[Row] = []
     whole = np.flatnonzero(~np.isnan(across.scores["full"]).any(axis=1)).tolist()
     models = [across.models[at] for at in whole]
     names = [matrix.benchmark for matrix in across.matrices]
+    if min(len(names), len(models)) < _LEAST:
+        return rows
     for name, scores in across.scores.items():
         note = across.note if name == "clean" else ""
-        if len(names) < _TWO:
-            note = "; ".join(["not estimable: one benchmark", *across.left_out, *across.setups])
-        elif len(models) < _LEAST_MODELS:
-            note = (
-                f"not estimable: {len(models)} models with a score on every benchmark, "
-                f"fewer than {_LEAST_MODELS}"
-            )
         board = None if note else measured(scores[whole], seed=seed)
         weights, field = [], []
         if board and board.cardinal and board.cardinal.weights is not None:

@@ -79,7 +79,7 @@ def holdout_rows(
             rows += _rows_of(matrix, counterpart, references, own, least=least, seed=seed)
     for key in {(row["benchmark"], row["metric"], row["method"]) for row in rows}:
         family = [row for row in rows if (row["benchmark"], row["metric"], row["method"]) == key]
-        adjusted = holm(np.array([row["p"] for row in family]))
+        adjusted = holm(np.array([row.get("p", _NAN) for row in family]))
         for row, value in zip(family, adjusted.tolist(), strict=True):
             row["p_holm"] = value
     return rows
@@ -118,7 +118,7 @@ def _rows_of(
         without |= dict.fromkeys(absent, f"no score on {other.benchmark}")
     for model, why in without.items():
         for method in ("ConStat", "retro-holdout"):
-            yield _empty(matrix, other, model, method, f"not estimable: {why}")
+            yield _head(matrix, other, model, method, f"not estimable: {why}")
     tested = [name for name in models if name not in without]
     if other is None or not tested:
         return
@@ -128,7 +128,7 @@ def _rows_of(
     expected = constat((public, retro), beside, seed=seed, cluster=cluster)
     for model, found, own in zip(tested, expected, retro, strict=True):
         notes = "; ".join(filter(None, [note, found.note]))
-        yield _empty(matrix, other, model, "ConStat", notes) | {
+        yield _head(matrix, other, model, "ConStat", notes) | {
             "score": found.score,
             "score_reference": float(own.mean()),
             "expected": found.expected,
@@ -139,7 +139,7 @@ def _rows_of(
     reason, checked = _equally_hard(beside, cluster)
     for model, first, second in zip(tested, public, retro, strict=True):
         notes = "; ".join(filter(None, [note, reason or checked]))
-        row = _empty(matrix, other, model, "retro-holdout", notes)
+        row = _head(matrix, other, model, "retro-holdout", notes)
         row |= {"score": float(first.mean()), "score_reference": float(second.mean())}
         if not reason:
             gained = inflation(first, second, cluster)
@@ -193,8 +193,7 @@ def _refusal(matrix: Matrix, other: Matrix, least: int) -> str:
     return ""
 
 
-def _empty(matrix: Matrix, other: Matrix | None, model: str, method: str, note: str) -> Row:
-    figures = ("score", "score_reference", "expected", "gain", "gain_lo", "gain_hi", "p", "p_holm")
+def _head(matrix: Matrix, other: Matrix | None, model: str, method: str, note: str) -> Row:
     return {
         "model": model,
         "benchmark": matrix.benchmark,
@@ -203,6 +202,5 @@ def _empty(matrix: Matrix, other: Matrix | None, model: str, method: str, note: 
         "method": method,
         "n": len(matrix.items),
         "n_reference": len(other.items) if other else 0,
-        **dict.fromkeys(figures, _NAN),
         "note": note,
     }

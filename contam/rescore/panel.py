@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.report import Report
-    from contam.rescore.arrays import Bools, Floats, Ints
+    from contam.rescore.arrays import Bools, Floats, Ints, Row
     from contam.rescore.logs.model import Setup
 
     Int8s = NDArray[np.int8]
@@ -143,6 +143,12 @@ class Series:
             notes=(f"not estimable: {why}",),
             higher_is_better=higher,
         )
+
+    @property
+    def head(self) -> Row:
+        """What it is a series of, as rows of tables begin."""
+        names = ("model", "benchmark", "metric", "higher_is_better")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def is_share(self) -> bool:

@@ -61,6 +61,12 @@ class Matrix:
     short: tuple[Series, ...] = ()
     why: tuple[str, ...] = ()
 
+    @property
+    def head(self) -> Row:
+        """What it is a matrix of, as rows of tables begin."""
+        names = ("benchmark", "metric", "higher_is_better")
+        return {name: getattr(self, name) for name in names}
+
 
 def matrices(series: Sequence[Series], *, mixed_setups: bool = False) -> list[Matrix]:
     """Line up the additive series of each benchmark, metric and set-up.
@@ -254,13 +260,7 @@ def ranking_rows(
     n_clean = int(split.clean.sum())
     m = len(matrix.models)
     note = "; ".join(matrix.notes)
-    head = {
-        "benchmark": matrix.benchmark,
-        "metric": matrix.metric,
-        "setup": matrix.setup,
-        "policy": flags.policy,
-        "higher_is_better": matrix.higher_is_better,
-    }
+    head = {**matrix.head, "setup": matrix.setup, "policy": flags.policy}
     full = _means(matrix.scores)
     clean = _means(matrix.scores[:, split.clean])
     reason = _refusal(m, n_clean, least)
@@ -268,7 +268,7 @@ def ranking_rows(
         note = f"{note}; {reason}" if note else reason
     tests = None if reason else _tests(matrix, flags, split)
     rows: list[Row] = []
-    together: Row = dict.fromkeys(_ACROSS_MODELS, _NAN)
+    together: Row = {}
     deletion = None
     if tests:
         both = agreement(full, clean)
@@ -286,7 +286,7 @@ def ranking_rows(
         figures = (both.tau, both.rho, both.largest, deletion.tau_median, deletion.p)
         together = dict(zip(_ACROSS_MODELS, figures, strict=True))
     places = [ranks(full), ranks(clean) if n_clean else np.full(m, _NAN)]
-    spans = [rank_intervals(test) for test in tests] if tests else None
+    spans = [rank_intervals(test) for test in tests or ()]
     for at, model in enumerate(matrix.models):
         row: Row = {
             **head,
@@ -298,10 +298,10 @@ def ranking_rows(
             "rank_full": places[0][at],
             "rank_clean": _NAN if reason else places[1][at],
         }
-        for side, name in enumerate(_SIDES):
-            low, high = spans[side][at] if spans else (_NAN, _NAN)
-            row[f"rank_{name}_lo"], row[f"rank_{name}_hi"] = float(low), float(high)
-        row["deletion_sd"] = float(deletion.moved[at]) if deletion else _NAN
+        for name, span in zip(_SIDES, spans, strict=False):
+            row[f"rank_{name}_lo"], row[f"rank_{name}_hi"] = map(float, span[at])
+        if deletion:
+            row["deletion_sd"] = float(deletion.moved[at])
         rows.append(row | together | {"note": note})
     for series, why in zip(matrix.short, matrix.why, strict=True):
         rows.append({**head, **_unranked(series, flags), "note": why})
@@ -328,14 +328,12 @@ def _unranked(series: Series, flags: Flags) -> Row:
     items = judged_items(series)
     (scores,) = rows_at([series], items)
     clean = Split.of(flags.label[items]).clean
-    spans = (f"rank_{side}{end}" for side in _SIDES for end in ("", "_lo", "_hi"))
     return {
         "model": series.model,
         "n": len(items),
         "n_clean": int(clean.sum()),
         "full": series.units.level(_means(scores[None])[0]),
         "clean": series.units.level(_means(scores[None, clean])[0]),
-        **dict.fromkeys((*spans, "deletion_sd", *_ACROSS_MODELS), _NAN),
     }
 
 
@@ -370,8 +368,6 @@ def _pair_rows(
                 row[f"error_{name}"] = float(test.error[a, b])
                 row[f"p_{name}"] = float(test.p[a, b])
                 row[f"p_{name}_holm"] = float(test.adjusted[a, b])
-                row[f"mcnemar_{name}"] = float(test.mcnemar_p[a, b])
-                row[f"mcnemar_{name}_holm"] = float(test.mcnemar_adjusted[a, b])
                 leads = row[f"p_{name}_holm"] < _SURE and difference > 0
                 row[f"lead_{name}"] = bool(leads)
             # The variance of one item that gives the clustered error of all of them.

@@ -166,9 +166,7 @@ def _row(view: _View, subset: tuple[str, str], inside: Bools, how: _How) -> Row:
     clean, flagged = split.clean & inside, split.flagged & inside
     unchecked = split.unchecked & inside
     row: Row = {
-        "model": series.model,
-        "benchmark": series.benchmark,
-        "metric": series.metric,
+        **series.head,
         "policy": view.flags.policy,
         "subset_by": subset[0],
         "subset": subset[1],
@@ -176,7 +174,6 @@ def _row(view: _View, subset: tuple[str, str], inside: Bools, how: _How) -> Row:
         "n_clean": int(clean.sum()),
         "n_flagged": int(flagged.sum()),
         "n_not_checkable": int(unchecked.sum()),
-        "higher_is_better": series.higher_is_better,
     }
     units = series.units
     methods = []
@@ -247,17 +244,11 @@ def _test(view: _View, judged: Bools, clean: Bools, how: _How) -> Gain:
 
 def _llama2(view: _View, inside: Bools) -> dict[str, Any]:
     """Llama 2's four Z and its rule, where the policy's score is a share."""
-    names = ("clean", "not_clean", "not_dirty", "dirty")
-    nothing = {f"llama2_z_{name}": _NAN for name in names} | {"llama2_rule": None}
     series, share = view.series, view.contamination
-    if not series.additive:
-        return nothing
     usable = inside & ~np.isnan(share)
-    if not usable.any() or share[usable].max() > 1:
-        return nothing
+    if not series.additive or not usable.any() or share[usable].max() > 1:
+        return {}
     subsets, rule = llama2_subsets(series.score[usable], share[usable])
-    values: dict[str, Any] = {
-        f"llama2_z_{name}": series.units.gain(found.z)
-        for name, found in zip(names, subsets, strict=True)
-    }
-    return values | {"llama2_rule": rule}
+    names = (f"llama2_z_{one.name.replace(' ', '_')}" for one in subsets)
+    values = (series.units.gain(one.z) for one in subsets)
+    return {**dict(zip(names, values, strict=True)), "llama2_rule": rule}

@@ -174,7 +174,7 @@ def _adjust_deletions(rankings: Sequence[Row], together: Callable[[Row], Hashabl
     adjust(list(tests.values()), ("deletion_p",), together)
     for row in rankings:
         for name in ("deletion_p_holm", "deletion_p_bh"):
-            row[name] = _NAN if np.isnan(row["rank_full"]) else tests[ranking(row)][name]
+            row[name] = tests[ranking(row)][name] if "rank_full" in row else _NAN
 
 
 def _sweep_rows(
@@ -198,9 +198,7 @@ def _sweep_rows(
     n = int(judged.sum())
     for at, threshold in enumerate(found.threshold.tolist()):
         yield {
-            "model": series.model,
-            "benchmark": series.benchmark,
-            "metric": series.metric,
+            **series.head,
             "policy": flags.policy,
             "threshold": threshold,
             "n_flagged": int(found.flagged[at]),
@@ -208,7 +206,6 @@ def _sweep_rows(
             "epg": series.units.gain(float(found.epg[at])),
             "epg_z": series.units.gain(float(found.z[at])),
             "epg_z_nested": series.units.gain(float(found.z_nested[at])),
-            "higher_is_better": series.higher_is_better,
             "best": at == found.best,
             "best_p": found.p if at == found.best else _NAN,
             "policy_threshold": _NAN if flags.threshold is None else flags.threshold,
@@ -234,22 +231,17 @@ def _adjusted_rows(matrix: Matrix, flags: Flags, settings: RescoreSettings) -> I
         name += ", difficulty"
     strata = crossed(*labels)
     for at, model in enumerate(matrix.models):
-        head = {
-            "model": model,
-            "benchmark": matrix.benchmark,
-            "metric": matrix.metric,
-            "policy": flags.policy,
-            "higher_is_better": matrix.higher_is_better,
-        }
+        head = {**matrix.head, "model": model, "policy": flags.policy}
         if note:
-            yield head | _empty(name, note)
+            yield head | {"method": name, "note": note}
             continue
         rows = [_stratified_row(scores[at], flagged, strata, cluster, name)]
         if reference and at not in reference:
             rows += _reference_rows(scores[at], scores[reference], flagged, cluster)
         for row in rows:
-            low, high = matrix.units.gains(row["adjusted_low"], row["adjusted_high"])
-            signed = {key: matrix.units.gain(row[key]) for key in ("raw", "adjusted")}
+            limits = [row.get(f"adjusted_{end}", _NAN) for end in ("low", "high")]
+            low, high = matrix.units.gains(*limits)
+            signed = {key: matrix.units.gain(row.get(key, _NAN)) for key in ("raw", "adjusted")}
             yield head | row | signed | {"adjusted_low": low, "adjusted_high": high}
 
 
@@ -278,22 +270,23 @@ def _reference_rows(
     scores: Floats, references: Floats, flagged: Bools, cluster: Ints | None
 ) -> Iterator[Row]:
     found = against_references(scores, references, flagged, cluster)
-    figures = {
+    yield {
+        "method": "difference in differences",
+        "raw": found.raw,
         "adjusted": found.difference,
         "adjusted_low": found.low,
         "adjusted_high": found.high,
         "error": found.error,
         "p": found.p,
+        "note": "",
     }
-    yield _empty("difference in differences", "") | {"raw": found.raw, **figures}
-    note = "" if np.isfinite(found.logit) else "not estimable: no converging fit"
     if len(references) < _LOGIT_REFERENCES:
-        note = f"not estimable: {len(references)} reference models of {_LOGIT_REFERENCES} needed"
-    if note:
-        yield _empty("logit of the flag", note)
         return
-    figures = {"adjusted": found.logit, "error": found.logit_error, "p": found.logit_p}
-    yield _empty("logit of the flag", "") | {"raw": found.raw, **figures}
+    logit: Row = {"method": "logit of the flag", "note": "not estimable: no converging fit"}
+    if np.isfinite(found.logit):
+        figures = {"adjusted": found.logit, "error": found.logit_error, "p": found.logit_p}
+        logit |= {"raw": found.raw, "note": "", **figures}
+    yield logit
 
 
 def _stratified_row(
@@ -307,7 +300,8 @@ def _stratified_row(
         notes.append(f"{found.flagged_lost:.1%} of the flagged items are left out with them")
     if np.isnan(found.gain):
         notes.append("not estimable: no stratum holds a flagged and a clean item")
-    return _empty(name, "; ".join(notes)) | {
+    return {
+        "method": name,
         # Full minus clean, as EPG has it, with the clean items weighted to the flagged make-up.
         "raw": float(scores.mean() - scores[~flagged].mean()),
         "adjusted": found.gain,
@@ -315,18 +309,7 @@ def _stratified_row(
         "adjusted_high": found.high,
         "error": found.error,
         "p": found.p,
-        "odds": found.odds,
         "share_lost": found.lost,
         "share_flagged_lost": found.flagged_lost,
+        "note": "; ".join(notes),
     }
-
-
-def _empty(method: str, note: str) -> Row:
-    figures = dict.fromkeys(
-        (
-            *("raw", "adjusted", "adjusted_low", "adjusted_high", "error", "p"),
-            *("odds", "share_lost", "share_flagged_lost"),
-        ),
-        _NAN,
-    )
-    return {"method": method, **figures, "note": note}

@@ -79,8 +79,6 @@ PAIRS: Final = pa.schema(
                 f"error_{side}",
                 f"p_{side}",
                 f"p_{side}_holm",
-                f"mcnemar_{side}",
-                f"mcnemar_{side}_holm",
             )
         ),
         *_flags("lead_full", "lead_clean"),
@@ -121,7 +119,7 @@ ADJUSTED: Final = pa.schema(
     [
         *_texts("model", "benchmark", "metric", "policy", "method"),
         *_figures("raw", "adjusted", "adjusted_low", "adjusted_high", "error", "p"),
-        *_figures("p_holm", "p_bh", "odds", "share_lost", "share_flagged_lost"),
+        *_figures("p_holm", "p_bh", "share_lost", "share_flagged_lost"),
         *_texts("note"),
         *_flags("higher_is_better"),
     ]
@@ -153,12 +151,16 @@ HOLDOUT: Final = pa.schema(
 
 
 def table_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> Table:
-    """Rows as a table of this schema; not-a-numbers become nulls. InternalError on other keys."""
+    """Rows as a table of this schema; not-a-numbers, and figures that a row lacks, become nulls.
+
+    Raises InternalError for other keys.
+    """
+    needed = {field.name for field in schema if not field.nullable}
     for row in rows:
-        if set(row) != set(schema.names):
-            odd = sorted(set(row) ^ set(schema.names))
+        if odd := sorted((row.keys() - {*schema.names}) | (needed - row.keys())):
             raise InternalError(f"a row does not fit its table: {odd}")
-    return schemas.table_of({name: [row[name] for row in rows] for name in schema.names}, schema)
+    columns = {name: [row.get(name) for row in rows] for name in schema.names}
+    return schemas.table_of(columns, schema)
 
 
 SUMMARY: Final = "summary.md"

@@ -151,8 +151,7 @@ def _across(rows: Sequence[Row], spread: Sequence[Row]) -> list[str]:
         ],
     )
     notes = sorted({f"{row['model']}: {row['note']}" for row in rows if row["note"]})
-    spread = [row for row in spread if row["n_benchmarks"] > 1]
-    spread.sort(key=lambda row: (row["policy"], row["items"] == "clean"))
+    spread = sorted(spread, key=lambda row: (row["policy"], row["items"] == "clean"))
     if spread:
         counts = ("policy", "items", "n_models", "n_benchmarks")
         moved = [f"{by}_{end}" for by in ("cardinal", "ordinal") for end in ("distance", "largest")]

@@ -1,4 +1,4 @@
-"""Adjust for easier flagged items: strata, reference models, Mantel-Haenszel."""
+"""Adjust for easier flagged items: strata and reference models."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import chdtrc
 
 from contam.rescore.stats.clusters import Estimate, difference_of, right_or_wrong
 
@@ -125,17 +124,12 @@ class Stratified:
 
     Strata without a flagged or without a clean item say nothing of that and are left out.
 
-    clean         the clean score weighted to the make-up of the strata that hold clean items
     gain          share of items flagged * mean over flagged items of (score - clean mean of the
                   stratum), with its error, limits of 95 % and p; full - clean, weighted, where no
                   stratum is left out; nan where all are
     lost          share of all items in strata without a clean one; flagged_lost  of flagged items
-    odds          Mantel and Haenszel's common odds ratio of a right answer, flagged against clean,
-    chi2, odds_p  with the continuity-corrected test, which knows no clusters; nan for scores other
-                  than 0/1
     """
 
-    clean: float
     gain: float
     error: float
     low: float
@@ -143,30 +137,22 @@ class Stratified:
     p: float
     lost: float
     flagged_lost: float
-    odds: float
-    chi2: float
-    odds_p: float
 
 
 def stratified(
     scores: Floats, flagged: Bools, strata: Ints, cluster: Ints | None = None
 ) -> Stratified:
-    """Adjusted gain and Mantel-Haenszel test over strata int64[n]; cluster as elsewhere."""
+    """Adjusted gain over strata int64[n]; cluster as elsewhere."""
     kind = np.unique(strata, return_inverse=True)[1]
     sizes = np.bincount(kind)
     n_dirty = np.bincount(kind, weights=flagged)
-    n_clean = sizes - n_dirty
-    held = n_clean > 0
-    clean = np.bincount(kind, weights=np.where(flagged, 0.0, scores))
-    mean = np.divide(clean, n_clean, out=np.full(len(sizes), _NAN), where=held)
+    held = sizes > n_dirty
     n_held = int(sizes[held].sum())
     both = held & (n_dirty > 0)
     found = _matched(scores, flagged, kind, both, cluster)
     low, high = found.limits()
     n_flagged = int(n_dirty.sum())
-    odds, chi2, odds_p = _mantel_haenszel(scores, flagged, kind)
     return Stratified(
-        clean=float(sizes[held] @ mean[held]) / n_held if n_held else _NAN,
         gain=found.value,
         error=found.error,
         low=low,
@@ -174,9 +160,6 @@ def stratified(
         p=found.p,
         lost=1 - n_held / len(scores),
         flagged_lost=float(n_dirty[~both].sum()) / n_flagged if n_flagged else 0.0,
-        odds=odds,
-        chi2=chi2,
-        odds_p=odds_p,
     )
 
 
@@ -220,29 +203,6 @@ def _matched(
     scale = 1.0 if cluster is None else n_groups / (n_groups - 1)
     df = float(worth.sum()) ** 2 / float((worth * worth).sum()) - 1
     return Estimate(value, float(np.sqrt(scale * float((parts * parts).sum()))), df)
-
-
-def _mantel_haenszel(scores: Floats, flagged: Bools, kind: Ints) -> tuple[float, float, float]:
-    """Common odds ratio, chi2 and its p over strata that hold both kinds."""
-    if not right_or_wrong(scores):
-        return _NAN, _NAN, _NAN
-    size: Floats = np.bincount(kind).astype(np.float64)
-    dirty: Floats = np.bincount(kind, weights=flagged).astype(np.float64)
-    right_dirty = np.bincount(kind, weights=scores * flagged)
-    right = np.bincount(kind, weights=scores)
-    chosen = (dirty > 0) & (dirty < size)
-    size, dirty = size[chosen], dirty[chosen]
-    right_dirty, right = right_dirty[chosen], right[chosen]
-    clean, right_clean = size - dirty, right - right_dirty
-    numerator = float((right_dirty * (clean - right_clean) / size).sum())
-    denominator = float(((dirty - right_dirty) * right_clean / size).sum())
-    deviation = float((right_dirty - dirty * right / size).sum())
-    spread = float((dirty * clean * right * (size - right) / (size * size * (size - 1))).sum())
-    odds = numerator / denominator if denominator > 0 else _NAN
-    if not spread > 0:
-        return odds, _NAN, _NAN
-    chi2 = max(0.0, abs(deviation) - 0.5) ** 2 / spread
-    return odds, chi2, float(chdtrc(1, chi2))
 
 
 def bins(values: Floats, count: int) -> Ints:

@@ -32,14 +32,14 @@ def adjust(
 ) -> None:
     """Put Holm's and Benjamini and Hochberg's p beside each raw one: NAME_holm and NAME_bh.
 
-    family  what is equal for rows that are tested together
+    family  what is equal for rows that are tested together; a row may lack a p
     """
     together: dict[Hashable, list[dict[str, Any]]] = {}
     for row in rows:
         together.setdefault(family(row), []).append(row)
     for own in together.values():
         for name in columns:
-            p = np.array([row[name] for row in own], np.float64)
+            p = np.array([row.get(name, np.nan) for row in own], np.float64)
             for row, first, second in zip(own, holm(p), benjamini_hochberg(p), strict=True):
                 row[f"{name}_holm"], row[f"{name}_bh"] = float(first), float(second)
 

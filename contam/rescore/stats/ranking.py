@@ -108,19 +108,16 @@ class Pairwise:
 
     difference  score of the row minus that of the column
     error       its paired standard error; nan where all items share one cluster
-    p           two-sided, of the t test by whole clusters; nan where all differences are equal and
-                not 0, and without an error
-    mcnemar_p   exact, for 0/1 scores of items that all stand alone; nan for others
+    p           two-sided: McNemar's exact test for 0/1 scores of items that all stand alone, else
+                the t test by whole clusters; nan there where all differences are equal and not 0,
+                and without an error
     adjusted    p after Holm over all pairs; a constant difference counts as p = 0
-    mcnemar_adjusted  mcnemar_p after Holm over all pairs
     """
 
     difference: Floats
     error: Floats
     p: Floats
-    mcnemar_p: Floats
     adjusted: Floats
-    mcnemar_adjusted: Floats
 
 
 def pairwise(scores: Floats, cluster: Ints | None = None) -> Pairwise:
@@ -146,15 +143,10 @@ def pairwise(scores: Floats, cluster: Ints | None = None) -> Pairwise:
     p = np.where(error > 0, 2 * stdtr(np.maximum(df, _HAIR), -np.abs(t)), 1.0)
     certain = (error == 0) & (np.abs(difference) > 0)
     p[certain | np.isnan(error)] = np.nan
-    mcnemar_p = _mcnemar(scores, grouped=cluster is not None and len(np.unique(cluster)) < n)
-    return Pairwise(
-        difference=difference,
-        error=error,
-        p=p,
-        mcnemar_p=mcnemar_p,
-        adjusted=_over_pairs(np.where(certain, 0.0, p)),
-        mcnemar_adjusted=_over_pairs(mcnemar_p),
-    )
+    adjusted = np.where(certain, 0.0, p)
+    if right_or_wrong(scores) and (cluster is None or len(np.unique(cluster)) == n):
+        p = adjusted = _mcnemar(scores)
+    return Pairwise(difference=difference, error=error, p=p, adjusted=_over_pairs(adjusted))
 
 
 def _squared(rest: Floats) -> Floats:
@@ -177,9 +169,7 @@ def _over_pairs(p: Floats) -> Floats:
     return result
 
 
-def _mcnemar(scores: Floats, *, grouped: bool) -> Floats:
-    if grouped or not right_or_wrong(scores):
-        return np.full((len(scores), len(scores)), np.nan)
+def _mcnemar(scores: Floats) -> Floats:
     only_row = scores @ (1 - scores).T
     both = only_row + only_row.T
     fewer = np.minimum(only_row, only_row.T)

@@ -24,16 +24,15 @@ _LEAST_CLUSTERS = 2
 class Comparison:
     """Mean difference first - second over common items, its paired error, z and two-sided p.
 
-    z          difference / error; p  of the paired t test, by whole clusters where there are any
-    mcnemar_p  exact two-sided p for 0/1 scores; nan for others, and where items share clusters,
-               which it knows nothing of
+    z  difference / error
+    p  McNemar's exact one for 0/1 scores of items that stand alone, else of the paired t test, by
+       whole clusters where there are any
     """
 
     difference: float
     error: float
     z: float
     p: float
-    mcnemar_p: float
 
 
 def compare(first: Floats, second: Floats, cluster: Ints | None = None) -> Comparison:
@@ -49,8 +48,9 @@ def compare(first: Floats, second: Floats, cluster: Ints | None = None) -> Compa
     else:
         z, p = difference / spread.error, found.p
     binary = bool(np.all((first == 0) | (first == 1)) and np.all((second == 0) | (second == 1)))
-    exact = mcnemar(first, second) if binary and spread.n_clusters == len(d) else _NAN
-    return Comparison(difference=difference, error=spread.error, z=z, p=p, mcnemar_p=exact)
+    if binary and spread.n_clusters == len(d):
+        p = mcnemar(first, second)
+    return Comparison(difference=difference, error=spread.error, z=z, p=p)
 
 
 def mcnemar(first: Floats, second: Floats) -> float:

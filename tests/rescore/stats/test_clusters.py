@@ -10,6 +10,7 @@ from contam.rescore.stats import clusters, difficulty, ranking, sweep
 from contam.rescore.tables import RescoreSettings, make_tables
 from contam.tables import schemas
 from tests.rescore.panels import flags_of, series_of
+from tests.rescore.stats.one_pair import mcnemar
 
 ROUNDS = 400
 #: What 5 % of false alarms may come out as in so many rounds: four standard errors.
@@ -160,12 +161,13 @@ def test_one_passage_tells_no_two_models_apart():
     assert ranking.rank_intervals(found).tolist() == [[1, 2], [1, 2]]
 
 
-def test_mcnemar_s_test_is_not_given_where_items_share_clusters():
+def test_mcnemar_s_test_is_that_of_items_that_share_no_clusters():
     rng = np.random.default_rng(0)
     scores = np.array([answers(rng), answers(rng)])
-    assert np.isnan(ranking.pairwise(scores, CLUSTER).mcnemar_p[0, 1])
-    assert np.isfinite(ranking.pairwise(scores).mcnemar_p[0, 1])
-    assert np.isfinite(ranking.pairwise(scores, np.arange(len(CLUSTER))).mcnemar_p[0, 1])
+    alone = [None, np.arange(len(CLUSTER))]
+    p, same = (ranking.pairwise(scores, cluster).p[0, 1] for cluster in alone)
+    assert p == same == mcnemar(*scores)
+    assert ranking.pairwise(scores, CLUSTER).p[0, 1] != p
 
 
 def planted(rng, leak):

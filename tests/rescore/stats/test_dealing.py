@@ -236,7 +236,7 @@ def test_every_raw_p_has_an_adjusted_one_beside_it():
     raw = {
         "scores": ["gain_p", "epg_p"],
         "rankings": ["deletion_p"],
-        "pairs": ["p_full", "p_clean", "mcnemar_full", "mcnemar_clean"],
+        "pairs": ["p_full", "p_clean"],
         "sweep": ["best_p"],
         "adjusted": ["p"],
     }
