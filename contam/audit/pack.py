@@ -294,14 +294,14 @@ def _scoring(
                 allow_unmatched=spec.logs.allow_unmatched,
                 allow_partial=spec.logs.allow_partial,
                 skip_damaged=spec.logs.skip_damaged,
-                lower_is_better=spec.logs.lower_is_better,
-                higher_is_better=spec.logs.higher_is_better,
                 settings=RescoreSettings(
                     least=spec.least,
                     permutations=spec.permutations,
                     seed=spec.seed,
                     references=spec.logs.references,
                     metrics=spec.logs.metrics,
+                    lower_is_better=spec.logs.lower_is_better,
+                    higher_is_better=spec.logs.higher_is_better,
                     mixed_setups=spec.logs.mixed_setups,
                 ),
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
@@ -13,13 +12,10 @@ import numpy as np
 
 from contam.detect.notebook import table_html
 from contam.detect.policies.common import counted
-from contam.detect.report import RUN_FILE
 from contam.errors import LogError, Place, Public, Statement, UsageError
 from contam.extras import require
-from contam.files.publish import output_errors, publishing
-from contam.files.single import fingerprint, read_file
-from contam.files.uploads import place
 from contam.rescore.complete import left_out, refuse_partial, whole_logs
+from contam.rescore.export.folder import Tables, write_folder
 from contam.rescore.export.plots import draw, plot_names, score_figure
 from contam.rescore.export.summary import figure, gain_of, markdown
 from contam.rescore.holdouts import item_numbers
@@ -27,9 +23,7 @@ from contam.rescore.judging import FileOptions, LabelOptions, join_logs, open_ve
 from contam.rescore.metrics import directed, main_metrics
 from contam.rescore.panel import Series, group_series
 from contam.rescore.tables import RescoreSettings, make_tables
-from contam.tables import schemas
-from contam.tables.frames import to_pandas, to_polars
-from contam.tables.score_schemas import RESCORE_FORMAT, SUMMARY, TABLES
+from contam.tables.score_schemas import RESCORE_FORMAT, SUMMARY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,22 +34,16 @@ if TYPE_CHECKING:
     from contam.rescore.join import Joined
     from contam.rescore.judging import Verdicts
     from contam.rescore.logs.model import Log, ScoreColumn
-    from contam.tables.schemas import Table
 
     PathLike = str | Path
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Rescore:
-    """A finished re-scoring: the tables by name, the summary, and how it was made."""
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Rescore(Tables):
+    """A finished re-scoring: its tables by name, the summary, and how it was made."""
 
-    tables: Mapping[str, Table]
     summary: str
     run: dict[str, Any]
-
-    def __repr__(self) -> str:
-        sizes = ", ".join(f"{name} {table.num_rows}" for name, table in self.tables.items())
-        return f"<{type(self).__name__}: rows of {sizes}>"
 
     def _repr_html_(self) -> str:
         """The scores with and without the flagged items, for notebooks."""
@@ -72,18 +60,6 @@ class Rescore:
         )
         head = ("model", "benchmark", "metric", "policy", "clean of all", "full", "clean", "gain")
         return table_html(head, cells)
-
-    def rows(self, name: str) -> list[dict[str, Any]]:
-        """The rows of one table as dictionaries."""
-        return schemas.rows(self.tables[name])
-
-    def to_pandas(self, table: str = "scores") -> Any:  # noqa: ANN401 - pandas may be missing
-        """One of `tables` as a pandas DataFrame. Raises MissingExtraError without pandas."""
-        return to_pandas(self._named(table))
-
-    def to_polars(self, table: str = "scores") -> Any:  # noqa: ANN401 - Polars may be missing
-        """One of `tables` as a Polars DataFrame. Raises MissingExtraError without Polars."""
-        return to_polars(self._named(table))
 
     def plot(
         self, *, benchmark: str | None = None, metric: str | None = None, policy: str | None = None
@@ -103,14 +79,6 @@ class Rescore:
             policy=policy,
         )
 
-    def _named(self, table: str) -> Table:
-        if table not in self.tables:
-            known = ", ".join(self.tables)
-            raise UsageError(
-                "a re-scoring has no table {!r}", table, hint=Statement("known: {}", known)
-            )
-        return self.tables[table]
-
 
 def rescore(
     verdicts: Verdicts,
@@ -123,8 +91,6 @@ def rescore(
     allow_partial: bool = False,
     separate_runs: bool = False,
     skip_damaged: bool = False,
-    lower_is_better: Sequence[str] = (),
-    higher_is_better: Sequence[str] = (),
     settings: RescoreSettings | None = None,
     **labels: Unpack[LabelOptions],
 ) -> Rescore:
@@ -143,8 +109,6 @@ def rescore(
     skip_damaged     leave out logs that are cut off, cancelled or damaged, or do not give their
                      tool's number; `run` names them under `inputs.damaged`, as it does files that
                      are no logs under `inputs.skipped`
-    lower_is_better, higher_is_better  metrics by name whose direction is not what the log or the
-                     name says
     labels           verdict_columns, threshold, unlisted: of a file of labels, see `FileOptions`
 
     Raises LogError for a log that is damaged, does not add up to its own reported score or does not
@@ -161,7 +125,8 @@ def rescore(
     paths = [logs] if isinstance(logs, (str, Path)) else list(logs)
     readable, damaged, skipped = whole_logs(paths, columns, skip_damaged=skip_damaged)
     readable = _renamed(readable, benchmark_as or {})
-    found = directed(readable, lower=lower_is_better, higher=higher_is_better)
+    ways = {"lower": settings.lower_is_better, "higher": settings.higher_is_better}
+    found = directed(readable, **ways)
     found = _separated(found) if separate_runs else found
     beside = {name for _, name in settings.reference_benchmarks}
     second_logs = [log for log in found if log.benchmark in beside]
@@ -178,9 +143,8 @@ def rescore(
     unknown = set(settings.references) - {run.model for run in series}
     if unknown:
         known = ", ".join(sorted({run.model for run in series}))
-        raise UsageError(
-            "no log of reference model {}", min(unknown), hint=Statement("models: {}", known)
-        )
+        hint = Statement("models: {}", known)
+        raise UsageError("no log of reference model {}", min(unknown), hint=hint)
     groups = list(group_series({own.log: own.joined.index for own in joined_logs}))
     main = main_metrics([*series, *(group for _, group in groups)], settings.metrics)
     notes = [
@@ -209,8 +173,6 @@ def rescore(
             "allow_partial": allow_partial,
             "separate_runs": separate_runs,
             "skip_damaged": skip_damaged,
-            "lower_is_better": list(lower_is_better),
-            "higher_is_better": list(higher_is_better),
             "not_checkable": "in full, in neither clean nor flagged",
         },
         "inputs": {
@@ -235,39 +197,15 @@ def write_rescore(
     result: Rescore, out: PathLike, *, overwrite: bool = False, plots: bool = True
 ) -> Path:
     """Write tables, summary, plots and run.json into a folder, whole or not at all."""
-    target = place(out)
-    names = [f"{name}.parquet" for name in TABLES]
     least = result.run["parameters"]["least"]
-    names += [SUMMARY, *(plot_names(result.tables, least) if plots else ()), RUN_FILE]
-    with (
-        publishing(
-            target,
-            names=names,
-            last=RUN_FILE,
-            overwrite=overwrite,
-            earlier=earlier_outputs(target, names),
-        ) as folder,
-        output_errors(target),
-    ):
-        for name in TABLES:
-            schemas.write_parquet(result.tables[name], folder / f"{name}.parquet")
+
+    def write(folder: Path) -> None:
         (folder / SUMMARY).write_text(result.summary, encoding="utf-8")
         if plots:
             draw(result.tables, folder, least)
-        run = {**result.run, "outputs": {name: fingerprint(folder / name) for name in names[:-1]}}
-        # The only section that differs between equal runs stands last.
-        run["timings"] = run.pop("timings")
-        (folder / RUN_FILE).write_text(json.dumps(run, indent=2) + "\n", "ascii")
-    return target
 
-
-def earlier_outputs(out: Path, names: Sequence[str]) -> list[str]:
-    """Further files of an earlier run in the folder: pictures depend on what was scored."""
-    try:
-        outputs = json.loads(read_file(out / RUN_FILE))["outputs"]
-        return [name for name in outputs if name not in names]
-    except (OSError, ValueError, KeyError, TypeError):
-        return []
+    others = [SUMMARY, *(plot_names(result.tables, least) if plots else ())]
+    return write_folder(out, result, others, write, result.run, overwrite=overwrite)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -345,10 +283,8 @@ def _renamed(logs: Sequence[Log], names: Mapping[str, str]) -> list[Log]:
     known = sorted({log.benchmark for log in logs})
     for name in names:
         if name not in known:
-            raise UsageError(
-                "no log is of benchmark {!r}", name,
-                hint=Statement("known: {}", Public(", ".join(known))),
-            )  # fmt: skip
+            hint = Statement("known: {}", Public(", ".join(known)))
+            raise UsageError("no log is of benchmark {!r}", name, hint=hint)
     return [replace(log, benchmark=names.get(log.benchmark, log.benchmark)) for log in logs]
 
 
@@ -387,12 +323,10 @@ def refuse_two_logs(logs: Sequence[Log]) -> None:
         for column in log.columns:
             known = seen.setdefault((log.model, log.benchmark, column.metric), log)
             if known is not log:
-                raise LogError(
-                    "two logs hold {} on {} by {}: {} and {}", Public(log.model),
-                    Public(log.benchmark), Public(column.metric), Place(known.path),
-                    Place(log.path),
-                    hint="give one of them, or keep the runs apart with --separate-runs",
-                )  # fmt: skip
+                names = map(Public, (log.model, log.benchmark, column.metric))
+                hint = "give one of them, or keep the runs apart with --separate-runs"
+                said, places = "two logs hold {} on {} by {}: {} and {}", (known.path, log.path)
+                raise LogError(said, *names, *map(Place, places), hint=hint)
 
 
 def _clustered(cluster: Ints, joined_logs: Sequence[_JoinedLog]) -> Ints:

@@ -47,6 +47,8 @@ class RescoreSettings:
     references    models that cannot have seen the corpus
     reference_benchmarks  a benchmark and one like it that nobody can have seen, pair by pair
     metrics       METRIC or BENCHMARK=METRIC: the main metrics, where the logs do not name them
+    lower_is_better, higher_is_better  metrics by name whose direction is not what the log or the
+                  name says
     all_metrics   pictures and the terminal show every metric, not the main ones only
     mixed_setups  runs with other examples, prompts or versions stand in one ranking
     """
@@ -59,6 +61,8 @@ class RescoreSettings:
     references: tuple[str, ...] = ()
     reference_benchmarks: tuple[tuple[str, str], ...] = ()
     metrics: tuple[str, ...] = ()
+    lower_is_better: tuple[str, ...] = ()
+    higher_is_better: tuple[str, ...] = ()
     all_metrics: bool = False
     mixed_setups: bool = False
 
@@ -147,6 +151,7 @@ def make_tables(
         "pairs": score_schemas.table_of(pairs, score_schemas.PAIRS),
         "aggregate": score_schemas.table_of(aggregates, score_schemas.AGGREGATE),
         "adjusted": score_schemas.table_of(adjusted, score_schemas.ADJUSTED),
+        "diversity": score_schemas.table_of(diversities, score_schemas.DIVERSITY),
         "holdout": score_schemas.table_of(
             holdout_rows(
                 series,
@@ -159,7 +164,6 @@ def make_tables(
             ),
             score_schemas.HOLDOUT,
         ),
-        "diversity": score_schemas.table_of(diversities, score_schemas.DIVERSITY),
     }
 
 

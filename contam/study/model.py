@@ -11,9 +11,9 @@ import numpy as np
 from contam.detect.notebook import table_html
 from contam.errors import Statement, UsageError
 from contam.extras import require
+from contam.rescore.export.folder import Tables
 from contam.rescore.export.summary import small
 from contam.tables import schemas
-from contam.tables.frames import to_pandas, to_polars
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -49,12 +49,11 @@ class Refusal:
     reason: str
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Study:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Study(Tables):
     """A finished study.
 
     name      of the study: "fresh", "preparation", ...
-    tables    Arrow tables by name, the main one first
     refusals  what is not estimated, each with its reason
     columns   of the main table, those that a terminal and a notebook show; all where none is named
     run       JSON-able: settings, inputs by digest, notes and, with verdicts, their coverage
@@ -62,15 +61,10 @@ class Study:
 
     name: str
     finding: Finding
-    tables: Mapping[str, Table]
     refusals: Sequence[Refusal] = ()
     pictures: Sequence[Chart | Bump] = ()
     columns: Sequence[str] = ()
     run: Mapping[str, Any] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        sizes = ", ".join(f"{name} {table.num_rows}" for name, table in self.tables.items())
-        return f"<study {self.name}: rows of {sizes}>"
 
     def _repr_html_(self) -> str:
         """The finding, what was refused, and the main table, for notebooks."""
@@ -94,28 +88,6 @@ class Study:
         """The columns of the main table that are shown where there is little room."""
         return tuple(self.columns or self.to_arrow().column_names)
 
-    def rows(self, table: str = "") -> list[Row]:
-        """The rows of one table, the main one unless named, as dictionaries."""
-        return schemas.rows(self.to_arrow(table))
-
-    def to_arrow(self, table: str = "") -> Table:
-        """One table, the main one unless named. Raises UsageError for an unknown name."""
-        name = table or next(iter(self.tables))
-        if name not in self.tables:
-            known = ", ".join(self.tables)
-            raise UsageError(
-                "the study has no table {!r}", name, hint=Statement("known: {}", known)
-            )
-        return self.tables[name]
-
-    def to_pandas(self, table: str = "") -> Any:  # noqa: ANN401 - pandas may be missing
-        """One table as a pandas DataFrame. Raises MissingExtraError without pandas."""
-        return to_pandas(self.to_arrow(table))
-
-    def to_polars(self, table: str = "") -> Any:  # noqa: ANN401 - Polars may be missing
-        """One table as a Polars DataFrame. Raises MissingExtraError without Polars."""
-        return to_polars(self.to_arrow(table))
-
     def plot(self, picture: str = "") -> Figure:
         """One picture, the first unless named. Raises UsageError where there is none."""
         require("scores", "matplotlib")
@@ -124,10 +96,8 @@ class Study:
         known = {one.name: one for one in self.pictures}
         name = picture or next(iter(known), "")
         if name not in known:
-            raise UsageError(
-                "the study has no picture {!r}", name,
-                hint=Statement("known: {}", ", ".join(known)),
-            )  # fmt: skip
+            hint = Statement("known: {}", ", ".join(known))
+            raise UsageError("the study has no picture {!r}", name, hint=hint)
         return figure_of(known[name])
 
 

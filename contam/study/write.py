@@ -6,20 +6,16 @@ import json
 import math
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.detect.report import RUN_FILE
 from contam.extras import require
-from contam.files.publish import output_errors, publishing
-from contam.files.single import fingerprint
+from contam.rescore.export.folder import write_folder
 from contam.rescore.export.summary import cell, table
-from contam.rescore.run import earlier_outputs
 from contam.study.model import shown
-from contam.tables import schemas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from contam.study.model import Study
 
@@ -36,26 +32,15 @@ def write_study(study: Study, out: str | Path, *, overwrite: bool = False) -> Pa
     require("scores", "matplotlib")
     from contam.study.pictures import save
 
-    pictures = [f"{one.name}.svg" for one in study.pictures]
-    names = [*(f"{name}.parquet" for name in study.tables), TABLES, SUMMARY, *pictures, RUN_FILE]
-    earlier = earlier_outputs(Path(out), names)
-    with (
-        publishing(out, names=names, last=RUN_FILE, overwrite=overwrite, earlier=earlier) as folder,
-        output_errors(Path(out)),
-    ):
-        for name, one in study.tables.items():
-            schemas.write_parquet(one, folder / f"{name}.parquet")
+    def write(folder: Path) -> None:
         (folder / TABLES).write_text(json.dumps(tree(study), indent=1) + "\n", "ascii")
         (folder / SUMMARY).write_text(markdown(study), encoding="utf-8")
         save(study.pictures, folder)
-        run = {
-            **study.made(),
-            "outputs": {name: fingerprint(folder / name) for name in names[:-1]},
-            # The only section that differs between equal runs stands last.
-            "timings": {"written": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())},
-        }
-        (folder / RUN_FILE).write_text(json.dumps(run, indent=2) + "\n", "ascii")
-    return Path(out)
+
+    others = [TABLES, SUMMARY, *(f"{one.name}.svg" for one in study.pictures)]
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    run = {**study.made(), "timings": {"written": now}}
+    return write_folder(out, study, others, write, run, overwrite=overwrite)
 
 
 def tree(study: Study) -> dict[str, Any]:

@@ -200,8 +200,6 @@ def rescore(
             verdict_columns=parse_mapping(labels.verdict_columns)
             if labels.verdict_columns
             else None,
-            lower_is_better=metrics.lower_is_better or [],
-            higher_is_better=metrics.higher_is_better or [],
             settings=RescoreSettings(
                 least=least,
                 permutations=permutations,
@@ -209,6 +207,8 @@ def rescore(
                 references=tuple(split_names(reference or [])),
                 reference_benchmarks=_benchmark_pairs(reference_benchmark or []),
                 metrics=tuple(metrics.metric or []),
+                lower_is_better=tuple(metrics.lower_is_better or []),
+                higher_is_better=tuple(metrics.higher_is_better or []),
                 all_metrics=metrics.all_metrics,
                 mixed_setups=metrics.mixed_setups,
             ),

@@ -138,7 +138,6 @@ class Subset:
 
     name: str
     n: int
-    mean_share: float
     score: float
     z: float
 
@@ -162,8 +161,7 @@ def llama2_subsets(scores: Floats, share: Floats) -> tuple[list[Subset], bool]:
         n = int(np.count_nonzero(mask))
         mean = float(scores[mask].mean()) if n else _NAN
         z = (mean - mu) / (deviation / float(np.sqrt(n))) if n and deviation > 0 else _NAN
-        shared = float(share[mask].mean()) if n else _NAN
-        subsets.append(Subset(name=name, n=n, mean_share=shared, score=mean, z=z))
+        subsets.append(Subset(name=name, n=n, score=mean, z=z))
     return subsets, all(abs(subset.z) > _LLAMA2_Z for subset in subsets)
 
 

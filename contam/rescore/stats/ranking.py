@@ -207,13 +207,12 @@ class Deletion:
     """What dropping as many random items does.
 
     tau       of full against clean, as observed
-    tau_low   5th percentile of tau over random deletions; tau_median  their median
+    tau_median  over random deletions
     p         share of deletions whose ranking agrees no better, with the +1 correction
     moved     float64[models], s.d. of a model's score over random deletions
     """
 
     tau: float
-    tau_low: float
     tau_median: float
     p: float
     moved: Floats
@@ -238,7 +237,7 @@ def random_deletion(
     m, n = scores.shape
     n_flagged = int(flagged.sum())
     full = scores.mean(axis=1).round(_DIGITS)
-    nothing = Deletion(tau=_NAN, tau_low=_NAN, tau_median=_NAN, p=_NAN, moved=np.full(m, _NAN))
+    nothing = Deletion(tau=_NAN, tau_median=_NAN, p=_NAN, moved=np.full(m, _NAN))
     if m < _TWO or n_flagged in (0, n):
         return nothing
     observed = agreement(full, scores[:, ~flagged].mean(axis=1).round(_DIGITS)).tau
@@ -262,7 +261,6 @@ def random_deletion(
         return replace(nothing, tau=observed)
     return Deletion(
         tau=observed,
-        tau_low=float(np.percentile(known, 5)),
         tau_median=float(np.median(known)),
         p=(1 + worse) / (1 + len(known)),
         moved=kept.std(axis=0, ddof=1),

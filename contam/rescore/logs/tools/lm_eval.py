@@ -68,7 +68,7 @@ def _is_samples(row: Row) -> bool:
     return "doc_id" in row and "doc" in row and ("resps" in row or "filtered_resps" in row)
 
 
-def _is_results(value: object) -> bool:
+def is_results(value: object) -> bool:
     """Whether a JSON file is the results file of a run."""
     found = as_dict(value)
     return "results" in found and ("lm_eval_version" in found or "configs" in found)
@@ -81,7 +81,7 @@ def _fits(file: LogFile) -> bool:
     value = file.document
     if isinstance(value, list):
         return _is_samples(as_dict(next(iter(value), None)))
-    return _is_results(value) and bool(inside(value, "samples"))
+    return is_results(value) and bool(inside(value, "samples"))
 
 
 def _samples_of(results: Path) -> list[Path]:
@@ -169,7 +169,7 @@ def _results(path: Path, time: str | None) -> Row:
     """The results file of the same run, {} where there is none."""
     others = sorted(path.parent.glob(f"*_{time}.json" if time else f"*{_TIMELESS}"))
     found = (LogFile(other).document for other in others if other != path)
-    return next(filter(_is_results, found), {})
+    return next(filter(is_results, found), {})
 
 
 def results_of(log: Log) -> Row:
@@ -341,6 +341,6 @@ READER: Final = LogReader(
     title="lm-eval samples",
     fits=_fits,
     read=read,
-    is_part=document(_is_results),
+    is_part=document(is_results),
     rows_of=_samples_of,
 )
