@@ -14,7 +14,7 @@ from contam.detect.report import RUN_FILE
 from contam.errors import LogError, Names, OutputError, Public, Statement, UsageError
 from contam.files.single import fingerprint
 from contam.rescore.panel import ALL
-from contam.study.inputs import USUAL, Rows, columns_of, refuse_doubles, refuse_unknown_sides
+from contam.study.inputs import USUAL, Rows, columns_of, refuse_unknown_sides
 from contam.study.model import Refusal
 from contam.tables import schemas
 from contam.tables.score_schemas import RESCORE_FORMAT, SCORES
@@ -81,10 +81,8 @@ def read_tables(
         own, same, found, source = _table(clean, "clean", names, columns)
         sources.append(source)
         if odd := sorted(set(own) ^ set(models)):
-            raise LogError(
-                "scores and clean scores are not of the same models: {}", Names(odd[:5]),
-                hint="remove one of the two, or name them apart",
-            )  # fmt: skip
+            said = "scores and clean scores are not of the same models: {}"
+            raise LogError(said, Names(odd[:5]), hint="remove one of the two, or name them apart")
         second = found[
             np.ix_([own.index(one) for one in models], [same.index(one) for one in names])
         ]
@@ -110,10 +108,8 @@ def _given(
             raise LogError("{}: a board needs two {}s, and has {}", where, Public(what), number)
     for axis, names, what in ((1, models, "model"), (0, tasks, "task")):
         for at in np.flatnonzero(np.isnan(scores).all(axis=axis))[:1].tolist():
-            raise LogError(
-                "{}: the {} {!r} has no score", where, Public(what), names[at],
-                hint="is the file whole?",
-            )  # fmt: skip
+            said, hint = "{}: the {} {!r} has no score", "is the file whole?"
+            raise LogError(said, where, Public(what), names[at], hint=hint)
     if not (np.nanmax(scores, axis=0) > np.nanmin(scores, axis=0)).any():
         raise LogError("{}: all models have equal scores on every task: nothing ranks them", where)
     return Given(
@@ -169,12 +165,12 @@ def _table(
     if rows.has("task") and rows.has("score") and not (set(tasks) & set(rows.names)):
         names = rows.texts("task")
         if unknown := sorted(set(tasks) - set(names)):
-            raise LogError("{}: no score on the task {!r}", rows.path, unknown[0])
-        refuse_doubles(rows, list(zip(models, names, strict=True)), "model and task")
+            raise rows.fault("no score on the task {!r}", unknown[0])
+        rows.refuse_doubles(list(zip(models, names, strict=True)), "model and task")
         cells = zip(models, names, rows.numbers("score", empty=True).tolist(), strict=True)
         known, kinds = list(dict.fromkeys(models)), list(tasks or dict.fromkeys(names))
         return known, kinds, _pivot(cells, known, kinds), source
-    refuse_doubles(rows, models, "model")
+    rows.refuse_doubles(models, "model")
     others = [name for name in rows.names if name != source["columns"]["model"]]
     kinds = list(tasks) or others
     if len(set(kinds)) < len(kinds):
@@ -183,10 +179,8 @@ def _table(
         if name not in rows.names:
             raise rows.no_column(name)
         if not tasks and plain(name) in _SUMMARIES:
-            raise UsageError(
-                "{}: {!r} looks like a summary of the tasks: name the tasks", rows.path, name,
-                hint=Statement("columns there: {}", Names(others)),
-            )  # fmt: skip
+            said = "{}: {!r} looks like a summary of the tasks: name the tasks"
+            raise UsageError(said, rows.path, name, hint=rows.there)
     table = np.stack([rows.column(name, empty=True) for name in kinds], axis=1)
     return models, kinds, table, source
 
@@ -241,9 +235,8 @@ def read_rescored(rescored: str | Path | Rescore, policy: str) -> Given:
 
 def _read(folder: Path) -> tuple[list[Row], Mapping[str, Any]]:
     if not folder.exists():
-        raise OutputError(
-            "{} does not exist", folder, hint="check the path and its rights"
-        ).of_call()
+        hint = "check the path and its rights"
+        raise OutputError("{} does not exist", folder, hint=hint).of_call()
     try:
         run = json.loads((folder / RUN_FILE).read_bytes())
         sound = run["tool"] == "contam" and run["format"] == RESCORE_FORMAT

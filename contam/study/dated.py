@@ -18,7 +18,7 @@ from contam.rescore.holdouts import item_numbers
 from contam.rescore.panel import labels_at
 from contam.rescore.stats.clusters import Estimate, difference_of
 from contam.rescore.stats.difficulty import crossed
-from contam.study.inputs import USUAL, Rows, columns_of, refuse_doubles, refuse_unknown_sides
+from contam.study.inputs import USUAL, Rows, columns_of, refuse_unknown_sides
 from contam.study.scored import judged_logs, open_logs, series_in, sources_of
 from contam.tables import schemas
 
@@ -114,17 +114,13 @@ def read_dated(
     }
     n_items = 1 + max(int(index.max()) for index in numbers)
     if len(number_of) < n_items:
-        raise LogError(
-            "one item id stands for several questions of the logs",
-            hint=_REMOVE_ONE_OR_NAME_APART,
-        )
+        said = "one item id stands for several questions of the logs"
+        raise LogError(said, hint=_REMOVE_ONE_OR_NAME_APART)
     days, strata_of, notes = _items(rows, kinds)
     undated = [item for item in number_of if item not in days]
     if len(undated) == n_items:
-        raise LogError(
-            "{}: none of the items of the logs has a date", rows.path,
-            hint="are its ids those of the logs? questions join better than ids",
-        )  # fmt: skip
+        hint = "are its ids those of the logs? questions join better than ids"
+        raise rows.fault("none of the items of the logs has a date", hint=hint)
     if undated:
         more = ", ..." if len(undated) > _MOST_NAMED else ""
         notes.append(
@@ -217,10 +213,8 @@ def _days(rows: Rows, role: str) -> list[Days | None]:
     for row, text in enumerate(rows.texts(role, empty=True)):
         days = days_of(text)
         if text and days is None:
-            raise LogError(
-                "{}: {!r} is no date such as 2024-01-31", rows.at(row), text[:40],
-                hint="is the file whole?",
-            )  # fmt: skip
+            said, hint = "{!r} is no date such as 2024-01-31", "is the file whole?"
+            raise rows.fault(said, text[:40], row=row, hint=hint)
         found.append(days)
     return found
 
@@ -236,10 +230,8 @@ def _items(
     for row, (item, days) in enumerate(zip(items, _days(rows, "date"), strict=True)):
         kind = tuple(own[row] for own in strata)
         if strata_of.setdefault(item, kind) != kind:
-            raise LogError(
-                "{}: item {!r} is in another stratum in an earlier row", rows.at(row), item,
-                hint=_REMOVE_ONE_OR_NAME_APART,
-            )  # fmt: skip
+            said = "item {!r} is in another stratum in an earlier row"
+            raise rows.fault(said, item, row=row, hint=_REMOVE_ONE_OR_NAME_APART)
         if days is not None and (known := found.setdefault(item, days)) != days:
             several.add(item)
             found[item] = (min(known[0], days[0]), max(known[1], days[1]))
@@ -257,14 +249,13 @@ def _cutoffs(
         return {}, [], []
     if isinstance(given, dict):
         if unknown := sorted(set(given) - set(models)):
-            raise UsageError(
-                "no scores of the model {!r}, which has a cutoff", unknown[0],
-                hint=Statement("models: {}", Names(models)),
-            )  # fmt: skip
+            hint = Statement("models: {}", Names(models))
+            said = "no scores of the model {!r}, which has a cutoff"
+            raise UsageError(said, unknown[0], hint=hint)
         given = [{"model": model, "cutoff": str(day)} for model, day in given.items()]
     rows = Rows(given, "cutoffs", usual=_CUTOFFS, columns=_marked(columns, "cutoffs"))
     names = rows.texts("model")
-    refuse_doubles(rows, names, "model")
+    rows.refuse_doubles(names, "model")
     ends = zip(names, _days(rows, "cutoff"), strict=True)
     found = {model: days for model, days in ends if days is not None and model in models}
     without = [model for model in models if model not in found]

@@ -14,9 +14,9 @@ from contam.errors import LogError, Names, Public, Statement, UsageError
 from contam.rescore.stats.gain import LEAST, gain
 from contam.rescore.stats.intervals import interval_of
 from contam.rescore.stats.multiple import adjust
+from contam.study.charts import TONES, Chart, Line, Panel, Points
 from contam.study.dated import control_chart, drop, iso, read_dated, scan, stratified_drop
-from contam.study.dated_words import finding, pictures
-from contam.study.model import Refusal, Study, rows_of, table_of
+from contam.study.model import Finding, Refusal, Study, rows_of, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from contam.rescore.arrays import Bools, Floats, Row
     from contam.rescore.judging import Verdicts
     from contam.rescore.stats.clusters import Estimate
-    from contam.study.dated import Dated
+from contam.study.dated import Dated
 
 MONTHS: Final[Mapping[str, int]] = {"month": 1, "quarter": 3, "half-year": 6, "year": 12}
 """Windows by name -> their months."""
@@ -142,9 +142,8 @@ def time(
     Raises LogError for scores or dates that are none, UsageError for unknown names.
     """
     if window not in MONTHS:
-        raise UsageError(
-            "there is no window {!r}", window, hint=Statement("known: {}", ", ".join(MONTHS))
-        )
+        hint = Statement("known: {}", ", ".join(MONTHS))
+        raise UsageError("there is no window {!r}", window, hint=hint)
     given = read_dated(
         logs,
         dates,
@@ -160,10 +159,8 @@ def time(
             raise LogError("{} has {} scores of items with a date", Public(model), n)
     for name in references:
         if name not in given.models:
-            raise UsageError(
-                "no scores of the reference model {!r}", name,
-                hint=Statement("models: {}", Names(given.models)),
-            )  # fmt: skip
+            hint = Statement("models: {}", Names(given.models))
+            raise UsageError("no scores of the reference model {!r}", name, hint=hint)
     if set(given.models) <= set(references):
         raise UsageError("all models are references, and none is left to study")
     settings = settings or TimeSettings()
@@ -184,10 +181,10 @@ def time(
         tables["sources"] = table_of(sources, _SOURCES)
     return Study(
         name="time",
-        finding=finding(drops, scans, cohorts, references=bool(references)),
+        finding=_finding(drops, scans, cohorts, references=bool(references)),
         tables=tables,
         refusals=asked.refusals,
-        pictures=pictures(drops, cohorts),
+        pictures=_pictures(drops, cohorts),
         columns=_columns(references=bool(references), strata=bool(given.strata_names)),
         run={
             "parameters": {
@@ -405,3 +402,96 @@ def _class_for(date: str | None, given: Dated, at: int, cutoff: tuple[int, int] 
     first, last = iso(int(given.first[at])), iso(int(given.last[at]))
     kinds = {class_of(date, first), class_of(date, last)}
     return kinds.pop() if len(kinds) == 1 else UNKNOWN
+
+
+_SURE: Final = 0.05
+_MOST_CHARTS: Final = 2
+#: How far to the right of a drop that against the references stands.
+_BESIDE: Final = 0.18
+
+
+def _finding(
+    drops: Sequence[Row], scans: Sequence[Row], cohorts: Sequence[Row], *, references: bool
+) -> Finding:
+    """What was found, how sure it is, what would change it."""
+    kind = "against_references" if references else "drop"
+    known = [row for row in drops if not np.isnan(row[f"{kind}_p"])]
+    fallen = [row for row in known if row[f"{kind}_p_holm"] < _SURE and row[kind] > 0]
+    fall = "No drop at a known cutoff could be estimated."
+    if known:
+        fall = (
+            f"None of {len(known)} models is shown to fall at its cutoff, after Holm's correction."
+        )
+    if fallen:
+        worst = max(fallen, key=lambda row: float(row[kind]))
+        drop, low, high = (100 * worst[f"{kind}{end}"] for end in ("", "_low", "_high"))
+        than = ", more than the reference models do" if references else ""
+        fall = (
+            f"{worst['model']} falls by {drop:.1f} points at its cutoff{than}"
+            f" (95 % {low:.1f} to {high:.1f});"
+            f" {len(fallen)} of {len(known)} models fall after Holm's correction."
+        )
+    parts = [fall]
+    if sharp := [row for row in scans if row["p_holm"] < _SURE and row["z"] > 0]:
+        best = min(sharp, key=lambda row: (row["p"], -row["z"]))
+        parts.append(
+            f"The sharpest fall without a cutoff given is that of {best['model']} after"
+            f" {best['last_day_before']} (p = {best['p']:.2g}, adjusted for the search)."
+        )
+    if out := [row for row in cohorts if row["out"]]:
+        parts.append(f"{len(out)} of {len(cohorts)} monthly cohorts lie outside of their limits.")
+    return Finding(found=" ".join(parts), sure=_SURENESS[references], change=_CHANGE)
+
+
+_SURENESS: Final = {
+    False: "Drops come with Welch's error; items that became harder with time also make scores"
+    " fall, which only strata and reference models tell apart.",
+    True: "What falls for the references, too, such as easier items, is taken off; a reference that"
+    " saw the items hides a drop.",
+}
+_CHANGE: Final = (
+    "Reference models of another cutoff, more items near it, or the day on which the data really"
+    " end. A fall is no proof that items were seen."
+)
+
+
+def _pictures(drops: Sequence[Row], cohorts: Sequence[Row]) -> list[Chart]:
+    """The drops at the cutoffs, and the control charts with most cohorts outside."""
+    charts = []
+    known = [row for row in drops if not np.isnan(row["drop"])]
+    if known:
+        known.sort(key=lambda row: -row["drop"])
+        beside = [(at + _BESIDE, row) for at, row in enumerate(known)]
+        less = "against_references"
+        panel = Panel(
+            title="Mean before the cutoff less mean after it",
+            x="",
+            y="drop",
+            marks=[
+                Line.level(len(known)),
+                Points.of(enumerate(known), "drop", limits="drop", label="drop"),
+                Points.of(beside, less, limits=less, tone="alarm", label="less references"),
+            ],
+            x_names=[row["model"] for row in known],
+        )
+        charts.append(Chart(name="drops", caption="Drop at each model's cutoff", panels=[panel]))
+    models: dict[str, list[Row]] = {}
+    for row in cohorts:
+        models.setdefault(row["model"], []).append(row)
+    most_out = sorted(models, key=lambda name: -sum(row["out"] for row in models[name]))
+    if panels := [_control(name, models[name]) for name in most_out[:_MOST_CHARTS]]:
+        more = f", {len(panels)} of {len(models)} models" if len(models) > len(panels) else ""
+        caption = f"Control chart by month, {cohorts[0]['scores']}, limits of 3 sigma{more}"
+        charts.append(Chart(name="control", caption=caption, panels=panels))
+    return charts
+
+
+def _control(model: str, rows: Sequence[Row]) -> Panel:
+    centre, low, high = ([row[name] for row in rows] for name in ("centre", "low", "high"))
+    marks: list[Points | Line] = [
+        Line(x=range(len(rows)), y=centre, low=low, high=high, tone="faint")
+    ]
+    for out, tone in TONES.items():
+        own = [(at, row) for at, row in enumerate(rows) if row["out"] is out]
+        marks.append(Points.of(own, "value", tone=tone, label="outside" if out else ""))
+    return Panel(title=model, x="", y="score", marks=marks, x_names=[row["month"] for row in rows])

@@ -11,7 +11,7 @@ import numpy as np
 from contam.benchmark.field_names import plain
 from contam.benchmark.sources import BenchmarkFile
 from contam.detect.given import given_benchmark
-from contam.errors import LogError, Names, Place, Public, Statement, UsageError
+from contam.errors import LogError, Public, Statement, UsageError
 from contam.rescore.logs.log_files import LogFile
 from contam.rescore.logs.tools.plain_tables import load, number_of
 
@@ -51,15 +51,17 @@ class Rows:
         called   what messages call it when it is in memory
         columns  role -> column, where the usual names do not fit
         """
-        self.called = called
         self._table = _loaded(given, called)
         if not len(self._table):
-            hint = "is it the right file, and whole?"
-            raise LogError("{}: the file has no rows", self.path, hint=hint)
+            raise self.fault("the file has no rows", hint="is it the right file, and whole?")
         self._found = self._columns(usual, columns or {})
 
     def __len__(self) -> int:
         return len(self._table)
+
+    def fault(self, said: str, *facts: object, row: int | None = None, hint: Hint = ()) -> LogError:
+        """What is wrong with the table, or with one of its rows."""
+        return self._table.fault(said, *facts, row=row, hint=hint)
 
     @property
     def path(self) -> Path:
@@ -81,23 +83,21 @@ class Rows:
         """The names of all columns."""
         return list(self._table.columns)
 
+    @property
+    def there(self) -> Statement:
+        """The way out for a column that it does not have."""
+        return self._table.there
+
     def has(self, role: str) -> bool:
         """Whether there is a column of this kind."""
         return role in self._found
 
-    def at(self, row: int) -> Place:
-        """A row's place, as error messages give it."""
-        return Place(self._table.at(row))
-
     def texts(self, role: str, *, empty: bool = False) -> list[str]:
         """A column as texts. Raises LogError for an empty cell unless those are fine."""
-        found = []
-        for row, value in enumerate(self._table.column(self._name(role))):
-            text = _text(value)
-            if not text and not empty:
-                hint = "is the file whole?"
-                raise LogError("{}: {} is empty", self.at(row), Public(role), hint=hint)
-            found.append(text)
+        found = [_text(value) for value in self._table.column(self._name(role))]
+        if not empty and "" in found:
+            row, hint = found.index(""), "is the file whole?"
+            raise self.fault("{} is empty", Public(role), row=row, hint=hint)
         return found
 
     def numbers(self, role: str, *, empty: bool = False) -> Floats:
@@ -110,12 +110,10 @@ class Rows:
         for row, value in enumerate(self._table.column(name)):
             number = _number(value)
             if number is None or math.isinf(number):
-                raise LogError(
-                    "{}: {!r} in {!r} is no number", self.at(row), str(value)[:40], name,
-                    hint="scores are numbers",
-                )  # fmt: skip
+                said = "{!r} in {!r} is no number"
+                raise self.fault(said, str(value)[:40], name, row=row, hint="scores are numbers")
             if math.isnan(number) and not empty:
-                raise LogError("{}: {!r} is empty", self.at(row), name, hint="is the file whole?")
+                raise self.fault("{!r} is empty", name, row=row, hint="is the file whole?")
             found[row] = number
         return found
 
@@ -123,47 +121,41 @@ class Rows:
         """The same, nan for an empty cell, and everywhere where no column is of this kind."""
         return self.numbers(role, empty=True) if self.has(role) else np.full(len(self), math.nan)
 
-    def shares(self, role: str, *, empty: bool = False) -> Floats:
+    def shares(self, role: str) -> Floats:
         """The same within 0 and 1. Raises LogError for percents and anything else outside."""
-        found = self.numbers(role, empty=empty)
+        found = self.numbers(role)
         self.refuse_outside(found, self._name(role))
         return found
 
     def refuse_outside(self, values: Floats, name: str) -> None:
         """Raise LogError for the first value that is not within 0 and 1."""
-        outside = (values < 0) | (values > 1)
-        message = "{}: {} in {!r} is no share between 0 and 1"
-        self.refuse(
-            outside,
-            message,
-            values,
-            name,
-            hint=GIVE_SHARES,
-        )
+        said = "{} in {!r} is no share between 0 and 1"
+        self.refuse((values < 0) | (values > 1), said, values, name, hint=GIVE_SHARES)
 
     def refuse(
-        self, bad: Bools, message: str, values: Floats, *facts: object, hint: Hint = ()
+        self, bad: Bools, said: str, values: Floats, *facts: object, hint: Hint = ()
     ) -> None:
-        """Raise LogError for the first row of a mask: `message` of its place, value and facts."""
+        """Raise LogError for the first row of a mask, saying its value and facts."""
         for row in np.flatnonzero(bad)[:1].tolist():
-            raise LogError(message, self.at(row), float(values[row]), *facts, hint=hint)
+            raise self.fault(said, float(values[row]), *facts, row=row, hint=hint)
 
-    def cell(self, role: str, row: int) -> Any:  # noqa: ANN401 - whatever a file may hold
-        """One cell as it is, None where no column is of this kind."""
-        return self._table.column(self._name(role))[row] if self.has(role) else None
+    def refuse_doubles(self, names: Sequence[Any], what: str) -> None:
+        """Raise LogError for two rows of one name."""
+        seen: dict[Any, int] = {}
+        for row, name in enumerate(names):
+            if (first := seen.setdefault(name, row)) != row:
+                said, place = "{} {!r} has a row in {}, too", self._table.at(first)
+                raise self.fault(said, Public(what), name, place, row=row, hint="rename one")
 
     def _name(self, role: str) -> str:
         if role not in self._found:
-            raise UsageError(
-                "{}: no column is called {} or the like: name it under `columns`", self.path,
-                Public(role), hint=Statement("columns there: {}", Names(self.names)),
-            )  # fmt: skip
+            said = "{}: no column is called {} or the like: name it under `columns`"
+            raise UsageError(said, self.path, Public(role), hint=self.there)
         return self._found[role]
 
     def no_column(self, name: str) -> LogError:
         """What is said of a name that no column has."""
-        hint = Statement("columns there: {}", Names(self.names))
-        return LogError("{}: no column {!r}", self.path, name, hint=hint)
+        return self.fault("no column {!r}", name, hint=self.there)
 
     def _columns(
         self, usual: Mapping[str, Sequence[str]], columns: Mapping[str, str]
@@ -182,17 +174,6 @@ class Rows:
             if role not in found and free:
                 found[role] = free[0]
         return found
-
-
-def refuse_doubles(rows: Rows, names: Sequence[Any], what: str) -> None:
-    """Raise LogError for two rows of one name."""
-    seen: dict[Any, int] = {}
-    for row, name in enumerate(names):
-        if (first := seen.setdefault(name, row)) != row:
-            raise LogError(
-                "{}: {} {!r} has a row in {}, too", rows.at(row), Public(what), name,
-                rows.at(first), hint="rename one",
-            )  # fmt: skip
 
 
 def columns_of(columns: Mapping[str, str] | None, side: str) -> dict[str, str]:
@@ -214,27 +195,21 @@ def refuse_unknown_sides(columns: Mapping[str, str] | None, sides: Sequence[str]
             raise UsageError("there is no input {!r} with columns", side, hint=hint)
 
 
-def file_of(given: str | Path) -> LogFile:
-    """A file of the call. Raises LogError where there is none."""
-    if not Path(given).exists():
-        raise LogError(
-            "no such file: {}", Path(given), hint="check the path and its rights"
-        ).of_call()
-    return LogFile(Path(given))
-
-
 def _loaded(given: Source, called: str) -> Table:
     if isinstance(given, str | Path):
-        return load(file_of(given))
+        path = Path(given)
+        if not path.exists():
+            hint = "check the path and its rights"
+            raise LogError("no such file: {}", path, hint=hint).of_call()
+        return load(LogFile(path))
     found = given_benchmark(given, called)
     if len(found) != 1:
-        raise UsageError(
-            "{} is one table with rows", Public(called), hint="give a list of the rows you mean"
-        )
+        hint = "give a list of the rows you mean"
+        raise UsageError("{} is one table with rows", Public(called), hint=hint)
     (one,) = found
-    if not isinstance(one, BenchmarkFile):
-        return load(LogFile(Path(one)))
-    return load(LogFile(one.path, one.data))
+    if isinstance(one, BenchmarkFile):
+        return load(LogFile(one.path, one.data))
+    return load(LogFile(Path(one)))
 
 
 def _text(value: object) -> str:

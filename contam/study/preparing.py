@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.errors import Names, Statement, UsageError
+from contam.errors import Statement, UsageError
 from contam.extras import require
 from contam.rescore.stats.multiple import adjust
 from contam.rescore.stats.ranking import kendall, ranks
-from contam.study.inputs import GIVE_SHARES, Rows, refuse_doubles
+from contam.study.charts import TONES, Bump, Chart, Line, Panel, Points
+from contam.study.inputs import GIVE_SHARES, Rows
 from contam.study.lines import hinge, segmented
-from contam.study.model import Refusal, Study, rows_of, table_of
-from contam.study.preparing_words import finding_of, pictures_of
+from contam.study.model import Finding, Refusal, Study, rows_of, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -163,10 +163,10 @@ def preparation(
     main = "effects" if effects else "agreement"
     return Study(
         name=PREPARATION,
-        finding=finding_of(found),
+        finding=_finding_of(found),
         tables={main: tables[main], **tables},
         refusals=list(dict.fromkeys(refusals)),
-        pictures=pictures_of(found),
+        pictures=_pictures_of(found),
         columns=SHOWN if effects else tuple(AGREEMENT),
         run={
             "parameters": {**asdict(asked), "columns": dict(columns) if columns else None},
@@ -187,7 +187,7 @@ def _tasks(rows: Rows, asked: PreparationSettings) -> list[_Task]:
     """The tasks of the table in its order. Raises LogError for doubles and cells that are wrong."""
     models = rows.texts("model")
     names = rows.texts("task") if rows.has("task") else ["score"] * len(models)
-    refuse_doubles(rows, list(zip(names, models, strict=True)), "task and model")
+    rows.refuse_doubles(list(zip(names, models, strict=True)), "task and model")
     known = dict.fromkeys(names)
     for name in (*asked.lower_is_better, *filter(None, asked.chances)):
         if name not in known:
@@ -201,7 +201,7 @@ def _tasks(rows: Rows, asked: PreparationSettings) -> list[_Task]:
         rows.refuse_outside(np.abs(np.where(lower, np.nan, values)), role)
     rows.refuse(
         ~np.isnan(group) & (group != 0) & (group != 1),
-        "{}: a model is in the group (1) or not (0), not {}",
+        "a model is in the group (1) or not (0), not {}",
         group,
         hint="write true or false",
     )
@@ -225,10 +225,10 @@ def _compute(rows: Rows) -> Floats:
         flops = _OPERATIONS * rows.known("params") * rows.known("tokens")
     rows.refuse(
         flops < LEAST_FLOPS,
-        "{}: {} operations of training are too few: give operations, or parameters and tokens,"
+        "{} operations of training are too few: give operations, or parameters and tokens,"
         " neither billions nor logarithms, which may be a `covariate`",
         flops,
-        hint=Statement("columns there: {}", Names(rows.names)),
+        hint=rows.there,
     )
     return np.log10(flops)
 
@@ -371,3 +371,154 @@ def _means(pairs: Sequence[Row], n_models: int) -> list[Row]:
         }
         for kind, taus in by_kind.items()
     ]
+
+
+_SURE: Final = 0.05
+_MOST_PANELS: Final = 4
+_MOST_RANKED: Final = 60
+
+
+def _finding_of(rows: Mapping[str, Sequence[Row]]) -> Finding:
+    """The answer of the study; rows of the tables "effects" and "agreement"."""
+    leads, after = (_of(rows["effects"], outcome) for outcome in ("score", "post"))
+    gone = _of(rows["effects"], "score - post", "segmented")
+    segmented = _of(rows["effects"], "score", "segmented")
+    found = [_lead(row, after.get(task), gone.get(task)) for task, row in leads.items()]
+    found += [
+        f"Rankings of two tasks agree with a Kendall tau of {row['tau_direct']:.3f} on"
+        f" average, and of {row['tau_tuned']:.3f} after the same tuning of all models;"
+        f" {100 * row['share_rising']:.1f} % of {row['n_pairs']} pairs agree more."
+        for row in rows["agreement"]
+        if row["kind"] == "tasks"
+    ]
+    sure = ["There is no lead of a group to be sure of."]
+    if leads:
+        first = next(iter(leads.values()))
+        sure = [f"{first['n_group']} of {first['n']} models are in the group. {_LIMITS}"]
+    lacking = [
+        task for task, row in leads.items() if _shown(segmented.get(task, row)) != _shown(row)
+    ]
+    if lacking:
+        sure.append(f"With fixed segments of compute the lead on {', '.join(lacking)} differs.")
+    return Finding(
+        found=" ".join(found) or "Nothing could be estimated.",
+        sure=" ".join(sure),
+        change=_TUNED if after else _NOT_TUNED,
+    )
+
+
+_LIMITS: Final = (
+    "Limits come from resampling models with the knot fitted anew; p is Student's, adjusted over"
+    " tasks (Holm)."
+)
+_TUNED: Final = (
+    "Models in the group may differ in more than preparation: better data or methods of the same"
+    " time count as preparation here, unless the lead ends once all are tuned alike."
+)
+_NOT_TUNED: Final = (
+    "Scores after the same fine-tuning of every model would show whether preparation for the test"
+    " is the reason."
+)
+
+
+def _of(effects: Sequence[Row], outcome: str, fit: str = "hinge") -> dict[str, Row]:
+    """The rows of an outcome and a fit, by task."""
+    return {row["task"]: row for row in effects if (row["outcome"], row["fit"]) == (outcome, fit)}
+
+
+def _shown(row: Row) -> bool:
+    return bool(row["p_holm"] < _SURE)
+
+
+def _lead(row: Row, after: Row | None, gone: Row | None) -> str:
+    text = (
+        f"At equal compute the group scores {_points(row['theta'])} more on {row['task']}"
+        f" ({_limits_of(row)}, p {row['p_holm']:.2g})"
+    )
+    if not _shown(row):
+        return f"{text}: no lead is shown."
+    if after is None:
+        return f"{text}."
+    left = (
+        f"{text}; after the same tuning of all models {_points(after['theta'])}"
+        f" ({_limits_of(after)}) are left, which"
+    )
+    if _shown(after):
+        return f"{left} preparation does not explain."
+    # That no lead is shown any more is no sign of less: the change itself has to be shown.
+    shrinks = gone is not None and gone["theta"] > 0 and _shown(gone)
+    end = ": the lead goes with preparation." if shrinks else ", nor to be less than before."
+    return f"{left} is not shown to differ from none{end}"
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:.1f} points"
+
+
+def _limits_of(row: Row) -> str:
+    if row["low"] is None or row["low"] != row["low"]:
+        return "no limits"
+    return f"95 % {100 * row['low']:.1f} to {100 * row['high']:.1f}"
+
+
+def _pictures_of(rows: Mapping[str, Sequence[Row]]) -> list[Chart | Bump]:
+    """Scores against compute with the fitted hinge, ranks, and the agreement of pairs."""
+    pictures: list[Chart | Bump] = []
+    leads, after = (_of(rows["effects"], outcome) for outcome in ("score", "post"))
+    for at, task in enumerate(list(leads)[:_MOST_PANELS], 1):
+        own = [row for row in rows["models"] if row["task"] == task]
+        panels = [_panel(own, leads[task], "score", "as they are")]
+        if task in after:
+            panels.append(_panel(own, after[task], "post", "after the same tuning"))
+        name = f"compute-{at}-{_file(task)}"
+        pictures.append(Chart(name=name, caption=f"Scores on {task} and compute", panels=panels))
+        if len(own) <= _MOST_RANKED:
+            rankings = {"rank": "score", "rank_adjusted": "at equal compute"}
+            if own[0]["rank_post"] == own[0]["rank_post"]:
+                rankings["rank_post"] = "tuned alike"
+            ranks = {row["model"]: [row[column] for column in rankings] for row in own}
+            pictures.append(
+                Bump(
+                    name=f"ranks-{at}-{_file(task)}",
+                    caption=f"Ranks on {task}",
+                    rankings=list(rankings.values()),
+                    ranks=ranks,
+                )
+            )
+    if pairs := rows["pairs"]:
+        low = min(0.0, *(row[tau] for row in pairs for tau in ("tau_direct", "tau_tuned")))
+        same = Line(x=[low, 1], y=[low, 1], tone="faint", dashed=True, label="same agreement")
+        panel = Panel(
+            title="Kendall tau of two tasks",
+            x="scores as they are",
+            y="after the same tuning of all models",
+            marks=[same, Points.of(((row["tau_direct"], row) for row in pairs), "tau_tuned")],
+        )
+        caption = "Do tasks rank models alike?"
+        pictures.append(Chart(name="agreement", caption=caption, panels=[panel]))
+    return pictures
+
+
+def _file(task: str) -> str:
+    return "".join(c if c.isascii() and c.isalnum() else "_" for c in task)
+
+
+def _panel(models: Sequence[Row], effect: Row, column: str, when: str) -> Panel:
+    least = min(row["compute"] for row in models)
+    computes = sorted({row["compute"] for row in models} | {max(effect["knot"], least)})
+    marks: list[Points | Line] = []
+    for group, tone in TONES.items():
+        own = [(row["compute"], row) for row in models if row["group"] is group]
+        base = effect["chance"] + effect["theta"] * group
+        curve = [base + effect["slope"] * max(0, at - effect["knot"]) for at in computes]
+        label = "group" if group else "others"
+        marks += [
+            Line(x=computes, y=[100 * share for share in curve], tone=tone),
+            Points.of(own, column, factor=100, tone=tone, label=label),
+        ]
+    return Panel(
+        title=f"{when}: lead {_points(effect['theta'])} ({_limits_of(effect)})",
+        x="compute (log10 of operations)",
+        y="score, %",
+        marks=marks,
+    )

@@ -16,13 +16,13 @@ from contam.rescore.annotations import ROLES
 from contam.rescore.complete import refuse_partial, whole_logs
 from contam.rescore.holdouts import item_numbers
 from contam.rescore.judging import FileOptions, join_logs, one_policy, open_verdicts
-from contam.rescore.logs.log_files import LogFile
+from contam.rescore.logs.log_files import GIVE_ROWS, LogFile
 from contam.rescore.logs.tools.plain_tables import load
 from contam.rescore.metrics import directed, main_metrics
 from contam.rescore.panel import Split, labels_at, oriented
 from contam.rescore.run import refuse_two_logs, series_of
 from contam.rescore.stats.clusters import right_or_wrong
-from contam.study.inputs import GIVE_SHARES, USUAL, Rows, columns_of, refuse_doubles
+from contam.study.inputs import GIVE_SHARES, USUAL, Rows, columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,10 +112,8 @@ def read_scores(
     columns = columns_of(columns, name)
     if _is_totals(given, columns):
         if verdicts is not None:
-            raise UsageError(
-                "{}: a table of totals cannot be split into clean and flagged items", Public(name),
-                hint="rows of scores per item are needed, not only their means",
-            )  # fmt: skip
+            said = "{}: a table of totals cannot be split into clean and flagged items"
+            raise UsageError(said, Public(name), hint=GIVE_ROWS)
         return _totals(given, name, columns, more or {})
     paths = [given] if _path(given) else list(given)
     # Whoever gave a table is not told of logs alone where it is missing.
@@ -179,14 +177,14 @@ def _totals(
     source = given[0] if isinstance(given, list | tuple) and _path(given[0]) else given
     rows = Rows(source, name, usual={**USUAL, **more}, columns=columns)
     models = rows.texts("model")
-    refuse_doubles(rows, models, "model")
+    rows.refuse_doubles(models, "model")
     n = rows.numbers("n")
     wrong, hint = (n < 1) | (n != n.round()), "repair the row, or leave the file out"
-    rows.refuse(wrong, "{}: {} is no number of items", n, hint=hint)
+    rows.refuse(wrong, "{} is no number of items", n, hint=hint)
     if rows.has("correct"):
         correct = rows.numbers("correct")
         wrong = (correct < 0) | (correct > n)
-        rows.refuse(wrong, "{}: {} is no number of right ones", correct, hint=GIVE_SHARES)
+        rows.refuse(wrong, "{} is no number of right ones", correct, hint=GIVE_SHARES)
         score = correct / n
     else:
         score = rows.shares("score")
@@ -221,24 +219,18 @@ def series_in(
     found = oriented([own for log, index in pairs for own in series_of(log, index)])
     main = main_metrics(found, [metric] if metric else ())
     if len(main) != 1:
-        raise LogError(
-            "{} has logs of {} benchmarks", Public(name), len(main),
-            hint=Statement("known: {}", Names(sorted(main))),
-        )  # fmt: skip
+        hint = Statement("known: {}", Names(sorted(main)))
+        raise LogError("{} has logs of {} benchmarks", Public(name), len(main), hint=hint)
     ((benchmark, chosen),) = main.items()
     if chosen.metric is None:
         known = sorted({own.metric for own in found})
-        raise UsageError(
-            "{}: {} has several metrics", Public(name), benchmark,
-            hint=Statement("metrics: {}", ", ".join(known)),
-        )  # fmt: skip
+        hint = Statement("metrics: {}", ", ".join(known))
+        raise UsageError("{}: {} has several metrics", Public(name), benchmark, hint=hint)
     kept = [own for own in found if own.metric == chosen.metric]
     for own in kept:
         if not own.is_share:
-            raise LogError(
-                "{}: {} of {} is no mean of shares between 0 and 1", Public(name), own.metric,
-                own.model, hint=GIVE_SHARES,
-            )  # fmt: skip
+            said = "{}: {} of {} is no mean of shares between 0 and 1"
+            raise LogError(said, Public(name), own.metric, own.model, hint=GIVE_SHARES)
     note = f"{name}: less is better, so scores are 1 - {kept[0].metric}"
     return kept, () if all(own.higher_is_better for own in found) else (note,)
 
