@@ -11,7 +11,7 @@ from contam.errors import ContamError, LogError, OutputError, UsageError
 from contam.study import Study, write_study
 from contam.study.by_name import KINDS, checked, paths_of, run_named, with_paths
 from contam.study.charts import Bump, Chart, Line, Panel, Points
-from contam.study.inputs import Rows, columns_of, refuse_doubles, refuse_unknown_sides
+from contam.study.inputs import Rows, columns_of, refuse_unknown_sides
 from contam.study.model import Finding, Refusal, table_of
 from contam.study.scored import read_scores
 
@@ -137,7 +137,7 @@ def test_rows_name_the_place_of_a_bad_cell(tmp_path):
         rows.numbers("n")
     assert np.array_equal(rows.numbers("score"), [0.5, 50])
     with pytest.raises(LogError, match="'a'"):
-        refuse_doubles(rows, ["a", "a"], "model")
+        rows.refuse_doubles(["a", "a"], "model")
     with pytest.raises(UsageError):
         Rows(write(tmp_path, TOTALS), "t", columns={"nothing": "model"})
     with pytest.raises(LogError):
