@@ -16,8 +16,7 @@ from contam.client.folder import result_folder
 from contam.detect.report import load_report
 from contam.errors import IncompleteError, LogError, OutputError
 from contam.files.single import write_file
-from contam.rescore.export.clean import clean_results
-from contam.rescore.export.evaluator import flags_by, label_logs
+from contam.rescore.export.evaluator import clean_results, flags_by, label_logs
 from contam.rescore.export.summary import figure
 from contam.rescore.logs.logged_items import LoggedBenchmark, benchmark_of
 from contam.rescore.logs.read import read_logs

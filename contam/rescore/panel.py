@@ -12,7 +12,7 @@ from contam.benchmark.items import ItemName
 from contam.corpus.dates import year_of
 from contam.detect.labels import CLEAN, FLAGGED, LABELS, NOT_CHECKABLE
 from contam.errors import InternalError, LogError, OutputError, Public
-from contam.rescore.logs.groups import find_groups
+from contam.rescore.logs.aggregate import find_groups
 from contam.rescore.logs.model import combined
 from contam.rescore.metrics import say_which
 from contam.tables import schemas
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Int8s = NDArray[np.int8]
     from collections.abc import Iterator
 
-    from contam.rescore.logs.groups import TaskGroup
+    from contam.rescore.logs.aggregate import TaskGroup
     from contam.rescore.logs.model import Log
 
 ALL: Final = "all"
@@ -254,7 +254,16 @@ def flags_of(
         raise _contradiction()
     length = np.array(schemas.column(items, "question_tokens"), np.float64)
     cluster = _clusters(items)
-    subjects = _subjects(items)
+    # What an item id says before its last part: `anatomy/12` is of the subject anatomy.
+    subjects = [name.rpartition("/")[0] for name in schemas.column(items, "item_id")]
+    best = zip(columns["best_shard"], columns["best_row"], strict=True)
+    names = {
+        "exposure": columns["exposure"],
+        "kind": [kind or "" for kind in columns["kind"]],
+        "source": [source.get(place) or "" for place in best],
+        "year": [*map(year_of, columns["best_date"])],
+    }
+    about = {by: np.array(values, object) for by, values in names.items()}
     result = {}
     for name in sorted(set(columns["policy"])):
         chosen = np.flatnonzero(policy == name)
@@ -265,20 +274,10 @@ def flags_of(
         label[at] = [LABELS.index(columns["label"][i]) for i in chosen]
         score = np.full(len(keys), np.nan)
         score[at] = [np.nan if columns["score"][i] is None else columns["score"][i] for i in chosen]
-        groups = {
-            "exposure": _spread(at, [columns["exposure"][i] for i in chosen], len(keys)),
-            "kind": _spread(at, [columns["kind"][i] or "" for i in chosen], len(keys)),
-            "source": _spread(
-                at,
-                [
-                    source.get((columns["best_shard"][i], columns["best_row"][i])) or ""
-                    for i in chosen
-                ],
-                len(keys),
-            ),
-            "year": _spread(at, [year_of(columns["best_date"][i]) for i in chosen], len(keys)),
-            "subject": subjects,
-        }
+        groups = {by: np.full(len(keys), "", object) for by in about}
+        for by, values in about.items():
+            groups[by][at] = values[chosen]
+        groups["subject"] = np.array(subjects, object)
         result[name] = Flags(
             policy=name,
             label=label,
@@ -291,24 +290,12 @@ def flags_of(
     return result
 
 
-def _spread(at: Ints, values: Sequence[str], n: int) -> NDArray[np.object_]:
-    result = np.full(n, "", object)
-    result[at] = values
-    return result
-
-
 def _clusters(items: schemas.Table) -> Ints:
     """Items that share a passage or their content are one cluster."""
     passages = schemas.column(items, "passage_key")
     contents = schemas.column(items, "item_key")
     names = [passage or content for passage, content in zip(passages, contents, strict=True)]
     return np.unique(np.array(names, object).astype(str), return_inverse=True)[1].astype(np.int64)
-
-
-def _subjects(items: schemas.Table) -> NDArray[np.object_]:
-    """What an item id says before its last part: `anatomy/12` is of the subject anatomy."""
-    names = schemas.column(items, "item_id")
-    return np.array([name.rpartition("/")[0] for name in names], object)
 
 
 def _contradiction() -> OutputError:

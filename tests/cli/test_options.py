@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from contam.cli.options import split_names, spread_values
 from contam.corpus.formats.registry import FORMATS
 from contam.errors import UsageError
-from contam.rescore.logs.readers import READERS
+from contam.rescore.logs.read import READERS
 from tests.cli.processes import contam_here
 
 OPTIONS = ("--corpus", "--benchmark")

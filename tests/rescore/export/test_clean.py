@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from contam.detect.labels import CLEAN, CONTAMINATED
-from contam.rescore.export.clean import clean_results
-from contam.rescore.export.evaluator import LabelledLog
+from contam.rescore.export.evaluator import LabelledLog, clean_results
 from contam.rescore.logs.read import read_logs
 from contam.rescore.logs.tools.lm_eval import is_results
 from tests.rescore.export.test_harness import needs, run
