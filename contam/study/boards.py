@@ -185,15 +185,10 @@ def _side(name: str, table: Floats, given: Given, seed: int) -> _Side:
 def _refused(side: _Side, given: Given) -> list[Refusal]:
     board, reasons = side.board, {}
     n, whole = len(given.models), len(board.whole)
-    if board.diversity is None:
-        reasons["diversity"] = (
-            f"five models with a score on every task and five tasks are needed, and there are"
-            f" {whole} and {len(given.tasks)}"
-        )
     if given.no_mean:
         reasons["mean and cardinal sensitivity"] = given.no_mean
     elif board.cardinal is None:
-        reasons["cardinal sensitivity"] = (
+        reasons["diversity and cardinal sensitivity"] = (
             f"two models with a score on every task are needed, and there are {whole}"
         )
     if whole < n:

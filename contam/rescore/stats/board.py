@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 _HAIR: Final = 1e-8
 _TWO: Final = 2
-_LEAST: Final = 5
-"""Models and tasks without which there is no diversity: a few rankings agree or not by chance."""
 _NAN: Final = float("nan")
 
 
@@ -288,8 +286,7 @@ class Board:
     """What a table of scores, float64[models, tasks], says of itself.
 
     whole      int64[], the models with a score on every task: diversity and cardinal are of these
-    diversity  None where fewer than five of them are left, or five tasks
-    cardinal   None where fewer than two of them are left
+    diversity, cardinal  None where fewer than two of them are left
     top        int64[], the fifth that wins most often, best first
     ordinal    which field moves the order of the top most; weak_models  what the whole field does
                to it. Both None where a fifth of the models is no two
@@ -336,13 +333,13 @@ def measured(table: Floats, *, seed: int = 0, cardinal: bool = True) -> Board:
     cardinal  whether a mean over tasks means anything, and weights of them are searched for
     """
     whole = np.flatnonzero(~np.isnan(table).any(axis=1)).astype(np.int64)
-    enough = min(len(whole), table.shape[1]) >= _LEAST
+    enough = len(whole) >= _TWO
     top = top_fifth(table)
     ranked = len(top) >= _TWO
     return Board(
         whole=whole,
         diversity=diversity(table[whole]) if enough else None,
-        cardinal=search_weights(table[whole]) if len(whole) >= _TWO and cardinal else None,
+        cardinal=search_weights(table[whole]) if enough and cardinal else None,
         top=top,
         ordinal=search_field(table, top, seed=seed) if ranked else None,
         weak_models=(in_field(win_shares(table), top, np.arange(len(table))) if ranked else None),
