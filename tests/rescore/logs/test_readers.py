@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from contam.errors import LogError
-from contam.rescore.logs import find_logs, read_logs, readers, self_check
+from contam.rescore.logs import find_logs, read_logs, self_check
+from contam.rescore.logs import read as reading
 from contam.rescore.logs.aggregate import CORPUS
 from contam.rescore.logs.log_files import LogFile, LogReader, document
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
@@ -19,9 +20,9 @@ from tests.rescore.refused import refused
 def test_no_file_of_a_run_fits_two_readers(tmp_path, name):
     RUNS[name](tmp_path / "run")
     files = [LogFile(path) for path in tmp_path.rglob("*") if path.is_file()]
-    fitting = [[reader for reader in readers.READERS if reader.fits(file)] for file in files]
+    fitting = [[reader for reader in reading.READERS if reader.fits(file)] for file in files]
     assert all(len(found) <= 1 for found in fitting)
-    parts = [readers.parts_of(file) for file in files]
+    parts = [reading.parts_of(file) for file in files]
     assert all(len(found) <= 1 for found in parts)
     assert not any(found and belongs for found, belongs in zip(fitting, parts, strict=True))
 
@@ -49,7 +50,7 @@ def test_a_reader_is_added_by_naming_it(tmp_path, monkeypatch):
         is_part=document(lambda value: "points_of" in value),
         rows_of=lambda path: [path.with_name("run.json")],
     )
-    monkeypatch.setattr(readers, "READERS", (*readers.READERS, own))
+    monkeypatch.setattr(reading, "READERS", (*reading.READERS, own))
     run = tmp_path / "run.json"
     run.write_text(json.dumps({"n": 2, "points": {"a": 1, "b": 0}}), encoding="utf-8")
     about = tmp_path / "about.json"
@@ -100,7 +101,7 @@ def test_a_mean_that_the_tool_rounds_may_be_half_a_unit_of_its_last_place_off(
         )
 
     own = LogReader(fits=document(lambda value: "right" in value), read=read, decimals=decimals)
-    monkeypatch.setattr(readers, "READERS", (own, *readers.READERS))
+    monkeypatch.setattr(reading, "READERS", (own, *reading.READERS))
     path = tmp_path / "run.json"
     path.write_text(json.dumps({"right": [1, 0, 1], "mean": printed}), encoding="utf-8")
     (log,) = read_logs([path])
