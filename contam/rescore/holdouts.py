@@ -10,7 +10,7 @@ from contam.errors import Public, UsageError
 from contam.rescore.rankings import matrices
 from contam.rescore.stats.clusters import several
 from contam.rescore.stats.holdout import MARGIN, constat, equivalent, inflation
-from contam.rescore.stats.multiple import holm
+from contam.rescore.stats.multiple import adjust
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -65,23 +65,13 @@ def holdout_rows(
         theirs = [matrix for matrix in second_matrices if matrix.benchmark == other]
         for name, found, kind in ((benchmark, ours, "benchmark"), (other, theirs, "reference")):
             if not found:
-                raise UsageError(
-                    "no log with item scores of {} {}",
-                    Public(kind),
-                    name,
-                    hint=(
-                        "--reference-benchmark takes BENCHMARK=REFERENCE, as contam logs names them"
-                    ),
-                )
+                hint = "--reference-benchmark takes BENCHMARK=REFERENCE, as contam logs names them"
+                raise UsageError("no log with item scores of {} {}", Public(kind), name, hint=hint)
         for matrix in ours:
             counterpart = _counterpart(matrix, ours, theirs)
             own = several(cluster[matrix.items])
             rows += _rows_of(matrix, counterpart, references, own, least=least, seed=seed)
-    for key in {(row["benchmark"], row["metric"], row["method"]) for row in rows}:
-        family = [row for row in rows if (row["benchmark"], row["metric"], row["method"]) == key]
-        adjusted = holm(np.array([row.get("p", _NAN) for row in family]))
-        for row, value in zip(family, adjusted.tolist(), strict=True):
-            row["p_holm"] = value
+    adjust(rows, ("p",), lambda row: (row["benchmark"], row["metric"], row["method"]), by=("holm",))
     return rows
 
 
@@ -143,13 +133,8 @@ def _rows_of(
         row |= {"score": float(first.mean()), "score_reference": float(second.mean())}
         if not reason:
             gained = inflation(first, second, cluster)
-            row |= {
-                "expected": row["score_reference"],
-                "gain": gained.difference,
-                "gain_lo": gained.low,
-                "gain_hi": gained.high,
-                "p": gained.p,
-            }
+            row |= {"expected": row["score_reference"], "gain": gained.difference, "p": gained.p}
+            row |= {"gain_lo": gained.low, "gain_hi": gained.high}
         yield row
 
 

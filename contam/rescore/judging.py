@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
 
 from contam.benchmark.sources import BenchmarkFile
 from contam.detect.given import IN_MEMORY, given_benchmark
@@ -32,15 +31,6 @@ _LEAVE_OPTIONS_OF_LABELS: Final = (
 
 
 class LabelOptions(TypedDict, total=False):
-    """The same, by keyword; see `FileOptions`."""
-
-    verdict_columns: Mapping[str, str] | None
-    threshold: float | None
-    unlisted: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileOptions:
     """How a file of labels is read; a folder of results takes none of these.
 
     verdict_columns  role -> column, where the usual names do not fit
@@ -48,34 +38,35 @@ class FileOptions:
     unlisted         what items are that the file does not name: "clean" or "not_checkable"
     """
 
-    verdict_columns: Mapping[str, str] | None = None
-    threshold: float | None = None
-    unlisted: str | None = None
+    verdict_columns: Mapping[str, str] | None
+    threshold: float | None
+    unlisted: str | None
 
 
-def open_verdicts(given: Verdicts, options: FileOptions) -> Report | Annotations:
+def open_verdicts(given: Verdicts, **options: Unpack[LabelOptions]) -> Report | Annotations:
     """A result, a folder of one, a file of labels, or a table of them.
 
     Raises OutputError, LogError or UsageError.
     """
+    of_labels = any(value is not None for value in options.values())
     if isinstance(given, ScanResult | Report):
-        if options != FileOptions():
+        if of_labels:
             raise UsageError("a result has labels", hint=_LEAVE_OPTIONS_OF_LABELS)
         return given if isinstance(given, Report) else _report_of(given)
-    if isinstance(given, str | Path):
-        path, data = Path(given), None
-    else:
-        path, data = _labels(given)
+    path, data = (Path(given), None) if isinstance(given, str | Path) else _labels(given)
     if data is not None or path.is_file():
-        _refuse_part(path)
+        # A table of a result folder says less than the folder, which is checked as a whole.
+        if path.suffix == ".parquet" and (path.parent / RUN_FILE).is_file():
+            hint = Statement("give its folder: {}", path.parent)
+            raise UsageError("{} is a part of a result", path, hint=hint)
         return read_annotations(
             path,
-            columns=options.verdict_columns,
-            threshold=options.threshold,
-            unlisted=options.unlisted,
+            columns=options.get("verdict_columns"),
+            threshold=options.get("threshold"),
+            unlisted=options.get("unlisted"),
             data=data,
         )
-    if options != FileOptions() and path.is_dir():
+    if of_labels and path.is_dir():
         raise UsageError("{} is no file of labels", path, hint=_LEAVE_OPTIONS_OF_LABELS)
     return load_report(
         path,
@@ -104,23 +95,13 @@ def _labels(given: Source) -> tuple[Path, bytes]:
     return found[0].path, found[0].data
 
 
-def _refuse_part(path: Path) -> None:
-    """A table of a result folder says less than the folder, which is checked as a whole."""
-    if path.suffix == ".parquet" and (path.parent / RUN_FILE).is_file():
-        raise UsageError(
-            "{} is a part of a result", path, hint=Statement("give its folder: {}", path.parent)
-        )
-
-
 def policies_of(found: Report | Annotations, wanted: Sequence[str]) -> tuple[str, ...]:
     """The policies to judge by; UsageError for one that the verdicts do not hold."""
     known = found.policies if isinstance(found, Annotations) else _held(found)
     for name in wanted:
         if name not in known:
-            raise UsageError(
-                "the verdicts hold no policy {}", name,
-                hint=Statement("they hold: {}", ", ".join(known)),
-            )  # fmt: skip
+            hint = Statement("they hold: {}", ", ".join(known))
+            raise UsageError("the verdicts hold no policy {}", name, hint=hint)
     return tuple(wanted or known)
 
 
@@ -128,10 +109,8 @@ def one_policy(found: Report | Annotations, policy: str | None) -> str:
     """The policy to judge by where one is wanted: as named, or the only one there is."""
     chosen = policies_of(found, [policy] if policy else ())
     if len(chosen) != 1:
-        raise UsageError(
-            "the verdicts hold {} policies", len(chosen),
-            hint=Statement("name one: they hold: {}", ", ".join(chosen)),
-        )  # fmt: skip
+        hint = Statement("name one: they hold: {}", ", ".join(chosen))
+        raise UsageError("the verdicts hold {} policies", len(chosen), hint=hint)
     return chosen[0]
 
 
@@ -143,15 +122,13 @@ def join_logs(
     found: Report | Annotations,
     logs: Sequence[Log],
     policies: Sequence[str],
-    options: FileOptions,
     *,
+    unlisted: str | None = None,
     allow_unmatched: bool = False,
 ) -> Judging:
     """Find the items of every log among those judged. Raises LogError for another benchmark."""
     if isinstance(found, Annotations):
-        return annotate(
-            found, logs, policies, unlisted=options.unlisted, allow_unmatched=allow_unmatched
-        )
+        return annotate(found, logs, policies, unlisted=unlisted, allow_unmatched=allow_unmatched)
     flags = flags_in(found)
     joiner = Joiner(found.items, sources_of(found.run))
     return Judging(

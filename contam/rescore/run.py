@@ -19,7 +19,7 @@ from contam.rescore.export.folder import Tables, write_folder
 from contam.rescore.export.plots import draw, plot_names, score_figure
 from contam.rescore.export.summary import figure, gain_of, markdown
 from contam.rescore.holdouts import item_numbers
-from contam.rescore.judging import FileOptions, LabelOptions, join_logs, open_verdicts, policies_of
+from contam.rescore.judging import LabelOptions, join_logs, open_verdicts, policies_of
 from contam.rescore.metrics import directed, main_metrics
 from contam.rescore.panel import Series, group_series
 from contam.rescore.tables import RescoreSettings, make_tables
@@ -109,7 +109,7 @@ def rescore(
     skip_damaged     leave out logs that are cut off, cancelled or damaged, or do not give their
                      tool's number; `run` names them under `inputs.damaged`, as it does files that
                      are no logs under `inputs.skipped`
-    labels           verdict_columns, threshold, unlisted: of a file of labels, see `FileOptions`
+    labels           verdict_columns, threshold, unlisted: of a file of labels, see `LabelOptions`
 
     Raises LogError for a log that is damaged, does not add up to its own reported score or does not
     belong to the items judged, and for a file of labels that is no such thing; OutputError for a
@@ -119,8 +119,7 @@ def rescore(
     require("scores")
     started = time.time()
     settings = settings or RescoreSettings()
-    options = FileOptions(**labels)
-    opened = open_verdicts(verdicts, options)
+    opened = open_verdicts(verdicts, **labels)
     chosen = policies_of(opened, policies)
     paths = [logs] if isinstance(logs, (str, Path)) else list(logs)
     readable, damaged, skipped = whole_logs(paths, columns, skip_damaged=skip_damaged)
@@ -131,7 +130,10 @@ def rescore(
     beside = {name for _, name in settings.reference_benchmarks}
     second_logs = [log for log in found if log.benchmark in beside]
     own_logs = [log for log in found if log.benchmark not in beside]
-    judging = join_logs(opened, own_logs, chosen, options, allow_unmatched=allow_unmatched)
+    unlisted = labels.get("unlisted")
+    judging = join_logs(
+        opened, own_logs, chosen, unlisted=unlisted, allow_unmatched=allow_unmatched
+    )
     pairs = [*zip(own_logs, judging.joined, strict=True)]
     if not allow_partial:
         for log, joined in pairs:

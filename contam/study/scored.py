@@ -15,7 +15,7 @@ from contam.errors import LogError, Names, Public, Statement, UsageError
 from contam.rescore.annotations import ROLES
 from contam.rescore.complete import refuse_partial, whole_logs
 from contam.rescore.holdouts import item_numbers
-from contam.rescore.judging import FileOptions, join_logs, one_policy, open_verdicts
+from contam.rescore.judging import join_logs, one_policy, open_verdicts
 from contam.rescore.logs.log_files import GIVE_ROWS, LogFile
 from contam.rescore.logs.tools.plain_tables import load
 from contam.rescore.metrics import directed, main_metrics
@@ -250,8 +250,8 @@ def judged_logs(
 
     Raises UsageError for another number of policies, LogError for logs of other items.
     """
-    opened = open_verdicts(verdicts, FileOptions())
-    judging = join_logs(opened, logs, [one_policy(opened, policy)], FileOptions())
+    opened = open_verdicts(verdicts)
+    judging = join_logs(opened, logs, [one_policy(opened, policy)])
     for log, joined in zip(logs, judging.joined, strict=True):
         refuse_partial(log, joined.index, judging.judged)
     return opened, judging

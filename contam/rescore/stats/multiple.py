@@ -29,6 +29,7 @@ def adjust(
     rows: Sequence[dict[str, Any]],
     columns: Sequence[str],
     family: Callable[[dict[str, Any]], Hashable],
+    by: Sequence[str] = ("holm", "bh"),
 ) -> None:
     """Put Holm's and Benjamini and Hochberg's p beside each raw one: NAME_holm and NAME_bh.
 
@@ -40,8 +41,10 @@ def adjust(
     for own in together.values():
         for name in columns:
             p = np.array([row.get(name, np.nan) for row in own], np.float64)
-            for row, first, second in zip(own, holm(p), benjamini_hochberg(p), strict=True):
-                row[f"{name}_holm"], row[f"{name}_bh"] = float(first), float(second)
+            for way in by:
+                adjusted = (holm if way == "holm" else benjamini_hochberg)(p)
+                for row, value in zip(own, adjusted.tolist(), strict=True):
+                    row[f"{name}_{way}"] = value
 
 
 def _of_known(p: Floats, adjusted: Callable[[Floats], Floats]) -> Floats:
