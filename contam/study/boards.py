@@ -11,8 +11,17 @@ from contam.errors import UsageError
 from contam.rescore.stats import ranking
 from contam.rescore.stats.board import figures, measured
 from contam.study.board_input import read_rescored, read_tables
-from contam.study.charts import Bump, Chart, Panel, Points
-from contam.study.model import Finding, Refusal, Study, rows_of, table_of
+from contam.study.model import (
+    Bump,
+    Chart,
+    Finding,
+    Panel,
+    Points,
+    Refusal,
+    Study,
+    rows_of,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -14,9 +14,19 @@ from contam.errors import LogError, Names, Public, Statement, UsageError
 from contam.rescore.stats.gain import LEAST, gain
 from contam.rescore.stats.intervals import interval_of
 from contam.rescore.stats.multiple import adjust
-from contam.study.charts import TONES, Chart, Line, Panel, Points
 from contam.study.dated import control_chart, drop, iso, read_dated, scan, stratified_drop
-from contam.study.model import Finding, Refusal, Study, rows_of, table_of
+from contam.study.model import (
+    TONES,
+    Chart,
+    Finding,
+    Line,
+    Panel,
+    Points,
+    Refusal,
+    Study,
+    rows_of,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -15,10 +15,10 @@ from scipy.special import ndtri
 
 from contam.errors import Public, Statement, UsageError
 from contam.rescore.stats.gain import LEAST, two_proportions
-from contam.rescore.stats.holdout import MARGIN, inflation
+from contam.rescore.stats.holdout import LEAST_REFERENCES, MARGIN, constat, equivalent, inflation
 from contam.rescore.stats.intervals import newcombe, wilson
 from contam.rescore.stats.multiple import adjust
-from contam.study.fresh_checks import CHECKS, SURE, admission, constat_rows, link_rows
+from contam.rescore.stats.ranking import kendall
 from contam.study.fresh_words import finding_of, pictures_of
 from contam.study.inputs import GIVE_SHARES, refuse_unknown_sides
 from contam.study.lines import LEAST_MODELS, far_out, fit_line, resampled_slope, residuals
@@ -64,8 +64,21 @@ SETS: Final = {
     "fresh_set": str, "items": str, "n_models": int, "mean_gap": float, "sd_gap": float,
     "least_gap": float, "largest_gap": float, "share_of_gap": float,
 }  # fmt: skip
+CHECKS: Final[Mapping[str, Mapping[str, type]]] = {
+    "admission": {
+        "model": str, "difference": float, "margin": float, "p": float, "equivalent": bool,
+    },
+    "constat": {
+        "model": str, "score": float, "expected": float, "delta": float, "error": float,
+        "low": float, "p": float, "p_holm": float, "p_bh": float,
+    },
+    "link": {"statistic": str, "n": int, "value": float, "p": float, "p_one_sided": float},
+}  # fmt: skip
 TABLES: Final = {"models": MODELS, "fits": FITS, "sets": SETS, **CHECKS}
 
+SURE: Final = 0.05
+_DRAWS: Final = 9_999
+_HAIR: Final = 1e-12
 _NAN: Final = float("nan")
 _TESTED: Final = ("gap_p", "residual_p", "residual_probit_p")
 
@@ -182,11 +195,11 @@ def fresh(
     for pair in pairs.values():
         rows["fits"] += _fit_rows(pair, asked, refusals)
     both = main.original, main.fresh
-    rows["admission"], not_admitted = admission(*both, names, asked.margin)
-    rows["constat"], no_constat = constat_rows(
+    rows["admission"], not_admitted = _admission(*both, names, asked.margin)
+    rows["constat"], no_constat = _constat_rows(
         *both, names, chance=asked.chance, draws=asked.draws, seed=asked.seed
     )
-    rows["link"], no_link = link_rows(main.original.more.get("loglik"), main.gap, asked.seed)
+    rows["link"], no_link = _link_rows(main.original.more.get("loglik"), main.gap, asked.seed)
     refusals += [one for one in (not_admitted, no_constat, no_link) if one is not None]
     return Study(
         name=FRESH,
@@ -371,3 +384,129 @@ def _set_rows(pairs: Mapping[tuple[str, str], Pair]) -> list[Row]:
             }
         )
     return rows
+
+
+def _item_scores(scores: Scores, at: int, rng: np.random.Generator | None = None) -> Floats:
+    """float64[n]: what the items of a model scored; of a total, as many right."""
+    known = scores.items.get(scores.models[at])
+    if known is not None:
+        return known
+    right, n = scores.count(at)
+    found = (np.arange(n) < round(right)).astype(np.float64)
+    return found if rng is None else rng.permutation(found)
+
+
+def _admission(
+    original: Scores, fresh: Scores, references: Sequence[str], margin: float
+) -> tuple[list[Row], Refusal | None]:
+    """TOST of each reference model: whether the fresh set is as hard as the original one.
+
+    The set is admitted when every reference model scores within the margin on both (an
+    intersection-union test, so no p is adjusted). A test that finds no difference admits nothing.
+    """
+    what = "inflation against the fresh set as the same test"
+    if not references:
+        return [], Refusal(
+            what,
+            "no reference models, which cannot have seen the original set, are named: nothing"
+            " shows that the two sets are equally hard",
+        )
+    rows: list[Row] = []
+    for model in references:
+        at = original.models.index(model)
+        if not (original.binary(at) and fresh.binary(at)):
+            return [], Refusal(what, f"{model} has no right or wrong answers, only a mean")
+        first, second = _item_scores(original, at), _item_scores(fresh, at)
+        p, difference = equivalent(first, second, margin), float(first.mean() - second.mean())
+        figures = {"difference": difference, "margin": margin, "p": p, "equivalent": p < SURE}
+        rows.append({"model": model, **figures})
+    failed = [row["model"] for row in rows if not row["equivalent"]]
+    if not failed:
+        return rows, None
+    return rows, Refusal(
+        what,
+        f"{', '.join(failed)}: not shown to score within {margin:g} on both sets, so the sets are"
+        " not shown to be equally hard",
+    )
+
+
+def _constat_rows(
+    original: Scores,
+    fresh: Scores,
+    references: Sequence[str],
+    *,
+    chance: float,
+    draws: int,
+    seed: int,
+) -> tuple[list[Row], Refusal | None]:
+    """ConStat of every other model against the references; see `contam.rescore.stats.holdout`."""
+    if len(references) < LEAST_REFERENCES:
+        reason = f"{len(references)} reference models, fewer than {LEAST_REFERENCES}"
+        return [], Refusal("ConStat", reason)
+    for side in (original, fresh):
+        alike = side.same_items and len(set(side.n.tolist())) == 1
+        if not (alike and all(map(side.binary, range(len(side.models))))):
+            return [], Refusal(
+                "ConStat",
+                f"the models have different items of the {side.name} set, or some that are not"
+                " right or wrong",
+            )
+    rng = np.random.default_rng(seed)
+    tested = [name for name in original.models if name not in references]
+    first, second = (
+        np.array(
+            [_item_scores(side, side.models.index(name), rng) for name in (*tested, *references)]
+        )
+        for side in (original, fresh)
+    )
+    n = len(tested)
+    tests, known = (first[:n], second[:n]), (first[n:], second[n:])
+    found = constat(tests, known, chance=(chance, chance), draws=draws, seed=seed)
+    if any(one.note for one in found):
+        return [], Refusal("ConStat", next(one.note for one in found if one.note))
+    rows = [{"model": model, **asdict(one)} for model, one in zip(tested, found, strict=True)]
+    adjust(rows, ["p"], lambda _: "")
+    return rows, None
+
+
+def _link_rows(
+    likelihood: Floats | None, gap: Floats, seed: int
+) -> tuple[list[Row], Refusal | None]:
+    """How the gap goes with the log-likelihood of the public set, over models with both.
+
+    likelihood  float64[models], mean log-likelihood of a character, nan where not given
+    """
+    if likelihood is None:
+        return [], Refusal("the log-likelihood link", "no log-likelihoods are given")
+    known = ~np.isnan(likelihood) & ~np.isnan(gap)
+    x, y = likelihood[known], gap[known]
+    if len(x) < LEAST_MODELS:
+        reason = f"{len(x)} models with a log-likelihood, fewer than {LEAST_MODELS}"
+        return [], Refusal("the log-likelihood link", reason)
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return [], Refusal("the log-likelihood link", "all models have one value")
+    # Imported here: it takes longer than all else of a study.
+    from scipy.stats import pearsonr, spearmanr
+
+    found = {
+        name: (test(x, y).statistic, test(x, y).pvalue, test(x, y, alternative="greater").pvalue)
+        for name, test in (("spearman", spearmanr), ("pearson_r", pearsonr))
+    }
+    r, *p_of_r = found["pearson_r"]
+    found["pearson_r2"] = (r**2, *p_of_r)
+    found["kendall_tau_b"] = _kendall(x, y, seed)
+    found["slope"] = (fit_line(x, y).slope, *p_of_r)
+    rows = [
+        {"statistic": name, "n": len(x), "value": value, "p": p, "p_one_sided": one_sided}
+        for name, (value, p, one_sided) in found.items()
+    ]
+    return rows, None
+
+
+def _kendall(x: Floats, y: Floats, seed: int) -> tuple[float, float, float]:
+    """Tau, its p, and that of none above 0: by permutation, as few models tie often."""
+    shuffled = np.random.default_rng(seed).permuted(np.tile(y, (_DRAWS, 1)), axis=1)
+    tau, *taus = kendall(x, np.stack([y, *shuffled]))
+    beyond = np.abs(taus) >= abs(tau) - _HAIR, taus >= tau - _HAIR
+    p, one_sided = ((1 + int(own.sum())) / (1 + _DRAWS) for own in beyond)
+    return float(tau), p, one_sided

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from scipy.special import ndtri
 
-from contam.study.charts import TONES, Chart, Line, Panel, Points
-from contam.study.model import Finding
+from contam.study.model import TONES, Chart, Finding, Line, Panel, Points
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from contam.detect.figures import BLUE, GREY, GRID, RED, SMALL, Picture, plain, short
 from contam.rescore.export.figures import spread
 from contam.rescore.export.plots import save_figure, steady
-from contam.study.charts import Bump, Points
+from contam.study.model import Bump, Points
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from contam.study.charts import Chart, Line, Panel, Tone
+    from contam.study.model import Chart, Line, Panel, Tone
 
 _COLOURS: Final[Mapping[Tone, str]] = {
     "plain": BLUE,

@@ -16,10 +16,21 @@ from contam.errors import Statement, UsageError
 from contam.extras import require
 from contam.rescore.stats.multiple import adjust
 from contam.rescore.stats.ranking import kendall, ranks
-from contam.study.charts import TONES, Bump, Chart, Line, Panel, Points
 from contam.study.inputs import GIVE_SHARES, Rows
 from contam.study.lines import hinge, segmented
-from contam.study.model import Finding, Refusal, Study, rows_of, table_of
+from contam.study.model import (
+    TONES,
+    Bump,
+    Chart,
+    Finding,
+    Line,
+    Panel,
+    Points,
+    Refusal,
+    Study,
+    rows_of,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
