@@ -220,12 +220,13 @@ NDJSON: Final = "application/x-ndjson"
 _CHECK: Final = Needs("check")
 _READ: Final = Needs("read-documents")
 
-router = APIRouter(prefix="/v1", tags=["check"], dependencies=[Depends(_CHECK)])
+router = APIRouter(
+    prefix="/v1", tags=["check"], default_response_class=Response, dependencies=[Depends(_CHECK)]
+)
 
 
 @router.post(
     "/check",
-    response_class=Response,
     responses={
         200: {"model": CheckAnswer, "content": {NDJSON: {"schema": {"type": "string"}}}},
         **problems(400, 401, 403, 404, 413, 415, 422, 503),

@@ -31,15 +31,14 @@ if TYPE_CHECKING:
 
 
 index_router = APIRouter(
-    prefix="/v1/indexes", tags=["indexes"], dependencies=[Depends(Needs("check"))]
+    prefix="/v1/indexes",
+    tags=["indexes"],
+    default_response_class=Response,
+    dependencies=[Depends(Needs("check"))],
 )
 
 
-@index_router.get(
-    "",
-    response_class=Response,
-    responses={200: {"model": IndexList}, **problems(401, 403, 503)},
-)
+@index_router.get("", responses={200: {"model": IndexList}, **problems(401, 403, 503)})
 def list_indexes(state: CurrentState) -> Response:
     """All indexes."""
     registry = registry_of(state)
@@ -51,9 +50,7 @@ def list_indexes(state: CurrentState) -> Response:
 
 
 @index_router.get(
-    "/{index_id}",
-    response_class=Response,
-    responses={200: {"model": IndexAnswer}, **problems(401, 403, 404, 503)},
+    "/{index_id}", responses={200: {"model": IndexAnswer}, **problems(401, 403, 404, 503)}
 )
 def show_index(index_id: str, state: CurrentState) -> Response:
     """One index: corpus, guarantee, coverage, sizes and dates."""
@@ -63,7 +60,6 @@ def show_index(index_id: str, state: CurrentState) -> Response:
 
 @index_router.post(
     "/{index_id}/reload",
-    response_class=Response,
     dependencies=[Depends(Needs("admin"))],
     responses={200: {"model": IndexAnswer}, **problems(401, 403, 404, 422, 503)},
 )
@@ -107,13 +103,14 @@ def _response(snapshot: IndexSnapshot) -> Response:
 
 
 policy_router = APIRouter(
-    prefix="/v1/policies", tags=["policies"], dependencies=[Depends(Needs("check"))]
+    prefix="/v1/policies",
+    tags=["policies"],
+    default_response_class=Response,
+    dependencies=[Depends(Needs("check"))],
 )
 
 
-@policy_router.get(
-    "", response_class=Response, responses={200: {"model": PolicyList}, **problems(401, 403)}
-)
+@policy_router.get("", responses={200: {"model": PolicyList}, **problems(401, 403)})
 def list_policies() -> Response:
     """All policies and presets, as `contam policies --json` describes them."""
     found = [_policy_answer(spec) for spec in known_policies().values()]
@@ -121,9 +118,7 @@ def list_policies() -> Response:
 
 
 @policy_router.get(
-    "/{policy_id}",
-    response_class=Response,
-    responses={200: {"model": PolicyAnswer}, **problems(401, 403, 404)},
+    "/{policy_id}", responses={200: {"model": PolicyAnswer}, **problems(401, 403, 404)}
 )
 def show_policy(policy_id: str) -> Response:
     """One policy, or a preset of it (`decon-default:olmo-web`)."""
@@ -138,7 +133,10 @@ def _policy_answer(spec: PolicySpec) -> dict[str, Any]:
 
 
 document_router = APIRouter(
-    prefix="/v1/documents", tags=["documents"], dependencies=[Depends(Needs("read-documents"))]
+    prefix="/v1/documents",
+    tags=["documents"],
+    default_response_class=Response,
+    dependencies=[Depends(Needs("read-documents"))],
 )
 
 _MOST = (1 << 53) - 1
@@ -147,7 +145,6 @@ Offset = Annotated[int, Query(ge=0, le=_MOST)]
 
 @document_router.get(
     "/{index_id}/{document_id:path}",
-    response_class=Response,
     responses={200: {"model": DocumentAnswer}, **problems(401, 403, 404, 409, 413, 422, 503)},
 )
 def show_document(

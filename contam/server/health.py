@@ -41,8 +41,6 @@ async def readyz(state: CurrentState) -> dict[str, str]:
             503, f"a file is damaged, or was written to while it was in use: {', '.join(damaged)}",
             code="index-damaged", headers={"Retry-After": "5"},
         )  # fmt: skip
-    if state.jobs is not None and state.jobs.problem:
-        raise RequestError(503, state.jobs.problem, code="no-jobs", headers={"Retry-After": "5"})
     return {"status": "ready"}
 
 

@@ -10,7 +10,7 @@ import shutil
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import orjson
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import FileResponse, StreamingResponse
 
 from contam.benchmark.mapping import MAPPABLE, check_mapping
@@ -31,7 +31,7 @@ from contam.server.jobs.schemas import (
     parse_job,
 )
 from contam.server.jobs.service import RUN, disk_errors, run_view
-from contam.server.jobs.task import REQUEST, VERDICTS
+from contam.server.jobs.task import INPUT, REQUEST, VERDICTS
 from contam.server.jobs.upload import Received, read_form, store_form
 from contam.server.problems import RequestError, refuse_parameters
 from contam.server.schemas import problems
@@ -53,7 +53,6 @@ NDJSON: Final = "application/x-ndjson"
 
 _NO_STORE: Final = {"Cache-Control": "no-store"}
 _MOST_LISTED: Final = 500
-_MOST_KEY: Final = 255
 _TABLES: Final[dict[Kind, tuple[str, ...]]] = {
     "check": tuple(name.removesuffix(".parquet") for name in CHECK_TABLES),
     "rescore": RESCORE_TABLES,
@@ -62,25 +61,17 @@ _TABLES: Final[dict[Kind, tuple[str, ...]]] = {
 Asker = Annotated[Caller, Depends(Needs("jobs"))]
 JobId = Annotated[str, Path(min_length=1, max_length=64)]
 
-router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], default_response_class=Response)
 
 
 @router.post(
     "",
     status_code=202,
-    response_class=Response,
     responses={
         202: {"model": JobAnswer},
         **problems(400, 401, 403, 404, 409, 413, 415, 422, 503),
     },
     openapi_extra={
-        "parameters": [
-            {
-                "name": "Idempotency-Key", "in": "header", "required": False,
-                "schema": {"type": "string", "minLength": 1, "maxLength": 255},
-                "description": "Equal requests under one key make one job.",
-            }
-        ],
         "requestBody": {
             "required": True,
             "content": {
@@ -95,18 +86,27 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
         },
     },
 )  # fmt: skip
-async def submit(request: Request, state: CurrentState, caller: Asker) -> Response:
+async def submit(
+    request: Request,
+    state: CurrentState,
+    caller: Asker,
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            min_length=1,
+            max_length=255,
+            description="Equal requests under one key make one job.",
+        ),
+    ] = None,
+) -> Response:
     """Accept a check of many items, or a re-scoring; it goes on whatever happens to the service."""
     jobs = jobs_of(state)
     refuse_parameters(request)
-    key = request.headers.get("idempotency-key")
-    if key is not None and not 0 < len(key) <= _MOST_KEY:
-        raise RequestError(400, f"Idempotency-Key: 1 to {_MOST_KEY} characters")
     await asyncio.to_thread(jobs.store.refuse, state.settings.max_queued_jobs)
     with disk_errors():
         form = await read_form(request, state.settings)
     try:
-        job = await asyncio.to_thread(_accept, form, key, state, caller)
+        job = await asyncio.to_thread(_accept, form, idempotency_key, state, caller)
         shown = await asyncio.to_thread(jobs.show, job)
     finally:
         await form.close()
@@ -119,19 +119,21 @@ def _accept(form: FormData, key: str | None, state: State, caller: Caller) -> St
     jobs = jobs_of(state)
     job_id = secrets.token_hex(12)
     folder = jobs.home / job_id
+    inputs = folder / INPUT
     job = None
     try:
         with disk_errors():
-            folder.mkdir(mode=0o700)
-            received = store_form(form, folder, state.settings)
+            for made in (folder, inputs):
+                made.mkdir(mode=0o700)
+            received = store_form(form, inputs, state.settings)
         asked = parse_job(received.request)
         if isinstance(asked, CheckJob):
             request = _check(asked, state, received)
         else:
-            request = _rescore(asked, jobs, caller, folder, received)
+            request = _rescore(asked, jobs, caller, inputs, received)
         with disk_errors():
-            (folder / REQUEST).write_text(json.dumps(request), "utf-8")
-            for path in (folder / REQUEST, folder, jobs.home):
+            (inputs / REQUEST).write_text(json.dumps(request), "utf-8")
+            for path in (inputs / REQUEST, inputs, folder, jobs.home):
                 sync_path(path)
         # Keys of different owners never meet.
         name = key and hashlib.sha256(f"{caller.key_id}\0{key}".encode()).hexdigest()
@@ -149,7 +151,6 @@ def _accept(form: FormData, key: str | None, state: State, caller: Caller) -> St
             fingerprint=received.fingerprint,
             most_queued=state.settings.max_queued_jobs,
         )
-        jobs.runner.wake()
         return job or _earlier(jobs, str(name), received)
     finally:
         if job is None:
@@ -224,11 +225,7 @@ def _rescore(
     return asked.model_dump()
 
 
-@router.get(
-    "",
-    response_class=Response,
-    responses={200: {"model": JobList}, **problems(401, 403, 422, 503)},
-)
+@router.get("", responses={200: {"model": JobList}, **problems(401, 403, 422, 503)})
 def list_jobs(
     state: CurrentState,
     caller: Asker,
@@ -242,11 +239,7 @@ def list_jobs(
     return _answer({"jobs": [jobs.show(job) for job in found], "next": more})
 
 
-@router.get(
-    "/{job_id}",
-    response_class=Response,
-    responses={200: {"model": JobAnswer}, **problems(401, 403, 404, 422, 503)},
-)
+@router.get("/{job_id}", responses={200: {"model": JobAnswer}, **problems(401, 403, 404, 422, 503)})
 def show_job(job_id: JobId, state: CurrentState, caller: Asker) -> Response:
     """State, progress and, once it is done, coverage and counts; ask again after Retry-After."""
     shown = jobs_of(state).show(_job(job_id, state, caller))
@@ -255,7 +248,6 @@ def show_job(job_id: JobId, state: CurrentState, caller: Asker) -> Response:
 
 @router.delete(
     "/{job_id}",
-    response_class=Response,
     responses={
         200: {"model": JobAnswer},
         204: {"description": "It had ended; it and its result are deleted."},
@@ -271,7 +263,6 @@ def cancel_job(job_id: JobId, state: CurrentState, caller: Asker) -> Response:
 
 @router.get(
     "/{job_id}/results",
-    response_class=Response,
     responses={
         200: {
             "description": "The rows.",
@@ -323,7 +314,6 @@ def job_results(
 
 @router.get(
     "/{job_id}/run",
-    response_class=Response,
     responses={
         200: {"content": {"application/json": {"schema": {"type": "object"}}}},
         **problems(401, 403, 404, 409, 422, 503),
@@ -337,7 +327,6 @@ def job_run(job_id: JobId, state: CurrentState, caller: Asker) -> Response:
 
 @router.get(
     "/{job_id}/summary",
-    response_class=Response,
     responses={
         200: {"content": {"text/markdown": {"schema": {"type": "string"}}}},
         **problems(401, 403, 404, 409, 422, 503),

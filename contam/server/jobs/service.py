@@ -1,4 +1,9 @@
-"""Manage the jobs of a service: accept, show, run, and delete when they expire."""
+"""Manage the jobs of a service: accept, run, show, and delete when they expire.
+
+Threads take queued jobs, oldest first, and do each in a process of its own with a time limit. A
+process that crashes is started again, three times in all. A service that ends takes its processes
+with it and leaves their jobs to the next one.
+"""
 
 from __future__ import annotations
 
@@ -13,77 +18,70 @@ import time
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import ConfigError, UsageError
+from contam.errors import ConfigError, ContamError, UsageError
 from contam.files.addresses import is_address
 from contam.server.indexes import named_folders
-from contam.server.jobs.runner import Runner
+from contam.server.jobs.process import JobProcess
 from contam.server.jobs.store import MOST_ATTEMPTS, JobStore, StoreError
-from contam.server.jobs.task import LOCK, RESULT
-from contam.server.problems import RequestError
+from contam.server.jobs.task import DONE, FAILED, HELD, INPUT, RESULT
+from contam.server.problems import RequestError, tell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from contam.config import Settings
-    from contam.server.jobs.runner import JobProgress
+    from contam.server.jobs.process import JobProgress
     from contam.server.jobs.store import StoredJob
 
 RUN: Final = "run.json"
 
 _FAILURE: Final = "failure.json"
-_KEPT: Final = frozenset({RESULT, _FAILURE, LOCK})
+_LOOK_S: Final = 0.2
 _SWEEP_S: Final = 30.0
-_PROBE_S: Final = 2.0
-_KILLER: Final = {
-    "code": "worker-crashed",
-    "message": f"it was started {MOST_ATTEMPTS} times, and each time the service itself ended",
-    "hint": "send it in several jobs; a service that is killed often lacks memory",
-}
+_CRASHED: Final = "worker-crashed"
+_SMALLER: Final = "send it in several jobs"
+_MEMORY: Final = f"{_SMALLER}; signal 9 often means that memory ran out"
+_KILLED: Final = f"it was started {MOST_ATTEMPTS} times, and each time the service itself ended"
+_KILLER: Final = f"{_SMALLER}; a service that is killed often lacks memory"
 
 
 class Jobs:
-    """Everything a service knows of jobs. Methods may be called from any thread.
-
-    problem  why the store would accept no job, as of the last look, 2 s ago at most
-    """
+    """Everything a service knows of jobs. Methods may be called from any thread."""
 
     def __init__(self, settings: Settings) -> None:
         """Take the data folder. Raises ConfigError when it is not usable."""
         self.settings = settings
         self.home = Path(settings.data).resolve() / "jobs"
-        self._lock = _own(self.home)
+        self._claim = _own(self.home)
         try:
             self.store = JobStore(self.home.parent / "jobs.db")
             self._recover()
-            self._tidy()
         except BaseException:
-            os.close(self._lock)
+            os.close(self._claim)
             raise
-        self.problem = ""
         self._stopping = threading.Event()
-        self.runner = Runner(
-            self.store,
-            order=self._order,
-            failed=self._note_failure,
-            ended=self._clear,
-            n_workers=settings.job_workers,
-            most_s=settings.max_job_s,
-        )
-        self._sweeper = threading.Thread(target=self._sweep_on, name="jobs-sweep", daemon=True)
+        self._lock = threading.Lock()
+        self._processes: dict[str, JobProcess] = {}
+        works = [self._sweep_on, *[self._work] * settings.job_workers]
+        self._threads = [threading.Thread(target=work, name="jobs", daemon=True) for work in works]
 
     def start(self) -> None:
         """Begin to work."""
-        self.runner.start()
-        self._sweeper.start()
+        for thread in self._threads:
+            thread.start()
 
     def close(self) -> None:
         """Stop working; what runs is queued again."""
         self._stopping.set()
-        self.runner.close()
-        if self._sweeper.is_alive():
-            self._sweeper.join()
+        with self._lock:
+            processes = list(self._processes.values())
+        for process in processes:
+            process.kill()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
         self.store.close()
-        os.close(self._lock)
+        os.close(self._claim)
 
     def get(self, job_id: str, owner: str | None) -> StoredJob:
         """A job of this owner (None: of anybody). Raises RequestError, 404."""
@@ -96,7 +94,7 @@ class Jobs:
         """A job as its owner sees it: see `contam.server.jobs.schemas.JobAnswer`."""
         result = self._summary(job) if job.state == "done" else {}
         index = result.get("index", {})
-        progress = self.runner.progress(job.id)
+        process = self._process(job.id)
         link = f"/v1/jobs/{job.id}"
         links = {"self": link}
         if job.state == "done":
@@ -107,7 +105,7 @@ class Jobs:
             "created": _date_of(job.created), "started": _date_of(job.started),
             "finished": _date_of(job.finished), "expires": _date_of(expires),
             "attempts": job.attempts, **job.about,
-            "progress": None if progress is None else _share(progress),
+            "progress": None if process is None else _share(process.progress),
             "coverage": result.get("coverage"), "counts": result.get("counts"),
             "guarantee_tokens": index.get("guarantee_tokens"), "capped": index.get("capped"),
             "notes": result.get("notes", []),
@@ -124,8 +122,10 @@ class Jobs:
         ended = self.store.finish(job.id, "cancelled", "cancelled")
         if ended is None:
             self._delete(job)
-        elif not self.runner.stop_job(job.id):
-            self._clear(ended)
+        elif (process := self._process(job.id)) is not None:
+            process.kill()
+        else:
+            self._clear(job.id, ended)
         return ended
 
     def sweep(self) -> int:
@@ -143,54 +143,122 @@ class Jobs:
             self.store.forget(job.id)
 
     def _sweep_on(self) -> None:
-        pause = min(_SWEEP_S, max(self.settings.retention_s / 4, 0.1))
-        swept = time.monotonic()
-        while not self._stopping.wait(min(_PROBE_S, pause)):
-            try:
-                self.store.probe()
-                if time.monotonic() - swept >= pause:
-                    self.sweep()
-                    swept = time.monotonic()
-                self.problem = ""
-            except StoreError as error:
-                self.problem = error.message
+        while not self._stopping.wait(min(_SWEEP_S, max(self.settings.retention_s / 4, 0.1))):
+            with contextlib.suppress(StoreError):
+                self.sweep()
 
     def _recover(self) -> None:
-        """Go on with what a killed service was at, unless that is what kills it."""
+        """Go on with what a killed service was at, unless that kills it; remove what it left."""
         for job in self.store.running():
-            if (self.home / job.id / RESULT).is_dir():
+            if self.result(job).is_dir():
                 self.store.finish(job.id, "done")
             elif job.attempts < MOST_ATTEMPTS:
                 self.store.give_back(job.id, counted=True)
             else:
-                self._note_failure(job.id, _KILLER)
-                self.store.finish(job.id, "failed", _KILLER["code"])
-
-    def _tidy(self) -> None:
-        """Remove what a killed service left: uploads of which no job came, inputs of ended jobs."""
+                self._note_failure(job.id, _CRASHED, _KILLED, _KILLER)
+                self.store.finish(job.id, "failed", _CRASHED)
         for folder in self.home.iterdir():
-            job = self.store.get(folder.name)
-            if job is None:
-                shutil.rmtree(folder, ignore_errors=True)
-            elif job.ended:
-                self._clear(job)
+            self._clear(folder.name, self.store.get(folder.name))
 
-    def _clear(self, job: StoredJob) -> None:
-        """Nobody needs the inputs of a job that has ended."""
-        folder = self.home / job.id
-        with contextlib.suppress(StoreError):
-            job = self.store.get(job.id) or job
-        if job.state == "cancelled":
+    def _clear(self, job_id: str, job: StoredJob | None) -> None:
+        """Remove the inputs of a job that has ended, and all of one that was cancelled.
+
+        job  None where the store does not know it, or not as running: then it was cancelled
+        """
+        folder = self.home / job_id
+        if job is None or job.state == "cancelled":
             shutil.rmtree(folder, ignore_errors=True)
+        elif job.ended:
+            shutil.rmtree(folder / INPUT, ignore_errors=True)
+
+    def _process(self, job_id: str) -> JobProcess | None:
+        with self._lock:
+            return self._processes.get(job_id)
+
+    def _work(self) -> None:
+        while not self._stopping.is_set():
+            job = None
+            with contextlib.suppress(StoreError):
+                job = self.store.claim()
+            if job is None:
+                self._stopping.wait(_LOOK_S)
+                continue
+            try:
+                self._run(job)
+            except Exception as error:  # noqa: BLE001 - a thread that ended would leave all jobs waiting
+                said = f"the service failed to look after the job ({type(error).__name__})"
+                self._fail(job, "internal", said, "")
+
+    def _run(self, job: StoredJob) -> None:
+        try:
+            order = self._order(job)
+            process = JobProcess()
+        except ContamError as error:
+            self._fail(job, error.code, *tell(error))
             return
-        with contextlib.suppress(OSError):
-            for entry in folder.iterdir():
-                if entry.name in _KEPT:
-                    continue
-                if entry.is_dir():
-                    shutil.rmtree(entry, ignore_errors=True)
-                else:
-                    entry.unlink(missing_ok=True)
+        except OSError:
+            # No memory or no processes left: that passes.
+            self._again(job, counted=False)
+            return
+        with self._lock:
+            self._processes[job.id] = process
+        try:
+            if self._stopping.is_set() or not self._is_running(job):
+                # Told to end between the claim and now.
+                process.kill()
+            code = process.run(order, self.settings.max_job_s)
+        finally:
+            with self._lock:
+                del self._processes[job.id]
+        if code == DONE:
+            self._note(job, lambda: self.store.finish(job.id, "done"))
+        elif process.overtime:
+            said = f"it was not done after {self.settings.max_job_s:g} seconds"
+            hint = f"{_SMALLER}; the operator may allow more with max_job_s"
+            self._fail(job, "job-time", said, hint)
+        elif code == FAILED and process.failure is not None:
+            self._fail(job, **process.failure)
+        elif self._stopping.is_set() or code == HELD:
+            self._again(job, counted=False)
+        elif job.attempts < MOST_ATTEMPTS:
+            self._again(job, counted=True)
+        else:
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            said = f"its process crashed {MOST_ATTEMPTS} times, the last with {how}"
+            self._fail(job, _CRASHED, said, _MEMORY)
+
+    def _is_running(self, job: StoredJob) -> bool:
+        """Whether the job was not cancelled meanwhile."""
+        try:
+            found = self.store.get(job.id)
+        except StoreError:
+            return True
+        return found is not None and not found.ended
+
+    def _fail(self, job: StoredJob, code: str, message: str, hint: str) -> None:
+        self._note_failure(job.id, code, message, hint)
+        self._note(job, lambda: self.store.finish(job.id, "failed", code))
+
+    def _again(self, job: StoredJob, *, counted: bool) -> None:
+        self._note(job, lambda: self.store.give_back(job.id, counted=counted))
+        if not counted:
+            self._stopping.wait(_LOOK_S)
+
+    def _note(self, job: StoredJob, note: Callable[[], StoredJob | None]) -> None:
+        """Record it in the store, which may be locked or full for a while, and clear up.
+
+        A service that stops meanwhile leaves the job running in the store: the next one starts it
+        again, and finds what is published.
+        """
+        while True:
+            try:
+                found = note()
+            except StoreError:
+                if self._stopping.wait(_LOOK_S):
+                    return
+            else:
+                self._clear(job.id, found)
+                return
 
     def _order(self, job: StoredJob) -> dict[str, Any]:
         names = job.about["index"]
@@ -208,8 +276,9 @@ class Jobs:
             "memory_bytes": self.settings.max_job_memory_bytes,
         }
 
-    def _note_failure(self, job_id: str, failure: dict[str, str]) -> None:
+    def _note_failure(self, job_id: str, code: str, message: str, hint: str) -> None:
         # With the results and not in the store, which holds nothing that a request said.
+        failure = {"code": code, "message": message, "hint": hint}
         with contextlib.suppress(OSError):
             (self.home / job_id / _FAILURE).write_text(json.dumps(failure), "ascii")
 

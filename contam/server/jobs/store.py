@@ -104,7 +104,7 @@ class JobStore:
 
     def __init__(self, path: Path) -> None:
         """Open or make the file. Raises ConfigError when it cannot be used."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         try:
             # SQLite would make it readable by all.
             os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
@@ -144,10 +144,6 @@ class JobStore:
         with self._lock:
             self._db.close()
 
-    def probe(self) -> None:
-        """Write: raises what would keep a job from being accepted."""
-        self._all("UPDATE jobs SET number = number WHERE number = 0")
-
     def add(self, *, most_queued: int, **row: Any) -> StoredJob | None:  # noqa: ANN401 - columns
         """Accept a job: when this returns, it is on disk. None: its idempotency key has one.
 
@@ -158,27 +154,18 @@ class JobStore:
         row |= {"about": json.dumps(row["about"]), "created": time.time()}
         names = ", ".join(row)
         with self._changing():
-            if row["idempotency"] is not None and self._rows(
-                "WHERE idempotency = ?", row["idempotency"]
-            ):
+            if row["idempotency"] is not None and self.of_key(row["idempotency"]):
                 return None
-            self._refuse_full(most_queued)
+            self.refuse(most_queued)
             self._db.execute(
                 f"INSERT INTO jobs ({names}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608 - our own names
                 tuple(row.values()),
             )
-            return self._rows("WHERE id = ?", row["id"])[0]
+            return self.get(row["id"])
 
     def refuse(self, most_queued: int) -> None:
         """Raise RequestError, 503, when no further job would be taken."""
-        with self._changing():
-            self._refuse_full(most_queued)
-
-    def _refuse_full(self, most_queued: int) -> None:
-        (n_queued,) = self._db.execute(
-            "SELECT count(*) FROM jobs WHERE state = 'queued'"
-        ).fetchone()
-        if n_queued >= most_queued:
+        if self.states().get("queued", 0) >= most_queued:
             raise RequestError(
                 503, f"{most_queued} jobs are waiting already", code="queue-full",
                 headers={"Retry-After": "30"},
@@ -192,9 +179,12 @@ class JobStore:
             time.time(),
         )
 
-    def give_back(self, job_id: str, *, counted: bool) -> None:
-        """Queue a running job again; an attempt that is not `counted` was not the job's fault."""
-        self._one(
+    def give_back(self, job_id: str, *, counted: bool) -> StoredJob | None:
+        """Queue a running job again; returns it, None when it is not running.
+
+        counted  whether the attempt counts: it may not have been the job's fault
+        """
+        return self._one(
             "UPDATE jobs SET state = 'queued', started = NULL, attempts = attempts - ? "
             "WHERE id = ? AND state = 'running'",
             0 if counted else 1,
@@ -250,12 +240,7 @@ class JobStore:
         return _job_of(rows[0]) if rows else None
 
     def _found(self, where: str, *values: Any) -> list[StoredJob]:  # noqa: ANN401 - of SQL
-        with self._errors():
-            return self._rows(where, *values)
-
-    def _rows(self, where: str, *values: Any) -> list[StoredJob]:  # noqa: ANN401 - of SQL
-        rows = self._db.execute(f"SELECT {_COLUMNS} FROM jobs {where}", values)  # noqa: S608 - ours
-        return [_job_of(row) for row in rows]
+        return [_job_of(row) for row in self._all(f"SELECT {_COLUMNS} FROM jobs {where}", *values)]  # noqa: S608 - ours
 
     def _all(self, statement: str, *values: Any) -> list[Any]:  # noqa: ANN401 - of SQL
         with self._errors():

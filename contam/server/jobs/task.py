@@ -33,6 +33,9 @@ HELD: Final = 75
 """An earlier process of the job is still ending: try again."""
 
 LOCK: Final = "lock"
+INPUT: Final = "input"
+"""The folder of a job with what was sent; it is the process's own, and goes with the job's end."""
+
 REQUEST: Final = "request.json"
 RESULT: Final = "result"
 VERDICTS: Final = "verdicts"
@@ -56,8 +59,8 @@ def main() -> int:
     report = ProgressWriter(reports)
     threading.Thread(target=_end_with_the_service, daemon=True).start()
     folder = Path(order["folder"])
-    os.chdir(folder)
-    with Path(LOCK).open("wb") as lock:
+    result = folder / RESULT
+    with (folder / LOCK).open("wb") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -65,17 +68,18 @@ def main() -> int:
         _lower_priority(order["memory_bytes"])
         try:
             # One may be there, published by a process whose service was killed before it knew.
-            if not Path(RESULT).is_dir():
+            if not result.is_dir():
+                os.chdir(folder / INPUT)
                 request = json.loads(Path(REQUEST).read_bytes())
                 if request["kind"] == "check":
-                    _check(request, order, report)
+                    _check(request, order, report, result)
                 else:
-                    _rescore(request, report)
+                    _rescore(request, report, result)
         except MemoryError:
             report.failed("memory", "the job needs more memory than a job may have", _SMALLER)
             return FAILED
         except ContamError as error:
-            report.failed(error.code, *tell(error, folder))
+            report.failed(error.code, *tell(error, folder / INPUT))
             return FAILED
         except Exception as error:  # noqa: BLE001 - the boundary of the process
             report.failed("internal", f"the job failed: {_where(error)}", _DEFECT)
@@ -136,13 +140,15 @@ class ProgressWriter:
             os.write(self._handle, json.dumps(what).encode() + b"\n")
 
 
-def _check(request: Mapping[str, Any], order: Mapping[str, Any], report: ProgressWriter) -> None:
+def _check(
+    request: Mapping[str, Any], order: Mapping[str, Any], report: ProgressWriter, out: Path
+) -> None:
     """Judge the uploaded items by the indexes, into a folder as `contam query --out` writes it."""
     from contam.detect.query import query
     from contam.detect.report import report_draft
 
     items = next(Path(name) for name in ITEMS if Path(name).exists())
-    with report_draft(RESULT) as draft:
+    with report_draft(out) as draft:
         report.phase("reading items")
         result = query(
             order["indexes"],
@@ -171,7 +177,7 @@ def _refuse_documents(run: Mapping[str, Any]) -> None:
         )
 
 
-def _rescore(request: Mapping[str, Any], report: ProgressWriter) -> None:
+def _rescore(request: Mapping[str, Any], report: ProgressWriter, out: Path) -> None:
     """Re-score the uploaded logs into a folder as `contam rescore --out` writes it."""
     from contam.rescore.complete import offering
     from contam.rescore.run import rescore as run_rescore
@@ -202,7 +208,7 @@ def _rescore(request: Mapping[str, Any], report: ProgressWriter) -> None:
         raise UsageError(error.statement, hint="send the files as contam wrote them") from error
     report.phase("writing")
     # No picture ever leaves the service.
-    write_rescore(result, RESULT, plots=False)
+    write_rescore(result, out, plots=False)
 
 
 def _end_with_the_service() -> None:

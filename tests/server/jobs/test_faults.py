@@ -134,14 +134,14 @@ def run_job(folder, order):
 @pytest.fixture
 def job_folder(tmp_path, item_file):
     folder = tmp_path / "job"
-    folder.mkdir()
-    (folder / "items.jsonl").write_bytes(item_file)
+    (folder / "input").mkdir(parents=True)
+    (folder / "input" / "items.jsonl").write_bytes(item_file)
     options = {
         "mapping": None, "name": None, "split": None, "allow_missing": False, "max_evidence": 20,
         "keep_text": False,
     }  # fmt: skip
     request = {"kind": "check", "policies": ["contam"], "options": options}
-    (folder / "request.json").write_text(json.dumps(request))
+    (folder / "input" / "request.json").write_text(json.dumps(request))
     return folder
 
 
@@ -161,16 +161,14 @@ def test_a_disk_that_fills_during_a_job_fails_it_and_leaves_no_part_of_a_result(
     assert "free some space" in said[-1]["failed"]["hint"]
     assert str(job_folder) not in json.dumps(said)
     assert not (job_folder / "result").exists()
-    assert sorted(path.name for path in job_folder.iterdir()) == [
-        "items.jsonl", "lock", "request.json",
-    ]  # fmt: skip
+    assert sorted(path.name for path in job_folder.iterdir()) == ["input", "lock"]
 
 
 @pytest.mark.slow
 def test_a_job_that_takes_too_much_memory_fails_alone(job_folder, small_index):
     row = json.dumps({"question": "a word " * 4000})
     rows = (f'{{"id": {n}, {row[1:]}\n' for n in range(4000))
-    (job_folder / "items.jsonl").write_text("".join(rows))
+    (job_folder / "input" / "items.jsonl").write_text("".join(rows))
     order = {"indexes": [str(small_index)], "memory_bytes": 300 << 20}
     code, said = run_job(job_folder, order)
     assert code != 0
@@ -292,7 +290,6 @@ def test_a_locked_store_is_told_and_loses_nothing(as_user, queueing):
     client = as_user["ann"]
     job = submitted(client, CHECK, items=("x", ROW))
     before = folders(service)
-    assert client.get("/readyz").status_code == 200
     other = sqlite3.connect(service.data / "jobs.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     try:
@@ -300,14 +297,11 @@ def test_a_locked_store_is_told_and_loses_nothing(as_user, queueing):
         assert (refused.status_code, refused.json()["code"]) == (503, "store-busy")
         assert int(refused.headers["retry-after"]) > 0
         assert folders(service) == before
-        wait_until(lambda: client.get("/readyz").status_code == 503)
-        assert "locked" in client.get("/readyz").json()["detail"]
-        assert client.get("/livez").status_code == 200
+        assert client.get("/readyz").status_code == 200, "checks go on"
         assert shown(client, job)["state"] == "queued"
     finally:
         other.execute("ROLLBACK")
         other.close()
-    wait_until(lambda: client.get("/readyz").status_code == 200)
     assert submit(client, CHECK, items=("x", ROW)).status_code == 202
 
 
@@ -330,7 +324,7 @@ class Hand:
     def add(self, state):
         folder = self.home / f"job-{len(list(self.home.iterdir()))}"
         (folder / "result").mkdir(parents=True)
-        (folder / "items.jsonl").write_bytes(ROW)
+        (folder / "input").mkdir()
         self.jobs.store.add(
             id=folder.name, owner="me", kind="check", about={"index": []}, idempotency=None,
             fingerprint="", most_queued=99,
@@ -353,8 +347,8 @@ def test_what_a_killed_service_left_is_put_in_order_by_the_next(tmp_path):
     hand = Hand(tmp_path)
     assert not orphan.exists()
     assert not cancelled.exists()
-    assert not (failed / "items.jsonl").exists()
-    assert (running / "items.jsonl").exists()
+    assert not (failed / "input").exists()
+    assert (running / "input").exists()
     assert (published / "result").exists()
     assert hand.jobs.store.states() == {"cancelled": 1, "failed": 1, "queued": 1, "done": 1}
     hand.jobs.close()
@@ -373,7 +367,7 @@ def test_a_job_that_was_running_whenever_the_service_was_killed_fails_the_third_
     shown = hand.jobs.show(hand.jobs.get(doomed.name, None))
     assert (shown["state"], shown["attempts"]) == ("failed", 3)
     assert shown["error"]["code"] == "worker-crashed"
-    assert not (doomed / "items.jsonl").exists()
+    assert not (doomed / "input").exists()
     hand.jobs.close()
 
 
@@ -401,7 +395,7 @@ def test_a_job_past_its_time_fails_its_process_is_killed_and_the_queue_goes_on(
             id=name, owner="me", kind="check", about={"index": ["small"]}, idempotency=None,
             fingerprint="", most_queued=9,
         )  # fmt: skip
-    jobs.runner.start()
+    jobs.start()
     try:
         for name in ("first", "second"):
             wait_until(lambda name=name: jobs.get(name, None).ended)
@@ -412,7 +406,7 @@ def test_a_job_past_its_time_fails_its_process_is_killed_and_the_queue_goes_on(
             assert (found.state, found.code, found.attempts) == ("failed", "job-time", 1)
             assert not jobs.result(found).exists()
         wait_until(lambda: before >= set(processes(os.getpid())))
-        wait_until(lambda: list((jobs.home / "first").glob("items*")) == [])
+        wait_until(lambda: list((jobs.home / "first").glob("input")) == [])
     finally:
         jobs.close()
 

@@ -153,7 +153,7 @@ def test_inputs_are_gone_once_a_job_is_done_and_everything_once_it_is_deleted(cl
     job = submitted(client, {"kind": "check"}, items=("x.jsonl", row))
     folder = service.data / "jobs" / job["id"]
     assert ended(client, job)["state"] == "done"
-    wait_until(lambda: not (folder / "items.jsonl").exists())
+    wait_until(lambda: not (folder / "input").exists())
     assert not any(marker.encode() in path.read_bytes() for path in service.data.glob("jobs.db*"))
     assert client.delete(f"/v1/jobs/{job['id']}").status_code == 204
     assert not folder.exists()
