@@ -1,4 +1,4 @@
-"""Define every setting of the service once; flags beat the environment, which beats the file."""
+"""Define every setting of the service once, and read the file that has those of all commands."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_type_hints
 
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Le
 
 from contam.errors import ConfigError, Statement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
 PREFIX: Final = "CONTAM_"
 """What the environment's names of settings begin with."""
@@ -22,10 +22,10 @@ PREFIX: Final = "CONTAM_"
 FILE: Final = "contam.toml"
 """The settings file that is read from the current folder when none is named."""
 
-TABLE: Final = "serve"
-"""The table of the settings file that holds the service's settings."""
+SERVE: Final = "serve"
+"""The command whose settings are CONTAM_SETTING in the environment, not CONTAM_SERVE_SETTING."""
 
-TABLES: Final = (TABLE, "scan", "plan", "query", "rescore")
+TABLES: Final = (SERVE, "scan", "plan", "query", "rescore")
 """The tables of a settings file: the commands that have settings."""
 
 MIB: Final = 1 << 20
@@ -45,7 +45,7 @@ _MOST_S: Final = 1e9
 
 Count = Annotated[int, Ge(1), Le(_MOST)]
 Whole = Annotated[int, Ge(0), Le(_MOST)]
-Seconds = Annotated[float, Gt(0), Le(_MOST_S)]
+Seconds = Annotated[float, Ge(0.001), Le(_MOST_S)]
 Port = Annotated[int, Ge(0), Le(65_535)]
 Names = tuple[str, ...]
 
@@ -110,7 +110,8 @@ class Settings:
 class DescribedSetting:
     """One setting, for help, reference and loading.
 
-    kind  its type without what is said about it: `tuple[str, ...]`, `int`, `str | None`, ...
+    kind   its type without what is said about it: `tuple[str, ...]`, `int`, `str | None`, ...
+    least  the lowest value, of a number;  most  the highest
     """
 
     name: str
@@ -118,6 +119,8 @@ class DescribedSetting:
     default: Any
     help: str
     secret: bool
+    least: Any
+    most: Any
 
     @property
     def flag(self) -> str:
@@ -137,40 +140,26 @@ def described_settings() -> tuple[DescribedSetting, ...]:
     for field in fields(Settings):
         kind, *metadata = get_args(hints[field.name])
         (text,) = (each for each in metadata if isinstance(each, Help))
-        found.append(DescribedSetting(field.name, kind, field.default, text.text, text.secret))
+        least = next((each.ge for each in metadata if isinstance(each, Ge)), None)
+        most = next((each.le for each in metadata if isinstance(each, Le)), None)
+        found.append(
+            DescribedSetting(field.name, kind, field.default, text.text, text.secret, least, most)
+        )
     return tuple(found)
 
 
-def load_settings(
-    flags: Mapping[str, Any] | None = None,
-    *,
-    environ: Mapping[str, str] | None = None,
-    file: str | Path | None = None,
-) -> Settings:
-    """Settings from flags (None means not given), the environment, a file and the defaults.
+def secret(variable: str) -> str | None:
+    """What a variable holds, or else the file that VARIABLE_FILE names; None for neither.
 
-    A list in the environment has commas between its values; NAME_FILE names a file that holds the
-    value of a secret. Without `file`, `contam.toml` of the current folder is read if it is there.
-
-    Raises ConfigError naming the setting and where its value came from.
+    Raises ConfigError for a file that cannot be read.
     """
-    environ = os.environ if environ is None else environ
-    values: dict[str, Any] = {}
-    origin: dict[str, str] = {}
-    known = {setting.name: setting for setting in described_settings()}
-    for name, value in _from_file(file, known).items():
-        values[name], origin[name] = value, str(file or FILE)
-    for name, one in known.items():
-        if one.variable in environ:
-            text: Any = environ[one.variable]
-            values[name] = text.split(",") if one.kind == Names else text
-            origin[name] = one.variable
-        elif one.secret and (path := environ.get(f"{one.variable}_FILE")):
-            values[name], origin[name] = _secret(path), path
-    for name, value in (flags or {}).items():
-        if value is not None and name in known:
-            values[name], origin[name] = value, known[name].flag
-    return _checked(values, origin)
+    path = os.environ.get(f"{variable}_FILE")
+    if (value := os.environ.get(variable)) or not path:
+        return value or None
+    try:
+        return Path(path).read_text("utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"cannot read the secret in {path}: {error}") from error
 
 
 def read_tables(file: str | Path | None = None) -> dict[str, dict[str, Any]]:
@@ -206,43 +195,3 @@ def unknown_setting(fact: str, name: str, known: Iterable[str]) -> ConfigError:
         else Statement("known: {}", ", ".join(names))
     )
     return ConfigError(f"{fact} {name!r}", hint=hint)
-
-
-def _from_file(file: str | Path | None, known: Mapping[str, DescribedSetting]) -> dict[str, Any]:
-    path = Path(file or FILE)
-    table = read_tables(file).get(TABLE, {})
-    for name in table:
-        if name not in known:
-            raise unknown_setting(f"{path}: [{TABLE}] has no setting", name, known)
-        if known[name].secret:
-            raise ConfigError(
-                f"{path}: {name} is a secret",
-                hint=Statement(
-                    "give it as {} or by {}_FILE", known[name].variable, known[name].variable
-                ),
-            )
-    return dict(table)
-
-
-def _secret(path: str) -> str:
-    try:
-        return Path(path).read_text("utf-8").strip()
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"cannot read the secret in {path}: {error}") from error
-
-
-def _checked(values: Mapping[str, Any], origin: Mapping[str, str]) -> Settings:
-    # Only a service that starts pays for the validator.
-    from pydantic import TypeAdapter, ValidationError
-
-    try:
-        return TypeAdapter(Settings).validate_python(dict(values))
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        name = str(first["loc"][0])
-        # "Input should be less than or equal to 65535", and what the parser thought of it.
-        wrong = first["msg"].removeprefix("Input ").partition(",")[0]
-        raise ConfigError(
-            f"{origin.get(name, name)}: {name}: {wrong}",
-            hint="`contam serve --help` lists the settings",
-        ) from error

@@ -6,8 +6,23 @@ import dataclasses
 
 import pytest
 
-from contam.config import Settings, described_settings, load_settings
-from contam.errors import ConfigError
+from contam.cli.main import main
+from contam.config import Settings, described_settings
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """Call `contam serve`: its settings, or its exit code and what it said."""
+    started = []
+    monkeypatch.setattr("contam.server.run.run", lambda settings, **_: started.append(settings))
+
+    def call(*flags, **environ):
+        for name, value in environ.items():
+            monkeypatch.setenv(name, value)
+        code = main(["serve", *map(str, flags)])
+        return started.pop() if code == 0 else code
+
+    return call
 
 
 @pytest.fixture
@@ -20,58 +35,58 @@ def file(tmp_path):
     return write
 
 
-def test_a_flag_beats_the_environment_that_the_file_and_that_the_default(file):
+def test_a_flag_beats_the_environment_that_the_file_and_that_the_default(served, file):
     path = file('[serve]\nport = 1\nhost = "file"\nmax_items = 3\n[scan]\nworkers = 9\n')
-    environ = {"CONTAM_PORT": "2", "CONTAM_HOST": "environ", "CONTAM_NOTHING": "x"}
-    found = load_settings({"port": 4, "host": None}, environ=environ, file=path)
+    found = served(
+        "--port", 4, "--settings", path, CONTAM_PORT="2", CONTAM_HOST="environ", CONTAM_NOTHING="x"
+    )
     assert (found.port, found.host, found.max_items) == (4, "environ", 3)
     assert found.deadline_s == Settings().deadline_s
 
 
-def test_lists_numbers_and_switches_are_read_from_the_environment():
-    environ = {"CONTAM_INDEX": "a,b", "CONTAM_DEADLINE_S": "2.5", "CONTAM_METRICS": "false"}
-    found = load_settings(environ=environ)
+def test_lists_numbers_and_switches_are_read_from_the_environment(served):
+    found = served(CONTAM_INDEX="a b", CONTAM_DEADLINE_S="2.5", CONTAM_METRICS="false")
     assert (found.index, found.deadline_s, found.metrics) == (("a", "b"), 2.5, False)
 
 
-def test_a_secret_comes_from_the_environment_or_from_a_file_that_it_names(tmp_path, file):
-    secret = tmp_path / "secret"
-    secret.write_text("0123456789abcdef\n")
-    assert load_settings(environ={"CONTAM_ADMIN_KEY_FILE": str(secret)}).admin_key == (
-        "0123456789abcdef"
-    )
-    assert load_settings(environ={"CONTAM_ADMIN_KEY": "x"}).admin_key == "x"
-    with pytest.raises(ConfigError, match="is a secret"):
-        load_settings(environ={}, file=file('[serve]\nadmin_key = "x"\n'))
-    with pytest.raises(ConfigError, match="cannot read the secret"):
-        load_settings(environ={"CONTAM_ADMIN_KEY_FILE": str(tmp_path / "nothing")})
+def test_a_secret_comes_from_the_environment_or_from_a_file_that_it_names(
+    served, tmp_path, file, capsys
+):
+    path = tmp_path / "secret"
+    path.write_text("0123456789abcdef\n")
+    assert served(CONTAM_ADMIN_KEY_FILE=str(path)).admin_key == "0123456789abcdef"
+    assert served(CONTAM_ADMIN_KEY="x").admin_key == "x"
+    assert served("--settings", file('[serve]\nadmin_key = "hunter2"\n')) == 2
+    assert "hunter2" not in capsys.readouterr().err
+
+
+def test_a_secret_that_cannot_be_read_stops_the_service(served, tmp_path):
+    assert served(CONTAM_ADMIN_KEY_FILE=str(tmp_path / "nothing")) == 2
 
 
 @pytest.mark.parametrize(
     ("flags", "environ", "text", "named"),
     [
-        ({"port": -1}, {}, "", "--port: port: should be greater than or equal to 0"),
-        ({"port": 65_536}, {}, "", "--port: port: should be less than"),
-        ({}, {"CONTAM_PORT": "x"}, "", "CONTAM_PORT: port: should be a valid integer$"),
-        ({}, {"CONTAM_DEADLINE_S": "inf"}, "", "CONTAM_DEADLINE_S: deadline_s: should be"),
-        ({}, {}, "serve = 3\n", "serve is no table"),
-        ({}, {"CONTAM_MAX_ITEMS": "0"}, "", "CONTAM_MAX_ITEMS: max_items"),
-        ({}, {"CONTAM_DEADLINE_S": "soon"}, "", "CONTAM_DEADLINE_S: deadline_s"),
-        ({}, {}, "[serve]\nport = 'x'\n", "port"),
-        ({}, {}, "[serve]\nprot = 1\n", "has no setting 'prot'"),
-        ({}, {}, "[serve\n", "cannot read"),
+        (("--port", -1), {}, "", "--port"),
+        (("--port", 65_536), {}, "", "--port"),
+        ((), {"CONTAM_PORT": "x"}, "", "(from CONTAM_PORT)"),
+        ((), {"CONTAM_DEADLINE_S": "inf"}, "", "(from CONTAM_DEADLINE_S)"),
+        ((), {"CONTAM_DEADLINE_S": "nan"}, "", "(from CONTAM_DEADLINE_S)"),
+        ((), {"CONTAM_MAX_ITEMS": "0"}, "", "(from CONTAM_MAX_ITEMS)"),
+        ((), {}, "serve = 3\n", "serve is no table"),
+        ((), {}, "[serve]\nport = 'x'\n", "--port"),
+        ((), {}, "[serve]\nprot = 1\n", "has no setting 'prot'"),
+        ((), {}, "[serve\n", "cannot read"),
+        ((), {}, "a = " + "[" * 100_000, "cannot read"),
     ],
 )
-def test_a_wrong_setting_is_named_with_where_it_came_from(file, flags, environ, text, named):
-    with pytest.raises(ConfigError, match=named) as refused:
-        load_settings(flags, environ=environ, file=file(text))
-    assert refused.value.hint
-
-
-def test_a_value_that_is_refused_is_not_shown():
-    with pytest.raises(ConfigError) as refused:
-        load_settings(environ={"CONTAM_PORT": "hunter2"})
-    assert "hunter2" not in str(refused.value)
+def test_a_wrong_setting_is_named_with_where_it_came_from(
+    served, file, capsys, flags, environ, text, named
+):
+    assert served(*flags, "--settings", file(text), **environ) == 2
+    said = capsys.readouterr().err
+    assert named in said
+    assert "hint: " in said
 
 
 def test_every_setting_is_described_once_and_has_a_flag_unless_it_is_a_secret():

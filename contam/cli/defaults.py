@@ -8,16 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.cli.terminal import plain, talk
-from contam.config import FILE, PREFIX, read_tables, unknown_setting
+from contam.config import FILE, PREFIX, SERVE, read_tables, unknown_setting
 from contam.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     import typer
-
-COMMANDS: Final = ("scan", "plan", "query", "rescore")
-"""Commands whose options may come from CONTAM_COMMAND_OPTION and from their table of the file."""
 
 TYPED: Final = (
     "settings", "overwrite", "json", "quiet", "plan", "shard", "lease", "engine",
@@ -60,13 +57,12 @@ def settings_of(command: Any, name: str, file: str | None) -> dict[str, Any]:  #
     Raises ConfigError for a name that is no option of the command, or one that is to be typed.
     """
     known = {setting(param): param for param in command.params}
-    prefix = f"{PREFIX}{name.upper()}_"
+    prefix = PREFIX if name == SERVE else f"{PREFIX}{name.upper()}_"
     for variable in sorted(os.environ):
-        if variable.startswith(prefix):
-            param = _known(
-                known, variable.removeprefix(prefix).lower(), "the environment", variable
-            )
-            param.envvar = variable
+        key = variable.removeprefix(prefix).lower()
+        # What is no setting of the service may be one of another command.
+        if variable.startswith(prefix) and (name != SERVE or key in known):
+            _known(known, key, "the environment", variable).envvar = variable
     origin = f"{file or FILE}: [{name}]"
     return {
         (param := _known(known, key, origin, key)).name: _words(param, value, f"{origin} {key}")

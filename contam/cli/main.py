@@ -47,7 +47,7 @@ from contam.cli.commands import (
 from contam.cli.help_pages import GroupedHelp, add_examples
 from contam.cli.options import help_without_command, spread_values
 from contam.cli.terminal import emit, plain, talk
-from contam.config import FILE
+from contam.config import FILE, TABLES
 from contam.errors import ContamError, UsageError
 from contam.extras import claim_process
 from contam.files.addresses import is_address
@@ -217,7 +217,7 @@ def _dispatch(arguments: list[str]) -> int:
     arguments = spread(leaf, arguments)
     settings = _settings(arguments)
     given = {}
-    if path[:1] and path[0] in defaults.COMMANDS and not {"-h", "--help"} & {*arguments}:
+    if path[:1] and path[0] in TABLES and not {"-h", "--help"} & {*arguments}:
         given = {path[0]: defaults.settings_of(leaf, path[0], settings)}
     try:
         code = root.main(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import os
 import time
 import uuid
 from http import HTTPStatus
@@ -31,6 +30,7 @@ from contam.client.failures import (
     retry_after_s,
 )
 from contam.client.folder import result_folder
+from contam.config import secret
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Client:
         retry: Retry | None = None,
     ) -> None:
         self._retry = retry or Retry()
-        key = key or key_from()
+        key = key or (secret("CONTAM_KEY") or "").strip()
         _check_address(server, key)
         headers = {"User-Agent": f"contam/{contam.__version__}"}
         if key:
@@ -452,19 +452,6 @@ def _check_address(server: str, key: str | None) -> None:
         raise UsageError("the server's address holds a user", hint="give the key as CONTAM_KEY")
     if key is not None and not (key.isascii() and key.isprintable()):
         raise UsageError("the key is not one line of plain characters")
-
-
-def key_from(environ: Mapping[str, str] | None = None) -> str | None:
-    """The key in CONTAM_KEY, or in the file that CONTAM_KEY_FILE names; UsageError for no file."""
-    environ = os.environ if environ is None else environ
-    if key := environ.get("CONTAM_KEY"):
-        return key.strip()
-    if path := environ.get("CONTAM_KEY_FILE"):
-        try:
-            return Path(path).read_text("utf-8").strip()
-        except (OSError, ValueError) as error:
-            raise UsageError(f"cannot read the key in {path}: {type(error).__name__}") from error
-    return None
 
 
 def _unreachable(call: str, error: httpx.HTTPError | httpx.InvalidURL) -> UnreachableError:

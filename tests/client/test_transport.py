@@ -19,7 +19,6 @@ from contam.client import (
     ServiceError,
     UnreachableError,
 )
-from contam.client.client import key_from
 from contam.client.failures import retry_after_s
 from contam.errors import ContamError, UsageError
 
@@ -257,14 +256,10 @@ def test_the_key_goes_into_a_header_and_into_no_message(peer):
     assert key not in f"{caught.value!r} {caught.value.message} {caught.value.hint}"
 
 
-def test_the_key_comes_from_the_environment_or_a_file(tmp_path):
-    assert key_from({}) is None
-    assert key_from({"CONTAM_KEY": " abc\n"}) == "abc"
-    file = tmp_path / "key"
-    file.write_text("def\n")
-    assert key_from({"CONTAM_KEY_FILE": str(file)}) == "def"
-    with pytest.raises(UsageError):
-        key_from({"CONTAM_KEY_FILE": str(tmp_path / "none")})
+def test_the_key_comes_from_the_environment(monkeypatch):
+    monkeypatch.setenv("CONTAM_KEY", " abc\n")
+    with Client("http://127.0.0.1:1") as client:
+        assert client._http.headers["Authorization"] == "Bearer abc"
 
 
 @pytest.mark.parametrize(

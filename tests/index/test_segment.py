@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from contam.config import load_settings
 from contam.errors import IndexDamageError, IndexMismatchError, UsageError
 from contam.index.home import index_home, resolve_index
 from contam.index.manifest import MANIFEST, publish_manifest, read_manifest
@@ -203,12 +202,6 @@ def test_a_name_lies_in_the_home_and_a_path_where_it_says(tmp_path, monkeypatch,
     assert resolve_index("web") == tmp_path / "home" / "web"
     with pytest.raises(UsageError, match="a name or a path"):
         resolve_index("")
-
-
-@pytest.mark.usefixtures("no_home")
-def test_the_home_of_the_service_is_that_of_the_commands(tmp_path, monkeypatch):
-    monkeypatch.setenv("CONTAM_HOME", str(tmp_path / "home"))
-    assert index_home(load_settings({}).home) == index_home() == tmp_path / "home"
 
 
 @pytest.mark.usefixtures("no_home")

@@ -9,6 +9,7 @@ import typer
 
 from contam.cli import options
 from contam.cli.terminal import emit, talk, visible
+from contam.config import PREFIX, Settings, read_tables
 
 if TYPE_CHECKING:
     from contam.server.auth import Key, KeyStore
@@ -20,6 +21,8 @@ _Data = Annotated[
     str | None,
     typer.Option(
         metavar="DIR",
+        envvar=f"{PREFIX}DATA",
+        show_envvar=False,
         help="The service's data folder. [default: as for `contam serve`]",
     ),
 ]
@@ -93,10 +96,9 @@ def revoke(
 
 
 def _store(data: str | None) -> KeyStore:
-    from contam.config import load_settings
     from contam.server.auth import KeyStore
 
-    return KeyStore(load_settings({"data": data}).data)
+    return KeyStore(data or str(read_tables().get("serve", {}).get("data", Settings().data)))
 
 
 def _tree(key: Key) -> dict[str, Any]:

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from contam.cli import options
 from contam.cli.terminal import talk
-from contam.config import FILE, Names, described_settings, load_settings
+from contam.config import PREFIX, Names, Settings, described_settings, secret
 
 if TYPE_CHECKING:
     from contam.config import DescribedSetting
 
 
-_FILE_HELP = f"Settings file with a table [serve]. [default: {FILE} if it exists]"
-
-
-def serve(**flags: Any) -> int:  # noqa: ANN401 - one for every setting, each of its own type
+def serve(**given: Any) -> int:  # noqa: ANN401 - one for every setting, each of its own type
     """Serve checks over HTTP. Flags override CONTAM_*, which override the settings file."""
-    settings = load_settings(flags, file=flags.pop("settings"))
+    del given["settings"]
+    lists = {name: tuple(given[name] or ()) for name in given if _KINDS[name] == Names}
+    settings = Settings(**{**given, **lists}, admin_key=secret(f"{PREFIX}ADMIN_KEY"))
     # Imported once the settings are right: this loads the web framework.
     from contam.server.run import run
 
@@ -27,40 +27,33 @@ def serve(**flags: Any) -> int:  # noqa: ANN401 - one for every setting, each of
     return 0
 
 
+_KINDS = {setting.name: setting.kind for setting in described_settings()}
+
+
 def _parameter(setting: DescribedSetting) -> inspect.Parameter:
-    kind: Any = list[str] if setting.kind == Names else setting.kind
-    default = setting.default
-    shown = "" if default in {None, ()} or setting.kind is bool else f" [default: {default}]"
-    names = [f"{setting.flag}/--no-{setting.flag[2:]}"] if setting.kind is bool else [setting.flag]
-    if setting.kind is bool:
-        shown = f" [default: {'on' if default else 'off'}]"
-    text = f"{setting.help}{shown}"
+    is_list, is_switch = setting.kind == Names, setting.kind is bool
+    option = typer.Option(
+        f"{setting.flag}/--no-{setting.flag[2:]}" if is_switch else setting.flag,
+        help=setting.help,
+        min=setting.least,
+        max=setting.most,
+        metavar="NAME..." if is_list else None,
+    )
     return inspect.Parameter(
         setting.name,
         inspect.Parameter.KEYWORD_ONLY,
-        default=None,
-        annotation=Annotated[
-            kind | None,
-            typer.Option(
-                *names,
-                help=text,
-                show_default=False,
-                metavar="NAME..." if setting.kind == Names else None,
-            ),
-        ],
+        default=None if is_list else setting.default,
+        annotation=Annotated[list[str] | None if is_list else setting.kind, option],
     )
 
 
 def _signature() -> inspect.Signature:
     """A flag for every setting that is no secret."""
     found = [_parameter(setting) for setting in described_settings() if not setting.secret]
-    file = Annotated[str | None, typer.Option("--settings", metavar="PATH", help=_FILE_HELP)]
-    kinds = {"settings": (file, None)}
-    found += [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in kinds.items()
-    ]
-    return inspect.Signature(found, return_annotation=int)
+    file = inspect.Parameter(
+        "settings", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=options.Settings
+    )
+    return inspect.Signature([*found, file], return_annotation=int)
 
 
 serve.__signature__ = _signature()  # type: ignore[attr-defined]  # what typer reads its options from
