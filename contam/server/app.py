@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import resource
+import signal
 import tempfile
+import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic.json_schema import models_json_schema
 
 import contam
 from contam.errors import ContamError, InternalError
-from contam.server import check, corpora, health, openapi, problems
-from contam.server.auth import Keyring
+from contam.memory import tune_service
+from contam.server import check, corpora, health
+from contam.server.auth import Entrance, Keyring
 from contam.server.body import BodyGuard
 from contam.server.check import Admission
-from contam.server.entrance import Entrance
 from contam.server.jobs import routes as jobs
+from contam.server.jobs.schemas import CheckJob, RescoreJob
 from contam.server.jobs.service import Jobs
-from contam.server.observe import Observed
-from contam.server.opening import open_indexes
+from contam.server.observe import Observed, log
 from contam.server.page import routes as page
 from contam.server.page.render import problem_page
-from contam.server.state import State
+from contam.server.problems import answer_failures
+from contam.server.schemas import CheckRequest, Problem, problems
+from contam.server.state import COMPILING, OPENING, State
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from pydantic import BaseModel
+
     from contam.config import Settings
+    from contam.server.indexes import IndexRegistry
 
 
 _OWNER_ALONE: Final = 0o077
@@ -91,8 +101,8 @@ def create_app(settings: Settings) -> FastAPI:
         telemetry=_NO_TELEMETRY,
     )
     app.state.contam = state
-    problems.install(app)
-    openapi.install(app)
+    answer_failures(app)
+    describe_all(app)
     add_layers(app, state)
     for router in (
         health.router, corpora.index_router, corpora.policy_router, check.router,
@@ -107,3 +117,126 @@ def add_layers(app: FastAPI, state: State) -> None:
     app.add_middleware(BodyGuard, settings=state.settings)
     app.add_middleware(Entrance, state=state, is_page=page.is_page, show_problem=problem_page)
     app.add_middleware(Observed, state=state)
+
+
+#: How often files that are in use are looked at.
+_LOOK_S: Final = 1.0
+
+
+@asynccontextmanager
+async def open_indexes(state: State) -> AsyncIterator[None]:
+    """Open indexes on a thread, then mark the service ready; stop with the block."""
+    task = asyncio.create_task(_open_and_watch(state))
+    try:
+        yield
+    finally:
+        state.not_ready = "stopping"
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def _open_and_watch(state: State) -> None:
+    state.not_ready = OPENING
+    try:
+        if state.settings.index and not await asyncio.to_thread(_is_compiled):
+            state.not_ready = COMPILING
+            log().info(f"{COMPILING}: only the first start does this, about half a minute")
+        state.registry = await asyncio.to_thread(_open, state)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the service must not only look alive
+        state.failed = (
+            error
+            if isinstance(error, ContamError)
+            else InternalError(f"indexes cannot be opened: {type(error).__name__}: {error}")
+        )
+        state.not_ready = "indexes cannot be opened"
+        # The server stops as at SIGTERM.
+        os.kill(os.getpid(), signal.SIGTERM)
+        return
+    state.not_ready = ""
+    seconds = state.settings.reload_index
+    looked_s = time.monotonic()
+    while True:
+        await asyncio.sleep(min(seconds or _LOOK_S, _LOOK_S))
+        await asyncio.to_thread(state.registry.look)
+        if seconds and time.monotonic() - looked_s >= seconds:
+            looked_s = time.monotonic()
+            await asyncio.to_thread(_renew, state)
+
+
+def _is_compiled() -> bool:
+    # Imported here, on the thread: this loads the compiler.
+    from contam.kernels.warm_up import is_warm
+
+    return is_warm("query")
+
+
+def _open(state: State) -> IndexRegistry:
+    # Imported here, on the thread: this loads the compiler.
+    from contam.detect.warm import match_a_little, query_a_little
+    from contam.kernels.warm_up import compile_once
+    from contam.server.indexes import IndexRegistry
+
+    tune_service()
+    if state.settings.index:
+        compile_once("query", query_a_little, None)
+    registry = IndexRegistry.open(state.settings)
+    if registry.names:
+        match_a_little()
+    return registry
+
+
+def _renew(state: State) -> None:
+    registry = state.registry
+    if registry is None:
+        return
+    for name in registry.changed():
+        # What cannot be opened now may be whole at the next look.
+        with contextlib.suppress(ContamError):
+            registry.reload(name)
+
+
+#: Models of bodies that handlers read themselves; FastAPI does not know of them.
+_READ_BY_HANDLERS: tuple[type[BaseModel], ...] = (CheckRequest, CheckJob, RescoreJob, Problem)
+_NEVER_SENT: Final = ("HTTPValidationError", "ValidationError")
+
+
+def describe_all(app: FastAPI) -> None:
+    """Let the app describe its bodies and failures in full."""
+
+    def describe() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _described(app)
+        return app.openapi_schema
+
+    app.openapi = describe  # type: ignore[method-assign]  # the documented way to extend it
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    schema = get_openapi(
+        title=app.title,
+        version=app.version,
+        summary="Which test items does a pretraining corpus already contain?",
+        routes=app.routes,
+    )
+    _, found = models_json_schema(
+        [(model, "validation") for model in _READ_BY_HANDLERS],
+        ref_template="#/components/schemas/{model}",
+    )
+    components = schema.setdefault("components", {}).setdefault("schemas", {})
+    components.update(found["$defs"])
+    for name in _NEVER_SENT:
+        components.pop(name, None)
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            _describe_problems(operation["responses"])
+    return schema
+
+
+def _describe_problems(responses: dict[str, Any]) -> None:
+    """What the framework says of requests that do not fit is not what the service answers."""
+    schema = (
+        responses.get("422", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    )
+    if schema.get("$ref", "").endswith("/HTTPValidationError"):
+        responses["422"] = problems(422)[422]

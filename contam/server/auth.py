@@ -14,7 +14,6 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -29,14 +28,17 @@ from fastapi.security.base import SecurityBase
 from pydantic import Field, TypeAdapter
 
 from contam.errors import ConfigError, UsageError
-from contam.server.problems import RequestError
+from contam.server.problems import AS_PAGE, RequestError
+from contam.server.state import unready
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from contam.config import Settings
+    from contam.server.state import State
 
-    Scope = MutableMapping[str, Any]
 
 FILE: Final = "keys.json"
 """The file of keys in the service's data folder."""
@@ -415,3 +417,57 @@ def _unauthorised(message: str, *, on_page: bool) -> RequestError:
         hint="give a key as the password, under any name" if on_page else "send a key as "
         "`Authorization: Bearer KEY`; the operator makes one by `contam keys add`",
     )  # fmt: skip
+
+
+PUBLIC: Final = frozenset(("/livez", "/readyz", "/metrics", "/openapi.json"))
+"""Paths that answer without a key. They show no items, documents or jobs."""
+
+_ASKED_AGAIN_S: Final = 1.0
+
+
+class Entrance:
+    """Middleware that finds the caller.
+
+    is_page, show_problem  which paths people look at, and what makes a page of a problem there
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        state: State,
+        is_page: Callable[[str], bool],
+        show_problem: Callable[..., Any],
+    ) -> None:
+        self._app = app
+        self._state = state
+        self._is_page = is_page
+        self._show_problem = show_problem
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; raises RequestError 401, 403 or 503, also amid an answer."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        if path in PUBLIC:
+            await self._app(scope, receive, send)
+            return
+        keyring = self._state.keyring
+        if keyring is None:
+            raise unready(self._state)
+        on_page = self._is_page(path)
+        if on_page:
+            scope[AS_PAGE] = self._show_problem
+            refuse_other_sites(scope)
+        scope[CALLER] = keyring.caller(scope, on_page=on_page)
+        asked_s = time.monotonic()
+
+        async def guarded(message: Message) -> None:
+            nonlocal asked_s
+            if message.get("more_body") and time.monotonic() - asked_s > _ASKED_AGAIN_S:
+                asked_s = time.monotonic()
+                # The key may have been revoked meanwhile.
+                keyring.caller(scope, on_page=on_page)
+            await send(message)
+
+        await self._app(scope, receive, guarded)

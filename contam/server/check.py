@@ -20,7 +20,7 @@ from contam.detect.policies.policy import get_policy, list_policies
 from contam.server.answers import AnswerForm, StreamedAnswer, answer_of, late_answer
 from contam.server.auth import Caller, Needs
 from contam.server.body import read_json
-from contam.server.logs import note
+from contam.server.observe import note
 from contam.server.problems import RequestError, refuse_parameters
 from contam.server.schemas import CheckAnswer, CheckRequest, problems
 from contam.server.state import CurrentState, State, registry_of

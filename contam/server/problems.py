@@ -176,7 +176,7 @@ def problem(
     return JSONResponse(body, status, headers, MEDIA_TYPE)
 
 
-def install(app: FastAPI) -> None:
+def answer_failures(app: FastAPI) -> None:
     """Answer every failure of the app with a problem document."""
     for kind in (ContamError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, problem_of)

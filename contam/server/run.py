@@ -10,9 +10,9 @@ import uvicorn
 
 from contam.errors import ConfigError
 from contam.index.manifest import read_manifest
-from contam.server import logs
 from contam.server.app import create_app
 from contam.server.indexes import named_folders, refuse_nothing
+from contam.server.observe import configure_logs
 
 if TYPE_CHECKING:
     import socket
@@ -69,7 +69,7 @@ def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
     refuse_nothing(settings)
     for folder in named_folders(settings.index, settings.home).values():
         read_manifest(folder)
-    logs.configure(settings.log_level)
+    configure_logs(settings.log_level)
     app = create_app(settings)
     state: State = app.state.contam
     config = uvicorn.Config(

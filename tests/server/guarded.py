@@ -17,10 +17,12 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.responses import StreamingResponse
 
 from contam.config import Settings
-from contam.server import health, logs, problems
+from contam.server import health
 from contam.server.app import add_layers
 from contam.server.auth import Keyring, Needs
 from contam.server.check import Admission
+from contam.server.observe import configure_logs
+from contam.server.problems import answer_failures
 from contam.server.state import State
 from tests.waiting import HANG_S, wait_until
 
@@ -50,7 +52,7 @@ class Guarded:
 def small_app(running: Guarded) -> FastAPI:
     app = FastAPI()
     app.state.contam = running.state
-    problems.install(app)
+    answer_failures(app)
     add_layers(app, running.state)
     app.include_router(health.router)
     needs = [Depends(Needs("check"))]
@@ -150,7 +152,7 @@ def logs_to(stream):
         for name in names
         for one in [logging.getLogger(name)]
     }
-    logs.configure("debug", stream)
+    configure_logs("debug", stream)
     try:
         yield
     finally:
