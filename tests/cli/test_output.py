@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.cli.output_file import csv_text
 from contam.cli.render import coverage_lines, share, size, verdict_table
-from contam.cli.terminal import laid_out, plain, visible
+from contam.cli.terminal import csv_text, laid_out, plain, visible
 from contam.detect.report import write_report
 from contam.detect.scan import scan
 from contam.index.build import build

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from contam.cli import options
-from contam.cli.output_file import refuse_replacing
+from contam.cli.results import refuse_replacing
 from contam.cli.terminal import emit, visible
 from contam.errors import OutputError, UsageError
 
@@ -405,7 +405,6 @@ def export(
     """Export the result of an audit for others, without any text of items or documents."""
     from contam.audit.exports import conda, model_card
     from contam.audit.verify import refuse_inside
-    from contam.cli.output_file import refuse_replacing
     from contam.cli.terminal import emit, visible
     from contam.files.single import write_file
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contam.cli import options
-from contam.cli.output_file import refuse_replacing
+from contam.cli.results import refuse_replacing
 
 if TYPE_CHECKING:
     from contam.rescore.export.evaluator import LabelledLog

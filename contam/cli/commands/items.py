@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options
-from contam.cli.output_file import refuse_replacing
-from contam.cli.results import refuse_beside
+from contam.cli.results import refuse_beside, refuse_replacing
 from contam.errors import IncompleteError, UsageError
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ def sql(
 ) -> None:
     """Query a result folder in SQL (DuckDB); COPY (...) TO 'FILE.parquet' writes an answer."""
     from contam.cli import render
-    from contam.cli.output_file import csv_text
-    from contam.cli.terminal import emit, visible
+    from contam.cli.terminal import csv_text, emit, visible
     from contam.detect.report import load_report
     from contam.tables.sql import Database
 
