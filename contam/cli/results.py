@@ -8,8 +8,10 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from contam.cli import render
 from contam.cli.defaults import noted
-from contam.cli.terminal import plain, talk
+from contam.cli.progress import Reporter
+from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import UsageError
 from contam.files.addresses import is_address
 from contam.files.uploads import lies_in, writable
@@ -38,7 +40,6 @@ def write_result(
 
     search  loads the compiler, so it is called once the cheap refusals are over
     """
-    from contam.cli.progress import Reporter
     from contam.detect.report import report_draft
 
     with report_draft(folder, overwrite=output.overwrite) as draft:
@@ -185,8 +186,6 @@ def print_result(result: ScanResult, out: Path, output: VerdictOptions, way_out:
     way_out  what to do where a part of the corpus was not read, other than for a scan
     """
     code = exit_code(result, fail_on_flagged=output.fail_on_flagged)
-    from contam.cli import render
-    from contam.cli.terminal import emit, visible
     from contam.detect.result import SKIPPED, notes_below
 
     if not output.quiet:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from contam.cli import options
+from contam.cli import options, render
+from contam.cli.commands.check import Watcher
 from contam.cli.options import split_names
+from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
@@ -66,7 +68,6 @@ def annotate(
         )
     if server is None and (index or allow_missing or out):
         raise UsageError("--index, --allow-missing and --out are for a service")
-    from contam.cli.terminal import plain, talk
     from contam.client.annotate import find_runs, write_clean
 
     found = find_runs(paths, overwrite=output.overwrite)
@@ -99,7 +100,6 @@ def _ask(
     allow_missing: bool,
     output: options.OutputOptions,
 ) -> None:
-    from contam.cli.commands.check import Watcher
     from contam.client import Client
     from contam.client.annotate import ask
 
@@ -117,8 +117,6 @@ def _ask(
 
 
 def _print(written: list[Written], *, as_json: bool) -> None:
-    from contam.cli import render
-    from contam.cli.terminal import emit, visible
     from contam.detect.labels import SHOWN
     from contam.rescore.export.summary import figure
 

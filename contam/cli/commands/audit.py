@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from contam.cli import options
+from contam.cli import options, render
+from contam.cli.progress import Reporter
+from contam.cli.render import new_table
 from contam.cli.results import refuse_replacing
-from contam.cli.terminal import emit, visible
+from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
@@ -81,7 +83,6 @@ def init(
     """Write a file to start from, in which every key is explained."""
     from importlib.resources import files
 
-    from contam.cli.terminal import emit, visible
     from contam.files.single import write_file
 
     if target.exists() and not overwrite:
@@ -114,8 +115,6 @@ def verify(
 ) -> int:
     """Hash every file, and check a sample of the evidence against the source rows."""
     from contam.audit.verify import verify_pack
-    from contam.cli import render
-    from contam.cli.terminal import emit, visible
 
     found = verify_pack(folder, digest=digest, sample=0 if no_evidence else sample, seed=seed)
     if as_json:
@@ -150,9 +149,6 @@ class AuditReporter:
 
     def stage(self, name: str) -> ScanProgress | None:
         """Say that a stage begins."""
-        from contam.cli.progress import Reporter
-        from contam.cli.terminal import talk
-
         if not self._quiet:
             talk(name)
         return Reporter(quiet=self._quiet)
@@ -160,8 +156,6 @@ class AuditReporter:
 
 def _print_pack(pack: Pack, output: options.OutputOptions) -> None:
     from contam.audit.facts import to_tree
-    from contam.cli import render
-    from contam.cli.terminal import emit, plain, talk, visible
 
     if output.as_json:
         render.emit_json(
@@ -185,9 +179,6 @@ def _print_pack(pack: Pack, output: options.OutputOptions) -> None:
 
 
 def _table(facts: Facts) -> Table:
-    from contam.cli.render import new_table
-    from contam.cli.terminal import visible
-
     table = new_table(
         "benchmark",
         "policy",
@@ -242,7 +233,6 @@ def gate(
     """
     from contam.audit.gate.judge import run_gate
     from contam.audit.gate.rules import load_rules
-    from contam.cli import render
 
     read = load_rules(rules)
     where = folder or (Path(read.pack) if read.pack else None)
@@ -257,7 +247,6 @@ def gate(
 
 
 def _print_lines(verdict: GateVerdict) -> None:
-    from contam.cli.terminal import emit, plain
     from contam.detect.accepted import ACCEPTED
 
     for outcome in verdict.outcomes:
@@ -309,7 +298,6 @@ def diff(
     cannot be compared.
     """
     from contam.audit.diff import CHANGES, compare_packs
-    from contam.cli import render
 
     found = compare_packs(before, after)
     if as_json:
@@ -405,7 +393,6 @@ def export(
     """Export the result of an audit for others, without any text of items or documents."""
     from contam.audit.exports import conda, model_card
     from contam.audit.verify import refuse_inside
-    from contam.cli.terminal import emit, visible
     from contam.files.single import write_file
 
     if out is not None:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from contam.cli import options
+from contam.cli import options, render
 from contam.cli.options import split_names
-from contam.cli.results import refuse_beside
+from contam.cli.results import exit_code, print_result, refuse_beside
+from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
@@ -88,7 +89,6 @@ def _save(
     asked: dict[str, Any],
     output: options.OutputOptions,
 ) -> None:
-    from contam.cli.terminal import plain, talk
     from contam.client.folder import result_folder
 
     # A folder that is taken is refused before anything is asked.
@@ -107,8 +107,6 @@ class Watcher:
 
     def __call__(self, job: Job) -> None:
         """Say it, when it is new."""
-        from contam.cli.terminal import plain, talk
-
         share = f" {int(job.share * 10) * 10} %" if job.share else ""
         message = f"{job.phase or job.state}{share}"
         if message != self._message:
@@ -118,7 +116,6 @@ class Watcher:
 
 def _print_folder(out: Path, records: list[dict[str, Any]], output: options.VerdictOptions) -> int:
     """Say what a job found; records  how the benchmarks were read here."""
-    from contam.cli.results import print_result
     from contam.detect.report import load_report
     from contam.detect.result import VERDICTS, ScanResult
     from contam.tables import schemas
@@ -138,10 +135,6 @@ def _print_folder(out: Path, records: list[dict[str, Any]], output: options.Verd
 def _print_answer(
     answer: Answer, records: list[dict[str, Any]], output: options.VerdictOptions
 ) -> int:
-    from contam.cli import render
-    from contam.cli.results import exit_code
-    from contam.cli.terminal import emit, plain, talk, visible
-
     code = exit_code(answer, fail_on_flagged=output.fail_on_flagged)
     if not output.quiet and answer.late:
         talk("the service's deadline passed before all items were judged: give --out DIR")

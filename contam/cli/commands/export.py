@@ -10,6 +10,7 @@ import typer
 
 from contam.cli import options
 from contam.cli.results import refuse_replacing
+from contam.cli.terminal import emit, plain, talk
 
 if TYPE_CHECKING:
     from contam.rescore.export.evaluator import LabelledLog
@@ -40,7 +41,6 @@ def export(
     So lm-eval computes the clean score with its own code. Suspect and not checkable items are left
     out, like contaminated ones. Counts and the expected score are printed on standard error.
     """
-    from contam.cli.terminal import emit, talk
     from contam.files.single import write_file
     from contam.rescore.export.evaluator import judge, lm_eval_samples
 
@@ -58,8 +58,6 @@ def export(
 
 
 def _summary_lines(log: LabelledLog) -> list[str]:
-    from contam.cli.terminal import plain
-
     counts = log.counts
     left_out = ", ".join(f"{n:,} {name}" for name, n in counts.items() if name != "clean")
     who = f"{log.log.benchmark}, {log.log.model}"

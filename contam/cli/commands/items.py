@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contam.cli import options
+from contam.cli import options, render
 from contam.cli.results import refuse_beside, refuse_replacing
+from contam.cli.terminal import plain, talk
 from contam.errors import IncompleteError, UsageError
 
 if TYPE_CHECKING:
@@ -76,7 +77,6 @@ def items(
         raise UsageError("Missing argument 'BENCHMARK...'", hint="name files, or give --from-logs")
     from contam.benchmark.read_files import read_benchmarks
     from contam.benchmark.reading import about_benchmark, how_read
-    from contam.cli import render
 
     found = read_benchmarks(benchmark, **read.arguments())
     records = {one.name: about_benchmark(one) for one in found}
@@ -134,8 +134,6 @@ def _print(benchmark: Benchmark, record: Mapping[str, Any]) -> None:
 
     from contam.benchmark.items import PARTS
     from contam.benchmark.reading import how_read
-    from contam.cli import render
-    from contam.cli.terminal import plain
 
     read, counts, n_items = how_read(record), _counts(benchmark), record["n_items"]
     rows = []
@@ -173,8 +171,6 @@ def _grid(rows: Sequence[tuple[str, str]]) -> Table:
     """Names and what is said of each."""
     from rich.table import Table
 
-    from contam.cli.terminal import plain
-
     grid = Table.grid(padding=(0, 2))
     grid.add_column(min_width=11)
     grid.add_column(overflow="fold")
@@ -194,8 +190,6 @@ def _make(
 ) -> None:
     """Write a benchmark of the items in logs."""
     from contam.benchmark.mapping import parse_mapping
-    from contam.cli import render
-    from contam.cli.terminal import plain, talk
     from contam.rescore.logs import read_logs
     from contam.rescore.logs.logged_items import benchmark_of, write_items
 

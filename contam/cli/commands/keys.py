@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contam.cli import options
+from contam.cli import options, render
 from contam.cli.terminal import emit, talk, visible
 from contam.config import PREFIX, Settings, read_tables
 
@@ -47,8 +47,6 @@ def add(
     scopes = [word for given in scope or ["check"] for word in given.split(",")]
     key, secret = _store(data).add(name, scopes)
     if as_json:
-        from contam.cli import render
-
         render.emit_json({**_tree(key), "key": secret})
     else:
         talk(f"key {key.id} for {visible(name)}, shown this once:")
@@ -62,8 +60,6 @@ def list_keys(
     as_json: options.Json = False,
 ) -> None:
     """List the keys, revoked ones too: what they allow, and when they were made."""
-    from contam.cli import render
-
     keys = list(_store(data).all().values())
     if as_json:
         render.emit_json([_tree(key) for key in keys])
@@ -87,8 +83,6 @@ def revoke(
     store = _store(data)
     revoked = [store.revoke(key_id) for key_id in ids]
     if as_json:
-        from contam.cli import render
-
         render.emit_json([_tree(key) for key in revoked])
     else:
         for key in revoked:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contam.cli import options
+from contam.cli import options, render
+from contam.cli.terminal import plain, talk, visible
 from contam.errors import LogError
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ def logs(
     listed as bad, with the reason, and the exit code is 4.
     """
     from contam.benchmark.mapping import parse_mapping
-    from contam.cli import render
-    from contam.cli.terminal import talk
     from contam.rescore.logs import find_groups, find_logs
 
     found = find_logs(paths, columns=parse_mapping(columns or []), skip_damaged=True)
@@ -148,9 +147,6 @@ def _group(group: TaskGroup) -> dict[str, Any]:
 
 def _table(found: LogFiles, groups: tuple[TaskGroup, ...]) -> list[RenderableType]:
     import numpy as np
-
-    from contam.cli import render
-    from contam.cli.terminal import plain, visible
 
     table = render.new_table("tool", "model", "benchmark", "metric")
     for heading in ("n", "mean", "reported"):

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contam.cli import options
+from contam.cli import options, render
+from contam.cli.terminal import visible
 
 if TYPE_CHECKING:
     from contam.detect.policies.policy_spec import PolicySpec
@@ -26,7 +27,6 @@ def policies(
     as_json: options.Json = False,
 ) -> None:
     """List the policies, or describe one in full."""
-    from contam.cli import render
     from contam.detect.policies.policy import get_policy, list_policies
 
     if name is not None:
@@ -46,8 +46,6 @@ def _tree(spec: PolicySpec) -> dict[str, Any]:
 
 
 def _list(specs: tuple[PolicySpec, ...]) -> None:
-    from contam.cli import render
-
     table = render.new_table("policy", "unit", "flags", "known", "what it is")
     table.columns[0].no_wrap = True
     for spec in specs:
@@ -58,9 +56,6 @@ def _list(specs: tuple[PolicySpec, ...]) -> None:
 def _describe(spec: PolicySpec) -> None:
     from rich.table import Table
     from rich.text import Text
-
-    from contam.cli import render
-    from contam.cli.terminal import visible
 
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from contam.cli import options
+from contam.cli import options, render
+from contam.cli.commands.show import as_tree, item_blocks
 from contam.cli.defaults import say_supplied
 from contam.cli.options import split_names
+from contam.cli.progress import Reporter
 from contam.cli.results import (
     ALLOW_MISSING,
     print_result,
@@ -19,6 +21,7 @@ from contam.cli.results import (
     refuse_out_in,
     write_result,
 )
+from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import UsageError
 from contam.files.uploads import place
 
@@ -178,8 +181,6 @@ def _ask_text(
     allow_missing: bool,
     output: options.OutputOptions,
 ) -> int:
-    from contam.cli.progress import Reporter
-    from contam.cli.terminal import plain, talk
     from contam.detect.indexed.index_reader import open_index
     from contam.detect.policies.policy import get_policy, list_policies, reads_text
     from contam.detect.warm import query_a_little
@@ -223,9 +224,6 @@ def _print_text(
     from dataclasses import replace
 
     from contam.benchmark.items import ItemName
-    from contam.cli import render
-    from contam.cli.commands.show import as_tree, item_blocks
-    from contam.cli.terminal import emit, visible
     from contam.detect.report import Report
     from contam.detect.show.side_by_side import view_items
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contam.cli import options
+from contam.cli import options, render
 from contam.cli.defaults import noted, say_supplied
 from contam.cli.options import split_names
+from contam.cli.render import new_table
 from contam.cli.results import tell_scored
+from contam.cli.terminal import emit, visible
 from contam.files.uploads import place
 
 if TYPE_CHECKING:
@@ -177,8 +179,6 @@ def rescore(
     """
     say_supplied(context)
     from contam.benchmark.mapping import parse_mapping
-    from contam.cli import render
-    from contam.cli.terminal import emit, visible
     from contam.rescore.complete import offering
     from contam.rescore.run import rescore as run_rescore
     from contam.rescore.run import write_rescore
@@ -246,8 +246,6 @@ def _trees(result: Rescore) -> dict[str, Any]:
 
 def _tables(result: Rescore) -> list[RenderableType]:
     """A table for each benchmark and metric shown, its rankings, and what is not estimated."""
-    from contam.cli.terminal import visible
-
     blocks: list[RenderableType] = []
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     others: dict[str, dict[str, None]] = {}
@@ -277,8 +275,6 @@ def _tables(result: Rescore) -> list[RenderableType]:
 
 
 def _table(rows: list[dict[str, Any]]) -> RenderableType:
-    from contam.cli.render import new_table
-    from contam.cli.terminal import visible
     from contam.rescore.export.summary import figure, limits, small
 
     table = new_table(
@@ -307,8 +303,6 @@ def ranking_blocks(rows: Sequence[Row]) -> Iterator[RenderableType]:
 
     rows  of rankings.parquet, of one benchmark and metric
     """
-    from contam.cli.terminal import visible
-
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row["policy"], row["setup"]), []).append(row)
@@ -331,8 +325,6 @@ def ranking_blocks(rows: Sequence[Row]) -> Iterator[RenderableType]:
 
 
 def _side_by_side(rows: Sequence[Row]) -> RenderableType:
-    from contam.cli.render import new_table
-
     table = new_table("ranking, all items", "ranking, clean items")
     sides = []
     for side in ("full", "clean"):
@@ -345,7 +337,6 @@ def _side_by_side(rows: Sequence[Row]) -> RenderableType:
 
 def _column(rows: Sequence[Row], side: str) -> list[str]:
     """Rank, its interval, model, score, and on the clean side how far the model moved."""
-    from contam.cli.terminal import visible
     from contam.rescore.export.summary import figure
 
     ranks = [_rank(row, side) for row in rows]

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from contam.cli import render
 from contam.cli.commands.audit import day
+from contam.cli.commands.show import item_blocks
+from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
@@ -70,7 +73,6 @@ def review(
     """
     from contam.audit.review.sample import reader_name
     from contam.audit.verify import refuse_inside
-    from contam.cli.terminal import emit, visible
 
     reader = reader_name(reader)
     path = labels or accept
@@ -106,8 +108,6 @@ def _label(
     """Ask for labels until all are given or the reader quits; (answers, items left)."""
     from contam.audit.review.sample import append_label, read_own_labels
     from contam.audit.review.session import ReviewSession, answer
-    from contam.cli import render
-    from contam.cli.commands.show import item_blocks
 
     reading = ReviewSession.open(folder, policy=policy, flagged=flagged, clean=clean, seed=seed)
     cases = reading.waiting(read_own_labels(labels), reader)
@@ -129,9 +129,6 @@ def _accept(
 ) -> tuple[int, int]:
     """Ask of each flagged item whether it is accepted; (accepted, items not asked)."""
     from contam.audit.review.session import AcceptSession
-    from contam.cli import render
-    from contam.cli.commands.show import item_blocks
-    from contam.cli.terminal import talk
     from contam.detect.accepted import add_accepted
 
     if until < day(None):
@@ -155,8 +152,6 @@ def _accept(
 
 def _answer(question: str, known: Collection[str]) -> tuple[str, str]:
     """The next line that is an answer, and the note behind it; the end of the input is `quit`."""
-    from contam.cli.terminal import plain, talk
-
     talk(question)
     while line := sys.stdin.readline():
         word, _, note = line.strip().partition(" ")

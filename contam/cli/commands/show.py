@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from contam.cli import options
+from contam.cli import options, render
 from contam.cli.options import split_names
+from contam.cli.render import counted, label_style, new_table
+from contam.cli.results import refuse_replacing_source
+from contam.cli.terminal import csv_text, emit, page_width, shows_unicode, talk, visible
 from contam.detect.labels import FLAGGED, LABELS, NOT_CHECKABLE, SHOWN
 from contam.detect.policies.verdict import Verdict
 from contam.errors import UsageError
@@ -107,8 +110,6 @@ def show(
         )
     from contam.audit.chance.calibration import chance_of
     from contam.audit.review.sample import open_result
-    from contam.cli import render
-    from contam.cli.terminal import emit, talk, visible
     from contam.detect.show.choose import (
         Choice,
         check_policy,
@@ -175,7 +176,6 @@ def show(
 
 
 def _write(out: Path, page: str, report: Report, *, overwrite: bool) -> None:
-    from contam.cli.results import refuse_replacing_source
     from contam.files.single import write_file
 
     refuse_replacing_source(out, report, "--html")
@@ -220,8 +220,6 @@ def item_blocks(view: ItemView, chance: QValues | None = None) -> list[Renderabl
     from rich.rule import Rule
     from rich.text import Text
 
-    from contam.cli.terminal import page_width, visible
-
     name = "/".join(visible(part) for part in view.key if part)
     title = Text(name, style="bold", overflow="fold")
     # Rich would cut a title that leaves no room for a rule.
@@ -248,9 +246,6 @@ def item_blocks(view: ItemView, chance: QValues | None = None) -> list[Renderabl
 def _verdict(verdict: Verdict, chance: str) -> Text:
     from rich.text import Text
 
-    from contam.cli.render import label_style
-    from contam.cli.terminal import visible
-
     line = Text(verdict.label, style=label_style(verdict.label))
     facts = [verdict.policy]
     if verdict.score is not None:
@@ -266,8 +261,6 @@ def _verdict(verdict: Verdict, chance: str) -> Text:
 
 def _document(document: DocumentMatch) -> list[RenderableType]:
     from rich.text import Text
-
-    from contam.cli.terminal import visible
 
     where = f"{document.shard} row {document.row:,}"
     where += f" column {document.column}" if document.column else ""
@@ -301,8 +294,6 @@ def _marked(marks: Sequence[Mark]) -> Text:
     """Marks as text: matches in colour and between brackets, so that they show without colour."""
     from rich.text import Text
 
-    from contam.cli.terminal import shows_unicode, visible
-
     before, after, gap = ("⟦", "⟧", "…") if shows_unicode() else ("[[", "]]", "...")
     text = Text()
     for mark in marks:
@@ -317,8 +308,6 @@ def _marked(marks: Sequence[Mark]) -> Text:
 
 def _texts(view: ItemView) -> list[RenderableType]:
     from rich.text import Text
-
-    from contam.cli.terminal import visible
 
     return [
         Text(f"{part}  ", style="bold").append(visible(text), style="default")
@@ -336,8 +325,6 @@ def item_table(
 
     Of several policies that is the first that fits; their items are in groups, in that order.
     """
-    from contam.cli.render import label_style, new_table
-    from contam.cli.terminal import visible
     from contam.detect.show.choose import sources_of
     from contam.tables import schemas
 
@@ -376,7 +363,6 @@ def item_csv(
     views: Iterable[ItemView], choice: Choice, report: Report, chance: QValues | None
 ) -> str:
     """A line for each verdict that fits the choice: the columns of verdicts.parquet, and more."""
-    from contam.cli.terminal import csv_text
     from contam.detect.show.choose import sources_of
 
     sources = sources_of(report)
@@ -407,7 +393,6 @@ def html_page(
     about  lines for the head of the page: what of the corpus was read
     """
     from contam.audit.report.pages import COLUMNS, items_page, make_pages
-    from contam.cli.render import counted
     from contam.detect.notebook import result_html
     from contam.detect.result import label_counts
 

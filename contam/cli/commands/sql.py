@@ -8,6 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from contam.cli import render
+from contam.cli.terminal import csv_text, emit, visible
+
 
 def sql(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results of `contam scan --out`.")],
@@ -18,8 +21,6 @@ def sql(
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
 ) -> None:
     """Query a result folder in SQL (DuckDB); COPY (...) TO 'FILE.parquet' writes an answer."""
-    from contam.cli import render
-    from contam.cli.terminal import csv_text, emit, visible
     from contam.detect.report import load_report
     from contam.tables.sql import Database
 

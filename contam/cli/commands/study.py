@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contam.cli import options
+from contam.cli import options, render
 from contam.cli.options import split_names
+from contam.cli.render import new_table
 from contam.cli.results import tell_scored
+from contam.cli.terminal import emit, page_width, visible
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
@@ -137,8 +139,6 @@ def by_name(option: str, example: str, *, at_last: bool = False) -> Callable[[An
 
 def finish(study: Study, out: str, output: options.OutputOptions) -> int:
     """Write a study and show it: exit code 4 if its verdicts do not cover the whole corpus."""
-    from contam.cli import render
-    from contam.cli.terminal import emit, visible
     from contam.study.write import SUMMARY, tree, write_study
 
     write_study(study, out, overwrite=output.overwrite)
@@ -161,15 +161,11 @@ def _wrapped(text: str) -> str:
     """A paragraph in lines of the terminal's width; what would steer it made visible."""
     from textwrap import fill
 
-    from contam.cli.terminal import page_width, visible
-
     return fill(visible(text), page_width(), break_on_hyphens=False) + "\n"
 
 
 def _table(study: Study) -> RenderableType:
     """The columns of the main table that a study shows; limits as one column."""
-    from contam.cli.render import new_table
-    from contam.cli.terminal import visible
     from contam.study.model import shown
 
     rows = study.rows()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contam.cli import options
+from contam.cli import options, render
+from contam.cli.progress import Reporter
+from contam.cli.terminal import talk
 
 
 def warm(
@@ -12,9 +14,6 @@ def warm(
 ) -> int:
     """Compile all kernels now, which the first scan, build and query would do otherwise."""
     # Imported here: this loads the compiler.
-    from contam.cli import render
-    from contam.cli.progress import Reporter
-    from contam.cli.terminal import talk
     from contam.detect.warm import run_a_little
     from contam.kernels.warm_up import compile_once, folder, is_kept
 
