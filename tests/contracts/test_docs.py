@@ -16,6 +16,7 @@ from tests.contracts import pages, policies_page
 REFERENCE = "docs/reference.md"
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)")
 _ENVIRONMENT = re.compile(r"environ(?:\.get|\.setdefault)?[(\[]\s*\"([A-Z_0-9]+)\"")
+_SECRET = re.compile(r"secret\(\s*\"([A-Z_0-9]+)\"")
 #: Read by Numba itself, for us.
 _READ_ELSEWHERE = {"NUMBA_DISABLE_JIT"}
 
@@ -341,7 +342,9 @@ def test_the_reference_names_every_error(repository):
 def test_the_reference_names_every_environment_variable(repository):
     read = set()
     for path in (repository / "contam").rglob("*.py"):
-        read |= set(_ENVIRONMENT.findall(path.read_text(encoding="utf-8")))
+        text = path.read_text(encoding="utf-8")
+        secrets = _SECRET.findall(text)
+        read |= {*_ENVIRONMENT.findall(text), *secrets, *(f"{name}_FILE" for name in secrets)}
     assert set(names(section(repository, "Environment variables"))) == read | _READ_ELSEWHERE
 
 
