@@ -7,7 +7,7 @@ import math
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,9 +22,9 @@ from contam.rescore.logs.logged_items import LoggedBenchmark, benchmark_of
 from contam.rescore.logs.read import read_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from contam.client.client import Client, JobOptions, Watcher
+    from contam.client.client import Client, Watcher
     from contam.rescore.export.evaluator import LabelledLog
     from contam.rescore.logs.model import Log
 
@@ -143,42 +143,52 @@ def find_runs(paths: Sequence[PathLike], *, overwrite: bool = False) -> Runs:
 
 def annotate(
     paths: Sequence[PathLike],
-    client: Client,
+    client: Client | None = None,
     *,
     verdicts: PathLike | None = None,
+    policy: str | None = None,
+    index: str | Sequence[str] | None = None,
+    allow_missing: bool = False,
     allow_unmatched: bool = False,
     overwrite: bool = False,
-    **asked: Unpack[JobOptions],
+    watcher: Watcher | None = None,
+    note: Callable[[str], object] = lambda _: None,
 ) -> list[Written]:
-    """Ask a service for the items of the runs below some paths, and write their clean scores.
+    """Write the clean scores of the runs below some paths.
 
-    asked     as for `Client.submit`, one policy, by which the items are clean or not
-    verdicts  a folder to keep the verdicts in, as `contam query --out` writes it
+    client    a service that judges their items; None: the verdicts are in a folder
+    verdicts  that folder, or one to keep the verdicts of the service in, as `contam query --out`
+              writes it
+    policy    by which the items are clean or not; None: `contam`, or the only one of the folder
+    index, allow_missing, watcher  as for the client
+    note      is told of logs that are left out
 
     Raises ContamError subclasses; no clean scores are written then but those of runs before the one
     that failed.
     """
     found = find_runs(paths, overwrite=overwrite)
+    for path, reason in found.skipped:
+        note(f"{path}: left out, {reason}")
     with tempfile.TemporaryDirectory(prefix="contam-") as scratch:
-        folder = Path(scratch) / "verdicts" if verdicts is None else Path(verdicts)
-        ask(client, found, folder, overwrite=overwrite, **asked)
-        return write_clean(found.runs, folder, allow_unmatched=allow_unmatched, overwrite=overwrite)
-
-
-def ask(
-    client: Client,
-    found: Runs,
-    folder: Path,
-    *,
-    overwrite: bool = False,
-    watcher: Watcher | None = None,
-    **asked: Unpack[JobOptions],
-) -> None:
-    """Have the items of some runs judged, into a result folder."""
-    rows = found.benchmark().rows
-    with result_folder(folder, overwrite=overwrite) as draft:
-        job = client.submit(rows, keep_text=True, **asked)
-        client.download(client.wait(job, watcher=watcher), draft)
+        folder = Path(verdicts or Path(scratch) / "verdicts")
+        if client is not None:
+            with result_folder(folder, overwrite=overwrite) as draft:
+                rows = found.benchmark().rows
+                job = client.submit(
+                    rows,
+                    keep_text=True,
+                    policies=[policy or "contam"],
+                    index=index,
+                    allow_missing=allow_missing,
+                )
+                client.download(client.wait(job, watcher=watcher), draft)
+        return write_clean(
+            found.runs,
+            folder,
+            policy=policy,
+            allow_unmatched=allow_unmatched,
+            overwrite=overwrite,
+        )
 
 
 def write_clean(

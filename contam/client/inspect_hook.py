@@ -54,7 +54,7 @@ def _annotate(location: str) -> Written:
     index = [name for name in os.environ.get("CONTAM_CHECK_INDEX", "").split(",") if name]
     policy = os.environ.get("CONTAM_CHECK_POLICY") or "contam"
     with Client(os.environ["CONTAM_SERVER"]) as client:
-        written = annotate([path], client, overwrite=True, index=index or None, policies=[policy])
+        written = annotate([path], client, overwrite=True, index=index or None, policy=policy)
     return written[0]
 
 

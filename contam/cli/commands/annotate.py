@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +16,7 @@ from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
-    from contam.client.annotate import Runs, Written
+    from contam.client.annotate import Written
 
 
 @options.shared
@@ -63,57 +63,27 @@ def annotate(
     if verdicts is None:
         server = server or os.environ.get("CONTAM_SERVER")
     if (server is None) == (verdicts is None):
-        raise UsageError(
-            "who judges the items?", hint="give --server URL or --verdicts DIR, one of them"
-        )
+        raise UsageError("give exactly one of --server and --verdicts")
     if server is None and (index or allow_missing or out):
         raise UsageError("--index, --allow-missing and --out are for a service")
-    from contam.client.annotate import find_runs, write_clean
-
-    found = find_runs(paths, overwrite=output.overwrite)
-    if not output.quiet:
-        for path, reason in found.skipped:
-            talk(f"note: {plain(path)}: left out, {plain(reason)}")
-    with tempfile.TemporaryDirectory(prefix="contam-") as scratch:
-        folder = verdicts or out or Path(scratch) / "verdicts"
-        if server is not None:
-            _ask(
-                server, found, folder,
-                policy=policy, index=index, allow_missing=allow_missing,
-                output=output,
-            )  # fmt: skip
-        written = write_clean(
-            found.runs, folder,
-            policy=policy, allow_unmatched=allow_unmatched, overwrite=output.overwrite,
-        )  # fmt: skip
-    _print(written, as_json=output.as_json)
-    return 0
-
-
-def _ask(
-    server: str,
-    found: Runs,
-    folder: Path,
-    *,
-    policy: str | None,
-    index: list[str] | None,
-    allow_missing: bool,
-    output: options.OutputOptions,
-) -> None:
     from contam.client import Client
-    from contam.client.annotate import ask
+    from contam.client.annotate import annotate as write_scores
 
-    with Client(server) as client:
-        ask(
-            client,
-            found,
-            folder,
+    with ExitStack() as opened:
+        written = write_scores(
+            paths,
+            opened.enter_context(Client(server)) if server is not None else None,
+            verdicts=verdicts or out,
+            policy=policy,
+            allow_unmatched=allow_unmatched,
             overwrite=output.overwrite,
             watcher=None if output.quiet else Watcher(),
+            note=lambda said: None if output.quiet else talk(f"note: {plain(said)}"),
             index=split_names(index) if index else None,
-            policies=[policy or "contam"],
             allow_missing=allow_missing,
         )
+    _print(written, as_json=output.as_json)
+    return 0
 
 
 def _print(written: list[Written], *, as_json: bool) -> None:

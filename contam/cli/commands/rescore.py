@@ -299,7 +299,7 @@ def _table(rows: list[dict[str, Any]]) -> RenderableType:
 
 
 def ranking_blocks(rows: Sequence[Row]) -> Iterator[RenderableType]:
-    """For each policy and set-up: both rankings in one table, then who is not in them.
+    """For each policy and set-up: both rankings in one table, and what is to be said of them.
 
     rows  of rankings.parquet, of one benchmark and metric
     """
@@ -320,34 +320,24 @@ def ranking_blocks(rows: Sequence[Row]) -> Iterator[RenderableType]:
         yield ""
         if parts:
             yield visible(", ".join(["ranking", *parts]))
-        yield _side_by_side(ranked)
+        yield _ranking(ranked)
         yield from (visible(note) for note in notes if note)
 
 
-def _side_by_side(rows: Sequence[Row]) -> RenderableType:
-    table = new_table("ranking, all items", "ranking, clean items")
-    sides = []
-    for side in ("full", "clean"):
-        order = sorted(rows, key=lambda row: (row[f"rank_{side}"], row["rank_full"], row["model"]))
-        sides.append(_column(order, side))
-    for cells in zip(*sides, strict=True):
-        table.add_row(*cells)
-    return table
-
-
-def _column(rows: Sequence[Row], side: str) -> list[str]:
-    """Rank, its interval, model, score, and on the clean side how far the model moved."""
+def _ranking(rows: Sequence[Row]) -> RenderableType:
+    """Models by their rank on clean items, with how far each moved."""
     from contam.rescore.export.summary import figure
 
-    ranks = [_rank(row, side) for row in rows]
-    names = [visible(row["model"]) for row in rows]
-    wide, wider = max(map(len, ranks)), max(map(len, names))
-    cells = []
-    for row, rank, name in zip(rows, ranks, names, strict=True):
+    sides = ("rank, all", "full", "rank, clean", "clean", "moved")
+    table = render.new_table("model", numbers=sides)
+    for row in sorted(rows, key=lambda row: (row["rank_clean"], row["rank_full"], row["model"])):
         moved = row["rank_full"] - row["rank_clean"]
-        shown = f"  {moved:+g}" if side == "clean" and moved else ""
-        cells.append(f"{rank:<{wide}}  {name:<{wider}}  {figure(row[side])}{shown}")
-    return cells
+        table.add_row(
+            visible(row["model"]),
+            *(cell for side in ("full", "clean") for cell in (_rank(row, side), figure(row[side]))),
+            f"{moved:+g}" if moved else "",
+        )
+    return table
 
 
 def _rank(row: Row, side: str) -> str:
