@@ -7,13 +7,10 @@ import io
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final
 
-from contam.audit.manifest import MANIFEST
-from contam.audit.report.chapters import clean_missing
-from contam.audit.spec import TOGETHER
+from contam.audit.report.render import markdown
 from contam.audit.verify import checked_facts
 from contam.detect.report import load_report
 from contam.errors import Statement, UsageError
-from contam.rescore.export.summary import cell, figure
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -68,7 +65,7 @@ def model_card(folder: Path, policy: str | None = None, models: Sequence[str] = 
     not hold. No text of items or documents is in it.
     """
     facts, manifest = checked_facts(folder)
-    return _model_card(facts, policy, models, seal=f"Pack `{manifest['digest']}`.")
+    return _model_card(facts, policy, models, manifest["digest"])
 
 
 def write_exports(folder: Path, facts: Facts, reports: Mapping[str, Report]) -> None:
@@ -78,8 +75,7 @@ def write_exports(folder: Path, facts: Facts, reports: Mapping[str, Report]) -> 
     """
     folder.mkdir()
     (folder / CONDA_FILE).write_text(_conda(facts, reports), "utf-8", errors="replace")
-    seal = f"The digest of the pack is in its {MANIFEST}."
-    (folder / CARD_FILE).write_text(_model_card(facts, seal=seal), "utf-8", errors="replace")
+    (folder / CARD_FILE).write_text(_model_card(facts), "utf-8", errors="replace")
 
 
 def _conda(
@@ -109,51 +105,15 @@ def _conda(
 
 
 def _model_card(
-    facts: Facts, policy: str | None = None, models: Sequence[str] = (), *, seal: str
+    facts: Facts, policy: str | None = None, models: Sequence[str] = (), digest: str = ""
 ) -> str:
     policy = _policy(facts, policy)
     rows = [row for row in facts.scores if row["policy"] == policy]
     wanted = set(models or facts.ours or {row["model"] for row in rows})
     if missing := set(models) - {row["model"] for row in rows}:
         raise UsageError("the audit has no scores of {}", min(missing), hint="see report.md")
-    lines = ["## Benchmark overlap", "", cell(facts.headline.text), ""]
-    lines += [
-        "| benchmark | items | contaminated | suspect | not checkable | flagged |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
-    for bench in facts.benchmarks:
-        for result in bench.policies:
-            if (result.policy, result.corpus) == (policy, TOGETHER):
-                lines.append(
-                    f"| {cell(bench.name)} | {result.n_items} | {result.contaminated} "
-                    f"| {result.suspect} | {result.not_checkable} "
-                    f"| {100 * result.flagged_share:.1f} % |"
-                )
     shown = [row for row in rows if row["model"] in wanted]
-    if shown:
-        lines += [
-            "",
-            "| model | benchmark | metric | all items | clean items | clean n |",
-            "| --- | --- | --- | --- | --- | --- |",
-        ]
-        lines += [
-            f"| {cell(row['model'])} | {cell(row['benchmark'])} | {cell(row['metric'])} "
-            f"| {figure(row['full'])} | {clean_missing(row, facts.least) or figure(row['clean'])} "
-            f"| {row['n_clean']} |"
-            for row in shown
-        ]
-    corpora = ", ".join(f"{cell(corpus.name)} ({cell(corpus.stage)})" for corpus in facts.corpora)
-    read, expected = facts.coverage["shards_read"], facts.coverage["shards_expected"]
-    judged = f"{cell(policy)} ({facts.policies[policy]['fingerprint']})"
-    searched = f"Corpora: {corpora}; {read} of {expected} shards read."
-    lines += [
-        "",
-        f"{searched} Policy: {judged}. Made with contam. {seal}",
-        "",
-        *(f"- {limit}" for limit in facts.limits),
-        "",
-    ]
-    return "\n".join(lines)
+    return markdown(CARD_FILE, facts, policy=policy, scores=shown, digest=digest)
 
 
 def _policy(facts: Facts, policy: str | None) -> str:

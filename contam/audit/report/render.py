@@ -78,10 +78,15 @@ def write_html(
 
 def write_markdown(path: Path, facts: Facts) -> None:
     """Write the tables as text. Text of items and documents is not in it."""
-    shown = scores_shown(facts.scores, facts.least)
-    text = _rendered("report.md", facts, _environment(autoescape=False), scores=shown)
+    text = markdown("report.md", facts, scores=scores_shown(facts.scores, facts.least))
+    path.write_text(text, "utf-8", errors="replace")
+
+
+def markdown(name: str, facts: Facts, **more: object) -> str:
+    """The text that a template makes of the facts."""
+    text = _rendered(name, facts, _environment(autoescape=False), **more)
     # A chapter without a table or a list leaves its empty lines.
-    path.write_text(re.sub(r"\n{3,}", "\n\n", text) + "\n", "utf-8", errors="replace")
+    return re.sub(r"\n{3,}", "\n\n", text) + "\n"
 
 
 def _rendered(name: str, facts: Facts, environment: Environment, **more: object) -> str:
