@@ -59,6 +59,11 @@ def read_toml(path: Path, *, hint: Hint) -> dict[str, Any]:
         ) from error
 
 
+def spec_error(origin: str, said: str, *facts: object, hint: Hint = ()) -> ConfigError:
+    """The error for what a file says; `origin` is that file."""
+    return ConfigError("{}: " + said, Place(origin), *facts, hint=hint)
+
+
 def first_wrong(error: ValidationError) -> dict[str, Any]:
     """The mistake to name: a key that there is not, before the one it may have been meant to be."""
     found: list[Any] = error.errors(include_input=False, include_url=False)
@@ -220,50 +225,46 @@ def load_spec(path: str | Path) -> AuditSpec:
 def checked(spec: AuditSpec, origin: str) -> AuditSpec:
     """The spec, if an audit can be made of it. Raises ConfigError."""
     if not spec.out:
-        raise ConfigError("{}: no folder for the pack", Place(origin), hint="give out, or --out")
+        raise spec_error(origin, "no folder for the pack", hint="give out, or --out")
     if not spec.corpora:
-        raise ConfigError(
-            "{}: no corpus", Place(origin), hint="add a [[corpus]] with paths or an index"
-        )
+        raise spec_error(origin, "no corpus", hint="add a [[corpus]] with paths or an index")
     if all(each.decoys for each in spec.benchmarks):
-        raise ConfigError(
-            "{}: no benchmark",
-            Place(origin),
-            hint="add a [[benchmark]] with paths, or from_logs = true",
+        raise spec_error(
+            origin, "no benchmark", hint="add a [[benchmark]] with paths, or from_logs = true"
         )
     names = [corpus.name for corpus in spec.corpora]
     for corpus in spec.corpora:
         if not _NAME.fullmatch(corpus.name) or corpus.name == TOGETHER:
-            raise ConfigError(
-                "{}: a corpus cannot be called {!r}",
-                Place(origin),
+            raise spec_error(
+                origin,
+                "a corpus cannot be called {!r}",
                 corpus.name,
                 hint="letters, digits, dots, dashes and underscores, and not `together`",
             )
         if bool(corpus.paths) == bool(corpus.index):
-            raise ConfigError(
-                "{}: corpus {} needs paths or an index, and not both",
-                Place(origin),
+            raise spec_error(
+                origin,
+                "corpus {} needs paths or an index, and not both",
                 corpus.name,
                 hint="paths are scanned, an index is asked",
             )
         if corpus.cleaned and corpus.index:
-            raise ConfigError(
-                "{}: corpus {}: `cleaned` goes with paths, whose shards are compared with it",
-                Place(origin),
+            raise spec_error(
+                origin,
+                "corpus {}: `cleaned` goes with paths, whose shards are compared with it",
                 corpus.name,
                 hint="paths are scanned, an index is asked",
             )
     if len(set(names)) != len(names):
-        raise ConfigError("{}: two corpora share one name", Place(origin), hint="name each once")
+        raise spec_error(origin, "two corpora share one name", hint="name each once")
     _check_benchmarks(spec, origin)
     for name, options in spec.studies.items():
         check_study(name, options, origin)
     for model, stated in spec.models.items():
         if unknown := set(stated.corpora) - set(names):
-            raise ConfigError(
-                "{}: model {} was trained on {}, which is no corpus here",
-                Place(origin),
+            raise spec_error(
+                origin,
+                "model {} was trained on {}, which is no corpus here",
                 model,
                 min(unknown),
                 hint=Statement("corpora: {}", ", ".join(names)),
@@ -274,34 +275,28 @@ def checked(spec: AuditSpec, origin: str) -> AuditSpec:
 def _check_benchmarks(spec: AuditSpec, origin: str) -> None:
     for each in spec.benchmarks:
         if bool(each.paths) == each.from_logs:
-            raise ConfigError(
-                "{}: a benchmark needs paths or from_logs = true, and not both", Place(origin)
-            )
+            raise spec_error(origin, "a benchmark needs paths or from_logs = true, and not both")
         if each.from_logs and not spec.logs.paths:
-            raise ConfigError(
-                "{}: from_logs, and there are no logs", Place(origin), hint="add [logs]"
-            )
+            raise spec_error(origin, "from_logs, and there are no logs", hint="add [logs]")
 
 
 def _flat(tree: Mapping[str, Any], origin: str) -> dict[str, Any]:
     """The tables of the file as the fields of a spec."""
     known = ("audit", "corpus", "benchmark", "logs", "model", "study")
     if unknown := set(tree).difference(known):
-        raise ConfigError(
-            "{}: there is no table [{}]",
-            Place(origin),
+        raise spec_error(
+            origin,
+            "there is no table [{}]",
             min(unknown),
             hint=Statement("tables: {}", Public(", ".join(known))),
         )
     values = _listed(dict(tree.get("audit", {})), "policies", "labels", "judged")
     if clash := set(values) & {"corpora", "benchmarks", "logs", "models", "studies"}:
-        raise ConfigError(
-            "{}: [audit] has no key {}", Place(origin), min(clash), hint="it is a table"
-        )
+        raise spec_error(origin, "[audit] has no key {}", min(clash), hint="it is a table")
     for table, name in (("corpus", "corpora"), ("benchmark", "benchmarks")):
         entries = tree.get(table, [])
         if not isinstance(entries, list):
-            raise ConfigError("{}: write [[{}]], with two brackets", Place(origin), table)
+            raise spec_error(origin, "write [[{}]], with two brackets", table)
         values[name] = [_listed(entry, "paths", "index") for entry in entries]
     models = tree.get("model", {})
     if isinstance(models, dict):
@@ -328,9 +323,9 @@ def _parse(values: dict[str, Any], origin: str) -> AuditSpec:
     from pydantic import TypeAdapter, ValidationError
 
     if "written" in values:
-        raise ConfigError(
-            "{}: [audit]: written: {}",
-            Place(origin),
+        raise spec_error(
+            origin,
+            "[audit]: written: {}",
             Public(describe_mistake({"type": UNKNOWN_KEY})),
             hint="docs/guides/audit.md names every key",
         )

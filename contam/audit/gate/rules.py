@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from annotated_types import Ge, Le
 
-from contam.audit.spec import TOGETHER, describe_mistake, first_wrong, read_toml
-from contam.errors import ConfigError, Place, Public, Statement
+from contam.audit.spec import TOGETHER, describe_mistake, first_wrong, read_toml, spec_error
+from contam.errors import ConfigError, Public, Statement
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -172,13 +172,13 @@ def _parse(values: Any, origin: str) -> tuple[AnyRule, ...]:  # noqa: ANN401 - n
     from pydantic import ValidationError
 
     if not isinstance(values, list):
-        raise ConfigError("{}: write [[rule]], with two brackets", Place(origin))
+        raise spec_error(origin, "write [[rule]], with two brackets")
     for at, value in enumerate(values, 1):
         if not isinstance(value, dict) or value.get("check") not in CHECKS:
             stated = value.get("check") if isinstance(value, dict) else None
-            raise ConfigError(
-                "{}: rule {} checks {!r}",
-                Place(origin),
+            raise spec_error(
+                origin,
+                "rule {} checks {!r}",
                 at,
                 stated,
                 hint=Statement("checks: {}", Public(", ".join(CHECKS))),
@@ -190,8 +190,8 @@ def _parse(values: Any, origin: str) -> tuple[AnyRule, ...]:  # noqa: ANN401 - n
         where, *rest = first["loc"]
         place = f"rule {int(where) + 1}, {'.'.join(map(str, rest))}"
         stated = describe_mistake(first)
-        raise ConfigError(
-            "{}: {}: {}", Place(origin), place, stated, hint="docs/guides/audit.md names every key"
+        raise spec_error(
+            origin, "{}: {}", place, stated, hint="docs/guides/audit.md names every key"
         ) from error
     return found
 
