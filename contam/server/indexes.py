@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from contam.config import Settings
-    from contam.detect.indexed.index_reader import IndexReader
-    from contam.detect.indexed.indexes import IndexSet
 
 
 _LEAST: Final = 256 * MIB
