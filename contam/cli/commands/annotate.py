@@ -59,6 +59,10 @@ def annotate(
 
     lm-eval: `clean_results_TIME.json` beside `results_TIME.json`. Inspect: an edited copy of each
     log, under its name, in a folder `LOGS-clean` beside the folder of logs.
+
+    Examples:
+        contam annotate runs --verdicts results
+        contam annotate runs --server http://127.0.0.1:8000
     """
     if verdicts is None:
         server = server or os.environ.get("CONTAM_SERVER")

@@ -60,6 +60,10 @@ def run(
 
     `contam audit init` writes a file to start from. Stages whose inputs have not changed are not
     run again.
+
+    Examples:
+        contam audit run AUDIT.toml
+        contam audit run AUDIT.toml --out pack
     """
     from contam.audit.pack import run_audit
     from contam.audit.spec import load_spec
@@ -80,7 +84,12 @@ def init(
     *,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Write a file to start from, in which every key is explained."""
+    """Write a file to start from, in which every key is explained.
+
+    Examples:
+        contam audit init AUDIT.toml
+        contam audit init audits/AUDIT.toml
+    """
     from importlib.resources import files
 
     from contam.files.single import write_file
@@ -113,7 +122,12 @@ def verify(
     ] = False,
     as_json: options.Json = False,
 ) -> int:
-    """Hash every file, and check a sample of the evidence against the source rows."""
+    """Hash every file, and check a sample of the evidence against the source rows.
+
+    Examples:
+        contam audit verify pack
+        contam audit verify pack --json
+    """
     from contam.audit.verify import verify_pack
 
     found = verify_pack(folder, digest=digest, sample=0 if no_evidence else sample, seed=seed)
@@ -230,6 +244,10 @@ def gate(
 
     A rule that cannot be judged fails. The pack must be unchanged since it was published. Flags
     that the rules' `accept` file accepts are listed, and those that it no longer does.
+
+    Examples:
+        contam audit gate RULES.toml
+        contam audit gate RULES.toml pack --json
     """
     from contam.audit.gate.judge import run_gate
     from contam.audit.gate.rules import load_rules
@@ -296,6 +314,10 @@ def diff(
 
     Both packs must be unchanged since they were published. A warning comes first if their verdicts
     cannot be compared.
+
+    Examples:
+        contam audit diff pack-1 pack-2
+        contam audit diff pack-1 pack-2 --json
     """
     from contam.audit.diff import CHANGES, compare_packs
 
@@ -390,7 +412,12 @@ def export(
         typer.Option(metavar="URL", help="conda: address of a description of the audit."),
     ] = None,
 ) -> None:
-    """Export the result of an audit for others, without any text of items or documents."""
+    """Export the result of an audit for others, without any text of items or documents.
+
+    Examples:
+        contam audit export pack --format conda
+        contam audit export pack --format model-card --out card.md
+    """
     from contam.audit.exports import conda, model_card
     from contam.audit.verify import refuse_inside
     from contam.files.single import write_file

@@ -45,6 +45,10 @@ def check(
 
     With --out, DIR has the same files, too. The key is read from CONTAM_KEY, or from the file that
     CONTAM_KEY_FILE names.
+
+    Examples:
+        contam check --server http://127.0.0.1:8000 --benchmark gsm8k.jsonl
+        contam check --server http://127.0.0.1:8000 --benchmark gsm8k.jsonl --out results
     """
     names = options.policy_names(policy)
     if (text is None) == (not benchmark):

@@ -143,6 +143,10 @@ def clean(
 
     DIR gets corpus/ with every shard, removed/ with what was taken out, and clean.json with the
     proof: all or nothing.
+
+    Examples:
+        contam clean --corpus shards --benchmark gsm8k.jsonl --out found --action list
+        contam clean --corpus shards --benchmark gsm8k.jsonl --action mask --most 0.1% --out done
     """
     asked = {**items.arguments(), **columns.arguments()}
     weights = _weights(choice.benchmark_weight or ())

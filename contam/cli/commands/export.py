@@ -40,6 +40,10 @@ def export(
 
     So lm-eval computes the clean score with its own code. Suspect and not checkable items are left
     out, like contaminated ones. Counts and the expected score are printed on standard error.
+
+    Examples:
+        contam export --verdicts results --logs runs
+        contam export --verdicts results --logs runs --out clean.json
     """
     from contam.files.single import write_file
     from contam.rescore.export.evaluator import judge, lm_eval_samples

@@ -61,7 +61,12 @@ def build(
     address: AddressOption = None,
     output: options.OutputOptions,
 ) -> int:
-    """Index every document of a corpus. Repeat the call to resume a build that was stopped."""
+    """Index every document of a corpus. Repeat the call to resume a build that was stopped.
+
+    Examples:
+        contam index build --corpus shards/*.parquet --index web
+        contam index build --corpus shards --index ./chars --recipe chars --memory 4GB
+    """
     refuse_engine(engine, address)
     cluster = None if engine is None else address or "auto"
     if plan is not None:
@@ -116,6 +121,10 @@ def make_plan(
 
     Each runs `contam index build --plan DIR --shard I/N --out PARTS`; then
     `contam index merge PARTS --plan DIR --index INDEX` makes the index.
+
+    Examples:
+        contam index plan --corpus shards --out plan
+        contam index plan --corpus shards --recipe compact --out plan
     """
     n_bytes = options.parse_size(memory, "--memory")
     from contam.cli import render
@@ -162,7 +171,12 @@ def merge(
     home: options.Home = None,
     output: options.OutputOptions,
 ) -> int:
-    """Merge the groups that all machines indexed into one index."""
+    """Merge the groups that all machines indexed into one index.
+
+    Examples:
+        contam index merge parts --plan plan --index web
+        contam index merge parts-a parts-b --plan plan --index ./web --overwrite
+    """
     from contam.index.home import resolve_index
     from contam.index.shared_build import open_index_plan
     from contam.index.shared_merge import merge_groups
@@ -229,7 +243,12 @@ def add(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> int:
-    """Index the shards that are not in the index yet."""
+    """Index the shards that are not in the index yet.
+
+    Examples:
+        contam index add --corpus new-shards --index web
+        contam index add --corpus new-shards --index web --workers 4
+    """
     n_bytes = options.parse_size(memory, "--memory")
     folder = _folder(index, home)
     from contam.cli.progress import Reporter
@@ -277,7 +296,12 @@ def retire(
     home: options.Home = None,
     as_json: options.Json = False,
 ) -> None:
-    """Exclude shards or documents from all answers, at once."""
+    """Exclude shards or documents from all answers, at once.
+
+    Examples:
+        contam index retire --index web --shard old.parquet
+        contam index retire --index web --document doc-17 doc-18
+    """
     documents = [*(document or []), *(_lines(ids) if ids is not None else [])]
     if not shard and not documents:
         raise UsageError("nothing to retire", hint="name it with --shard, --document or --list")
@@ -297,7 +321,12 @@ def compact(
     home: options.Home = None,
     as_json: options.Json = False,
 ) -> None:
-    """Join segments and drop what is retired. No answer changes."""
+    """Join segments and drop what is retired. No answer changes.
+
+    Examples:
+        contam index compact --index web
+        contam index compact --index ./web
+    """
     n_bytes = options.parse_size(memory, "--memory")
     folder = _folder(index, home)
     from contam.index.change import compact as compact_all
@@ -317,6 +346,10 @@ def verify(
     """Check every byte of an index, and that its corpus is unchanged.
 
     Exit codes: 0 all is well, 1 the index is damaged, 4 shards changed or cannot be read.
+
+    Examples:
+        contam index verify --index web
+        contam index verify --index web --corpus /mnt/shards
     """
     folder = _folder(index, home)
     from contam.cli import render
@@ -350,7 +383,12 @@ def show(
     home: options.Home = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show what an index holds and how large it is."""
+    """Show what an index holds and how large it is.
+
+    Examples:
+        contam index show --index web
+        contam index show --index web --json
+    """
     _print_summary(_folder(index, home), as_json=as_json)
 
 

@@ -61,6 +61,10 @@ def items(
     With --from-logs, make a benchmark from the items in logs, for `contam scan --benchmark FILE`.
     An item in several logs is written once. Tables of scores work as well if they have a column
     for the question.
+
+    Examples:
+        contam items gsm8k.jsonl --map question=prompt,answer=solution
+        contam items --from-logs runs --out items.jsonl
     """
     if from_logs:
         refuse_beside(context, _MAKING, "--from-logs", "see `contam items --help`")

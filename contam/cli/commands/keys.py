@@ -43,7 +43,12 @@ def add(
     data: _Data = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make a key and print it once: only its digest is stored. A running service accepts it."""
+    """Make a key and print it once: only its digest is stored. A running service accepts it.
+
+    Examples:
+        contam keys add anna
+        contam keys add ci --scope check
+    """
     scopes = [word for given in scope or ["check"] for word in given.split(",")]
     key, secret = _store(data).add(name, scopes)
     if as_json:
@@ -59,7 +64,12 @@ def list_keys(
     data: _Data = None,
     as_json: options.Json = False,
 ) -> None:
-    """List the keys, revoked ones too: what they allow, and when they were made."""
+    """List the keys, revoked ones too: what they allow, and when they were made.
+
+    Examples:
+        contam keys list
+        contam keys list --data /srv/contam
+    """
     keys = list(_store(data).all().values())
     if as_json:
         render.emit_json([_tree(key) for key in keys])
@@ -79,7 +89,12 @@ def revoke(
     data: _Data = None,
     as_json: options.Json = False,
 ) -> None:
-    """Revoke keys for good. A running service refuses them from the next request on."""
+    """Revoke keys for good. A running service refuses them from the next request on.
+
+    Examples:
+        contam keys revoke 3f9c2a
+        contam keys revoke 3f9c2a --data /srv/contam
+    """
     store = _store(data)
     revoked = [store.revoke(key_id) for key_id in ids]
     if as_json:

@@ -36,6 +36,10 @@ def logs(
     The mean is computed from the rows. If it differs from the number that the tool reports, the
     log is still listed, and the exit code is 1. Logs that are cut off, cancelled or damaged are
     listed as bad, with the reason, and the exit code is 4.
+
+    Examples:
+        contam logs runs
+        contam logs scores.csv --columns id=item,score=correct
     """
     from contam.benchmark.mapping import parse_mapping
     from contam.rescore.logs import find_groups, find_logs

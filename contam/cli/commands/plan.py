@@ -50,6 +50,10 @@ def plan(
 
     Each worker runs `contam scan --plan DIR --shard I/N --out PARTS`; `contam merge PARTS` then
     gives the results of one scan.
+
+    Examples:
+        contam plan --corpus shards --benchmark gsm8k.jsonl --out plan
+        contam plan --corpus shards --benchmark gsm8k.jsonl --lease-size 2GB --out plan
     """
     say_supplied(context)
     asked = {**items.arguments(), **columns.arguments(), **kept.arguments()}
@@ -109,6 +113,10 @@ def merge(
     """Merge the parts of all workers into the results of one scan.
 
     A lease without a part was not read: the exit code is then 4, and nothing is called clean.
+
+    Examples:
+        contam merge parts --out results
+        contam merge parts-a parts-b --plan plan --out results --fail-on-flagged
     """
     folders = [place(folder) for folder in parts]
     target = place(out)

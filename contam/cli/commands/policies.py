@@ -26,7 +26,12 @@ def policies(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """List the policies, or describe one in full."""
+    """List the policies, or describe one in full.
+
+    Examples:
+        contam policies
+        contam policies gpt3-test
+    """
     from contam.detect.policies.policy import get_policy, list_policies
 
     if name is not None:

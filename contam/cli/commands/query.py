@@ -72,6 +72,10 @@ def query(
     """Search indexed documents for benchmark items; write the same files as `contam scan`.
 
     With --text or --text-file: print the documents that share text with it, side by side.
+
+    Examples:
+        contam query --index web --benchmark gsm8k.jsonl --out results
+        contam query --index ./web --text 'Natalia sold clips to 48 of her friends'
     """
     say_supplied(context)
     indexes = split_names(index)

@@ -176,6 +176,10 @@ def rescore(
     """Score models with and without the flagged items: gains, intervals, rankings.
 
     Writes Parquet tables, summary.md, plots and run.json to DIR, all or nothing.
+
+    Examples:
+        contam rescore --verdicts results --logs runs --out scores
+        contam rescore --verdicts labels.csv --unlisted clean --logs runs --out scores
     """
     say_supplied(context)
     from contam.benchmark.mapping import parse_mapping

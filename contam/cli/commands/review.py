@@ -70,6 +70,10 @@ def review(
 
     With --accept, flagged items are shown with all their documents, and those that you accept are
     written to a file that a gate reads.
+
+    Examples:
+        contam review results --labels anna.jsonl --reader Anna
+        contam review pack --accept accepted.csv --reader Anna
     """
     from contam.audit.review.sample import reader_name
     from contam.audit.verify import refuse_inside

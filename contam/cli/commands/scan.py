@@ -58,6 +58,10 @@ def scan(
     """Search a corpus for benchmark items; write verdicts and the text that proves them.
 
     Writes verdicts.parquet, evidence.parquet, items.parquet and run.json to DIR, all or nothing.
+
+    Examples:
+        contam scan --corpus shards/*.parquet --benchmark gsm8k.jsonl --out results
+        contam scan --corpus dump --text body --benchmark mmlu --policy contam palm-70 --out two
     """
     say_supplied(context, _OF_WORKERS if plan is not None else ())
     folder = place(out)

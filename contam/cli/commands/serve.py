@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 
 def serve(**given: Any) -> int:  # noqa: ANN401 - one for every setting, each of its own type
-    """Serve checks over HTTP. Flags override CONTAM_*, which override the settings file."""
+    """Serve checks over HTTP. Flags override CONTAM_*, which override the settings file.
+
+    Examples:
+        contam serve --index web
+        contam serve --index web code --port 8080 --data /srv/contam
+    """
     del given["settings"]
     lists = {name: tuple(given[name] or ()) for name in given if _KINDS[name] == Names}
     settings = Settings(**{**given, **lists}, admin_key=secret(f"{PREFIX}ADMIN_KEY"))

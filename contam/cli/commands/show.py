@@ -102,6 +102,10 @@ def show(
 
     Matching text is marked and coloured. Documents are read again from the corpus. For a pack,
     verdicts have their q-values.
+
+    Examples:
+        contam show results
+        contam show results gsm8k/17
     """
     form = _form(as_json=as_json, as_csv=as_csv, html=html)
     if item is not None and (label or benchmark or source):

@@ -20,7 +20,12 @@ def sql(
     ],
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
 ) -> None:
-    """Query a result folder in SQL (DuckDB); COPY (...) TO 'FILE.parquet' writes an answer."""
+    """Query a result folder in SQL (DuckDB); COPY (...) TO 'FILE.parquet' writes an answer.
+
+    Examples:
+        contam sql results 'select label, count(*) from verdicts group by all'
+        contam sql results "copy evidence to 'evidence.csv'"
+    """
     from contam.detect.report import load_report
     from contam.tables.sql import Database
 

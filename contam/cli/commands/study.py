@@ -247,6 +247,10 @@ def fresh(
     Gaps with intervals, lines over models on two scales, models that fall further than the line of
     the others, and what is shown of the two sets being equally hard. Writes tables, summary.md,
     pictures and run.json to DIR, all or nothing.
+
+    Examples:
+        contam study fresh --original old.csv --fresh new.csv --out study
+        contam study fresh --original old.csv --fresh new.csv --reference model-a --out study
     """
 
 
@@ -306,6 +310,10 @@ def preparation(
     Fits score against compute with an effect of the group, before and after the same fine-tuning
     of every model, and says how far tasks rank models alike before and after. Writes tables,
     summary.md, pictures and run.json to DIR, all or nothing.
+
+    Examples:
+        contam study preparation --scores scores.csv --out study
+        contam study preparation --scores scores.csv --chance mmlu=0.25 --out study
     """
 
 
@@ -349,6 +357,10 @@ def board(
     """Ask how a board ranks its models, and how easily that order moves.
 
     Aggregates, diversity, sensitivity to weights and to weak models, and what flags change.
+
+    Examples:
+        contam study board --scores board.csv --out study
+        contam study board --rescored scores --out study
     """
 
 
@@ -424,4 +436,8 @@ def time(
 
     Drops at known cutoffs, a search for unknown ones, monthly control charts, and with the
     verdicts of a scan the gain by the date of documents.
+
+    Examples:
+        contam study time --logs runs --out study
+        contam study time --logs runs --cutoff model-a=2024-06-01 --out study
     """

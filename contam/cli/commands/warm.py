@@ -12,7 +12,12 @@ def warm(
     as_json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> int:
-    """Compile all kernels now, which the first scan, build and query would do otherwise."""
+    """Compile all kernels now, which the first scan, build and query would do otherwise.
+
+    Examples:
+        contam warm
+        contam warm --json
+    """
     # Imported here: this loads the compiler.
     from contam.detect.warm import run_a_little
     from contam.kernels.warm_up import compile_once, folder, is_kept
