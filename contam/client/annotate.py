@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contam.client import inspect_copy
-from contam.client.folder import result_folder
+from contam.client.client import result_folder
 from contam.detect.report import load_report
 from contam.errors import IncompleteError, LogError, OutputError
 from contam.files.single import write_file

@@ -29,9 +29,8 @@ from contam.client.failures import (
     problem_error,
     retry_after_s,
 )
-from contam.client.folder import result_folder
 from contam.config import secret
-from contam.errors import UsageError
+from contam.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -42,8 +41,8 @@ if TYPE_CHECKING:
 
     PathLike = str | Path
     Watcher = Callable[[Job], object]
-    #: role, name, bytes or where they are, media type
     Part = tuple[str, tuple[str, Any, str]]
+
 
 CHECK_ITEMS: Final = 256
 """Items that go into one check; more are judged by a job, as `contam query` judges them: together,
@@ -515,3 +514,27 @@ def _id(job: Job | str) -> str:
     if not job_id.isalnum() or not job_id.isascii():
         raise UsageError("that is no id of a job")
     return job_id
+
+
+@contextlib.contextmanager
+def result_folder(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """A folder to be filled, which appears as `out` when its files are what run.json says.
+
+    Raises OutputError when `out` cannot be written, AnswerError when a file came altered.
+    """
+    # Reads and writes Arrow, which a client that only asks does without.
+    from contam.detect.report import FILES, RUN_FILE, load_report
+    from contam.files.publish import output_errors, publishing
+
+    with (
+        publishing(out, names=FILES, last=RUN_FILE, overwrite=overwrite) as folder,
+        output_errors(Path(out)),
+    ):
+        yield folder
+        try:
+            load_report(folder)
+        except OutputError as error:
+            raise AnswerError(
+                "the result of the job is not what it says it is: a file came altered",
+                hint="ask for it again; if it stays so, the service's data folder is damaged",
+            ) from error

@@ -19,7 +19,7 @@ from pydantic.json_schema import models_json_schema
 import contam
 from contam.errors import ContamError, InternalError
 from contam.memory import tune_service
-from contam.server import check, corpora, health
+from contam.server import check, corpora, health, page
 from contam.server.auth import Entrance, Keyring
 from contam.server.body import BodyGuard
 from contam.server.check import Admission
@@ -27,8 +27,7 @@ from contam.server.jobs import routes as jobs
 from contam.server.jobs.schemas import CheckJob, RescoreJob
 from contam.server.jobs.service import Jobs
 from contam.server.observe import Observed, log
-from contam.server.page import routes as page
-from contam.server.page.render import problem_page
+from contam.server.page import problem_page
 from contam.server.problems import answer_failures
 from contam.server.schemas import CheckRequest, Problem, problems
 from contam.server.state import COMPILING, OPENING, State

@@ -11,7 +11,7 @@ from contam.audit.gate.judge import run_gate
 from contam.audit.gate.rules import load_rules
 from contam.audit.manifest import TIMES, files_of
 from contam.audit.pack import run_audit
-from contam.audit.review.session import AcceptSession
+from contam.audit.review.sample import AcceptSession
 from contam.audit.spec import load_spec
 from contam.cli.main import main
 from contam.detect.accepted import (

@@ -14,7 +14,7 @@ from contam.audit.gate import judge
 from contam.audit.gate.judge import run_gate
 from contam.audit.gate.rules import load_rules
 from contam.audit.report.build import headline
-from contam.audit.report.chapters import largest_changes
+from contam.audit.report.render import largest_changes
 from contam.cli.main import main
 from contam.errors import ConfigError, OutputError
 from contam.rescore.stats.intervals import gain_interval

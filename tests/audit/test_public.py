@@ -14,8 +14,7 @@ import pytest
 from contam.audit.manifest import TIMES, files_of
 from contam.audit.pack import run_audit
 from contam.audit.public_names import public
-from contam.audit.review.sample import write_labels
-from contam.audit.review.session import AcceptSession, ReviewSession, answer
+from contam.audit.review.sample import AcceptSession, ReviewSession, answer, write_labels
 from contam.audit.spec import AuditSpec, BenchmarkSpec, CorpusSpec, LogsSpec, load_spec
 from contam.audit.verify import verify_pack
 from contam.detect.accepted import add_accepted

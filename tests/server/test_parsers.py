@@ -11,7 +11,7 @@ from contam.config import Settings, read_tables
 from contam.errors import ConfigError
 from contam.server.auth import KeyStore, refuse_other_sites, refuse_others
 from contam.server.jobs.upload import safe_name
-from contam.server.page.forms import Form, check_of
+from contam.server.page import Form, check_of
 from contam.server.problems import RequestError
 from tests.server.jobs.test_uploads import take
 

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.facts import to_tree
-from contam.audit.report.chapters import (
-    before_and_after,
-    chapters,
-    clean_missing,
-    key_of,
-    largest_changes,
-    months,
-    overview,
-    scores_shown,
-    study_chapters,
-)
+from contam.audit.report.build import scores_of
 from contam.audit.report.pages import (
     COLUMNS,
     TEMPLATES,
@@ -28,17 +19,24 @@ from contam.audit.report.pages import (
 )
 from contam.audit.spec import TOGETHER
 from contam.audit.studies import SCORES, STUDIES
+from contam.corpus.dates import UNKNOWN
+from contam.detect.policies.exposure import EXPOSURES
+from contam.rescore.export.plots import planned
 from contam.rescore.export.summary import cell, figure, gain_of, small
+from contam.rescore.stats.gain import too_few
+from contam.tables import schemas, score_schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from jinja2 import Environment
 
-    from contam.audit.facts import Facts
+    from contam.audit.facts import CleanedFacts, Facts
 
     Tree = dict[str, Any]
+    Row = dict[str, Any]
+
 
 _SHADES: Final = 5
 _NONE: Final = "\N{EN DASH}"
@@ -144,3 +142,240 @@ def _count(number: float | None) -> str:
 def _shade(share: float) -> int:
     """Which of the map's shades a share of flagged items gets; none only for none."""
     return 0 if share <= 0 else min(_SHADES, 1 + int(share * _SHADES))
+
+
+def chapters(facts: Tree, scores: Path) -> tuple[list[Tree], list[Tree]]:
+    """(a chapter for each benchmark of the audit, those for other names that logs have for theirs).
+
+    facts   `contam.audit.facts.Facts` as a tree
+    scores  folder of the re-scoring; it need not exist
+
+    A chapter has `name`, `scores`, `rankings`, what is to be said of them (`notes`), runs that are
+    in no ranking (`unranked`) and `plots`; logs may name one benchmark otherwise,
+    or its parts, so that scores do not always stand under a name that was checked.
+    """
+    plots = _plots(scores, facts["least"])
+    shown = scores_shown(facts["scores"], facts["least"])
+    rankings = [row for row in facts["rankings"] if row["rank_clean"] is not None]
+
+    def chapter(name: str) -> Tree:
+        own = sorted(
+            (row for row in rankings if row["benchmark"] == name),
+            key=lambda row: (row["policy"], row["metric"], row["setup"], row["rank_full"]),
+        )
+        return {
+            "name": name,
+            "scores": [row for row in shown if row["benchmark"] == name],
+            "rankings": own,
+            "notes": list(dict.fromkeys(row["note"] for row in own if row["note"])),
+            "unranked": [
+                row
+                for row in facts["rankings"]
+                if row["benchmark"] == name and row["rank_full"] is None
+            ],
+            "plots": [plot for plot in plots if plot["benchmark"] == name],
+        }
+
+    names = [bench["name"] for bench in facts["benchmarks"]]
+    others = sorted({row["benchmark"] for row in facts["scores"]} - set(names))
+    return [chapter(name) for name in names], [chapter(name) for name in others]
+
+
+def before_and_after(facts: Facts, cleaned: CleanedFacts) -> list[Row]:
+    """Of a cleaned corpus, the items flagged before and here; None: not asked here."""
+    corpus = cleaned.corpus if len(facts.corpora) > 1 else TOGETHER
+    here = {
+        (bench.name, policy.policy): policy.contaminated + policy.suspect
+        for bench in facts.benchmarks
+        for policy in bench.policies
+        if policy.corpus == corpus
+    }
+    return [
+        {
+            "benchmark": row["benchmark"],
+            "policy": row["policy"],
+            "before": row["n"],
+            "here": here.get((row["benchmark"], row["policy"])),
+        }
+        for row in cleaned.flagged_before
+    ]
+
+
+def largest_changes(facts: Tree) -> list[Tree]:
+    """Of each benchmark and metric the score that changes most, by the first policy.
+
+    Only of our models, where the audit says which they are and they have scores.
+    """
+    first = next(iter(facts["policies"]), "")
+    found: dict[tuple[str, str], Tree] = {}
+    for row in scores_of(facts["ours"], facts["scores"]):
+        key = (row["benchmark"], row["metric"])
+        if row["policy"] != first or row["epg"] is None:
+            continue
+        if key not in found or abs(row["gain"]) > abs(found[key]["gain"]):
+            found[key] = dict(row)
+    return list(found.values())
+
+
+def _plots(folder: Path, least: int) -> list[Tree]:
+    """Plots as images: what is drawn in an image runs nothing."""
+    if not folder.is_dir():
+        return []
+    kinds = {
+        "scores": score_schemas.SCORES,
+        "sweep": score_schemas.SWEEP,
+        "rankings": score_schemas.RANKINGS,
+    }
+    tables = {
+        name: schemas.read_parquet(folder / f"{name}.parquet", kind) for name, kind in kinds.items()
+    }
+    return [
+        {
+            "benchmark": plot.benchmark,
+            "caption": plot.caption,
+            "data": base64.b64encode((folder / f"{plot.name}.svg").read_bytes()).decode(),
+        }
+        for plot in planned(tables, least)
+    ]
+
+
+def study_chapters(facts: Tree, folder: Path) -> list[Tree]:
+    """The studies of an audit with their pictures; folder  of all studies in the pack."""
+    return [
+        {
+            **study,
+            "pictures": [
+                base64.b64encode((folder / study["name"] / f"{name}.svg").read_bytes()).decode()
+                for name in study["pictures"]
+            ],
+        }
+        for study in facts["studies"]
+    ]
+
+
+_SIDES: Final = ("clean", "flagged")
+
+
+def scores_shown(rows: Iterable[Mapping[str, Any]], least: int) -> list[Row]:
+    """Rows of scores without the figures over fewer than `least` items; the note says why."""
+    return [_shown(dict(row), least) for row in rows]
+
+
+def clean_missing(row: Mapping[str, Any], least: int) -> str:
+    """Why a row has no clean score to show, "" where it has one."""
+    return too_few(row["n_clean"], "clean", least)
+
+
+def _shown(row: Row, least: int) -> Row:
+    for side in _SIDES:
+        reason = too_few(row[f"n_{side}"], side, least)
+        if not reason:
+            continue
+        row |= dict.fromkeys((side, f"{side}_lo", f"{side}_hi"))
+        if side == "clean":
+            row |= dict.fromkeys(("clean_with_unchecked", "gain", "gain_low", "gain_high"))
+            if reason not in row["note"]:
+                row["note"] = "; ".join(filter(None, (row["note"], reason)))
+    return row
+
+
+LABELS: Final = ("contaminated", "suspect", "not_checkable", "clean")
+"""From left to right in a bar."""
+
+MEANINGS: Final = {
+    "contaminated": "the corpora contain the item, by this policy",
+    "suspect": "part of it, or a copy that was changed; counts as flagged, too",
+    "not_checkable": "could not be decided, so it is not called clean",
+    "clean": "not found in any corpus of this audit",
+    "question+answer": "the question, and its answer nearby: a model can have learned the answer",
+    "question": "the question without its answer",
+    "passage_only": "only the passage that the question is about",
+    "answer_only": "only the answer or the choices",
+    "none": "less than half of any part",
+}
+"""Of labels and exposures, for the keys of pictures."""
+
+_EXPOSED: Final = ("question+answer", *(name for name in EXPOSURES[1:] if "+" not in name), "none")
+
+
+def overview(facts: Tree) -> list[Tree]:
+    """A row for each benchmark and policy, all corpora together: verdicts and what leaked.
+
+    A row has `benchmark`, `policy`, `n_items`, `flagged_share` and two lists of segments.
+    """
+    return [
+        {
+            "benchmark": bench["name"],
+            "policy": policy["policy"],
+            "n_items": policy["n_items"],
+            "n_flagged": policy["contaminated"] + policy["suspect"],
+            "flagged_share": policy["flagged_share"],
+            "labels": segments(LABELS, policy, policy["n_items"]),
+            "exposures": segments(_EXPOSED, _counts(policy["exposures"]), policy["n_items"]),
+        }
+        for bench in facts["benchmarks"]
+        for policy in bench["policies"]
+        if policy["corpus"] == TOGETHER
+    ]
+
+
+def key_of(rows: Iterable[Tree], kind: str) -> list[tuple[str, str]]:
+    """(name, meaning) of every segment that some row has, in the order of the bars."""
+    order = LABELS if kind == "labels" else _EXPOSED
+    shown = {segment["name"] for row in rows for segment in row[kind]}
+    return [(name, MEANINGS[name]) for name in order if name in shown]
+
+
+def segments(order: Iterable[str], counts: Mapping[str, Any], n_items: int) -> list[Tree]:
+    """The parts of a bar, `x` and `width` in percent of all items; none of what is not there."""
+    found: list[Tree] = []
+    done = 0
+    for name in order:
+        n = counts.get(name, 0)
+        if n:
+            x, end = (round(100 * at / n_items, 3) for at in (done, done + n))
+            found.append({"name": name, "n": n, "x": x, "width": round(end - x, 3)})
+        done += n
+    return found
+
+
+def months(policy: Tree, released: str | None) -> Tree | None:
+    """Columns of flagged items by the month of their documents; None where no month is known.
+
+    `x`, `width` and `height` are percent of the picture, whose top is the share `top`; `released`
+    is where the benchmark came out, None outside of the picture.
+    """
+    known = {month["name"]: month["n"] for month in policy["months"] if month["name"] != UNKNOWN}
+    if not known:
+        return None
+    first, last = _number(min(known)), _number(max(known))
+    width = 100 / (last - first + 1)
+    most = max(known.values())
+    day = None if released is None else _number(released) - first + int(released[8:10]) / 31
+    return {
+        "first": min(known),
+        "last": max(known),
+        "top": most / policy["n_items"],
+        "most": most,
+        "unknown": _counts(policy["months"]).get(UNKNOWN, 0),
+        "released": None if day is None or not 0 <= day * width <= 100 else round(day * width, 3),  # noqa: PLR2004 - percent
+        "columns": [
+            {
+                "month": month,
+                "n": n,
+                "x": round((_number(month) - first) * width, 3),
+                "width": round(width, 3),
+                "height": round(100 * n / most, 3),
+            }
+            for month, n in known.items()
+        ],
+    }
+
+
+def _counts(counted: Iterable[Tree]) -> dict[str, int]:
+    return {entry["name"]: entry["n"] for entry in counted}
+
+
+def _number(month: str) -> int:
+    """Months since the year 0, of "2021-06" or a day of it."""
+    return 12 * int(month[:4]) + int(month[5:7]) - 1

@@ -93,7 +93,7 @@ def _save(
     asked: dict[str, Any],
     output: options.OutputOptions,
 ) -> None:
-    from contam.client.folder import result_folder
+    from contam.client.client import result_folder
 
     # A folder that is taken is refused before anything is asked.
     with result_folder(out, overwrite=output.overwrite) as folder:

@@ -110,8 +110,7 @@ def _label(
     seed: int,
 ) -> tuple[int, int]:
     """Ask for labels until all are given or the reader quits; (answers, items left)."""
-    from contam.audit.review.sample import append_label, read_own_labels
-    from contam.audit.review.session import ReviewSession, answer
+    from contam.audit.review.sample import ReviewSession, answer, append_label, read_own_labels
 
     reading = ReviewSession.open(folder, policy=policy, flagged=flagged, clean=clean, seed=seed)
     cases = reading.waiting(read_own_labels(labels), reader)
@@ -132,7 +131,7 @@ def _accept(
     wanted: tuple[str | None, Collection[str]],
 ) -> tuple[int, int]:
     """Ask of each flagged item whether it is accepted; (accepted, items not asked)."""
-    from contam.audit.review.session import AcceptSession
+    from contam.audit.review.sample import AcceptSession
     from contam.detect.accepted import add_accepted
 
     if until < day(None):

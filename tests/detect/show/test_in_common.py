@@ -15,7 +15,7 @@ from contam.detect.show.choose import flagged_items
 from contam.detect.show.highlights import Mark, mark
 from contam.detect.show.in_common import tokens_in_common
 from contam.detect.show.side_by_side import view_items
-from contam.server.page.forms import compare_item
+from contam.server.page import compare_item
 from contam.tables import schemas
 
 WORDS = [f"{a}{b}" for a in ("ka", "lo", "mi", "nu", "pe") for b in ("rat", "sel", "tin", "dom")]

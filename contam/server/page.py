@@ -1,0 +1,455 @@
+"""Serve the web page: check an item, see the verdict and evidence."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from urllib.parse import parse_qs, urlsplit
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+from pydantic import ValidationError
+from starlette.responses import HTMLResponse
+
+from contam.benchmark.items import PARTS
+from contam.detect.labels import SHOWN
+from contam.detect.show.highlights import Mark, mark, shortened
+from contam.detect.show.in_common import tokens_in_common
+from contam.detect.show.side_by_side import DocumentMatch, PartMatch, mark_of
+from contam.server.answers import summary
+from contam.server.auth import CALLER, Caller, Needs
+from contam.server.check import items_of, judge, known_policies, within
+from contam.server.problems import RequestError
+from contam.server.schemas import CheckRequest, Item, Options
+from contam.server.state import CurrentState, State, registry_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from contam.benchmark.items import BenchItem
+    from contam.server.schemas import CheckRequest
+
+    Row = dict[str, Any]
+
+
+MEDIA_TYPE: Final = "application/x-www-form-urlencoded"
+ITEM_ID: Final = "pasted"
+
+_MOST_FIELDS: Final = 500
+_ONCE: Final = ("as", "text", "question", "passage", "choices", "right", "answer")
+
+
+class Form:
+    """The fields of a form by name, some with several values."""
+
+    def __init__(self, fields: Mapping[str, Sequence[str]]) -> None:
+        self._fields = fields
+
+    @classmethod
+    def read(cls, body: bytes) -> Form:
+        """What a browser sent. Raises RequestError, 400."""
+        try:
+            fields = parse_qs(
+                body.decode("utf-8", "replace"),
+                keep_blank_values=True,
+                max_num_fields=_MOST_FIELDS,
+                errors="replace",
+            )
+        except ValueError:
+            raise RequestError(400, "the form cannot be read") from None
+        # Browsers send every end of a line as two characters, which nobody typed.
+        return cls({name: [_lines(value) for value in found] for name, found in fields.items()})
+
+    def value(self, name: str) -> str:
+        """The value of a field; empty if it is not there."""
+        return next(iter(self._fields.get(name, ())), "")
+
+    def all(self, name: str) -> tuple[str, ...]:
+        """All values of a field."""
+        return tuple(self._fields.get(name, ()))
+
+
+def check_of(form: Form, *, context: int) -> CheckRequest:
+    """The check that a form asks for. Raises RequestError 422 saying what to change."""
+    for field, what in (("index", "an index"), ("policy", "a policy")):
+        if not form.all(field):
+            raise RequestError(422, f"choose {what}", code="form")
+    if any(len(form.all(field)) > 1 for field in _ONCE):
+        raise RequestError(422, "a field of the form was sent twice", code="form")
+    as_text = form.value("as") == "text"
+    asked = "text" if as_text else "question"
+    if not form.value(asked).strip():
+        raise RequestError(422, f"the field {asked} is empty", code="form")
+    try:
+        return CheckRequest(
+            index=list(form.all("index")),
+            policies=list(form.all("policy")),
+            text=form.value("text") if as_text else None,
+            items=None if as_text else [_item(form)],
+            options=Options(context=context),
+        )
+    except ValidationError:
+        raise RequestError(422, "the form does not say what to check", code="form") from None
+
+
+def _item(form: Form) -> Item:
+    choices = [line.strip() for line in form.value("choices").split("\n") if line.strip()]
+    right = form.value("right").strip()
+    if right and not (right.isdecimal() and 1 <= int(right) <= len(choices)):
+        raise RequestError(
+            422, "the number of the right choice is not that of a choice", code="form",
+            hint="the first choice is 1; leave the field empty if no choice is right",
+        )  # fmt: skip
+    return Item(
+        id=ITEM_ID,
+        question=form.value("question"),
+        passage=form.value("passage") or None,
+        choices=choices,
+        answer=form.value("answer") or None,
+        answer_index=int(right) - 1 if right else None,
+    )
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+CONTEXT: Final = 200
+"""Characters of a document around each run, for who may read documents."""
+
+_ITEM_CONTEXT: Final = 600
+_MOST_DOCUMENTS: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedPart(PartMatch):
+    """A part as a check found it.
+
+    similarity  where runs were not looked for: how much the two share
+    """
+
+    similarity: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemComparison:
+    """The documents that share something with an item, and how many more were found."""
+
+    documents: tuple[DocumentMatch, ...]
+    n_more: int
+
+
+def compare_item(item: BenchItem, evidence: Sequence[Row], unit: str) -> ItemComparison:
+    """Compare an item with the first documents of its evidence, as `/v1/check` gives it.
+
+    unit  of the index: "word", "char" or another for tokens of a tokenizer file
+    """
+    places: dict[tuple[str, int], list[Row]] = {}
+    for row in evidence:
+        places.setdefault((row["shard"], row["row"]), []).append(row)
+    shown = list(places.values())[:_MOST_DOCUMENTS]
+    return ItemComparison(
+        documents=tuple(_document(item, rows, unit) for rows in shown),
+        n_more=len(places) - len(shown),
+    )
+
+
+def _document(item: BenchItem, rows: list[Row], unit: str) -> DocumentMatch:
+    first = rows[0]
+    parts = {
+        name: list(found)
+        for name, found in groupby(
+            sorted(rows, key=lambda row: PARTS.index(row["part"])), key=lambda row: row["part"]
+        )
+    }
+    return DocumentMatch(
+        document_id=first["document_id"],
+        shard=first["shard"],
+        row=first["row"],
+        url=first["url"],
+        date=first["date"],
+        source=first["source"],
+        column=None,
+        problem=None,
+        parts=tuple(_part(item, name, found, unit) for name, found in parts.items()),
+    )
+
+
+def _part(item: BenchItem, name: str, rows: list[Row], unit: str) -> CheckedPart:
+    spans = [(row["item_start"], row["item_end"]) for row in rows if not row["answer_mark"]]
+    text = item.part_text(name)
+    shares = [row["similarity"] for row in rows if row["similarity"] is not None]
+    return CheckedPart(
+        part=name,
+        n_tokens=tokens_in_common(rows, text, (unit,)),
+        verified=all(row["verified"] for row in rows),
+        similarity=max(shares, default=None),
+        item=shortened(mark(text, spans, _ITEM_CONTEXT)),
+        document=shortened(_in_document(rows)),
+        mark=mark_of(rows),
+        turn=None,
+    )
+
+
+def _in_document(rows: Sequence[Row]) -> list[Mark]:
+    """What is known of the document, in its order: runs, the text around them, and gaps.
+
+    A gap of no known length says that more comes behind.
+    """
+    windows: list[tuple[int, str]] = []
+    spans = []
+    after = ""
+    for row in sorted(rows, key=lambda row: (row["document_start"], row["document_end"])):
+        if row["document_text"] is None:
+            continue
+        before, after = row["before"] or "", row["after"] or ""
+        start = row["document_start"] - len(before)
+        text = before + row["document_text"] + after
+        spans.append((row["document_start"], row["document_end"]))
+        if windows and start <= windows[-1][0] + len(windows[-1][1]):
+            begin, known = windows[-1]
+            windows[-1] = (begin, known + text[begin + len(known) - start :])
+        else:
+            windows.append((start, text))
+    marks, at = [], 0
+    for begin, text in windows:
+        if begin > at:
+            marks.append(Mark("gap", "", begin - at))
+        at = begin + len(text)
+        inside = [(max(a, begin) - begin, min(b, at) - begin) for a, b in spans]
+        marks += mark(text, inside, len(text))
+    if len(after) == CONTEXT:
+        marks.append(Mark("gap", "", 0))
+    return marks
+
+
+_HERE: Final = Path(__file__).with_name("templates")
+_ICON: Final = (
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect "
+    "width='16' height='16' rx='3' fill='%23175e54'/%3E%3Cpath d='M3 5h10M3 8h6M3 11h8' "
+    "stroke='%23fff' stroke-width='1.6'/%3E%3C/svg%3E"
+)
+# Characters that change how other text looks, or that nobody sees: their number is shown.
+_UNSEEN: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028\u2029"
+    "\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+_SIZES: Final = ("bytes", "kB", "MB", "GB", "TB")
+_THOUSAND: Final = 1000
+
+
+def seen(text: str) -> Markup:
+    """A text of unknown origin, escaped; characters that nobody sees are shown by their number."""
+    parts, at = [], 0
+    for found in _UNSEEN.finditer(text):
+        parts += [
+            escape(text[at : found.start()]),
+            Markup('<span class="unseen">U+{:04X}</span>').format(ord(found[0])),
+        ]
+        at = found.end()
+    return Markup("").join([*parts, escape(text[at:])])
+
+
+def size(n_bytes: float) -> str:
+    """Bytes as people read them."""
+    for unit in _SIZES[:-1]:
+        if n_bytes < _THOUSAND:
+            return f"{n_bytes:.3g} {unit}" if unit != _SIZES[0] else f"{n_bytes:,.0f} {unit}"
+        n_bytes /= _THOUSAND
+    return f"{n_bytes:,.1f} {_SIZES[-1]}"
+
+
+def counted(n: int, singular: str, many: str = "") -> str:
+    """A number with its noun: `1 document`, `2 documents`."""
+    return f"{n:,} {singular if n == 1 else many or singular + 's'}"
+
+
+def link_of(url: str | None) -> str | None:
+    """An address, if following it does no more than that."""
+    try:
+        parts = urlsplit(url or "")
+    except ValueError:
+        return None
+    return url if parts.scheme in {"http", "https"} and parts.netloc else None
+
+
+@cache
+def _style() -> str:
+    return (_HERE / "page.css").read_text("utf-8").strip()
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"seen": seen, "size": size, "link": link_of}
+    # Ours, and the same for everybody.
+    made.globals |= {"style": Markup(_style()), "icon": _ICON, "counted": counted}  # noqa: S704
+    return made
+
+
+@cache
+def _policy() -> str:
+    digest = base64.b64encode(sha256(_style().encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; form-action 'self'; "
+        "base-uri 'none'; frame-ancestors 'none'"
+    )
+
+
+def show(
+    request: Request,
+    template: str,
+    *,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    **given: Any,  # noqa: ANN401 - whatever the template shows
+) -> Response:
+    """A page."""
+    caller = request.scope.get(CALLER)
+    text = (
+        _environment()
+        .get_template(template)
+        .render(
+            may=caller.may if caller else lambda _: False,
+            **given,
+        )
+    )
+    always = {
+        "Content-Security-Policy": _policy(),
+        "Cache-Control": "no-store",
+        # Forms have to say where they come from.
+        "Referrer-Policy": "same-origin",
+    }
+    return HTMLResponse(text, status, {**(headers or {}), **always})
+
+
+def problem_page(
+    request: Request,
+    status: int,
+    *,
+    detail: str,
+    hint: str,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """A failure as a page."""
+    return show(
+        request, "problem.html", status=status, headers=headers, detail=detail, hint=hint,
+        code=status, request_id=getattr(request.state, "request_id", ""),
+    )  # fmt: skip
+
+
+CHECK: Final = "/"
+
+_PARTS: Final = ("passage", "question", "choices", "right", "answer", "text")
+_UNITS: Final = {"word": ("word", "words"), "char": ("letter or digit", "letters and digits")}
+
+MayCheck = Annotated[Caller, Depends(Needs("check"))]
+
+router = APIRouter(include_in_schema=False)
+
+
+def is_page(path: str) -> bool:
+    """Whether a path is one of the page's, not of the API."""
+    return path == CHECK
+
+
+async def fields_of(request: Request) -> Form:
+    """What was sent. Raises RequestError 400 or 415."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != MEDIA_TYPE:
+        raise RequestError(415, "a form is expected")
+    return await asyncio.to_thread(Form.read, await request.body())
+
+
+SentFields = Annotated[Form, Depends(fields_of)]
+
+
+@router.get(CHECK)
+def start(
+    request: Request,
+    state: CurrentState,
+    _caller: MayCheck,
+    kind: Annotated[str, Query(alias="as")] = "item",
+) -> Response:
+    """The empty form."""
+    return _check_page(request, state, Form({"as": [kind]}))
+
+
+@router.post(CHECK)
+async def check(
+    request: Request, state: CurrentState, caller: MayCheck, form: SentFields
+) -> Response:
+    """Judge what the form holds, as `/v1/check` would."""
+    context = CONTEXT if caller.may("read-documents") else 0
+    try:
+        asked = within(check_of(form, context=context), state.settings)
+        found = await judge(request, state, asked, "whole")
+    except RequestError as error:
+        # What was typed must not be lost over what is wrong with it.
+        return await asyncio.to_thread(
+            _check_page, request, state, form, wrong=error, status=error.status
+        )
+    return await asyncio.to_thread(
+        lambda: _check_page(request, state, form, _result(asked, found, state))
+    )
+
+
+def _check_page(
+    request: Request,
+    state: State,
+    form: Form,
+    result: dict[str, Any] | None = None,
+    *,
+    wrong: RequestError | None = None,
+    status: int = 200,
+) -> Response:
+    registry = registry_of(state)
+    indexes = []
+    for name in registry.names:
+        with registry.snapshot([name]) as snapshot:
+            read = summary(snapshot.opened.coverage.totals)
+            indexes.append({"id": name, "coverage": read})
+    fresh = not (form.all("question") or form.all("text"))
+    return show(
+        request, "check.html", status=status, headers=wrong.headers if wrong else None,
+        kind="text" if form.value("as") == "text" else "item",
+        typed={name: form.value(name) for name in _PARTS},
+        indexes=indexes,
+        chosen_indexes=registry.names if fresh else form.all("index"),
+        policies=known_policies().values(),
+        chosen_policies=("contam",) if fresh else form.all("policy"),
+        result=result, wrong=wrong,
+    )  # fmt: skip
+
+
+def _result(asked: CheckRequest, found: dict[str, Any], state: State) -> dict[str, Any]:
+    (item,) = items_of(asked)
+    verdicts = found["verdicts"]
+    with registry_of(state).snapshot(found["index"]) as snapshot:
+        unit = snapshot.opened.recipe.unit
+    return {
+        **found,
+        "asked": list(zip(found["index"], found["states"], strict=True)),
+        "labels": SHOWN,
+        "unit": _UNITS.get(unit, ("token", "tokens")),
+        "policies": known_policies(),
+        "beside": compare_item(item, cast("list[dict[str, Any]]", verdicts[0]["evidence"]), unit),
+        "not_checkable": [verdict for verdict in verdicts if verdict["label"] == "not_checkable"],
+    }
