@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from inspect import getdoc
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,6 +10,9 @@ from typer.core import TyperGroup
 
 if TYPE_CHECKING:
     import typer
+
+_END: Final = re.compile(r"[;:.](?=\s|$)")
+"""What ends the line about a command in the list of all."""
 
 
 def add_examples(app: typer.Typer) -> None:
@@ -23,27 +27,19 @@ def add_examples(app: typer.Typer) -> None:
             add_examples(group.typer_instance)
 
 
-GROUPS: Final = {
-    "Find what a corpus contains": (
-        "items", "scan", "plan", "merge", "query", "index", "show", "sql", "policies", "warm",
-    ),
-    "Take it out of a corpus": ("clean",),
-    "Score models on clean items": ("logs", "rescore", "export", "annotate", "study"),
-    "Serve answers, and ask for them": ("serve", "keys", "check"),
-    "Sign off a release": ("audit", "review"),
-}  # fmt: skip
-
-
 class GroupedHelp(TyperGroup):
-    """Lists the commands under headings."""
+    """Lists the commands under the headings that they were given."""
 
     # Both are classes of click, or of the copy of it that newer versions of typer have.
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002
-        """Write a section for each group, all with the same indent."""
+        """Write a section for each heading, all with the same indent."""
         longest = max(map(len, self.commands))
-        for title, names in GROUPS.items():
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for name, command in self.commands.items():
+            said = _END.split(command.help or "", maxsplit=1)[0]
+            panels.setdefault(getattr(command, "rich_help_panel", ""), []).append(
+                (name.ljust(longest), said)
+            )
+        for title, rows in panels.items():
             with formatter.section(title):
-                formatter.write_dl(
-                    (name.ljust(longest), self.commands[name].get_short_help_str(100))
-                    for name in names
-                )
+                formatter.write_dl(rows)

@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TextIO
@@ -72,35 +72,24 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command("scan", short_help="Search a corpus for benchmark items.")(scan.scan)
-app.command("plan", short_help="Freeze a scan into a folder that many workers share.")(plan.plan)
-app.command("merge", short_help="Merge the parts of all workers into results.")(plan.merge)
-app.command("clean", short_help="Write a corpus without the documents that hold items.")(
-    clean.clean
-)
-app.command("query", short_help="Search an index for benchmark items, or for one text.")(
-    query.query
-)
-app.command("show", short_help="Show flagged items and documents side by side.")(show.show)
-app.command("review", short_help="Review a random sample of items.")(review.review)
-app.command("policies", short_help="List the policies, or describe one in full.")(policies.policies)
-app.command("sql", short_help="Query a result folder in SQL (DuckDB).")(sql.sql)
-app.command("warm", short_help="Compile the kernels before the first run.")(warm.warm)
-app.command("logs", short_help="List evaluation logs and how they will join.")(logs.logs)
-app.command("items", short_help="Show how benchmarks are read, or make one from logs.")(items.items)
-app.command("rescore", short_help="Score models with and without the flagged items.")(
-    rescore.rescore
-)
-app.command("export", short_help="Export the clean items to lm-eval.")(export.export)
-app.command("check", short_help="Check benchmark items, or one text, with a service.")(check.check)
-app.command("annotate", short_help="Write clean scores beside those of lm-eval and Inspect.")(
-    annotate.annotate
-)
-app.command("serve", short_help="Serve checks over HTTP.")(serve.serve)
-app.add_typer(keys.app, name="keys", short_help="Make, list and revoke the keys of a service.")
-app.add_typer(audit.app, name="audit", short_help="Make and verify the pack of a release.")
-app.add_typer(study.app, name="study", short_help="Study what scores are made of.")
-app.add_typer(index.app, name="index", short_help="Build, change, check and show an index.")
+GROUPS: Final[dict[str, tuple[Callable[..., Any] | typer.Typer, ...]]] = {
+    "Find what a corpus contains": (
+        items.items, scan.scan, plan.plan, plan.merge, query.query, index.app, show.show, sql.sql,
+        policies.policies, warm.warm,
+    ),
+    "Take it out of a corpus": (clean.clean,),
+    "Score models on clean items": (
+        logs.logs, rescore.rescore, export.export, annotate.annotate, study.app,
+    ),
+    "Serve answers, and ask for them": (serve.serve, keys.app, check.check),
+    "Sign off a release": (audit.app, review.review),
+}  # fmt: skip
+for title, commands in GROUPS.items():
+    for command in commands:
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, rich_help_panel=title)
+        else:
+            app.command(rich_help_panel=title)(command)
 add_examples(app)
 
 

@@ -1,6 +1,7 @@
 """A path or name of the call that is not there ends with 2, whatever the command and option."""
 
 import pytest
+import typer
 
 from contam.index.build import build
 from tests.cli.processes import assert_one_line_error, contam_here
@@ -111,11 +112,11 @@ def test_what_is_not_there_is_a_wrong_call(home, call):
 
 
 def test_every_command_with_a_path_is_tried():
-    from contam.cli.help_pages import GROUPS
+    from contam.cli.main import app
 
     tried = {call.split()[0] for call in CALLS}
     # What they read is given by other commands, or not by a path.
-    assert {name for names in GROUPS.values() for name in names} - tried == {"warm", "keys"}
+    assert {*typer.main.get_command(app).commands} - tried == {"warm", "keys"}
 
 
 @pytest.mark.parametrize(

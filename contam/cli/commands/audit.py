@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from contam.detect.scan import ScanProgress
 
 app = typer.Typer(
+    name="audit",
     help="Audit a release: check, score, report, verify.",
     subcommand_metavar="AUDIT.toml | COMMAND [ARGS]...",
     rich_markup_mode=None,

@@ -32,6 +32,7 @@ _OF_WORKERS = frozenset(
 )
 
 app = typer.Typer(
+    name="index",
     help="Index a corpus once, and check any benchmark against it.",
     rich_markup_mode=None,
 )

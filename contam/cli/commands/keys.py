@@ -14,7 +14,9 @@ from contam.config import PREFIX, Settings, read_tables
 if TYPE_CHECKING:
     from contam.server.auth import Key, KeyStore
 
-app = typer.Typer(help="Make, list and revoke the keys of a service.", rich_markup_mode=None)
+app = typer.Typer(
+    name="keys", help="Make, list and revoke the keys of a service.", rich_markup_mode=None
+)
 app.callback(invoke_without_command=True)(options.help_without_command)
 
 _Data = Annotated[

@@ -10,6 +10,7 @@ import typer
 from contam.cli import options
 from contam.cli.terminal import talk
 from contam.config import PREFIX, Names, Settings, described_settings, secret
+from contam.errors import UsageError
 
 if TYPE_CHECKING:
     from contam.config import DescribedSetting
@@ -23,6 +24,10 @@ def serve(**given: Any) -> int:  # noqa: ANN401 - one for every setting, each of
         contam serve --index web code --port 8080 --data /srv/contam
     """
     del given["settings"]
+    for setting in described_settings():
+        value = given.get(setting.name)
+        if setting.most is not None and not value <= setting.most:
+            raise UsageError(f"{setting.flag} {value} is too much (limit {setting.most:g})")
     lists = {name: tuple(given[name] or ()) for name in given if _KINDS[name] == Names}
     settings = Settings(**{**given, **lists}, admin_key=secret(f"{PREFIX}ADMIN_KEY"))
     # Imported once the settings are right: this loads the web framework.
@@ -33,6 +38,7 @@ def serve(**given: Any) -> int:  # noqa: ANN401 - one for every setting, each of
 
 
 _KINDS = {setting.name: setting.kind for setting in described_settings()}
+_METAVARS = {Names: "NAME...", int: "N", float: "SECONDS"}
 
 
 def _parameter(setting: DescribedSetting) -> inspect.Parameter:
@@ -41,8 +47,7 @@ def _parameter(setting: DescribedSetting) -> inspect.Parameter:
         f"{setting.flag}/--no-{setting.flag[2:]}" if is_switch else setting.flag,
         help=setting.help,
         min=setting.least,
-        max=setting.most,
-        metavar="NAME..." if is_list else None,
+        metavar=_METAVARS.get(setting.kind),
     )
     return inspect.Parameter(
         setting.name,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from contam.study.model import Study
 
 app = typer.Typer(
+    name="study",
     help="Study what scores are made of: memory, preparation, choice of tasks, calendar.",
     rich_markup_mode=None,
 )
