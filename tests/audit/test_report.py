@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from contam.audit.combine import merged_coverage
 from contam.audit.facts import read_facts, to_tree
 from contam.audit.pack import run_audit
-from contam.audit.report import chapters
+from contam.audit.report import render
 from contam.audit.report.build import seen_by_models
 from contam.audit.report.render import write_markdown
 from contam.audit.spec import ModelSpec, load_spec
@@ -27,13 +27,13 @@ from tests.audit.conftest import write_spec
 
 
 def test_every_exposure_and_label_has_a_colour_and_a_meaning():
-    assert set(EXPOSURES) | set(chapters.LABELS) == set(chapters.MEANINGS)
+    assert set(EXPOSURES) | set(render.LABELS) == set(render.MEANINGS)
 
 
 @given(st.lists(st.integers(0, 10_000), min_size=4, max_size=4).filter(any))
 def test_the_parts_of_a_bar_are_shares_of_all_items_and_do_not_overlap(counts):
-    found = chapters.segments(
-        chapters.LABELS, dict(zip(chapters.LABELS, counts, strict=True)), sum(counts)
+    found = render.segments(
+        render.LABELS, dict(zip(render.LABELS, counts, strict=True)), sum(counts)
     )
     assert [part["n"] for part in found] == [n for n in counts if n]
     end = 0.0
@@ -61,7 +61,7 @@ MONTHS = st.dates(date(1900, 1, 1), date(2030, 12, 31)).map(lambda day: f"{day:%
 def test_columns_stand_in_order_within_the_picture(months, unknown, released):
     counted = [{"name": name, "n": n} for name, n in sorted(months.items())]
     counted += [{"name": "unknown", "n": unknown}] if unknown else []
-    drawn = chapters.months({"months": counted, "n_items": 100}, released.isoformat())
+    drawn = render.months({"months": counted, "n_items": 100}, released.isoformat())
     if not months:
         assert drawn is None
         return
@@ -121,7 +121,7 @@ def test_months_count_flagged_items_of_the_evidence(audited):
 
 def test_an_overview_row_holds_the_counts_of_its_policy(audited):
     tree = to_tree(read_facts(audited.folder / "report.json"))
-    rows = chapters.overview(tree)
+    rows = render.overview(tree)
     together = [
         policy
         for bench in tree["benchmarks"]
@@ -132,7 +132,7 @@ def test_an_overview_row_holds_the_counts_of_its_policy(audited):
         assert sum(part["n"] for part in row["labels"]) == policy["n_items"]
         assert sum(part["n"] for part in row["exposures"]) == row["n_flagged"]
         assert {part["name"] for part in row["exposures"]} <= {
-            name for name, _ in chapters.key_of(rows, "exposures")
+            name for name, _ in render.key_of(rows, "exposures")
         }
 
 

@@ -130,9 +130,9 @@ def test_help_names_every_command_and_the_exit_codes():
         assert word in text
 
 
-@pytest.mark.parametrize("group", [None, *app.registered_groups])
+@pytest.mark.parametrize("group", ["", "audit", "index", "keys", "study"])
 def test_a_group_without_a_command_prints_its_help(group):
-    words = [group.name] if group else []
+    words = group.split()
     alone = contam_here(*words)
     assert (alone.returncode, alone.stderr) == (0, "")
     assert alone.stdout == contam_here(*words, "--help").stdout

