@@ -359,41 +359,47 @@ def _place(loc: Sequence[int | str]) -> tuple[str, str]:
 
 
 def _absolute(spec: AuditSpec, base: Path) -> AuditSpec:
+    written: dict[str, str] = {}
+
+    def whole(path: str) -> str:
+        where = _within(base, path)
+        if "://" not in path and not Path(path).is_absolute():
+            written[where] = os.path.normpath(path)
+        return where
+
+    def index(name: str) -> str:
+        """Bare names are those in the home of indexes, unless a folder of that name is here."""
+        where = whole(name)
+        return where if (base / name).is_dir() or not _at_home(name) else name
+
+    def every(paths: Sequence[str]) -> Names:
+        return tuple(map(whole, paths))
+
     return replace(
         spec,
-        written={_one(path, base): os.path.normpath(path) for path in _relative(spec)},
-        out=_one(spec.out, base) if spec.out else "",
-        accept=_one(spec.accept, base) if spec.accept else None,
-        labels=_all(spec.labels, base),
-        judged=_all(spec.judged, base),
+        written=written,
+        out=_within(base, spec.out) if spec.out else "",
+        accept=whole(spec.accept) if spec.accept else None,
+        labels=every(spec.labels),
+        judged=every(spec.judged),
         corpora=tuple(
             replace(
                 corpus,
-                paths=_all(corpus.paths, base),
-                index=_indexes(corpus.index, base),
-                cleaned=_one(corpus.cleaned, base) if corpus.cleaned else None,
+                paths=every(corpus.paths),
+                index=tuple(map(index, corpus.index)),
+                cleaned=whole(corpus.cleaned) if corpus.cleaned else None,
             )
             for corpus in spec.corpora
         ),
         benchmarks=tuple(
-            replace(benchmark, paths=_all(benchmark.paths, base)) for benchmark in spec.benchmarks
+            replace(benchmark, paths=every(benchmark.paths)) for benchmark in spec.benchmarks
         ),
-        logs=replace(spec.logs, paths=_all(spec.logs.paths, base)),
+        logs=replace(spec.logs, paths=every(spec.logs.paths)),
         studies={
-            name: with_paths(name, options, lambda path: _one(path, base))
-            if name in KINDS
-            else options
+            name: with_paths(name, options, whole) if name in KINDS else options
             for name, options in spec.studies.items()
         },
     )
-
-
-def _relative(spec: AuditSpec) -> Iterator[str]:
-    indexes = (name for corpus in spec.corpora for name in corpus.index)
-    records = (corpus.cleaned for corpus in spec.corpora)
-    others = (path for path in (spec.accept, *spec.labels, *spec.judged, *records) if path)
-    paths = (*data_paths(spec), *indexes, *others)
-    yield from (path for path in paths if "://" not in path and not Path(path).is_absolute())
 
 
 def data_paths(spec: AuditSpec) -> Iterator[str]:
@@ -408,19 +414,8 @@ def data_paths(spec: AuditSpec) -> Iterator[str]:
             yield from paths_of(name, options)
 
 
-def _one(path: str, base: Path) -> str:
+def _within(base: Path, path: str) -> str:
     return path if "://" in path else os.path.normpath(base / path)
-
-
-def _all(paths: Sequence[str], base: Path) -> Names:
-    return tuple(_one(path, base) for path in paths)
-
-
-def _indexes(names: Sequence[str], base: Path) -> Names:
-    """Bare names are those in the home of indexes, unless a folder of that name is here."""
-    return tuple(
-        _one(name, base) if (base / name).is_dir() or not _at_home(name) else name for name in names
-    )
 
 
 def _at_home(name: str) -> bool:

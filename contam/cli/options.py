@@ -396,6 +396,24 @@ def split_names(values: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(name for name in names if name))
 
 
+def pairs(
+    option: str, given: Iterable[str], example: str, *, at_last: bool = False
+) -> dict[str, str]:
+    """`["a=1", "b=2"]` -> {"a": "1", "b": "2"}. Raises UsageError, also for a name given twice.
+
+    example  a value of the option, for the error;  at_last  split at the last sign, not the first
+    """
+    found: dict[str, str] = {}
+    for one in given:
+        name, sign, value = one.rpartition("=") if at_last else one.partition("=")
+        if not (sign and name and value):
+            raise UsageError(f"{option} {one} is not NAME=VALUE", hint=f"{option} {example}")
+        if name in found:
+            raise UsageError(f"{option} names {name} twice", hint="leave one out")
+        found[name] = value
+    return found
+
+
 def policy_names(policy: Iterable[str] | None) -> list[str]:
     """What `--policy` names; `contam` where it is not given. Raises UsageError for nothing."""
     names = split_names(policy if policy is not None else ["contam"])

@@ -16,6 +16,8 @@ from contam.cli.worker import AddressOption, EngineOption, refuse_engine, tell_w
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from contam.cleaning.run import Cleaned
 
 INTERRUPTED: Final = "no result was written; the same call with --resume goes on from what was done"
@@ -222,24 +224,14 @@ def clean(
     return _tell(result, out, output)
 
 
-def _weights(given: list[str] | tuple[str, ...]) -> dict[str, float]:
+def _weights(given: Iterable[str]) -> dict[str, float]:
     """`["mmlu=0.1,bbh=0"]` as {"mmlu": 0.1, "bbh": 0.0}. Raises UsageError."""
-    found = {}
-    for pair in options.split_names(given):
-        name, equals, weight = pair.rpartition("=")
-        try:
-            number = float(weight)
-        except ValueError:
-            equals, number = "", 0.0
-        if not (name and equals):
-            raise UsageError(
-                f"--benchmark-weight {pair} is not understood",
-                hint="give NAME=W, for example mmlu=0.1",
-            )
-        if name in found:
-            raise UsageError(f"--benchmark-weight names {name} twice", hint="leave one out")
-        found[name] = number
-    return found
+    option, example = "--benchmark-weight", "mmlu=0.1"
+    found = options.pairs(option, options.split_names(given), example, at_last=True)
+    try:
+        return {name: float(weight) for name, weight in found.items()}
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}", hint=f"{option} {example}") from error
 
 
 def _tell(result: Cleaned, out: str, output: options.OutputOptions) -> int:

@@ -10,10 +10,11 @@ import typer
 
 from contam.cli import options, render
 from contam.cli.defaults import noted, say_supplied
-from contam.cli.options import split_names
+from contam.cli.options import pairs, split_names
 from contam.cli.render import new_table
 from contam.cli.results import tell_scored
 from contam.cli.terminal import emit, visible
+from contam.errors import UsageError
 from contam.files.uploads import place
 
 if TYPE_CHECKING:
@@ -230,18 +231,11 @@ def rescore(
 
 def _benchmark_pairs(given: list[str]) -> tuple[tuple[str, str], ...]:
     """`a=b,c=d`, each benchmark once. Raises UsageError for another form."""
-    from contam.errors import UsageError
-
-    pairs: dict[str, str] = {}
-    for split_name in split_names(given):
-        name, sign, other = split_name.partition("=")
-        if not (sign and name and other) or name == other or name in pairs:
-            raise UsageError(
-                f"--reference-benchmark {split_name} names no benchmark and another one for it",
-                hint="--reference-benchmark gsm8k=gsm8k_rephrased",
-            )
-        pairs[name] = other
-    return tuple(pairs.items())
+    option = "--reference-benchmark"
+    found = pairs(option, split_names(given), "gsm8k=gsm8k_rephrased")
+    if alike := [name for name, other in found.items() if name == other]:
+        raise UsageError(f"{option} {alike[0]}={alike[0]} names one benchmark twice")
+    return tuple(found.items())
 
 
 def _trees(result: Rescore) -> dict[str, Any]:

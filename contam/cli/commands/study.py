@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options, render
-from contam.cli.options import split_names
+from contam.cli.options import pairs, split_names
 from contam.cli.render import new_table
 from contam.cli.results import tell_scored
 from contam.cli.terminal import emit, page_width, visible
@@ -118,26 +118,6 @@ def _parameters(declared: Callable[..., None]) -> list[inspect.Parameter]:
     return list(inspect.signature(declared, eval_str=True).parameters.values())
 
 
-def by_name(option: str, example: str, *, at_last: bool = False) -> Callable[[Any], dict[str, str]]:
-    """A parser of NAME=VALUE texts, each name once; it raises UsageError for others.
-
-    example  a value of the option, for the error;  at_last  split at the last sign, not the first
-    """
-
-    def parsed(given: list[str]) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for one in given:
-            name, sign, value = one.rpartition("=") if at_last else one.partition("=")
-            if not (sign and name and value):
-                raise UsageError(f"{option} {one} is not NAME=VALUE", hint=f"{option} {example}")
-            if name in found:
-                raise UsageError(f"{option} names {name} twice", hint="leave one out")
-            found[name] = value
-        return found
-
-    return parsed
-
-
 def finish(study: Study, out: str, output: options.OutputOptions) -> int:
     """Write a study and show it: exit code 4 if its verdicts do not cover the whole corpus."""
     from contam.study.write import SUMMARY, tree, write_study
@@ -197,7 +177,9 @@ def _heading(name: str) -> str:
 
 
 @app.command("fresh", short_help="Compare an original test set with a fresh one.")
-@_study("fresh", easier=by_name("--easier", "top=top.csv"), references=split_names)
+@_study(
+    "fresh", easier=lambda given: pairs("--easier", given, "top=top.csv"), references=split_names
+)
 def fresh(
     *,
     original: Annotated[
@@ -365,14 +347,15 @@ def board(
     """
 
 
-_last_days = by_name("--cutoff", "heron-8b=2023-09-30", at_last=True)
+def _last_days(given: list[str]) -> dict[str, str]:
+    return pairs("--cutoff", split_names(given), "heron-8b=2023-09-30", at_last=True)
 
 
 @app.command("time", short_help="See whether scores fall where a model's data end.")
 @_study(
     "time",
     instead={"cutoff": "cutoffs"},
-    cutoff=lambda given: _last_days(split_names(given)),
+    cutoff=_last_days,
     references=split_names,
     strata=split_names,
 )
