@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from pathlib import PurePath
 from string import Formatter
 from typing import TYPE_CHECKING, Final
@@ -153,3 +154,14 @@ def _within(fact: object, home: PurePath | None) -> object:
     if isinstance(fact, Plain) and not _SLASHES.isdisjoint(fact):
         return Hidden()
     return fact
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 word`, `2 words`, `3 words or characters`."""
+    return f"{number:,} {thing if number == 1 else several(thing)}"
+
+
+@cache
+def several(thing: str) -> str:
+    """The plural: `words`, `words or characters`."""
+    return " or ".join(f"{word}s" for word in thing.split(" or "))

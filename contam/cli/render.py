@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from contam.cli.terminal import PLAIN_WIDTH, emit, laid_out, page_width, plain, visible
 from contam.detect.labels import SHOWN
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -251,11 +252,6 @@ def result_lines(run: Mapping[str, Any], n_unchecked: int = 0) -> list[str]:
     if n_unchecked:
         lines.append(f"{counted(n_unchecked, 'item')} could not be checked")
     return lines
-
-
-def counted(number: int, thing: str) -> str:
-    """`1 shard`, `2 shards`."""
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def size(n_bytes: int) -> str:

@@ -13,6 +13,7 @@ from contam.cli.defaults import noted
 from contam.cli.progress import Reporter
 from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import UsageError
+from contam.facts import counted
 from contam.files.addresses import is_address
 from contam.files.uploads import lies_in, writable
 
@@ -224,7 +225,7 @@ def print_result(result: ScanResult, out: Path, output: VerdictOptions, way_out:
     lines = render.result_lines(result.run)
     if unsure := _left_open(result):
         lines.append(
-            f"{render.counted(unsure, 'verdict')} not checkable by this index, since a copy may "
+            f"{counted(unsure, 'verdict')} not checkable by this index, since a copy may "
             "have been missed: contam scan of the same corpus can judge them"
         )
     lines += ["", f"results   {out}"]

@@ -13,6 +13,7 @@ from contam.cli.results import EXIT_INCOMPLETE, refuse_out_in
 from contam.cli.shares import parse_share
 from contam.errors import UsageError
 from contam.extras import require
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -147,7 +148,7 @@ def tell_work(
     again = f", {len(not_whole):,} not read to the end" if not_whole else ""
     n_done = len(done) - len(not_whole)
     last = f"then      {then}" if then else f"parts     {out}"
-    emit(f"{render.counted(n_done, thing)} of {total:,} done{before}{again}\n{last}\n")
+    emit(f"{counted(n_done, thing)} of {total:,} done{before}{again}\n{last}\n")
     return code
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from contam.detect.notebook import table_html
-from contam.detect.policies.common import counted
 from contam.errors import LogError, Place, Public, Statement, UsageError
 from contam.extras import require
+from contam.facts import counted
 from contam.rescore.complete import left_out, refuse_partial, whole_logs
 from contam.rescore.export.folder import Tables, write_folder
 from contam.rescore.export.plots import draw, plot_names, score_figure

@@ -24,6 +24,7 @@ from contam.detect.labels import SHOWN
 from contam.detect.show.highlights import Mark, mark, shortened
 from contam.detect.show.in_common import tokens_in_common
 from contam.detect.show.side_by_side import DocumentMatch, PartMatch, mark_of
+from contam.facts import counted
 from contam.server.answers import summary
 from contam.server.auth import CALLER, Caller, Needs
 from contam.server.check import items_of, judge, known_policies, within
@@ -270,11 +271,6 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes:,.1f} {_SIZES[-1]}"
 
 
-def counted(n: int, singular: str, many: str = "") -> str:
-    """A number with its noun: `1 document`, `2 documents`."""
-    return f"{n:,} {singular if n == 1 else many or singular + 's'}"
-
-
 def link_of(url: str | None) -> str | None:
     """An address, if following it does no more than that."""
     try:
@@ -358,7 +354,7 @@ def problem_page(
 CHECK: Final = "/"
 
 _PARTS: Final = ("passage", "question", "choices", "right", "answer", "text")
-_UNITS: Final = {"word": ("word", "words"), "char": ("letter or digit", "letters and digits")}
+_UNITS: Final = {"word": "word", "char": "letter or digit"}
 
 MayCheck = Annotated[Caller, Depends(Needs("check"))]
 
@@ -448,7 +444,7 @@ def _result(asked: CheckRequest, found: dict[str, Any], state: State) -> dict[st
         **found,
         "asked": list(zip(found["index"], found["states"], strict=True)),
         "labels": SHOWN,
-        "unit": _UNITS.get(unit, ("token", "tokens")),
+        "unit": _UNITS.get(unit, "token"),
         "policies": known_policies(),
         "beside": compare_item(item, cast("list[dict[str, Any]]", verdicts[0]["evidence"]), unit),
         "not_checkable": [verdict for verdict in verdicts if verdict["label"] == "not_checkable"],

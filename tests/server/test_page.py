@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.detect.show.highlights import Mark, mark
+from contam.facts import counted
 from contam.server.auth import KeyStore
 from contam.server.check import items_of
-from contam.server.page import Form, check_of, compare_item, counted, link_of, seen, size
+from contam.server.page import Form, check_of, compare_item, link_of, seen, size
 from contam.server.problems import RequestError
 from tests.server.running import serving
 

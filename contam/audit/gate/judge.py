@@ -25,6 +25,7 @@ from contam.benchmark.items import ItemName
 from contam.detect.accepted import Accepted, find_accepted, read_accepted
 from contam.detect.labels import FLAGGED
 from contam.detect.report import load_report
+from contam.facts import counted
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -140,7 +141,9 @@ def _gap(rule: ScoreGap, row: Row) -> RulePart:
     full, clean = row["full"], row["clean"]
     if row["n_clean"] < rule.least_clean:
         verb = "is" if row["n_clean"] == 1 else "are"
-        return RulePart(UNKNOWN, of, f"{n_clean_items(row['n_clean'])} {verb} too few to judge")
+        return RulePart(
+            UNKNOWN, of, f"{counted(row['n_clean'], 'clean item')} {verb} too few to judge"
+        )
     if full is None or clean is None:
         return RulePart(UNKNOWN, of, "it has no clean score")
     if not (0 <= full <= 1 and 0 <= clean <= 1):
@@ -241,11 +244,6 @@ def _signed(difference: float) -> str:
     return f"{_POINTS * difference:+.1f} points"
 
 
-def n_clean_items(number: int) -> str:
-    """`1 clean item`, `2 clean items`."""
-    return f"{number:,} clean item" if number == 1 else f"{number:,} clean items"
-
-
 def clean_items(rule: CleanItems, facts: Facts) -> list[RulePart]:
     """Items that are clean in all corpora."""
     return [
@@ -254,7 +252,7 @@ def clean_items(rule: CleanItems, facts: Facts) -> list[RulePart]:
         else RulePart(
             HOLDS if found.clean >= rule.least else FAILS,
             of,
-            f"{n_clean_items(found.clean)} of {found.n_items:,}",
+            f"{counted(found.clean, 'clean item')} of {found.n_items:,}",
             -found.clean,
         )
         for _, found, of in _policies(rule, facts, TOGETHER)
@@ -432,7 +430,7 @@ def _outcome(rule: AnyRule, facts: Facts, folder: Path, accepted: AcceptedFlags)
     elif isinstance(rule, Leads):
         parts, limit = leads(rule, facts), "no lead rests on flagged items"
     elif isinstance(rule, CleanItems):
-        parts, limit = clean_items(rule, facts), f"at least {n_clean_items(rule.least)}"
+        parts, limit = clean_items(rule, facts), f"at least {counted(rule.least, 'clean item')}"
     elif isinstance(rule, ChanceLimit):
         parts, limit = chance(rule, facts), f"at most {rule.most_percent:g} % chance flags"
     else:

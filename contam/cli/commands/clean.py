@@ -14,6 +14,7 @@ from contam.cli.results import EXIT_FLAGGED, refuse_beside
 from contam.cli.shares import parse_share
 from contam.cli.worker import AddressOption, EngineOption, refuse_engine, tell_work
 from contam.errors import UsageError
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -269,7 +270,7 @@ def _tell(result: Cleaned, out: str, output: options.OutputOptions) -> int:
         table.add_row(visible(each["benchmark"]), f"{each['items']:,}", f"{each['documents']:,}")
     if record["removed"]["by_benchmark"]:
         render.emit_renderable(table)
-    found = render.counted(documents["found"], "document")
+    found = counted(documents["found"], "document")
     verbs = {"drop": "dropped", "mask": "masked", "cut": "cut", "list": "listed"}
     verb = verbs[action] if result.folder is not None else f"to be {verbs[action]}"
     if action == "cut" and (n_dropped := documents["dropped"]):
@@ -278,8 +279,8 @@ def _tell(result: Cleaned, out: str, output: options.OutputOptions) -> int:
     lines = [f"{found} of {documents['before']:,} {verb} ({share})"]
     if proof := record["proof"]:
         lines.append(
-            f"searched again {render.counted(proof['shards_searched_again'], 'shard')}: nothing "
-            f"left; {render.counted(proof['shards_equal_by_digest'], 'shard')} copied unchanged"
+            f"searched again {counted(proof['shards_searched_again'], 'shard')}: nothing "
+            f"left; {counted(proof['shards_equal_by_digest'], 'shard')} copied unchanged"
         )
     lines += render.gap_lines(record["coverage"])
     lines += [f"not kept: {said}" for said in result.not_kept]

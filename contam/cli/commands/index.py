@@ -19,6 +19,7 @@ from contam.cli.worker import (
     tell_work,
 )
 from contam.errors import UsageError
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from contam.index.model import Manifest
@@ -149,7 +150,7 @@ def make_plan(
         render.emit_json({"out": out, "n_shards": n_shards, "n_groups": n_groups})
         return 0
     emit(
-        f"{render.counted(n_shards, 'shard')} in {render.counted(n_groups, 'group')}\n\n"
+        f"{counted(n_shards, 'shard')} in {counted(n_groups, 'group')}\n\n"
         f"plan      {out}\n"
         f"workers   contam index build --plan {out} --shard 1/N --out PARTS ... --shard N/N\n"
         f"then      contam index merge PARTS --plan {out} --index DIR\n"
@@ -362,13 +363,13 @@ def verify(
         render.emit_json(report.to_dict())
     else:
         emit(
-            f"{render.counted(report.n_files, 'file')} ({render.size(report.n_bytes)}) and "
-            f"{render.counted(report.n_shards, 'shard')} compared\n"
+            f"{counted(report.n_files, 'file')} ({render.size(report.n_bytes)}) and "
+            f"{counted(report.n_shards, 'shard')} compared\n"
         )
         for finding in report.findings:
             emit(plain(f"WRONG {_once(finding.place, finding.fact)}") + "\n")
         if report.n_noted:
-            shards = render.counted(report.n_noted, "shard")
+            shards = counted(report.n_noted, "shard")
             emit(f"the times of {shards} are recorded: queries rely on them\n")
         if report.not_noted:
             emit(plain(f"the times of the shards could not be noted: {report.not_noted}\n"))
@@ -452,7 +453,7 @@ def _lines_of(facts: dict[str, Any]) -> list[str]:
     recipe, text, size = facts["recipe"], facts["n_text_bytes"], facts["n_index_bytes"]
     unit = {"word": "words", "char": "letters and digits"}.get(recipe["unit"], "tokens")
     ratio = f", {size / text:.2f} times the text" if text else ""
-    segments = render.counted(facts["n_segments"], "segment")
+    segments = counted(facts["n_segments"], "segment")
     lines = [
         f"index      {facts['index']}  ({facts['index_id']})",
         f"recipe     {recipe['name']}: every run of {facts['guarantee_tokens']} {unit} is found",
@@ -460,17 +461,17 @@ def _lines_of(facts: dict[str, Any]) -> list[str]:
     ]
     dates = [" to ".join(facts["dates"])] if facts["dates"] else []
     if facts["n_unreadable_dates"]:
-        odd = render.counted(facts["n_unreadable_dates"], "document")
+        odd = counted(facts["n_unreadable_dates"], "document")
         dates.append(f"{odd} with a date that cannot be read")
     if dates:
         lines.append(f"dates      {', '.join(dates)}")
     if facts["capped_grams"]:
-        grams = render.counted(facts["capped_grams"], "frequent gram")
+        grams = counted(facts["capped_grams"], "frequent gram")
         lines.append(f"capped     {grams}: at most {recipe['cap']:,} places kept of each")
     if facts["retired_shards"] or facts["retired_documents"]:
         lines.append(
-            f"retired    {render.counted(facts['retired_shards'], 'shard')}, "
-            f"{render.counted(facts['retired_documents'], 'document')}"
+            f"retired    {counted(facts['retired_shards'], 'shard')}, "
+            f"{counted(facts['retired_documents'], 'document')}"
         )
     if missing := facts["not_indexed"]:
         named = ", ".join(missing[:_NAMED])

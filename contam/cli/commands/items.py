@@ -11,6 +11,7 @@ from contam.cli import options, render
 from contam.cli.results import refuse_beside, refuse_replacing
 from contam.cli.terminal import plain, talk
 from contam.errors import IncompleteError, UsageError
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -147,22 +148,20 @@ def _print(benchmark: Benchmark, record: Mapping[str, Any]) -> None:
     for part in PARTS:
         if names := read.fields[part]:
             n = counts["parts"][part]
-            of_all = "" if n == n_items else f" (in {n:,} of {render.counted(n_items, 'item')})"
+            of_all = "" if n == n_items else f" (in {n:,} of {counted(n_items, 'item')})"
             rows.append((part, ", ".join(names) + of_all))
     rows += [("UNREAD", f"{name}: {render.text_share(of)}") for name, of in read.unread.items()]
     rows += [("left out", ", ".join(read.left_out))] if read.left_out else []
-    rows += [
-        ("never clean", f"{render.counted(n, 'item')}: {why}") for why, n in read.incomplete.items()
-    ]
+    rows += [("never clean", f"{counted(n, 'item')}: {why}") for why, n in read.incomplete.items()]
     reasons = record.get("skipped", {})
-    rows += [("skipped", f"{render.counted(n, 'row')}: {why}") for why, n in reasons.items()]
+    rows += [("skipped", f"{counted(n, 'row')}: {why}") for why, n in reasons.items()]
     files = record.get("skipped_files", ())
     rows += [("skipped", f"{file['path']}: {file['reason']}") for file in files]
     if record["duplicates"]:
-        rows.append(("equal", f"{render.counted(len(record['duplicates']), 'group')} of items"))
-    n_rows = render.counted(n_items + sum(reasons.values()), "row")
-    n_files = render.counted(len(record["sources"]), "file")
-    title = f"{benchmark.name}: {render.counted(n_items, 'item')} of {n_rows} in {n_files}"
+        rows.append(("equal", f"{counted(len(record['duplicates']), 'group')} of items"))
+    n_rows = counted(n_items + sum(reasons.values()), "row")
+    n_files = counted(len(record["sources"]), "file")
+    title = f"{benchmark.name}: {counted(n_items, 'item')} of {n_rows} in {n_files}"
     shown: list[RenderableType] = [plain(title), Padding(_grid(rows), (0, 0, 0, 2))]
     for item in _some(benchmark.items):
         of = (item.passage, item.question, " | ".join(item.choices), item.answer)
@@ -201,14 +200,12 @@ def _make(
     found = benchmark_of(read_logs(from_logs, columns=parse_mapping(columns or [])))
     write_items(found.rows, out, overwrite=overwrite)
     for path, n_items in found.without:
-        talk(
-            f"note: {plain(path)}: {render.counted(n_items, 'item')} without a question of its own"
-        )
+        talk(f"note: {plain(path)}: {counted(n_items, 'item')} without a question of its own")
     names = dict.fromkeys(str(row.get("benchmark", "")) for row in found.rows)
     benchmarks = [name or "a benchmark without a name" for name in names]
     render.emit_renderable(
         plain(
-            f"{render.counted(len(found.rows), 'item')} of {', '.join(benchmarks)}; "
+            f"{counted(len(found.rows), 'item')} of {', '.join(benchmarks)}; "
             f"{found.n_again:,} more times in other logs"
         ),
         plain(f"benchmark  {out}"),

@@ -9,6 +9,7 @@ import typer
 from contam.cli import options, render
 from contam.cli.terminal import plain, talk, visible
 from contam.errors import LogError
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -62,7 +63,7 @@ def logs(
         raise problem
     if found.damaged:
         talk(
-            f"{render.counted(len(found.damaged), 'bad log')}: "
+            f"{counted(len(found.damaged), 'bad log')}: "
             "`contam rescore --skip-damaged` leaves such logs out"
         )
     return 4 if found.damaged else 0

@@ -11,6 +11,7 @@ from contam.cli.defaults import say_supplied
 from contam.cli.results import EXIT_INCOMPLETE, print_result, refuse_out_in, write_result
 from contam.cli.terminal import plain
 from contam.errors import UsageError
+from contam.facts import counted
 from contam.files.uploads import place
 
 if TYPE_CHECKING:
@@ -84,9 +85,9 @@ def plan(
         render.emit_json({"out": out, "exit_code": code, **_summary(record)})
         return code
     emit(
-        f"{render.counted(record['n_items'], 'item')}, "
-        f"{render.counted(record['n_shards'], 'shard')}, {render.size(record['n_bytes'])} of text, "
-        f"{render.counted(n_leases, 'lease')}\n\n"
+        f"{counted(record['n_items'], 'item')}, "
+        f"{counted(record['n_shards'], 'shard')}, {render.size(record['n_bytes'])} of text, "
+        f"{counted(n_leases, 'lease')}\n\n"
         f"plan      {out}\n"
         f"workers   contam scan --plan {out} --shard 1/N --out PARTS ... --shard N/N\n"
         f"then      {'contam clean --parts' if to_clean else 'contam merge'} PARTS --out RESULTS\n"

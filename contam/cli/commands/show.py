@@ -10,12 +10,13 @@ import typer
 
 from contam.cli import options, render
 from contam.cli.options import split_names
-from contam.cli.render import counted, label_style, new_table
+from contam.cli.render import label_style, new_table
 from contam.cli.results import refuse_replacing_source
 from contam.cli.terminal import csv_text, emit, page_width, shows_unicode, talk, visible
 from contam.detect.labels import FLAGGED, LABELS, NOT_CHECKABLE, SHOWN
 from contam.detect.policies.verdict import Verdict
 from contam.errors import UsageError
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -139,7 +140,7 @@ def show(
     if html is not None:
         page = html_page(shown, choice, report, chance, documents, about=about)
         _write(html, page, report, overwrite=overwrite)
-        emit(visible(f"{render.counted(len(shown), 'item')} written to {html}") + "\n")
+        emit(visible(f"{counted(len(shown), 'item')} written to {html}") + "\n")
         return
     whole = item is not None or form == "json"
     views = view_items(
@@ -166,7 +167,7 @@ def show(
     else:
         last = [] if item is not None else about
         if len(keys) > len(shown):
-            more = render.counted(len(keys) - len(shown), "more item")
+            more = counted(len(keys) - len(shown), "more item")
             last = [f"{more}: --limit {len(keys)}", *last]
         if not keys:
             render.emit_renderable(visible(_nothing(report, choice)), "")

@@ -10,6 +10,7 @@ import typer
 
 from contam.cli import render
 from contam.cli.terminal import csv_text, emit, visible
+from contam.facts import counted
 
 
 def sql(
@@ -43,7 +44,7 @@ def sql(
         table.add_column(visible(name), justify="right" if numbers else "left", overflow="fold")
     for row in rows:
         table.add_row(*("" if value is None else visible(_shown(value)) for value in row))
-    render.emit_renderable(table, f"\n{render.counted(len(rows), 'row')}")
+    render.emit_renderable(table, f"\n{counted(len(rows), 'row')}")
 
 
 def _shown(value: Any) -> str:  # noqa: ANN401 - whatever a column of a database holds

@@ -34,7 +34,6 @@ from contam.detect.model import Judgements
 from contam.detect.policies.common import (
     COUNTS_RUNS,
     PerItems,
-    counted,
     documents_hold,
     part_lengths,
     unit_names,
@@ -48,6 +47,7 @@ from contam.detect.policies.segments import (
     require_view,
 )
 from contam.errors import PolicyError, Statement
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from contam.detect.model import Bools, Float64s, Int64s, Matches, Totals, ViewItems

@@ -31,7 +31,6 @@ from contam.benchmark.items import PARTS
 from contam.detect.labels import NOT_CHECKABLE
 from contam.detect.policies.common import (
     COUNTS_RUNS,
-    counted,
     documents_hold,
     flags_from,
     judgements,
@@ -43,6 +42,7 @@ from contam.detect.policies.common import (
 from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import part_index, require_view
 from contam.errors import PolicyError, Statement
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from contam.detect.model import (

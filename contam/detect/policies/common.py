@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from weakref import ref
 
@@ -14,6 +13,7 @@ from contam.detect.labels import LABELS, NOT_CHECKABLE
 from contam.detect.model import Judgements, ViewItems
 from contam.detect.policies.policy_spec import PolicyTraits
 from contam.detect.policies.segments import part_index
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -74,17 +74,6 @@ class PerItems(Generic[Fact]):
         # One assignment, so no thread sees a half.
         self._last = (ref(items), None if totals is None else ref(totals), value)
         return value
-
-
-def counted(number: int, thing: str) -> str:
-    """`1 word`, `2 words`, `3 words or characters`."""
-    return f"{number:,} {thing if number == 1 else several(thing)}"
-
-
-@cache
-def several(thing: str) -> str:
-    """The plural: `words`, `words or characters`."""
-    return " or ".join(f"{word}s" for word in thing.split(" or "))
 
 
 def documents_hold(number: int) -> str:

@@ -31,13 +31,14 @@ import numpy as np
 
 from contam.detect.labels import CLEAN, NOT_CHECKABLE
 from contam.detect.model import PASSAGE, QUESTION, ItemsRead
-from contam.detect.policies.common import COUNTS_RUNS, counted, judgements, passes, percent
+from contam.detect.policies.common import COUNTS_RUNS, judgements, passes, percent
 from contam.detect.policies.decon_document import NOTHING, DeconDocument, Scorer, as_scores
 from contam.detect.policies.decon_rows import BENCHMARK, RUN, read_rows
 from contam.detect.policies.decon_tokens import FileTokens, PieceTokens, clean
 from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import require_view
 from contam.errors import PolicyError
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

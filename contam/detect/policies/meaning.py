@@ -23,9 +23,10 @@ from contam.detect.labels import NOT_CHECKABLE, SUSPECT
 from contam.detect.meaning.rare_words import NEXT_BEST, NUMBERS, SIMILARITY, WORDS, RareWords
 from contam.detect.meaning.vectors import load_embedder
 from contam.detect.model import ItemsRead
-from contam.detect.policies.common import counted, judgements
+from contam.detect.policies.common import judgements
 from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits
 from contam.errors import PolicyError, Public
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -32,7 +32,6 @@ from contam.detect.labels import NOT_CHECKABLE
 from contam.detect.policies.common import (
     COUNTS_RUNS,
     PerItems,
-    counted,
     documents_hold,
     flags_from,
     judgements,
@@ -49,6 +48,7 @@ from contam.detect.policies.segments import (
     require_view,
 )
 from contam.errors import InternalError
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from contam.detect.model import (

@@ -26,7 +26,6 @@ from contam.detect.model import QUESTION
 from contam.detect.policies.common import (
     COUNTS_RUNS,
     PerItems,
-    counted,
     documents_hold,
     judgements,
 )
@@ -40,6 +39,7 @@ from contam.detect.policies.segments import (
     require_view,
 )
 from contam.errors import PolicyError
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from contam.detect.model import (

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from contam.benchmark.paths import expanded, passed_over, refuse_pipe
-from contam.detect.policies.common import counted
 from contam.errors import LogError, Place, Public, Statement, UsageError
 from contam.rescore.logs.log_files import GIVE_ROWS, LogFile, LogReader, NoScoresError, as_dict
 from contam.rescore.logs.model import Log, LoggedItem

@@ -10,7 +10,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from contam.detect.policies.common import counted
+from contam.facts import counted
 from contam.rescore.logs.log_files import (
     LogFile,
     LogReader,
