@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _FORMATTER: Final = Formatter()
 _QUOTES: Final = frozenset("'\"")
 _SLASHES: Final = frozenset("/\\")
+_GIGA: Final = 1_000_000_000
+_MEGA: Final = 1_000_000
+_KILO: Final = 1_000
 
 
 class Public(str):
@@ -165,3 +168,12 @@ def counted(number: int, thing: str) -> str:
 def several(thing: str) -> str:
     """The plural: `words`, `words or characters`."""
     return " or ".join(f"{word}s" for word in thing.split(" or "))
+
+
+def size(n_bytes: int) -> str:
+    """A number of bytes for people; 0 only when there is nothing."""
+    if n_bytes >= _GIGA:
+        return f"{n_bytes / _GIGA:.1f} GB"
+    if n_bytes >= _MEGA:
+        return f"{n_bytes / _MEGA:.1f} MB"
+    return f"{n_bytes / _KILO:.1f} kB" if n_bytes >= _KILO else counted(n_bytes, "byte")

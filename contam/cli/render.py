@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from contam.cli.terminal import PLAIN_WIDTH, emit, laid_out, page_width, plain, visible
 from contam.detect.labels import SHOWN
-from contam.facts import counted
+from contam.facts import counted, size
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -22,9 +22,6 @@ _LABEL_STYLES = {
     "clean": "green",
     "not_checkable": "dim",
 }
-_GIGA = 1_000_000_000
-_MEGA = 1_000_000
-_KILO = 1_000
 _NAMED_FAILURES = 5
 _NAMED_SKIPPED = 3
 _NO_TEXTS = {"hidden", "starts with _", "lock file"}  # reasons of contam.corpus.listing
@@ -252,12 +249,3 @@ def result_lines(run: Mapping[str, Any], n_unchecked: int = 0) -> list[str]:
     if n_unchecked:
         lines.append(f"{counted(n_unchecked, 'item')} could not be checked")
     return lines
-
-
-def size(n_bytes: int) -> str:
-    """A number of bytes for people; 0 only when there is nothing."""
-    if n_bytes >= _GIGA:
-        return f"{n_bytes / _GIGA:.1f} GB"
-    if n_bytes >= _MEGA:
-        return f"{n_bytes / _MEGA:.1f} MB"
-    return f"{n_bytes / _KILO:.1f} kB" if n_bytes >= _KILO else counted(n_bytes, "byte")

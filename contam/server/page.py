@@ -24,7 +24,7 @@ from contam.detect.labels import SHOWN
 from contam.detect.show.highlights import Mark, mark, shortened
 from contam.detect.show.in_common import tokens_in_common
 from contam.detect.show.side_by_side import DocumentMatch, PartMatch, mark_of
-from contam.facts import counted
+from contam.facts import counted, size
 from contam.server.answers import summary
 from contam.server.auth import CALLER, Caller, Needs
 from contam.server.check import items_of, judge, known_policies, within
@@ -246,8 +246,6 @@ _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028\u2029"
     "\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
-_SIZES: Final = ("bytes", "kB", "MB", "GB", "TB")
-_THOUSAND: Final = 1000
 
 
 def seen(text: str) -> Markup:
@@ -260,15 +258,6 @@ def seen(text: str) -> Markup:
         ]
         at = found.end()
     return Markup("").join([*parts, escape(text[at:])])
-
-
-def size(n_bytes: float) -> str:
-    """Bytes as people read them."""
-    for unit in _SIZES[:-1]:
-        if n_bytes < _THOUSAND:
-            return f"{n_bytes:.3g} {unit}" if unit != _SIZES[0] else f"{n_bytes:,.0f} {unit}"
-        n_bytes /= _THOUSAND
-    return f"{n_bytes:,.1f} {_SIZES[-1]}"
 
 
 def link_of(url: str | None) -> str | None:

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.cli.render import coverage_lines, share, size, verdict_table
+from contam.cli.render import coverage_lines, share, verdict_table
 from contam.cli.terminal import csv_text, laid_out, plain, visible
 from contam.detect.report import write_report
 from contam.detect.scan import scan
+from contam.facts import size
 from contam.index.build import build
 from tests.cli.processes import assert_one_line_error, contam_here
 

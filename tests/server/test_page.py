@@ -10,7 +10,7 @@ from contam.detect.show.highlights import Mark, mark
 from contam.facts import counted
 from contam.server.auth import KeyStore
 from contam.server.check import items_of
-from contam.server.page import Form, check_of, compare_item, link_of, seen, size
+from contam.server.page import Form, check_of, compare_item, link_of, seen
 from contam.server.problems import RequestError
 from tests.server.running import serving
 
@@ -23,7 +23,6 @@ def test_what_nobody_sees_is_named_and_all_else_is_escaped():
 
 def test_numbers_read_as_people_say_them():
     assert [counted(n, "shard") for n in (0, 1, 2000)] == ["0 shards", "1 shard", "2,000 shards"]
-    assert [size(n) for n in (999, 640_413, 12_345_678)] == ["999 bytes", "640 kB", "12.3 MB"]
 
 
 def form(**fields):

@@ -19,7 +19,7 @@ from contam.cli.worker import (
     tell_work,
 )
 from contam.errors import UsageError
-from contam.facts import counted
+from contam.facts import counted, size
 
 if TYPE_CHECKING:
     from contam.index.model import Manifest
@@ -363,7 +363,7 @@ def verify(
         render.emit_json(report.to_dict())
     else:
         emit(
-            f"{counted(report.n_files, 'file')} ({render.size(report.n_bytes)}) and "
+            f"{counted(report.n_files, 'file')} ({size(report.n_bytes)}) and "
             f"{counted(report.n_shards, 'shard')} compared\n"
         )
         for finding in report.findings:
@@ -450,14 +450,14 @@ def _print_summary(folder: Path, *, as_json: bool, more: dict[str, Any] | None =
 def _lines_of(facts: dict[str, Any]) -> list[str]:
     from contam.cli import render
 
-    recipe, text, size = facts["recipe"], facts["n_text_bytes"], facts["n_index_bytes"]
+    recipe, text, own = facts["recipe"], facts["n_text_bytes"], facts["n_index_bytes"]
     unit = {"word": "words", "char": "letters and digits"}.get(recipe["unit"], "tokens")
-    ratio = f", {size / text:.2f} times the text" if text else ""
+    ratio = f", {own / text:.2f} times the text" if text else ""
     segments = counted(facts["n_segments"], "segment")
     lines = [
         f"index      {facts['index']}  ({facts['index_id']})",
         f"recipe     {recipe['name']}: every run of {facts['guarantee_tokens']} {unit} is found",
-        f"size       {render.size(size)} in {segments}{ratio}",
+        f"size       {size(own)} in {segments}{ratio}",
     ]
     dates = [" to ".join(facts["dates"])] if facts["dates"] else []
     if facts["n_unreadable_dates"]:

@@ -11,7 +11,7 @@ from contam.cli.defaults import say_supplied
 from contam.cli.results import EXIT_INCOMPLETE, print_result, refuse_out_in, write_result
 from contam.cli.terminal import plain
 from contam.errors import UsageError
-from contam.facts import counted
+from contam.facts import counted, size
 from contam.files.uploads import place
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def plan(
     say_supplied(context)
     asked = {**items.arguments(), **columns.arguments(), **kept.arguments()}
     refuse_out_in(out, corpus, what="the plan")
-    size = options.parse_size(lease_size, "--lease-size") if lease_size is not None else None
-    if size == 0:
+    lease_bytes = options.parse_size(lease_size, "--lease-size") if lease_size is not None else None
+    if lease_bytes == 0:
         raise UsageError("--lease-size 0 holds no text", hint="for example --lease-size 512MB")
     from contam.cli import render
     from contam.cli.terminal import emit, plain, talk
@@ -73,7 +73,7 @@ def plan(
         benchmark,
         ScanParameters(unit=unit, every_hit=to_clean, **asked),
     )
-    record = write_plan(made, opened, out, lease_bytes=size, overwrite=output.overwrite)
+    record = write_plan(made, opened, out, lease_bytes=lease_bytes, overwrite=output.overwrite)
     if not output.quiet:
         for note in opened.notes:
             talk(f"note: {plain(note)}")
@@ -86,7 +86,7 @@ def plan(
         return code
     emit(
         f"{counted(record['n_items'], 'item')}, "
-        f"{counted(record['n_shards'], 'shard')}, {render.size(record['n_bytes'])} of text, "
+        f"{counted(record['n_shards'], 'shard')}, {size(record['n_bytes'])} of text, "
         f"{counted(n_leases, 'lease')}\n\n"
         f"plan      {out}\n"
         f"workers   contam scan --plan {out} --shard 1/N --out PARTS ... --shard N/N\n"
