@@ -121,18 +121,18 @@ def coverage_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
 def gap_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
     """Which shards were not searched, in sentences; none where all were."""
     if excluded := coverage.get("shards_excluded"):
-        yield f"EXCLUDED on purpose {counted(len(excluded), 'shard')}: {_first(excluded)}"
+        yield f"EXCLUDED on purpose {counted(len(excluded), 'shard')}: {few(excluded)}"
     if missing := coverage.get("not_indexed"):
         them = "it" if len(missing) == 1 else "them"
         yield (
-            f"NOT IN THE INDEX {counted(len(missing), 'shard')}: {_first(missing)}"
+            f"NOT IN THE INDEX {counted(len(missing), 'shard')}: {few(missing)}"
             f" (`contam index add` adds {them})"
         )
     if aside := coverage.get("passed_over"):
         them = "it" if len(aside) == 1 else "them"
         yield (
             f"NOT SEARCHED {counted(len(aside), 'folder')} whose names begin with a dot or _: "
-            f"{_first(aside)} (to read {them}, give {them} to --corpus as well)"
+            f"{few(aside)} (to read {them}, give {them} to --corpus as well)"
         )
     failed = coverage.get("shards_failed", [])
     for failure in failed[:_NAMED_FAILURES]:
@@ -202,12 +202,12 @@ def _reading_lines(inputs: Mapping[str, Any]) -> Iterable[str]:
         said = []
         if not read.is_usual:
             parts = [part for part in ("question", "passage") if read.fields[part]]
-            said += [f"{part} from {_few(read.fields[part])}" for part in parts]
+            said += [f"{part} from {few(read.fields[part])}" for part in parts]
         if read.unread:
             shares = [f"{field} ({text_share(of)})" for field, of in read.unread.items()]
-            said.append(f"UNREAD {_few(shares)}")
+            said.append(f"UNREAD {few(shares)}")
         if read.left_out:
-            said.append(f"left out {_few(read.left_out)}")
+            said.append(f"left out {few(read.left_out)}")
         if read.incomplete:
             said.append(f"never clean {counted(sum(read.incomplete.values()), 'item')}")
         if said:
@@ -227,14 +227,17 @@ def readings_json(inputs: Mapping[str, Any]) -> dict[str, Any]:
     return {name: read.to_dict() for name, read in found.items()}
 
 
-def _few(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED_FAILURES
-    return ", ".join(names[:_NAMED_FAILURES]) + (f" and {more:,} more" if more > 0 else "")
-
-
-def _first(names: Sequence[str]) -> str:
+def few(names: Sequence[str]) -> str:
     """The first names, and how many there are besides."""
-    return plain(_few(names))
+    more = len(names) - _NAMED_FAILURES
+    named = ", ".join(names[:_NAMED_FAILURES])
+    return plain(f"{named} and {more:,} more" if more > 0 else named)
+
+
+def at_most(n: int, lines: Sequence[str], more: str) -> list[str]:
+    """The first `n` lines, and one that says how many `more` there are."""
+    n_more = len(lines) - n
+    return [*lines[:n], *([f"{n_more:,} {more}"] if n_more > 0 else [])]
 
 
 def result_lines(run: Mapping[str, Any], n_unchecked: int = 0) -> list[str]:

@@ -198,10 +198,8 @@ def print_result(result: ScanResult, out: Path, output: VerdictOptions, way_out:
             for note in result.run.get("notes", [])
             if not note.startswith(below) and note not in shown
         ]
-        for note in notes[:_NOTES_SHOWN]:
+        for note in render.at_most(_NOTES_SHOWN, notes, "more notes in run.json"):
             talk(f"note: {plain(note)}")
-        if len(notes) > _NOTES_SHOWN:
-            talk(f"note: {len(notes) - _NOTES_SHOWN:,} more notes in run.json")
         if code == result.exit_code() != 0:
             talk("part of the corpus was not read: items that were not found are not_checkable")
             talk(f"hint: {way_out or _repair_or_exclude(result.coverage)}")

@@ -355,9 +355,7 @@ def _changes(found: Difference) -> Iterable[str]:
 
 
 def _shortened(lines: Sequence[str]) -> Iterable[str]:
-    yield from (f"  {line}" for line in lines[:_LISTED])
-    if len(lines) > _LISTED:
-        yield f"  and {len(lines) - _LISTED:,} more; --json has all"
+    yield from (f"  {line}" for line in render.at_most(_LISTED, lines, "more; --json has all"))
 
 
 def _item(change: ItemChange) -> str:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contam.cli import options
+from contam.cli import options, render
+from contam.cli.progress import Reporter
 from contam.cli.results import EXIT_INCOMPLETE, refuse_beside
 from contam.cli.shares import parse_share
-from contam.cli.terminal import emit
+from contam.cli.terminal import emit, plain, talk, visible
 from contam.cli.worker import (
     AddressOption,
     EngineOption,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 INTERRUPTED = "what is finished is kept, and the same call goes on from there"
 
-_NAMED = 5
 #: What a worker on a plan may choose.
 _OF_WORKERS = frozenset(
     ("plan", "shard", "out", "workers", "engine", "address", "as_json", "quiet")
@@ -84,7 +84,6 @@ def build(
         raise UsageError(f"Missing option '{missing}'", hint="see `contam index build --help`")
     n_bytes = options.parse_size(memory, "--memory")
     folder = _folder(index, home, to_write=True)
-    from contam.cli.progress import Reporter
     from contam.index import build as builds
     from contam.index.recipe import load_recipe
 
@@ -129,8 +128,6 @@ def make_plan(
         contam index plan --corpus shards --recipe compact --out plan
     """
     n_bytes = options.parse_size(memory, "--memory")
-    from contam.cli import render
-    from contam.cli.progress import Reporter
     from contam.index.recipe import load_recipe
     from contam.index.shared_build import plan_index
 
@@ -201,7 +198,6 @@ def _build_groups(
 
     cluster  address of the Ray cluster that does it; None for this process
     """
-    from contam.cli.progress import Reporter
     from contam.index.shared_build import build_groups as build_each
     from contam.index.shared_build import open_index_plan
 
@@ -253,8 +249,6 @@ def add(
     """
     n_bytes = options.parse_size(memory, "--memory")
     folder = _folder(index, home)
-    from contam.cli.progress import Reporter
-    from contam.cli.terminal import plain, talk
     from contam.index import change
 
     with Reporter(quiet=quiet) as progress:
@@ -273,9 +267,7 @@ def add(
         (added.still_retired, "retired, and left out (--again takes them)"),
     ):
         if names and not quiet:
-            more = len(names) - _NAMED
-            shown = ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
-            talk(plain(f"{said}: {shown}"))
+            talk(plain(f"{said}: {render.few(names)}"))
     return print_built(folder, added.manifest, as_json=as_json, more=lists)
 
 
@@ -354,8 +346,6 @@ def verify(
         contam index verify --index web --corpus /mnt/shards
     """
     folder = _folder(index, home)
-    from contam.cli import render
-    from contam.cli.terminal import plain
     from contam.index.verify import verify as verify_all
 
     report = verify_all(folder, corpus=corpus or ())
@@ -419,8 +409,6 @@ def print_built(
     folder: Path, manifest: Manifest, *, as_json: bool, more: dict[str, Any] | None = None
 ) -> int:
     """Say what an index that was made or changed holds; returns the exit code."""
-    from contam.cli.terminal import talk
-
     code = (
         EXIT_INCOMPLETE
         if any(shard.failure and not shard.retired for shard in manifest.shards)
@@ -435,8 +423,6 @@ def print_built(
 
 def _print_summary(folder: Path, *, as_json: bool, more: dict[str, Any] | None = None) -> None:
     """Print what the index holds."""
-    from contam.cli import render
-    from contam.cli.terminal import visible
     from contam.index.describe import describe
     from contam.index.open import Index
 
@@ -448,8 +434,6 @@ def _print_summary(folder: Path, *, as_json: bool, more: dict[str, Any] | None =
 
 
 def _lines_of(facts: dict[str, Any]) -> list[str]:
-    from contam.cli import render
-
     recipe, text, own = facts["recipe"], facts["n_text_bytes"], facts["n_index_bytes"]
     unit = {"word": "words", "char": "letters and digits"}.get(recipe["unit"], "tokens")
     ratio = f", {own / text:.2f} times the text" if text else ""
@@ -474,8 +458,6 @@ def _lines_of(facts: dict[str, Any]) -> list[str]:
             f"{counted(facts['retired_documents'], 'document')}"
         )
     if missing := facts["not_indexed"]:
-        named = ", ".join(missing[:_NAMED])
-        more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
-        lines.append(f"not here   {named}{more}: `contam index add` adds what is new")
+        lines.append(f"not here   {render.few(missing)}: `contam index add` adds what is new")
     first, *others = render.coverage_lines(facts["coverage"])
     return [*lines, f"corpus     {first}", *others]

@@ -183,20 +183,15 @@ def _table(found: LogFiles, groups: tuple[TaskGroup, ...]) -> list[RenderableTyp
     # Logs of one table share what is said of the file.
     notes = list(dict.fromkeys(notes))
     if notes:
-        blocks += ["", *notes[:_LISTED]]
-    if len(notes) > _LISTED:
-        blocks.append(f"{len(notes) - _LISTED:,} more notes: --json prints all")
-    if found.damaged:
-        blocks += [""]
-        for _, error in found.damage[:_LISTED]:
-            blocks += [plain(f"bad log: {error}"), plain(f"hint: {error.hint}")]
-        if len(found.damage) > _LISTED:
-            blocks.append(f"{len(found.damage) - _LISTED:,} more bad logs: see --json")
-    left_out = [plain(f"not a log: {reason}") for _, reason in found.skipped]
-    if left_out:
-        blocks += ["", *left_out[:_LISTED]]
-    if len(left_out) > _LISTED:
-        blocks.append(f"{len(left_out) - _LISTED:,} more files that are no logs: see --json")
+        blocks += ["", *render.at_most(_LISTED, notes, "more notes: --json prints all")]
+    bad = [
+        f"{plain(f'bad log: {error}')}\n{plain(f'hint: {error.hint}')}" for _, error in found.damage
+    ]
+    if bad:
+        blocks += ["", *render.at_most(_LISTED, bad, "more bad logs: see --json")]
+    others = [plain(f"not a log: {reason}") for _, reason in found.skipped]
+    if others:
+        blocks += ["", *render.at_most(_LISTED, others, "more files that are no logs: see --json")]
     return blocks
 
 
