@@ -91,13 +91,8 @@ async def submit(
     state: CurrentState,
     caller: Asker,
     idempotency_key: Annotated[
-        str | None,
-        Header(
-            min_length=1,
-            max_length=255,
-            description="Equal requests under one key make one job.",
-        ),
-    ] = None,
+        str, Header(max_length=255, description="Equal requests under one key make one job.")
+    ] = "",
 ) -> Response:
     """Accept a check of many items, or a re-scoring; it goes on whatever happens to the service."""
     jobs = jobs_of(state)
@@ -114,7 +109,7 @@ async def submit(
     return _answer(shown, status=202, headers=headers)
 
 
-def _accept(form: FormData, key: str | None, state: State, caller: Caller) -> StoredJob:
+def _accept(form: FormData, key: str, state: State, caller: Caller) -> StoredJob:
     """Make a job of a form; when this returns, it is on disk and will be worked on."""
     jobs = jobs_of(state)
     job_id = secrets.token_hex(12)
@@ -136,7 +131,7 @@ def _accept(form: FormData, key: str | None, state: State, caller: Caller) -> St
             for path in (inputs / REQUEST, inputs, folder, jobs.home):
                 sync_path(path)
         # Keys of different owners never meet.
-        name = key and hashlib.sha256(f"{caller.key_id}\0{key}".encode()).hexdigest()
+        name = hashlib.sha256(f"{caller.key_id}\0{key}".encode()).hexdigest() if key else None
         job = jobs.store.add(
             id=job_id,
             owner=caller.key_id,
