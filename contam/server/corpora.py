@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
-import orjson
 from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi.responses import JSONResponse
 
 from contam.detect.indexed.quote import document_at, places_of, quote
 from contam.index.describe import describe
@@ -46,7 +46,7 @@ def list_indexes(state: CurrentState) -> Response:
     for name in registry.names:
         with registry.snapshot([name]) as snapshot:
             found.append(index_answer(snapshot))
-    return Response(orjson.dumps({"indexes": found}), media_type="application/json")
+    return JSONResponse({"indexes": found})
 
 
 @index_router.get(
@@ -55,7 +55,7 @@ def list_indexes(state: CurrentState) -> Response:
 def show_index(index_id: str, state: CurrentState) -> Response:
     """One index: corpus, guarantee, coverage, sizes and dates."""
     with registry_of(state).snapshot([index_id]) as snapshot:
-        return _response(snapshot)
+        return JSONResponse(index_answer(snapshot))
 
 
 @index_router.post(
@@ -65,7 +65,7 @@ def show_index(index_id: str, state: CurrentState) -> Response:
 )
 def reload_index(index_id: str, state: CurrentState) -> Response:
     """Read the index's manifest anew; requests under way end with the state before."""
-    return _response(registry_of(state).reload(index_id))
+    return JSONResponse(index_answer(registry_of(state).reload(index_id)))
 
 
 def index_answer(snapshot: IndexSnapshot) -> dict[str, Any]:
@@ -98,10 +98,6 @@ def index_answer(snapshot: IndexSnapshot) -> dict[str, Any]:
     }
 
 
-def _response(snapshot: IndexSnapshot) -> Response:
-    return Response(orjson.dumps(index_answer(snapshot)), media_type="application/json")
-
-
 policy_router = APIRouter(
     prefix="/v1/policies",
     tags=["policies"],
@@ -114,7 +110,7 @@ policy_router = APIRouter(
 def list_policies() -> Response:
     """All policies and presets, as `contam policies --json` describes them."""
     found = [_policy_answer(spec) for spec in known_policies().values()]
-    return Response(orjson.dumps({"policies": found}), media_type="application/json")
+    return JSONResponse({"policies": found})
 
 
 @policy_router.get(
@@ -125,7 +121,7 @@ def show_policy(policy_id: str) -> Response:
     spec = known_policies().get(policy_id)
     if spec is None:
         raise RequestError(404, "no such policy", hint="GET /v1/policies lists them")
-    return Response(orjson.dumps(_policy_answer(spec)), media_type="application/json")
+    return JSONResponse(_policy_answer(spec))
 
 
 def _policy_answer(spec: PolicySpec) -> dict[str, Any]:
@@ -182,7 +178,7 @@ def show_document(
             else _checked(snapshot, document_id, (shard, row))
         )
         answer = _shown(snapshot, place, (start, end), context)
-    return Response(orjson.dumps(answer), media_type="application/json")
+    return JSONResponse(answer)
 
 
 def _place_of(snapshot: IndexSnapshot, document_id: str) -> tuple[str, int]:

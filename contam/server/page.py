@@ -318,7 +318,6 @@ def show(
     )
     always = {
         "Content-Security-Policy": _policy(),
-        "Cache-Control": "no-store",
         # Forms have to say where they come from.
         "Referrer-Policy": "same-origin",
     }

@@ -7,11 +7,11 @@ import hashlib
 import json
 import secrets
 import shutil
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import orjson
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
-from fastapi.responses import FileResponse, StreamingResponse
+from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
 
 from contam.benchmark.mapping import MAPPABLE, check_mapping
 from contam.detect.indexed.guarantee import refuse_unanswerable
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 PARQUET: Final = "application/vnd.apache.parquet"
 NDJSON: Final = "application/x-ndjson"
 
-_NO_STORE: Final = {"Cache-Control": "no-store"}
 _MOST_LISTED: Final = 500
 _TABLES: Final[dict[Kind, tuple[str, ...]]] = {
     "check": tuple(name.removesuffix(".parquet") for name in CHECK_TABLES),
@@ -106,7 +105,7 @@ async def submit(
     finally:
         await form.close()
     headers = {"Location": f"/v1/jobs/{job.id}", "Retry-After": "1"}
-    return _answer(shown, status=202, headers=headers)
+    return JSONResponse(shown, 202, headers)
 
 
 def _accept(form: FormData, key: str, state: State, caller: Caller) -> StoredJob:
@@ -231,14 +230,14 @@ def list_jobs(
     jobs = jobs_of(state)
     found = jobs.store.listed(owner_of(caller), before=cursor, limit=limit)
     more = found[-1].number if len(found) == limit else None
-    return _answer({"jobs": [jobs.show(job) for job in found], "next": more})
+    return JSONResponse({"jobs": [jobs.show(job) for job in found], "next": more})
 
 
 @router.get("/{job_id}", responses={200: {"model": JobAnswer}, **problems(401, 403, 404, 422, 503)})
 def show_job(job_id: JobId, state: CurrentState, caller: Asker) -> Response:
     """State, progress and, once it is done, coverage and counts; ask again after Retry-After."""
     shown = jobs_of(state).show(_job(job_id, state, caller))
-    return _answer(shown, headers={} if shown["ended"] else {"Retry-After": "1"})
+    return JSONResponse(shown, headers={} if shown["ended"] else {"Retry-After": "1"})
 
 
 @router.delete(
@@ -253,7 +252,7 @@ def cancel_job(job_id: JobId, state: CurrentState, caller: Asker) -> Response:
     """Stop a job; one that has ended is deleted with its result."""
     jobs = jobs_of(state)
     left = jobs.cancel(_job(job_id, state, caller))
-    return Response(status_code=204) if left is None else _answer(jobs.show(left))
+    return Response(status_code=204) if left is None else JSONResponse(jobs.show(left))
 
 
 @router.get(
@@ -296,11 +295,11 @@ def job_results(
         )  # fmt: skip
     path = _file_of(job, f"{table or names[0]}.parquet", state)
     if PARQUET in request.headers.get("accept", "").lower():
-        return FileResponse(path, headers=_NO_STORE, media_type=PARQUET, filename=path.name)
+        return FileResponse(path, media_type=PARQUET, filename=path.name)
     pages = TablePages(path)
     start = min(cursor, pages.n_rows)
     end = min(start + limit, pages.n_rows)
-    headers = {**_NO_STORE, "Contam-Rows": str(pages.n_rows)}
+    headers = {"Contam-Rows": str(pages.n_rows)}
     if end < pages.n_rows:
         onward = request.url.include_query_params(cursor=end)
         headers["Link"] = f'<{onward.path}?{onward.query}>; rel="next"'
@@ -317,7 +316,9 @@ def job_results(
 def job_run(job_id: JobId, state: CurrentState, caller: Asker) -> Response:
     """How the result was made: the `run.json` of its folder, with names instead of places."""
     job = _job(job_id, state, caller)
-    return _answer(run_view(_file_of(job, RUN, state), job.about["index"]))
+    run = run_view(_file_of(job, RUN, state), job.about["index"])
+    # A record of a run may hold numbers that JSON has not: they are null.
+    return Response(orjson.dumps(run), media_type="application/json")
 
 
 @router.get(
@@ -330,7 +331,7 @@ def job_run(job_id: JobId, state: CurrentState, caller: Asker) -> Response:
 def job_summary(job_id: JobId, state: CurrentState, caller: Asker) -> Response:
     """The tables of a re-scoring as a page of Markdown."""
     path = _file_of(_job(job_id, state, caller), SUMMARY, state)
-    return FileResponse(path, headers=_NO_STORE, media_type="text/markdown")
+    return FileResponse(path, media_type="text/markdown")
 
 
 def owner_of(caller: Caller) -> str | None:
@@ -355,14 +356,3 @@ def _file_of(job: StoredJob, name: str, state: State) -> FilePath:
     if not path.is_file():
         raise RequestError(404, "the result has no such file", code="no-result")
     return path
-
-
-def _answer(
-    value: Any,  # noqa: ANN401 - any JSON value
-    *,
-    status: Literal[200, 202] = 200,
-    headers: dict[str, str] | None = None,
-) -> Response:
-    """A JSON answer that no cache keeps."""
-    headers = {**_NO_STORE, **(headers or {})}
-    return Response(orjson.dumps(value), status, headers, "application/json")
