@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from contam.benchmark.paths import expanded, passed_over, refuse_pipe
 from contam.errors import LogError, Place, Public, Statement, UsageError
+from contam.facts import counted
 from contam.rescore.logs.log_files import GIVE_ROWS, LogFile, LogReader, NoScoresError, as_dict
 from contam.rescore.logs.model import Log, LoggedItem
 from contam.rescore.logs.tools import (
