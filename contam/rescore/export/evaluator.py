@@ -17,7 +17,7 @@ from contam.errors import LogError, Public
 from contam.rescore.join import Joiner, sources_of
 from contam.rescore.judging import one_policy
 from contam.rescore.logs.aggregate import find_groups
-from contam.rescore.logs.log_files import as_dict
+from contam.rescore.logs.log_files import Record
 from contam.rescore.logs.model import self_check
 from contam.rescore.logs.read import read_logs
 from contam.rescore.logs.tools.lm_eval import results_of
@@ -255,10 +255,10 @@ def clean_results(judged: Sequence[LabelledLog], about: Row) -> Row:
     groups, reasons = _groups(judged)
     # lm-eval has the numbers of groups in both places.
     results |= {name: dict(own) for name, own in groups.items()}
-    told = as_dict(document.get("results")) | as_dict(document.get("groups"))
+    told = Record(document.inside("results") | document.inside("groups"))
     for own_rows in (results, groups):
         for name, own in own_rows.items():
-            if (alias := as_dict(told.get(name)).get("alias")) is not None:
+            if (alias := told.inside(name).get("alias")) is not None:
                 own["alias"] = alias
     return {
         "tool": "contam",
@@ -268,7 +268,7 @@ def clean_results(judged: Sequence[LabelledLog], about: Row) -> Row:
         "model_name": judged[0].log.model,
         "results": results,
         "groups": groups,
-        "group_subtasks": as_dict(document.get("group_subtasks")),
+        "group_subtasks": document.inside("group_subtasks"),
         **{name: _known(document, name, results) for name in _BY_TASK},
         "n-samples": samples,
         "items": items,
@@ -278,9 +278,9 @@ def clean_results(judged: Sequence[LabelledLog], about: Row) -> Row:
     }
 
 
-def _known(document: Row, name: str, tasks: Row) -> Row:
+def _known(document: Record, name: str, tasks: Row) -> Row:
     """What a results file says of these tasks and groups under a name."""
-    return {task: value for task, value in as_dict(document.get(name)).items() if task in tasks}
+    return {task: value for task, value in document.inside(name).items() if task in tasks}
 
 
 def _clean_scores(log: LabelledLog, mask: Bools) -> Row:

@@ -11,13 +11,12 @@ from contam.benchmark.looks import Look
 from contam.benchmark.mapping import check_mapping
 from contam.benchmark.rows import read_parts
 from contam.errors import UsageError
-from contam.rescore.logs.log_files import as_dict, as_list, text_or_none
+from contam.rescore.logs.log_files import Record, as_list, text_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from contam.benchmark.fields import FieldPlan
-    from contam.rescore.arrays import Row
 
 _FIELD = re.compile(r"\s*\{\{\s*(?:doc\.)?(\w+)\s*\}\}\s*|\s*(\w+)\s*")
 
@@ -84,15 +83,15 @@ def field_of_template(template: object) -> str:
     return (found[1] or found[2]) if found else ""
 
 
-def last_asked(prompt: object, asks: Callable[[Row], bool]) -> str | None:
+def last_asked(prompt: object, asks: Callable[[Record], bool]) -> str | None:
     """A prompt that is a text, or the last turn of a chat that asks: those before are examples."""
     if isinstance(prompt, str):
         return text_or_none(prompt)
-    turns = [turn for turn in map(as_dict, as_list(prompt)) if asks(turn)]
+    turns = [turn for turn in map(Record.of, as_list(prompt)) if asks(turn)]
     return text_or_none(turns[-1].get("prompt", turns[-1].get("content"))) if turns else None
 
 
-def is_of_user(turn: Row) -> bool:
+def is_of_user(turn: Record) -> bool:
     """Whether a turn of a chat is the user's."""
     return str(turn.get("role", "")).upper() in {"HUMAN", "USER"}
 

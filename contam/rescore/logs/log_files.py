@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.errors import Hint
-    from contam.rescore.arrays import Row
     from contam.rescore.logs.model import Log
 
 CUT_OR_CHANGED: Final = "the file is not whole, or was changed: copy it again"
@@ -112,13 +111,18 @@ class LogFile:
         """The file as one JSON value."""
         return parsed(self.data.removeprefix(_BOM), str(self.path))
 
+    @property
+    def record(self) -> Record:
+        """The file as one object, an empty one for any other value."""
+        return Record.of(self.document)
+
     @cached_property
-    def lines(self) -> list[tuple[int, Row]]:
+    def lines(self) -> list[tuple[int, Record]]:
         """Every line as an object, with its 1-based number; empty lines are left out."""
         return list(self._lines())
 
     @cached_property
-    def first_line(self) -> Row | None:
+    def first_line(self) -> Record | None:
         """The first object of JSON lines, None when the file begins with anything else."""
         for text in self.data.removeprefix(_BOM).split(b"\n", 50)[:50]:
             if text.strip():
@@ -126,17 +130,17 @@ class LogFile:
                     value = loads(text)
                 except (ValueError, RecursionError):
                     return None
-                return value if isinstance(value, dict) else None
+                return Record(value) if isinstance(value, dict) else None
         return None
 
-    def _lines(self) -> Iterator[tuple[int, Row]]:
+    def _lines(self) -> Iterator[tuple[int, Record]]:
         for number, text in enumerate(self.data.removeprefix(_BOM).split(b"\n"), 1):
             if not text.strip():
                 continue
             value = parsed(text, f"{self.path}:{number}")
             if not isinstance(value, dict):
                 raise self.fault("expected a JSON object", line=number, hint=CUT_OR_CHANGED)
-            yield number, value
+            yield number, Record(value)
 
     def beside(self, name: str) -> LogFile | None:
         """Another file of its folder, None when it is not there."""
@@ -203,7 +207,7 @@ class LogReader:
     decimals: int | None = None
 
 
-def first_line(test: Callable[[Row], bool]) -> Callable[[LogFile], bool]:
+def first_line(test: Callable[[Record], bool]) -> Callable[[LogFile], bool]:
     """Whether a file is JSON lines and its first line passes the test."""
 
     def fits(file: LogFile) -> bool:
@@ -260,9 +264,46 @@ def parsed(text: bytes, where: str) -> Any:  # noqa: ANN401 - whatever JSON can 
     return value
 
 
-def as_dict(value: object) -> Row:
-    """The value when it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
+class Record(dict[str, Any]):
+    """An object of JSON, whose fields are asked for by what they hold."""
+
+    @classmethod
+    def of(cls, value: object) -> Record:
+        """The value when it is an object, else an empty one."""
+        return cls(value) if isinstance(value, dict) else cls()
+
+    def inside(self, *names: str) -> Record:
+        """The object at a path of names, an empty one where there is none."""
+        value: object = self
+        for name in names:
+            value = value.get(name) if isinstance(value, dict) else None
+        return Record.of(value)
+
+    def array(self, name: str) -> list[Any]:
+        """A list, else an empty one."""
+        return as_list(self.get(name))
+
+    def records(self, name: str) -> list[Record]:
+        """The objects in a list, an empty one for what is none."""
+        return records(self.get(name))
+
+    def text(self, name: str) -> str | None:
+        """A text with something in it."""
+        return text_or_none(self.get(name))
+
+    def number(self, name: str) -> float | None:
+        """A number (a truth value is none)."""
+        return number_or_none(self.get(name))
+
+    def truth(self, name: str) -> bool | None:
+        """True or false."""
+        value = self.get(name)
+        return value if isinstance(value, bool) else None
+
+
+def records(value: object) -> list[Record]:
+    """The objects in a list, an empty one for what is none."""
+    return [*map(Record.of, as_list(value))]
 
 
 def as_list(value: object) -> list[Any]:
@@ -282,26 +323,9 @@ def number_or_none(value: object) -> float | None:
     return float(value)
 
 
-def inside(value: object, *names: str) -> Row:
-    """The object at a path of names, an empty one where there is none."""
-    for name in names:
-        value = as_dict(value).get(name)
-    return as_dict(value)
-
-
-def objects(value: object) -> list[Row]:
-    """The elements of a list, an empty object for what is none."""
-    return [*map(as_dict, as_list(value))]
-
-
 def is_number(value: object) -> bool:
     """Whether a value is a number or a truth value."""
     return isinstance(value, bool | int | float)
-
-
-def bool_or_none(value: object) -> bool | None:
-    """The value when it is true or false."""
-    return value if isinstance(value, bool) else None
 
 
 def place_in(name: str) -> int | None:
@@ -311,4 +335,4 @@ def place_in(name: str) -> int | None:
 
 def fields(*names: str) -> Callable[[object], bool]:
     """A test of whether a value is an object with these fields."""
-    return lambda value: as_dict(value).keys() >= {*names}
+    return lambda value: Record.of(value).keys() >= {*names}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from contam.benchmark.paths import expanded, passed_over, refuse_pipe
 from contam.errors import LogError, Place, Public, Statement, UsageError
 from contam.facts import counted
-from contam.rescore.logs.log_files import GIVE_ROWS, LogFile, LogReader, NoScoresError, as_dict
+from contam.rescore.logs.log_files import GIVE_ROWS, LogFile, LogReader, NoScoresError, Record
 from contam.rescore.logs.model import Log, LoggedItem
 from contam.rescore.logs.tools import (
     every_eval,
@@ -326,7 +326,7 @@ def _what_it_is(file: LogFile) -> tuple[str, str] | None:
     """(what a file is, what to export instead), None for one that may be a log."""
     if file.form not in {"lines", "object"}:
         return None
-    found = as_dict(file.document if file.form == "object" else file.first_line)
+    found = Record.of(file.document if file.form == "object" else file.first_line)
     fits = ((fact, hint) for fields, fact, hint in _NO_LOGS if found.keys() >= {*fields})
     return next(fits, None)
 

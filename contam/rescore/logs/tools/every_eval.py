@@ -10,15 +10,10 @@ from contam.rescore.logs.item_parts import real_choices
 from contam.rescore.logs.log_files import (
     CUT_OR_CHANGED,
     LogReader,
-    as_dict,
-    as_list,
-    bool_or_none,
+    Record,
     document,
     fields,
     first_line,
-    inside,
-    number_or_none,
-    objects,
     place_in,
     text_or_none,
 )
@@ -27,7 +22,6 @@ from contam.rescore.logs.model import Log, LoggedItem, mean_column
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from contam.rescore.arrays import Row
     from contam.rescore.logs.log_files import LogFile
     from contam.rescore.logs.model import ScoreColumn
 
@@ -54,9 +48,9 @@ class _Run:
 def read(file: LogFile) -> list[Log]:
     """Read an instance file with the aggregate beside it: a log per model and data set."""
     companion = file.beside(file.path.name.removesuffix(SUFFIX) + ".json")
-    aggregate = as_dict(companion.document) if companion else {}
-    _check_whole(file, as_dict(aggregate.get("detailed_evaluation_results")))
-    results = objects(aggregate.get("evaluation_results"))
+    aggregate = Record.of(companion and companion.document)
+    _check_whole(file, aggregate.inside("detailed_evaluation_results"))
+    results = aggregate.records("evaluation_results")
     runs: dict[tuple[str, str], _Run] = {}
     for line, row in file.lines:
         if not _is_instance(row):
@@ -64,7 +58,7 @@ def read(file: LogFile) -> list[Log]:
         name = str(row.get("evaluation_name"))
         key = (str(row.get("model_id")), _data_set(name, results))
         _take(file, line, row, runs.setdefault(key, _Run()))
-    library = as_dict(aggregate.get("eval_library"))
+    library = aggregate.inside("eval_library")
     version = " ".join(str(library[key]) for key in ("name", "version") if library.get(key))
     notes = () if aggregate else ("no aggregate beside it: nothing to check the rows against",)
     return [
@@ -82,7 +76,7 @@ def read(file: LogFile) -> list[Log]:
     ]
 
 
-def _check_whole(file: LogFile, promised: Row) -> None:
+def _check_whole(file: LogFile, promised: Record) -> None:
     """Demand the number of lines that the aggregate promises, and its checksum where it has one."""
     file.check_count(len(file.lines), "lines", promised.get("total_rows"))
     if promised.get("hash_algorithm") == "sha256":
@@ -91,49 +85,49 @@ def _check_whole(file: LogFile, promised: Row) -> None:
             raise file.fault("not what its aggregate's checksum says", hint=CUT_OR_CHANGED)
 
 
-def _data_set(name: str, results: list[Row]) -> str:
+def _data_set(name: str, results: list[Record]) -> str:
     about = (result for result in results if result.get("evaluation_name") == name)
-    sources = (inside(result, "source_data").get("dataset_name") for result in about)
+    sources = (result.inside("source_data").get("dataset_name") for result in about)
     return next(filter(None, map(text_or_none, sources)), name.partition("/")[0])
 
 
-def _take(file: LogFile, line: int, row: Row, run: _Run) -> None:
-    name, given = str(row.get("sample_id")), as_dict(row.get("input"))
-    references = [str(text) for text in as_list(given.get("reference"))]
+def _take(file: LogFile, line: int, row: Record, run: _Run) -> None:
+    name, given = str(row.get("sample_id")), row.inside("input")
+    references = [str(text) for text in given.array("reference")]
     item = LoggedItem(
         item_id=name,
         position=place_in(name),
-        choices=real_choices([str(choice) for choice in as_list(given.get("choices"))]),
+        choices=real_choices([str(choice) for choice in given.array("choices")]),
         answer=text_or_none(references[0]) if references else None,
         # Converters put the whole prompt here.
-        prompt=text_or_none(given.get("raw")),
+        prompt=given.text("raw"),
     )
     if run.items.setdefault(name, item).prompt != item.prompt:
         hint = "two data sets under one name"
         raise file.fault("sample {} has another text than before", name, line=line, hint=hint)
-    score = number_or_none(inside(row, "evaluation").get("score"))
+    score = row.inside("evaluation").number("score")
     file.put_once(run.scores.setdefault(_key(row), {}), name, score, "sample", line=line)
-    run.evaluation_id = run.evaluation_id or text_or_none(row.get("evaluation_id"))
+    run.evaluation_id = run.evaluation_id or row.text("evaluation_id")
 
 
-def _key(row: Row) -> tuple[str, str]:
+def _key(row: Record) -> tuple[str, str]:
     """What a result of items, and the aggregate's result of a metric, are told apart by."""
     return str(row.get("evaluation_name")), str(row.get("evaluation_result_id") or "")
 
 
-def _columns(run: _Run, results: list[Row]) -> list[ScoreColumn]:
+def _columns(run: _Run, results: list[Record]) -> list[ScoreColumn]:
     names = [name for name, _ in run.scores]
     told = {_key(result): result for result in reversed(results)}
     columns = []
     for (name, result_id), scores in run.scores.items():
-        about = told.get((name, result_id), {})
-        counted = number_or_none(inside(about, "score_details", "uncertainty").get("num_samples"))
-        lower = bool_or_none(inside(about, "metric_config").get("lower_is_better"))
+        about = told.get((name, result_id), Record())
+        counted = about.inside("score_details", "uncertainty").number("num_samples")
+        lower = about.inside("metric_config").truth("lower_is_better")
         columns.append(
             mean_column(
                 name if names.count(name) == 1 else f"{name} {result_id}",
                 [scores.get(item) for item in run.items],
-                reported=number_or_none(inside(about, "score_details").get("score")),
+                reported=about.inside("score_details").number("score"),
                 reported_n=None if counted is None else int(counted),
                 higher_is_better=None if lower is None else not lower,
             )

@@ -10,21 +10,15 @@ from contam.errors import Public
 from contam.rescore.logs.log_files import (
     LogFile,
     LogReader,
-    as_dict,
-    as_list,
+    Record,
     digest_of,
-    inside,
-    number_or_none,
-    objects,
-    text_or_none,
+    records,
 )
 from contam.rescore.logs.model import Log, LoggedItem, mean_column, setup_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
-
-    from contam.rescore.arrays import Row
 
     Items = Mapping[tuple[str, str], LoggedItem]
 
@@ -57,12 +51,12 @@ def read(file: LogFile) -> list[Log]:
     state = file.beside(_STATE)
     if state is None:
         raise file.fault("no {} beside it, which holds the texts", Public(_STATE))
-    spec = as_dict(LogFile(folder / _SPEC).document)
-    adapter = as_dict(spec.get("adapter_spec"))
+    spec = LogFile(folder / _SPEC).record
+    adapter = spec.inside("adapter_spec")
     multiple = str(adapter.get("method", "")).startswith("multiple_choice")
-    texts = _texts(as_dict(state.document), multiple=multiple)
+    texts = _texts(state.record, multiple=multiple)
     stats = file.beside(_STATS)
-    means = _means(objects(stats.document)) if stats else ()
+    means = _means(records(stats.document)) if stats else ()
     reported = {(split, metric): mean for split, metric, mean in means if mean is not None}
     logs = []
     for split, rows in _by_split(file, texts).items():
@@ -79,7 +73,7 @@ def read(file: LogFile) -> list[Log]:
                 tool="helm",
                 path=str(folder),
                 digest=digest_of(file, state),
-                model=text_or_none(adapter.get("model")) or "",
+                model=adapter.text("model") or "",
                 benchmark=_MODEL.sub("", str(spec.get("name", folder.name))).rstrip(":,"),
                 split=split or None,
                 run_id=folder.parent.name or None,
@@ -98,21 +92,21 @@ def read(file: LogFile) -> list[Log]:
 _UNCHECKED: Final = f"no {_STATS} beside it: nothing to check the rows against"
 
 
-def _texts(state: Row, *, multiple: bool) -> Items:
+def _texts(state: Record, *, multiple: bool) -> Items:
     """Items by split and id; an item is asked several times when options are scored one by one."""
     found: dict[tuple[str, str], LoggedItem] = {}
-    for request in objects(state.get("request_states")):
-        instance = as_dict(request.get("instance"))
+    for request in state.records("request_states"):
+        instance = request.inside("instance")
         if instance.get("perturbation"):
             continue
         name, split = str(instance.get("id")), str(instance.get("split") or "")
-        references = objects(instance.get("references"))
-        texts = [str(inside(one, "output").get("text", "")).strip() for one in references]
-        tags = [as_list(one.get("tags")) for one in references]
+        references = instance.records("references")
+        texts = [str(one.inside("output").get("text", "")).strip() for one in references]
+        tags = [one.array("tags") for one in references]
         right = [text for text, own in zip(texts, tags, strict=True) if "correct" in own]
         item = LoggedItem(
             item_id=name,
-            question=text_or_none(inside(instance, "input").get("text")),
+            question=instance.inside("input").text("text"),
             choices=tuple(texts) if multiple and len(texts) > 1 else None,
             answer=right[0] if right else None,
         )
@@ -124,11 +118,11 @@ def _by_split(file: LogFile, texts: Items) -> dict[str, dict[str, dict[str, list
     """Split -> instance -> metric -> a mean per trial; copies with perturbed texts are left out."""
     splits: dict[str, dict[str, dict[str, list[float]]]] = {}
     seen = set()
-    for place, row in enumerate(objects(file.document), 1):
+    for place, row in enumerate(records(file.document), 1):
         if row.get("perturbation"):
             continue
         name, trial = str(row.get("instance_id")), row.get("train_trial_index")
-        for split, metric, mean in _means(objects(row.get("stats"))):
+        for split, metric, mean in _means(row.records("stats")):
             if (split, name) not in texts:
                 said = "instance {} is not in {}"
                 raise file.fault(said, name, Public(_STATE), row=place)
@@ -141,15 +135,15 @@ def _by_split(file: LogFile, texts: Items) -> dict[str, dict[str, dict[str, list
     return splits
 
 
-def _means(stats: list[Row]) -> Iterator[tuple[str, str, float | None]]:
+def _means(stats: list[Record]) -> Iterator[tuple[str, str, float | None]]:
     """(split, metric, mean) of statistics of texts that are not perturbed.
 
     None for one without a value or with NaN, which HELM drops.
     """
     for entry in stats:
-        title = as_dict(entry.get("name"))
+        title = entry.inside("name")
         if not title.get("perturbation"):
-            count, total = number_or_none(entry.get("count")), number_or_none(entry.get("sum"))
+            count, total = entry.number("count"), entry.number("sum")
             mean = total / count if count and total is not None else math.nan
             known = None if math.isnan(mean) else mean
             yield str(title.get("split") or ""), str(title.get("name")), known

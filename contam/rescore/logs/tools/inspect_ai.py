@@ -20,14 +20,12 @@ from contam.rescore.logs.log_files import (
     CUT_OR_CHANGED,
     LogReader,
     NoScoresError,
-    as_dict,
+    Record,
     as_list,
     document,
     fields,
-    inside,
-    number_or_none,
-    objects,
     parsed,
+    records,
     text_or_none,
 )
 from contam.rescore.logs.model import Log, LoggedItem, mean_column, no_column, setup_of
@@ -35,7 +33,6 @@ from contam.rescore.logs.model import Log, LoggedItem, mean_column, no_column, s
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from contam.rescore.arrays import Row
     from contam.rescore.logs.log_files import LogFile
     from contam.rescore.logs.model import ScoreColumn
 
@@ -114,15 +111,15 @@ class _Metric:
     why_not: str = ""
 
 
-def _metrics_of(results: Row) -> Iterator[_Metric]:
+def _metrics_of(results: Record) -> Iterator[_Metric]:
     """The mean of every score in the results, and every other metric with why it is left out."""
-    for score in objects(results.get("scores")):
+    for score in results.records("scores"):
         name, scorer = str(score.get("name")), str(score.get("scorer"))
         reducer = score.get("reducer")
         title = name if name == scorer else f"{scorer}/{name}"
         title += f",{reducer}" if reducer else ""
-        counted = number_or_none(score.get("scored_samples"))
-        metrics = {str(k): as_dict(v) for k, v in inside(score, "metrics").items()}
+        counted = score.number("scored_samples")
+        metrics = {str(k): Record.of(v) for k, v in score.inside("metrics").items()}
         mean = _mean(metrics)
         no_others = all(
             metric.get("group") or _plain(metric, key) in _SPREADS
@@ -145,26 +142,26 @@ def _metrics_of(results: Row) -> Iterator[_Metric]:
             yield replace(
                 whole,
                 title=f"{title}:{key}",
-                reported=number_or_none(metric.get("value")),
+                reported=metric.number("value"),
                 n_scored=None,
                 why_not=f"metric {plain!r} needs the package that defines it",
             )
 
 
-def _mean(metrics: dict[str, Row]) -> float | None:
+def _mean(metrics: dict[str, Record]) -> float | None:
     """The reported mean over all items; under `grouped` it may be the entry called `all`."""
     for key, metric in metrics.items():
         if _plain(metric, key) in _MEANS and not metric.get("group"):
-            return number_or_none(metric.get("value"))
+            return metric.number("value")
     for metric in metrics.values():
-        inner = _plain(inside(metric, "params", "metric"))
-        whole = metric.get("name") == "all" and inside(metric, "params").get("all") == "samples"
+        inner = _plain(metric.inside("params", "metric"))
+        whole = metric.get("name") == "all" and metric.inside("params").get("all") == "samples"
         if metric.get("group") and whole and inner in _MEANS:
-            return number_or_none(metric.get("value"))
+            return metric.number("value")
     return None
 
 
-def _plain(metric: Row, key: str = "") -> str:
+def _plain(metric: Record, key: str = "") -> str:
     return str(metric.get("name") or key).rpartition("/")[2]
 
 
@@ -178,14 +175,14 @@ _WORDS: Final = {
 
 def read(file: LogFile) -> Log:
     """Read either form. The header of a ZIP is written last: without one the run did not end."""
-    whole = _unzipped(file) if file.form == "zip" else as_dict(file.document)
+    whole = _unzipped(file) if file.form == "zip" else file.record
     if whole.get("version", _VERSION) < _VERSION:
         hint = "version 2 is read: write it anew with `inspect log convert`"
         raise file.fault("an Inspect log of schema version {}", whole["version"], hint=hint)
-    return _log(file, whole, objects(whole.get("samples")), objects(whole.get("reductions")))
+    return _log(file, whole, whole.records("samples"), whole.records("reductions"))
 
 
-def _unzipped(file: LogFile) -> Row:
+def _unzipped(file: LogFile) -> Record:
     archive = ZipMembers(file)
 
     def member(name: str) -> Any:  # noqa: ANN401 - whatever JSON can say
@@ -201,41 +198,42 @@ def _unzipped(file: LogFile) -> Row:
         if name.startswith("samples/") and name.endswith(".json")
     ]
     reductions = member("reductions.json") if "reductions.json" in archive.names else []
-    return {**as_dict(member("header.json")), "samples": samples, "reductions": reductions}
+    header = Record.of(member("header.json"))
+    return Record(header | {"samples": samples, "reductions": reductions})
 
 
-def _log(file: LogFile, header: Row, samples: list[Row], reductions: list[Row]) -> Log:
+def _log(file: LogFile, header: Record, samples: list[Record], reductions: list[Record]) -> Log:
     if (status := header.get("status")) != "success":
         raise file.fault("the run ended with status {!r}", status, hint=_FINISH_INSPECT_RUN)
-    spec = as_dict(header.get("eval"))
-    results = as_dict(header.get("results"))
+    spec = header.inside("eval")
+    results = header.inside("results")
     if not samples:
         hint = "run without --no-log-samples; was it limited to 0?"
         raise file.fault("the log is empty", hint=hint)
     file.check_count(len(samples), "samples", results.get("total_samples"))
-    by_item: dict[str, list[Row]] = {}
-    seen: dict[str, Row] = {}
+    by_item: dict[str, list[Record]] = {}
+    seen: dict[str, Record] = {}
     for sample in samples:
         name = str(sample.get("id"))
         file.put_once(seen, f"{name}, epoch {sample.get('epoch')}", sample, "sample")
         by_item.setdefault(name, []).append(sample)
-    shuffled = inside(spec, "dataset").get("shuffled") is not False
+    shuffled = spec.inside("dataset").get("shuffled") is not False
     items = tuple(_item(epochs[0], shuffled=shuffled) for epochs in by_item.values())
     n_errors = sum(any(sample.get("error") for sample in epochs) for epochs in by_item.values())
     notes = []
     if n_errors:
         notes.append(f"{n_errors} items ended in an error and have no score")
-    epochs = number_or_none(inside(spec, "config").get("epochs")) or 1
+    epochs = spec.inside("config").number("epochs") or 1
     if epochs > 1:
         notes.append(f"{int(epochs)} epochs, reduced as the log says; an item is dropped with all")
-    plan = objects(inside(header, "plan").get("steps"))
+    plan = header.inside("plan").records("steps")
     steps = [[step.get("solver"), step.get("params")] for step in plan]
     return Log(
         tool="inspect",
-        tool_version=text_or_none(inside(spec, "packages").get("inspect_ai")),
-        model=text_or_none(spec.get("model")) or "",
+        tool_version=spec.inside("packages").text("inspect_ai"),
+        model=spec.text("model") or "",
         benchmark=_benchmark(spec),
-        run_id=text_or_none(spec.get("eval_id")) or text_or_none(spec.get("run_id")),
+        run_id=spec.text("eval_id") or spec.text("run_id"),
         items=items,
         columns=tuple(_columns(results, reductions, by_item)),
         notes=tuple(notes),
@@ -245,17 +243,17 @@ def _log(file: LogFile, header: Row, samples: list[Row], reductions: list[Row]) 
     )
 
 
-def _benchmark(spec: Row) -> str:
+def _benchmark(spec: Record) -> str:
     """The task and what it was called with: one task function may serve many data sets."""
-    passed = sorted(inside(spec, "task_args_passed").items())
+    passed = sorted(spec.inside("task_args_passed").items())
     arguments = ",".join(f"{key}={value}" for key, value in passed)
-    task = text_or_none(spec.get("task")) or ""
+    task = spec.text("task") or ""
     return f"{task}:{arguments}" if arguments else task
 
 
-def _item(sample: Row, *, shuffled: bool) -> LoggedItem:
+def _item(sample: Record, *, shuffled: bool) -> LoggedItem:
     question, prompt = _question(sample)
-    choices = [str(choice) for choice in as_list(sample.get("choices"))]
+    choices = [str(choice) for choice in sample.array("choices")]
     number = sample.get("id")
     known = isinstance(number, int) and not isinstance(number, bool) and not shuffled
     return LoggedItem(
@@ -269,14 +267,14 @@ def _item(sample: Row, *, shuffled: bool) -> LoggedItem:
     )
 
 
-def _question(sample: Row) -> tuple[str | None, str | None]:
+def _question(sample: Record) -> tuple[str | None, str | None]:
     """(question, prompt): of several turns the last is what is asked, with what may surround it."""
     given = sample.get("input")
     if isinstance(given, str):
         return text_or_none(_attached(sample, given)), None
     texts = [
         _attached(sample, _content(message))
-        for message in objects(given)
+        for message in records(given)
         if message.get("role") == "user"
     ]
     if len(texts) == 1 and len(as_list(given)) == 1:
@@ -284,20 +282,20 @@ def _question(sample: Row) -> tuple[str | None, str | None]:
     return None, text_or_none(texts[-1]) if texts else None
 
 
-def _content(message: Row) -> str:
+def _content(message: Record) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content
-    return "\n".join(str(part.get("text", "")) for part in objects(content))
+    return "\n".join(str(part.get("text", "")) for part in records(content))
 
 
-def _attached(sample: Row, text: str) -> str:
+def _attached(sample: Record, text: str) -> str:
     if not text.startswith(_ATTACHED):
         return text
-    return str(inside(sample, "attachments").get(text.removeprefix(_ATTACHED), text))
+    return str(sample.inside("attachments").get(text.removeprefix(_ATTACHED), text))
 
 
-def _answer(sample: Row, choices: list[str]) -> str | None:
+def _answer(sample: Record, choices: list[str]) -> str | None:
     target = sample.get("target")
     targets = [str(text) for text in target] if isinstance(target, list) else [str(target or "")]
     named = [
@@ -309,7 +307,7 @@ def _answer(sample: Row, choices: list[str]) -> str | None:
 
 
 def _columns(
-    results: Row, reductions: list[Row], by_item: Mapping[str, list[Row]]
+    results: Record, reductions: list[Record], by_item: Mapping[str, list[Record]]
 ) -> Iterator[ScoreColumn]:
     for metric in _metrics_of(results):
         values = None if metric.why_not else _reduced(metric, reductions, by_item)
@@ -329,16 +327,16 @@ def _columns(
 
 
 def _reduced(
-    metric: _Metric, reductions: list[Row], by_item: Mapping[str, list[Row]]
+    metric: _Metric, reductions: list[Record], by_item: Mapping[str, list[Record]]
 ) -> dict[str, object] | None:
     """Value per item id, None when the log does not hold it."""
     for reduction in reductions:
         if (reduction.get("scorer"), reduction.get("reducer")) == (metric.scorer, metric.reducer):
-            rows = objects(reduction.get("samples"))
+            rows = reduction.records("samples")
             return {str(row.get("sample_id")): row.get("value") for row in rows}
     if all(len(epochs) == 1 for epochs in by_item.values()):
         return {
-            name: inside(epochs[0], "scores", metric.scorer).get("value")
+            name: epochs[0].inside("scores", metric.scorer).get("value")
             for name, epochs in by_item.items()
         }
     return None

@@ -9,14 +9,9 @@ from contam.rescore.logs.item_parts import PartsReader, Texts, real_choices
 from contam.rescore.logs.log_files import (
     LogFile,
     LogReader,
-    as_dict,
-    as_list,
-    bool_or_none,
+    Record,
     document,
     fields,
-    inside,
-    number_or_none,
-    objects,
     place_in,
     text_or_none,
 )
@@ -27,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from contam.rescore.arrays import Row
     from contam.rescore.logs.model import ScoreColumn
 
 _NAME: Final = re.compile(
@@ -54,26 +48,24 @@ def read(file: LogFile) -> Log:
     is_new = "doc" in columns
     items = [*map(_item, columns["doc"], range(len(columns["doc"])))] if is_new else _old(columns)
     _check_ids(file, items)
-    config = inside(results, "config_tasks", task)
-    metrics = [*map(as_dict, columns["metric" if is_new else "metrics"])]
+    config = results.inside("config_tasks", task)
+    metrics = [*map(Record.of, columns["metric" if is_new else "metrics"])]
     notes = []
     if not results:
         notes.append("no results file of the same time: nothing to check the rows against")
     if not is_new:
         notes.append("details of a version before 0.9: rows have no id")
-    general = inside(results, "config_general")
-    name = text_or_none(general.get("model_name"))
-    splits = [str(split) for split in as_list(config.get("evaluation_splits"))]
+    general = results.inside("config_general")
+    name = general.text("model_name")
+    splits = [str(split) for split in config.array("evaluation_splits")]
     return Log(
         tool="lighteval",
-        model=name
-        or text_or_none(inside(general, "model_config").get("model_name"))
-        or _model(file.path),
+        model=name or general.inside("model_config").text("model_name") or _model(file.path),
         benchmark=task,
         split=splits[0] if len(splits) == 1 else None,
         run_id=time,
         items=tuple(items),
-        columns=tuple(_columns(metrics, inside(results, "results", task), config)),
+        columns=tuple(_columns(metrics, results.inside("results", task), config)),
         notes=tuple(notes),
         setup=setup_of(
             version=config.get("version"),
@@ -83,7 +75,7 @@ def read(file: LogFile) -> Log:
     )
 
 
-def _results(path: Path, time: str | None) -> Row:
+def _results(path: Path, time: str | None) -> Record:
     """`results/ORG/MODEL/results_TIME.json` for `details/ORG/MODEL/TIME/details_*.parquet`."""
     for folder in path.absolute().parents if time else ():
         if folder.name == "details":
@@ -91,8 +83,8 @@ def _results(path: Path, time: str | None) -> Row:
             model = below.parent if below.name == time else below
             wanted = folder.parent / "results" / model / f"results_{time}.json"
             if wanted.is_file():
-                return as_dict(LogFile(wanted).document)
-    return {}
+                return LogFile(wanted).record
+    return Record()
 
 
 def _model(path: Path) -> str:
@@ -104,14 +96,14 @@ def _model(path: Path) -> str:
 
 
 def _item(cell: object, place: int) -> LoggedItem:
-    doc = as_dict(cell)
-    choices = [str(choice) for choice in as_list(doc.get("choices"))]
+    doc = Record.of(cell)
+    choices = [str(choice) for choice in doc.array("choices")]
     gold = doc.get("gold_index")
     places = [g for g in (gold if isinstance(gold, list) else [gold]) if isinstance(g, int)]
     answers = [choices[at] for at in places if 0 <= at < len(choices)]
     real = real_choices(choices)
     letters = len(choices) > 1 and real is None
-    specific = {k: v for k, v in inside(doc, "specific").items() if v is not None}
+    specific = {k: v for k, v in doc.inside("specific").items() if v is not None}
     texts = PartsReader().read(specific) if specific else Texts()
     name = str(doc.get("id")) if doc.get("id") is not None else str(place)
     return LoggedItem(
@@ -122,7 +114,7 @@ def _item(cell: object, place: int) -> LoggedItem:
         choices=texts.choices or real,
         answer=None if letters else text_or_none("\n".join(answers).strip()),
         # What is asked stands inside the query, between words of the prompt.
-        prompt=text_or_none(doc.get("query")),
+        prompt=doc.text("query"),
     )
 
 
@@ -146,19 +138,19 @@ def _check_ids(file: LogFile, items: Sequence[LoggedItem]) -> None:
             raise file.fault("item {} stands here again", item.item_id, row=row, hint=hint)
 
 
-def _columns(metrics: list[Row], own: Row, config: Row) -> Iterator[ScoreColumn]:
-    described = {str(about.get("metric_name")): about for about in objects(config.get("metrics"))}
+def _columns(metrics: list[Record], own: Record, config: Record) -> Iterator[ScoreColumn]:
+    described = {str(about.get("metric_name")): about for about in config.records("metrics")}
     for metric in dict.fromkeys(name for row in metrics for name in row):
-        about = described.get(metric, {})
-        function = text_or_none(about.get("corpus_level_fn")) or "mean"
+        about = described.get(metric, Record())
+        function = about.text("corpus_level_fn") or "mean"
         if function not in {"mean", "nanmean"}:
             yield no_column(metric, len(metrics), f"its aggregation is {function[:40]}")
             continue
         yield mean_column(
             metric,
             [row.get(metric) for row in metrics],
-            reported=number_or_none(own.get(metric)),
-            higher_is_better=bool_or_none(about.get("higher_is_better")),
+            reported=own.number(metric),
+            higher_is_better=about.truth("higher_is_better"),
         )
 
 

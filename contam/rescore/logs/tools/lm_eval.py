@@ -19,15 +19,13 @@ from contam.rescore.logs.item_parts import PartsReader, field_of_template
 from contam.rescore.logs.log_files import (
     LogFile,
     LogReader,
-    as_dict,
+    Record,
     as_list,
-    bool_or_none,
     document,
     first_line,
-    inside,
     number_or_none,
-    objects,
     place_in,
+    records,
     text_or_none,
 )
 from contam.rescore.logs.model import (
@@ -42,9 +40,8 @@ from contam.rescore.logs.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from contam.rescore.arrays import Row
 
 _NAME = re.compile(
     r"samples_(?P<task>.+)_(?P<time>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)\.jsonl?(?:\.\w+)?"
@@ -63,14 +60,14 @@ _PROMPT: Final = (
 )
 
 
-def _is_samples(row: Row) -> bool:
+def _is_samples(row: Record) -> bool:
     """Whether a first line is one of `--log_samples`."""
     return "doc_id" in row and "doc" in row and ("resps" in row or "filtered_resps" in row)
 
 
 def is_results(value: object) -> bool:
     """Whether a JSON file is the results file of a run."""
-    found = as_dict(value)
+    found = Record.of(value)
     return "results" in found and ("lm_eval_version" in found or "configs" in found)
 
 
@@ -80,8 +77,8 @@ def _fits(file: LogFile) -> bool:
         return first_line(_is_samples)(file)
     value = file.document
     if isinstance(value, list):
-        return _is_samples(as_dict(next(iter(value), None)))
-    return is_results(value) and bool(inside(value, "samples"))
+        return _is_samples(Record.of(next(iter(value), None)))
+    return is_results(value) and bool(file.record.inside("samples"))
 
 
 def _samples_of(results: Path) -> list[Path]:
@@ -100,17 +97,17 @@ def _samples_of(results: Path) -> list[Path]:
 class _Rows:
     """Rows by filter and document, in the order met."""
 
-    docs: dict[str, Row] = field(default_factory=dict)
-    filters: dict[str, dict[str, Row]] = field(default_factory=dict)
+    docs: dict[str, Record] = field(default_factory=dict)
+    filters: dict[str, dict[str, Record]] = field(default_factory=dict)
 
 
 def read(file: LogFile) -> list[Log]:
     """Read one sample file and the results file beside it, or a results file with samples."""
     if file.form == "object":
-        results = as_dict(file.document)
+        results = file.record
         return [
-            _read(file, task, results, list(enumerate(objects(rows), 1)))
-            for task, rows in inside(results, "samples").items()
+            _read(file, task, results, list(enumerate(records(rows), 1)))
+            for task, rows in results.inside("samples").items()
         ]
     match = _NAME.fullmatch(file.path.name)
     task, time = match.group("task", "time") if match else ("", None)
@@ -118,9 +115,9 @@ def read(file: LogFile) -> list[Log]:
     if not match:
         # Until 0.4.2 a file was named after the model and the task.
         stem = file.path.stem.removeprefix("samples_")
-        tasks = [name for name in inside(results, "results") if stem.endswith(f"_{name}")]
+        tasks = [name for name in results.inside("results") if stem.endswith(f"_{name}")]
         task = max(tasks, key=len, default=stem)
-    rows = file.lines if file.form == "lines" else list(enumerate(objects(file.document), 1))
+    rows = file.lines if file.form == "lines" else list(enumerate(records(file.document), 1))
     notes = () if results else (_UNCHECKED,)
     return [replace(_read(file, task, results, rows), run_id=time, notes=notes)]
 
@@ -128,36 +125,35 @@ def read(file: LogFile) -> list[Log]:
 _UNCHECKED: Final = "no results file of the same time beside it: nothing to check the rows against"
 
 
-def _read(file: LogFile, task: str, results: Row, lines: list[tuple[int, Row]]) -> Log:
+def _read(file: LogFile, task: str, results: Record, lines: list[tuple[int, Record]]) -> Log:
     """One task of a run."""
-    own, config = inside(results, "results", task), inside(results, "configs", task)
+    own, config = results.inside("results", task), results.inside("configs", task)
     rows = _by_filter(file, own, lines)
     reader = PartsReader(
         field_of_template(config.get("doc_to_decontamination_query")),
-        rows=(as_dict(row.get("doc")) for row in rows.docs.values()),
+        rows=(row.inside("doc") for row in rows.docs.values()),
     )
     items = tuple(_item(doc, row, reader) for doc, row in rows.docs.items())
     if lost := sorted(set(_filters(own)) - set(rows.filters)):
         raise file.fault("its results file reports filter {}, of which it has no row", lost[0])
-    n_effective = inside(results, "n-samples", task).get("effective")
+    n_effective = results.inside("n-samples", task).get("effective")
     file.check_count(len(items), "documents", own.get("sample_len", n_effective))
-    better = inside(results, "higher_is_better", task)
-    shots = inside(results, "n-shot").get(task)
-    version = inside(config, "metadata").get("version")
+    better = results.inside("higher_is_better", task)
+    shots = results.inside("n-shot").get(task)
+    version = config.inside("metadata").get("version")
     return Log(
         tool="lm-eval",
-        tool_version=text_or_none(results.get("lm_eval_version")),
+        tool_version=results.text("lm_eval_version"),
         model=_model(results, file.path),
         benchmark=task,
-        split=text_or_none(config.get("test_split"))
-        or text_or_none(config.get("validation_split")),
+        split=config.text("test_split") or config.text("validation_split"),
         items=items,
         columns=tuple(_columns(rows, _Task(own, config, better))),
         group=_parent(results, task),
         claims=tuple(_claims(results, task)),
         # A model's own chat template is not a set-up.
         setup=setup_of(
-            version=inside(results, "versions").get(task, version),
+            version=results.inside("versions").get(task, version),
             examples=config.get("num_fewshot") if shots is None else shots,
             prompt={name: config.get(name) for name in _PROMPT} if config else None,
             system=results.get("system_instruction_sha") or results.get("system_instruction"),
@@ -165,57 +161,57 @@ def _read(file: LogFile, task: str, results: Row, lines: list[tuple[int, Row]]) 
     )
 
 
-def _results(path: Path, time: str | None) -> Row:
+def _results(path: Path, time: str | None) -> Record:
     """The results file of the same run, {} where there is none."""
     others = sorted(path.parent.glob(f"*_{time}.json" if time else f"*{_TIMELESS}"))
     found = (LogFile(other).document for other in others if other != path)
-    return next(filter(is_results, found), {})
+    return Record.of(next(filter(is_results, found), None))
 
 
-def results_of(log: Log) -> Row:
+def results_of(log: Log) -> Record:
     """The results file that a log was checked against, {} where there is none."""
     return _results(Path(log.path), log.run_id)
 
 
-def _model(results: Row, path: Path) -> str:
-    given = inside(results, "config").get("model_args")
+def _model(results: Record, path: Path) -> str:
+    given = results.inside("config").get("model_args")
     if isinstance(given, str):
         given = dict(piece.partition("=")[::2] for piece in given.split(","))
-    arguments = as_dict(given)
-    name = text_or_none(results.get("model_name"))
+    arguments = Record.of(given)
+    name = results.text("model_name")
     for key in _MODEL_KEYS:
-        name = name or text_or_none(arguments.get(key))
+        name = name or arguments.text(key)
     # Without a name lm-eval writes into a folder of its own making, which names the model.
     return name or path.absolute().parent.name.replace("__", "/")
 
 
-def _item(doc: str, row: Row, reader: PartsReader) -> LoggedItem:
-    texts = reader.read(as_dict(row.get("doc")))
+def _item(doc: str, row: Record, reader: PartsReader) -> LoggedItem:
+    texts = reader.read(row.inside("doc"))
     if texts.answer is None:
-        texts = texts._replace(answer=text_or_none(row.get("target")))
+        texts = texts._replace(answer=row.text("target"))
     prompt = None
     if texts.question is None:
         arguments = row.get("arguments")
-        first = next(iter(as_dict(arguments).values()), None) or next(
+        first = next(iter(Record.of(arguments).values()), None) or next(
             iter(as_list(arguments)), None
         )
-        prompt = as_dict(first).get("arg_0") or next(iter(as_list(first)), None)
+        prompt = Record.of(first).get("arg_0") or next(iter(as_list(first)), None)
     return LoggedItem(
         item_id=doc,
         position=place_in(doc),
         prompt=text_or_none(prompt),
-        doc_hash=text_or_none(row.get("doc_hash")),
+        doc_hash=row.text("doc_hash"),
         **texts._asdict(),
     )
 
 
-def _filters(own: Row) -> list[str]:
+def _filters(own: Record) -> list[str]:
     """The filters a task's numbers are reported for, in their order."""
     keys = (key for key in own if "," in key and "_stderr," not in key)
     return list(dict.fromkeys(key.partition(",")[2] for key in keys))
 
 
-def _by_filter(file: LogFile, own: Row, lines: list[tuple[int, Row]]) -> _Rows:
+def _by_filter(file: LogFile, own: Record, lines: list[tuple[int, Record]]) -> _Rows:
     """Sort rows by filter; rows of before 0.4.7 do not name theirs, but come in its order."""
     rows = _Rows()
     reported = _filters(own)
@@ -238,15 +234,15 @@ def _by_filter(file: LogFile, own: Row, lines: list[tuple[int, Row]]) -> _Rows:
 class _Task:
     """What the results file says about one task: numbers, configuration, which way is better."""
 
-    own: Row
-    config: Row
-    better: Mapping[str, object]
+    own: Record
+    config: Record
+    better: Record
 
     def aggregation(self, metric: str) -> str | None:
         """Name of the metric's aggregation, None where the file does not say."""
-        for entry in objects(self.config.get("metric_list")):
+        for entry in self.config.records("metric_list"):
             if entry.get("metric") == metric:
-                return text_or_none(entry.get("aggregation"))
+                return entry.text("aggregation")
         return None
 
 
@@ -254,26 +250,26 @@ def _columns(rows: _Rows, task: _Task) -> Iterator[ScoreColumn]:
     for name, by_doc in rows.filters.items():
         metrics = dict.fromkeys(metric for row in by_doc.values() for metric in _metrics(row))
         for metric in metrics:
-            yield _column(metric, name, [by_doc.get(doc, {}) for doc in rows.docs], task)
+            yield _column(metric, name, [by_doc.get(doc, Record()) for doc in rows.docs], task)
 
 
-def _metrics(row: Row) -> list[str]:
+def _metrics(row: Record) -> list[str]:
     """Metrics of a row; old versions do not list them: they are what is not there in all rows."""
     listed = row.get("metrics")
     return listed if isinstance(listed, list) else [key for key in row if key not in _FIXED]
 
 
-def _column(metric: str, name: str, rows: list[Row], task: _Task) -> ScoreColumn:
+def _column(metric: str, name: str, rows: list[Record], task: _Task) -> ScoreColumn:
     """One metric under one filter, of a row for each document; {} for one without."""
     title = f"{metric},{name}"
     if metric == "bypass":
         return no_column(title, len(rows), "the run only predicted and scored nothing")
     values = [row.get(metric) for row in rows]
-    reported = number_or_none(task.own.get(title))
+    reported = task.own.number(title)
     if reported is not None and math.isnan(reported):
         return no_column(title, len(rows), "the tool's own number is NaN, as a row of it is")
     aggregation = task.aggregation(metric)
-    higher = bool_or_none(task.better.get(metric))
+    higher = task.better.truth(metric)
     # Tasks written in Python do not name aggregations; then plain numbers are averaged, and the
     # check against the reported number shows whether that is what the task does.
     plain = aggregation is None and metric not in _OF_NUMBERS and are_numbers(values)
@@ -306,34 +302,34 @@ def _column(metric: str, name: str, rows: list[Row], task: _Task) -> ScoreColumn
     )
 
 
-def _repeats(row: Row) -> int:
+def _repeats(row: Record) -> int:
     """Answers of the model to one request; the requests of one item are its choices."""
     if not row:
         return 0
-    answers = as_list(row.get("resps"))
+    answers = row.array("resps")
     return max(1, len(as_list(answers[0]))) if len(answers) == 1 else 1
 
 
-def _claims(results: Row, task: str) -> Iterator[GroupClaim]:
+def _claims(results: Record, task: str) -> Iterator[GroupClaim]:
     """Numbers reported for the groups of tasks that hold this one."""
-    for group in inside(results, "groups"):
+    for group in results.inside("groups"):
         tasks = _leaves(results, group)
-        for key, value in inside(results, "groups", group).items() if task in tasks else ():
+        for key, value in results.inside("groups", group).items() if task in tasks else ():
             number = number_or_none(value)
             if "," in key and "_stderr," not in key and number is not None:
                 yield GroupClaim(group=group, metric=key, reported=number, tasks=tasks)
 
 
-def _leaves(results: Row, group: str) -> tuple[str, ...]:
-    below = inside(results, "group_subtasks")
+def _leaves(results: Record, group: str) -> tuple[str, ...]:
+    below = results.inside("group_subtasks")
     names = [group]
     for name in names:  # which grows meanwhile
-        names += [task for task in map(str, as_list(below.get(name))) if task not in names]
-    return tuple(name for name in names if not as_list(below.get(name)))
+        names += [task for task in map(str, below.array(name)) if task not in names]
+    return tuple(name for name in names if not below.array(name))
 
 
-def _parent(results: Row, task: str) -> str | None:
-    groups = inside(results, "group_subtasks").items()
+def _parent(results: Record, task: str) -> str | None:
+    groups = results.inside("group_subtasks").items()
     return next((str(group) for group, tasks in groups if task in as_list(tasks)), None)
 
 

@@ -13,14 +13,11 @@ from typing import TYPE_CHECKING, Final
 from contam.rescore.logs.item_parts import PartsReader, is_of_user, last_asked
 from contam.rescore.logs.log_files import (
     LogReader,
-    as_dict,
+    Record,
     document,
     fields,
     first_line,
-    inside,
     is_number,
-    number_or_none,
-    text_or_none,
 )
 from contam.rescore.logs.model import Log, LoggedItem, mean_column, no_column, setup_of
 
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from contam.rescore.arrays import Row
     from contam.rescore.logs.item_parts import Texts
     from contam.rescore.logs.log_files import LogFile
     from contam.rescore.logs.model import ScoreColumn
@@ -40,7 +36,7 @@ _NOT_SCORES: Final = re.compile(r"predicted_index.*|correct_choice|no_answer|num
 _LOWER: Final = re.compile(r"bits_per_byte.*|.*ppl.*|.*perplexity.*")
 
 
-def _is_predictions(row: Row) -> bool:
+def _is_predictions(row: Record) -> bool:
     """Whether a line is one document's result."""
     return "native_id" in row and "doc_id" in row and isinstance(row.get("metrics"), dict)
 
@@ -48,10 +44,10 @@ def _is_predictions(row: Row) -> bool:
 def _is_metrics(value: object) -> bool:
     """Whether a JSON file has the metrics of one task, or of all."""
     own, of_all = fields("task_config", "metrics", "num_instances"), fields("tasks")
-    return own(value) or (of_all(value) and "all_primary_scores" in as_dict(value))
+    return own(value) or (of_all(value) and "all_primary_scores" in Record.of(value))
 
 
-def _is_beside(row: Row) -> bool:
+def _is_beside(row: Record) -> bool:
     """Whether a first line is a request, a recorded input or the metrics of a task."""
     asked = fields("native_id", "doc_id")(row) and ("request" in row or "requests" in row)
     return asked or _is_metrics(row)
@@ -69,41 +65,40 @@ def read(file: LogFile) -> Log:
     match = _NAME.fullmatch(file.path.name)
     stem = file.path.name.partition("-predictions.jsonl")[0]
     metrics = _companion(file, f"{stem}-metrics.json")
-    about = as_dict(metrics.document) if metrics else {}
-    rows: dict[str, Row] = {}
+    about = Record.of(metrics and metrics.document)
+    rows: dict[str, Record] = {}
     for line, row in file.lines:
         if not _is_predictions(row):
             raise file.fault("no doc_id, native_id and metrics", line=line)
         file.put_once(rows, str(row["doc_id"]), row, "document", line=line)
     file.check_count(len(rows), "documents", about.get("num_instances"))
     requests = _companion(file, f"{stem}-requests.jsonl")
-    docs: dict[str, Row] = {}
+    docs: dict[str, Record] = {}
     for _, row in requests.lines if requests else ():
         docs.setdefault(str(row.get("doc_id")), row)
     if absent := [name for name in rows if docs and name not in docs]:
         raise file.fault("document {} is not among the requests beside it", absent[0])
-    reader = PartsReader(rows=(inside(asked, "doc") for asked in docs.values()))
-    config = inside(about, "task_config")
+    reader = PartsReader(rows=(asked.inside("doc") for asked in docs.values()))
+    config = about.inside("task_config")
     notes = [] if metrics else ["no metrics file beside it: nothing to check the rows against"]
     notes += [] if docs else ["no requests file beside it: items have ids and no texts"]
     return Log(
         tool="olmes",
-        model=text_or_none(inside(about, "model_config").get("model"))
-        or file.path.absolute().parent.name,
-        benchmark=text_or_none(about.get("task_name")) or (match["task"] if match else stem),
-        split=text_or_none(config.get("split")),
-        run_id=text_or_none(about.get("current_date")),
+        model=about.inside("model_config").text("model") or file.path.absolute().parent.name,
+        benchmark=about.text("task_name") or (match["task"] if match else stem),
+        split=config.text("split"),
+        run_id=about.text("current_date"),
         items=tuple(
-            _item(row, docs.get(name, {}), reader.read(inside(docs.get(name), "doc")))
-            for name, row in rows.items()
+            _item(row, asked, reader.read(asked.inside("doc")))
+            for asked, row in ((docs.get(name, Record()), row) for name, row in rows.items())
         ),
-        columns=tuple(_columns(list(rows.values()), inside(about, "metrics"), config)),
+        columns=tuple(_columns(list(rows.values()), about.inside("metrics"), config)),
         notes=tuple(notes),
-        primary=text_or_none(config.get("primary_metric")),
+        primary=config.text("primary_metric"),
         setup=setup_of(
             version=config.get("version"),
             examples=config.get("num_shots"),
-            prompt=inside(config, "context_kwargs"),
+            prompt=config.inside("context_kwargs"),
         ),
     )
 
@@ -112,21 +107,21 @@ def _companion(file: LogFile, name: str) -> LogFile | None:
     return file.beside(name) or file.beside(f"{name}.gz")
 
 
-def _item(row: Row, asked: Row, texts: Texts) -> LoggedItem:
+def _item(row: Record, asked: Record, texts: Texts) -> LoggedItem:
     doc, native = row["doc_id"], row.get("native_id")
     # The context of a request is a text, or a chat.
-    context = inside(asked, "request").get("context")
-    prompt = last_asked(as_dict(context).get("messages", context), is_of_user)
+    context = asked.inside("request").get("context")
+    prompt = last_asked(Record.of(context).get("messages", context), is_of_user)
     return LoggedItem(
         item_id=str(doc if native is None else native),
         position=doc if isinstance(doc, int) and not isinstance(doc, bool) else None,
         prompt=None if texts.question else prompt,
-        **texts._replace(answer=texts.answer or text_or_none(row.get("label")))._asdict(),
+        **texts._replace(answer=texts.answer or row.text("label"))._asdict(),
     )
 
 
-def _columns(rows: list[Row], reported: Row, config: Row) -> Iterator[ScoreColumn]:
-    known = {**inside(reported, "extra_metrics"), **reported}
+def _columns(rows: list[Record], reported: Record, config: Record) -> Iterator[ScoreColumn]:
+    known = Record(reported.inside("extra_metrics") | reported)
     names = dict.fromkeys(
         name
         for row in rows
@@ -134,7 +129,7 @@ def _columns(rows: list[Row], reported: Row, config: Row) -> Iterator[ScoreColum
         if is_number(value) and not _NOT_SCORES.fullmatch(name)
     )
     for name in names:
-        number = number_or_none(known.get(name))
+        number = known.number(name)
         values = [row["metrics"].get(name) for row in rows]
         column = mean_column(
             name, values, reported=number, higher_is_better=not _LOWER.fullmatch(name)

@@ -8,19 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.rescore.logs.item_parts import last_asked
 from contam.rescore.logs.log_files import (
     LogReader,
-    as_dict,
-    as_list,
+    Record,
     first_line,
-    inside,
     is_number,
-    number_or_none,
     place_in,
     text_or_none,
 )
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
 
 if TYPE_CHECKING:
-    from contam.rescore.arrays import Row
     from contam.rescore.logs.log_files import LogFile
 
 _MATCH: Final = "accuracy"
@@ -33,14 +29,14 @@ _TWO_RUNS: Final = "two runs in one file, or an eval that scores a sample more t
 class _Samples:
     """What the events of a run say of its samples, by their names."""
 
-    results: dict[str, Row] = field(default_factory=dict)
+    results: dict[str, Record] = field(default_factory=dict)
     prompts: dict[str, Any] = field(default_factory=dict)
     expected: dict[str, object] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
 
-    def take(self, file: LogFile, line: int, event: Row) -> None:
+    def take(self, file: LogFile, line: int, event: Record) -> None:
         """Take up one event. Raises LogError for a second result of a sample."""
-        name, data, kind = str(event.get("sample_id")), inside(event, "data"), event.get("type")
+        name, data, kind = str(event.get("sample_id")), event.inside("data"), event.get("type")
         if kind == "sampling":
             self.prompts.setdefault(name, data.get("prompt"))
         elif kind == "error":
@@ -51,7 +47,7 @@ class _Samples:
                 values = {_MATCH: data.get("correct")}
             if not all(map(is_number, values.values())):
                 raise file.fault("`correct` is neither true nor false", line=line)
-            known = self.results.setdefault(name, {})
+            known = self.results.setdefault(name, Record())
             if known.keys() & values.keys():
                 said = "a second result for sample {}"
                 raise file.fault(said, name, line=line, hint=_TWO_RUNS)
@@ -61,16 +57,16 @@ class _Samples:
 
 def read(file: LogFile) -> Log:
     """Read a record file; LogError when the run did not end."""
-    spec: Row = {}
-    report: Row | None = None
+    spec = Record()
+    report: Record | None = None
     samples = _Samples()
     for line, row in file.lines:
         if "spec" in row:
             if spec:
                 raise file.fault("a second run begins", line=line, hint="split the file")
-            spec = as_dict(row["spec"])
+            spec = Record.of(row["spec"])
         elif "final_report" in row:
-            report = as_dict(row["final_report"])
+            report = Record.of(row["final_report"])
         else:
             samples.take(file, line, row)
     if report is None:
@@ -83,8 +79,8 @@ def read(file: LogFile) -> Log:
     columns = [
         mean_column(
             metric,
-            [results.get(name, {}).get(metric) for name in names],
-            reported=number_or_none(report.get(metric)),
+            [results.get(name, Record()).get(metric) for name in names],
+            reported=report.number(metric),
         )
         for metric in dict.fromkeys(metric for values in results.values() for metric in values)
     ]
@@ -94,10 +90,10 @@ def read(file: LogFile) -> Log:
         notes.append(f"{n_errors} samples were asked and have no result")
     return Log(
         tool="openai-evals",
-        model=str(next(iter(as_list(spec.get("completion_fns"))), "")),
-        benchmark=text_or_none(spec.get("eval_name")) or "",
-        split=text_or_none(spec.get("split")),
-        run_id=text_or_none(spec.get("run_id")),
+        model=str(next(iter(spec.array("completion_fns")), "")),
+        benchmark=spec.text("eval_name") or "",
+        split=spec.text("split"),
+        run_id=spec.text("run_id"),
         items=tuple(_item(name, prompts.get(name), samples.expected.get(name)) for name in names),
         columns=tuple(columns),
         notes=tuple(notes),
@@ -117,6 +113,6 @@ def _item(name: str, prompt: object, gold: object) -> LoggedItem:
 
 READER: Final = LogReader(
     title="OpenAI evals",
-    fits=first_line(lambda row: "eval_name" in inside(row, "spec")),
+    fits=first_line(lambda row: "eval_name" in row.inside("spec")),
     read=read,
 )

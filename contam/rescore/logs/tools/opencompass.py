@@ -13,13 +13,12 @@ from contam.rescore.logs.item_parts import is_of_user, last_asked
 from contam.rescore.logs.log_files import (
     LogFile,
     LogReader,
-    as_dict,
+    Record,
     as_list,
     digest_of,
-    inside,
     is_number,
     number_or_none,
-    objects,
+    records,
     text_or_none,
 )
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
@@ -27,7 +26,6 @@ from contam.rescore.logs.model import Log, LoggedItem, mean_column
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from contam.rescore.arrays import Row
 
 _DUMP_EVAL_DETAILS: Final = "run the evaluation again with --dump-eval-details"
 _CORRECT: Final = ("correct", "is_correct", "cascade_correct")
@@ -40,9 +38,9 @@ def _fits(file: LogFile) -> bool:
     """Whether a JSON file is one of predictions or of results, where OpenCompass puts it."""
     if file.form != "object":
         return False
-    folder, found = file.path.absolute().parent.parent.name, as_dict(file.document)
+    folder, found = file.path.absolute().parent.parent.name, file.record
     if folder == "predictions":
-        return "prediction" in inside(found, "0")
+        return "prediction" in found.inside("0")
     return folder == "results" and ("details" in found or _reported(found) is not None)
 
 
@@ -61,7 +59,7 @@ def read(file: LogFile) -> Log:
     if not file.path.is_file():
         said = "not there, and predictions without their results have no scores"
         raise file.fault(said, hint=_DUMP_EVAL_DETAILS)
-    document = as_dict(file.document)
+    document = file.record
     parts = _parts(file.path)
     asked = [row for part in parts for row in _rows(part, part.document)]
     details = _rows(file, document.get("details"))
@@ -107,18 +105,18 @@ def _parts(results: Path) -> list[LogFile]:
     return parts
 
 
-def _rows(file: LogFile, found: object) -> list[Row]:
+def _rows(file: LogFile, found: object) -> list[Record]:
     """Predictions or details in the order of their numbers, which begin at 0 in every file."""
     if isinstance(found, list):
-        return objects(found)
-    named = {key: as_dict(row) for key, row in as_dict(found).items() if key != "type"}
+        return records(found)
+    named = {key: Record.of(row) for key, row in Record.of(found).items() if key != "type"}
     try:
         return [named[str(place)] for place in range(len(named))]
     except KeyError as error:
         raise file.fault("its rows are not numbered through") from error
 
 
-def _correct(detail: Row) -> list[float] | None:
+def _correct(detail: Record) -> list[float] | None:
     """Whether an item was right, a number per run of it; None where the details do not say."""
     for key in _CORRECT:
         values = detail.get(key)
@@ -128,7 +126,7 @@ def _correct(detail: Row) -> list[float] | None:
     return None
 
 
-def _by_label(row: Row) -> list[float] | None:
+def _by_label(row: Record) -> list[float] | None:
     """A choice by perplexity is right when it is the label itself; generations need a judge."""
     labels = any(key.startswith("label: ") for key in row)
     if labels and "prediction" in row and row.get("gold") is not None:
@@ -136,7 +134,7 @@ def _by_label(row: Row) -> list[float] | None:
     return None
 
 
-def _reported(document: Row) -> float | None:
+def _reported(document: Record) -> float | None:
     """The accuracy of the results, as a share; of several runs their mean."""
     for name in _MEANS:
         for key, value in document.items():
@@ -146,7 +144,7 @@ def _reported(document: Row) -> float | None:
     return None
 
 
-def _item(place: int, row: Row) -> LoggedItem:
+def _item(place: int, row: Record) -> LoggedItem:
     gold = row.get("gold", row.get("references", row.get("answer")))
     return LoggedItem(
         item_id=str(place),

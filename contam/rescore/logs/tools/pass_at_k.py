@@ -11,21 +11,18 @@ from typing import TYPE_CHECKING, Final
 
 from contam.rescore.logs.log_files import (
     LogReader,
-    as_dict,
+    Record,
     as_list,
     document,
     fields,
     first_line,
-    inside,
     number_or_none,
-    text_or_none,
 )
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from contam.rescore.arrays import Row
     from contam.rescore.logs.log_files import LogFile
     from contam.rescore.logs.model import ScoreColumn
 
@@ -79,17 +76,17 @@ def _log(
 
 def _is_plus(value: object) -> bool:
     """Whether a JSON file holds the results of a run."""
-    first = next(iter(inside(value, "eval").values()), None)
-    row = as_dict(first[0] if isinstance(first, list) and first else first)
+    first = next(iter(Record.of(value).inside("eval").values()), None)
+    row = Record.of(first[0] if isinstance(first, list) and first else first)
     return "base_status" in row or "base" in row
 
 
 def read_plus(file: LogFile) -> Log:
     """Read a results file; model and benchmark follow from names. Raises LogError."""
-    document = as_dict(file.document)
+    document = file.record
     base: dict[str, list[bool]] = {}
     plus: dict[str, list[bool]] = {}
-    for name, found in inside(document, "eval").items():
+    for name, found in document.inside("eval").items():
         statuses = _statuses(file, name, found)
         base[name] = [_passed(file, name, status) for status, _ in statuses]
         extra = [other for _, other in statuses]
@@ -102,29 +99,29 @@ def read_plus(file: LogFile) -> Log:
     if plus and len(plus) < len(base):
         # A task of which no sample ran to its end has no status under the extra tests.
         plus = {name: plus.get(name, [False] * len(base[name])) for name in base}
-    reported = inside(document, "pass_at_k")
+    reported = document.inside("pass_at_k")
     tries = {"base": base, "plus": plus}
     columns = (
         column
         for kind, own in tries.items()
-        for column in _columns(own, f",{kind}", inside(reported, kind))
+        for column in _columns(own, f",{kind}", reported.inside(kind))
     )
     notes = [] if reported else ["the file has no means: nothing to check the scores against"]
     # The samples' own name: that of their file, or of their folder.
     stem = file.path.name.removesuffix(_SUFFIX).rstrip("_-.")
-    model, date = stem or file.path.absolute().parent.name, text_or_none(document.get("date"))
+    model, date = stem or file.path.absolute().parent.name, document.text("date")
     return _log("evalplus", model, base, columns, notes, date)
 
 
 def _statuses(file: LogFile, name: str, found: object) -> list[tuple[object, object]]:
     """(base, plus) of every sample of a task, in the form of 0.2 and later or the one before."""
     if isinstance(found, list):
-        rows = [as_dict(row) for row in found]
+        rows = [Record.of(row) for row in found]
         statuses = [(row.get("base_status"), row.get("plus_status")) for row in rows]
         whole = all("base_status" in row for row in rows)
     else:
         base, plus = (
-            [as_list(sample)[:1] for sample in as_list(as_dict(found).get(key))]
+            [as_list(sample)[:1] for sample in as_list(Record.of(found).get(key))]
             for key in ("base", "plus")
         )
         whole = all(base) and all(plus) and len(plus) in {0, len(base)}
@@ -143,7 +140,9 @@ def _passed(file: LogFile, name: str, status: object) -> bool:
     return status in _PASSED
 
 
-def _columns(tries: Tries, ending: str = "", reported: Row | None = None) -> Iterator[ScoreColumn]:
+def _columns(
+    tries: Tries, ending: str = "", reported: Record | None = None
+) -> Iterator[ScoreColumn]:
     """A column per k that every task was tried often enough for.
 
     tries  per task whether each sample passed;  ending  put behind the metric's name
@@ -157,7 +156,7 @@ def _columns(tries: Tries, ending: str = "", reported: Row | None = None) -> Ite
             f"pass@{k}{ending}",
             [(comb(n, k) - comb(n - right, k)) / comb(n, k) for n, right in counts],
             repeats=[n for n, _ in counts],
-            reported=number_or_none((reported or {}).get(f"pass@{k}")),
+            reported=number_or_none((reported or Record()).get(f"pass@{k}")),
             higher_is_better=True,
         )
 

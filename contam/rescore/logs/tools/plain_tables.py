@@ -12,13 +12,12 @@ import numpy as np
 from contam.benchmark.delimited import even_rows
 from contam.benchmark.field_names import ITEM_ID, QUESTION, plain
 from contam.errors import BenchmarkError, LogError, Names, Place, Public, Statement
-from contam.rescore.logs.log_files import as_dict
+from contam.rescore.logs.log_files import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from contam.errors import Hint
-    from contam.rescore.arrays import Row
     from contam.rescore.logs.log_files import LogFile
 
 Columns = dict[str, list[Any]]
@@ -94,7 +93,7 @@ def _paths(path: tuple[str, ...], value: Mapping[str, Any]) -> Iterator[tuple[st
 def _inside(value: object, path: Sequence[str]) -> object:
     """The value at a path, None where a step of it is missing."""
     for key in path:
-        value = as_dict(value).get(key)
+        value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
@@ -119,22 +118,22 @@ def load(file: LogFile) -> Table:
     return _delimited(file)
 
 
-def rows_inside(value: object) -> list[Row] | None:
+def rows_inside(value: object) -> list[Record] | None:
     """The rows of a JSON list, or of a record that holds one list of items; None for others.
 
     What a record says of its model and benchmark holds for its rows.
     """
     if isinstance(value, list):
-        return [as_dict(row) for row in value]
-    found = as_dict(value)
+        return [Record.of(row) for row in value]
+    found = Record.of(value)
     lists = [
         rows
         for rows in found.values()
-        if isinstance(rows, list) and rows and {*map(plain, as_dict(rows[0]))} & _OF_ITEMS
+        if isinstance(rows, list) and rows and {*map(plain, Record.of(rows[0]))} & _OF_ITEMS
     ]
     if len(lists) == 1:
         shared = {name: found[name] for name in _OF_ALL if isinstance(found.get(name), str)}
-        return [{**shared, **as_dict(row)} for row in lists[0]]
+        return [Record(shared | Record.of(row)) for row in lists[0]]
     return None
 
 

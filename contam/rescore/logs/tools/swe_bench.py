@@ -14,12 +14,8 @@ from contam.facts import counted
 from contam.rescore.logs.log_files import (
     LogFile,
     LogReader,
-    as_dict,
-    as_list,
     document,
     fields,
-    inside,
-    number_or_none,
 )
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
 
@@ -41,9 +37,9 @@ _REPORT: Final = "report.json"
 
 def _fits_instance(file: LogFile) -> bool:
     """Whether a JSON file is the report of the instance its folder is named after."""
-    if file.form != "object" or file.path.name != _REPORT or len(as_dict(file.document)) != 1:
+    if file.form != "object" or file.path.name != _REPORT or len(file.record) != 1:
         return False
-    return "resolved" in inside(file.document, file.path.absolute().parent.name)
+    return "resolved" in file.record.inside(file.path.absolute().parent.name)
 
 
 def _first_of_run(path: Path) -> Path:
@@ -53,8 +49,8 @@ def _first_of_run(path: Path) -> Path:
 
 def read(file: LogFile) -> Log:
     """Read the report of a run."""
-    report = as_dict(file.document)
-    lists = {name: [str(instance) for instance in as_list(report.get(name))] for name in _LISTS}
+    report = file.record
+    lists = {name: [str(instance) for instance in report.array(name)] for name in _LISTS}
     scores: dict[str, float] = {}
     for name, ids in lists.items():
         stated = report.get(name.removesuffix("_ids") + "_instances")
@@ -75,7 +71,7 @@ def read(file: LogFile) -> Log:
     ]
     n_scored = len(scores) - len(lists["incomplete_ids"])
     # Not the length of the list that the scores come from: the count is the tool's own.
-    resolved = number_or_none(report.get("resolved_instances"))
+    resolved = report.number("resolved_instances")
     reported = resolved / n_scored if resolved is not None and n_scored else None
     return _log(scores, notes, (model or run, run if model else None), reported)
 
@@ -92,7 +88,7 @@ def read_instances(file: LogFile) -> Log:
         if not own.path.is_file():
             scores[folder.name] = float("nan")
             continue
-        resolved = inside(own.document, folder.name).get("resolved")
+        resolved = own.record.inside(folder.name).get("resolved")
         if not isinstance(resolved, bool):
             raise own.fault("`resolved` is neither true nor false", hint=_MAKE_REPORT_AGAIN)
         scores[folder.name] = float(resolved)
