@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -110,6 +110,8 @@ class Series:
     strata     int64[n], parts of the items within which flags are dealt out; None for one part
     setup      examples, prompt and version, as far as the log records them
     named_main  the metric that the log calls its main one, None where it names none
+    kind       "log" for a metric of a log, "group" for a number over several benchmarks, weighed as
+               `weighting` says, "unscored" for a metric that cannot be scored again
     units      how its figures are shown, where less is better and `score` was flipped
     """
 
@@ -126,12 +128,21 @@ class Series:
     setup: Setup = ()
     named_main: str | None = None
     units: Units = AS_LOGGED
+    kind: Literal["log", "group", "unscored"] = "log"
+    weighting: str = ""
 
     @classmethod
     def unscored(
-        cls, model: str, benchmark: str, metric: str, item: Ints, why: str, *, higher: bool = True
+        cls,
+        model: str,
+        benchmark: str,
+        metric: str,
+        item: Ints,
+        why: str,
+        **more: Any,  # noqa: ANN401 - further fields
     ) -> Series:
         """A metric that cannot be scored again, over the items it was logged for."""
+        fields = {"kind": "unscored", **more}
         return cls(
             model=model,
             benchmark=benchmark,
@@ -141,7 +152,7 @@ class Series:
             aggregate=lambda _: float("nan"),
             additive=False,
             notes=(f"not estimable: {why}",),
-            higher_is_better=higher,
+            **fields,
         )
 
     @property
@@ -309,8 +320,8 @@ GROUP: Final = "group"
 """What a row of a group's scores is a subset by; the subset is the weighting."""
 
 
-def group_series(indices: Mapping[Log, Ints]) -> Iterator[tuple[str, Series]]:
-    """The weighting of each reported group number, and its series; "unknown" has no item.
+def group_series(indices: Mapping[Log, Ints]) -> Iterator[Series]:
+    """The series of each reported group number; one of unknown weighting has no item.
 
     indices  log -> int64[n], places of its items in the result
     """
@@ -319,28 +330,27 @@ def group_series(indices: Mapping[Log, Ints]) -> Iterator[tuple[str, Series]]:
         name = f"{group.name} (group)" if group.name in taken else group.name
         if group.weighting == "unknown":
             nothing = np.empty(0, np.int64)
-            series = Series.unscored(group.model, name, group.metric, nothing, group.note)
-            yield group.weighting, series
+            about = {"kind": "group", "weighting": group.weighting}
+            yield Series.unscored(group.model, name, group.metric, nothing, group.note, **about)
             continue
         masks = [log.column(group.metric).scored for log in group.logs]
         pairs = list(zip(group.logs, masks, strict=True))
         alike = "item" if group.weighting == "micro" else "task"
         notes = (f"{len(group.logs)} tasks, every {alike} alike", *filter(None, [group.note]))
-        yield (
-            group.weighting,
-            Series(
-                model=group.model,
-                benchmark=name,
-                metric=group.metric,
-                score=np.concatenate([log.column(group.metric).score[m] for log, m in pairs]),
-                item=np.concatenate([indices[log][m] for log, m in pairs]),
-                aggregate=_aggregate_of(group, masks),
-                additive=group.weighting == "micro",
-                notes=notes,
-                strata=np.repeat(np.arange(len(masks)), [int(mask.sum()) for mask in masks]),
-                higher_is_better=_higher(group),
-                setup=combined([log.setup for log in group.logs]),
-            ),
+        yield Series(
+            model=group.model,
+            benchmark=name,
+            metric=group.metric,
+            score=np.concatenate([log.column(group.metric).score[m] for log, m in pairs]),
+            item=np.concatenate([indices[log][m] for log, m in pairs]),
+            aggregate=_aggregate_of(group, masks),
+            additive=group.weighting == "micro",
+            notes=notes,
+            strata=np.repeat(np.arange(len(masks)), [int(mask.sum()) for mask in masks]),
+            higher_is_better=_higher(group),
+            setup=combined([log.setup for log in group.logs]),
+            kind="group",
+            weighting=group.weighting,
         )
 
 

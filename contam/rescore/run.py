@@ -141,14 +141,14 @@ def rescore(
     joined_logs = [_JoinedLog(_named(log, joined), joined) for log, joined in pairs]
     refuse_two_logs([*(own.log for own in joined_logs), *second_logs])
     series = [run for own in joined_logs for run in own.series()]
-    unscored = [run for own in joined_logs for run in own.unscored()]
     unknown = set(settings.references) - {run.model for run in series}
     if unknown:
         known = ", ".join(sorted({run.model for run in series}))
         hint = Statement("models: {}", known)
         raise UsageError("no log of reference model {}", min(unknown), hint=hint)
-    groups = list(group_series({own.log: own.joined.index for own in joined_logs}))
-    main = main_metrics([*series, *(group for _, group in groups)], settings.metrics)
+    series += group_series({own.log: own.joined.index for own in joined_logs})
+    main = main_metrics(series, settings.metrics)
+    series += [run for own in joined_logs for run in own.unscored()]
     notes = [
         *(f"bad log, left out: {reason}" for _, reason in damaged),
         *(f"not a log: {reason}" for _, reason in skipped),
@@ -159,8 +159,7 @@ def rescore(
     ]
     cluster = _clustered(judging.flags[0].cluster, joined_logs)
     flags = [replace(policy, cluster=cluster) for policy in judging.flags]
-    second = _second_series(second_logs)
-    tables = make_tables(series, flags, settings, groups, second, unscored, main)
+    tables = make_tables(series, flags, settings, _second_series(second_logs), main)
     sources = [_source(own.log, own.joined) for own in joined_logs]
     sources += [_source(log, None) for log in second_logs]
     run = {
@@ -240,7 +239,7 @@ class _JoinedLog:
                 column.metric,
                 self.joined.index,
                 reason,
-                higher=column.higher_is_better is not False,
+                higher_is_better=column.higher_is_better is not False,
             )
 
 

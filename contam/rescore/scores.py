@@ -41,30 +41,24 @@ def score_rows(
     least: int = LEAST,
     permutations: int = 10_000,
     seed: int = 0,
-    groups: Sequence[tuple[str, Series]] = (),
-    unscored: Sequence[Series] = (),
     primary: Mapping[str, str],
 ) -> list[Row]:
     """One row per model, benchmark, metric, policy and subset; adjusted p over the family.
 
-    groups    numbers over several benchmarks: how their tasks are weighed, and the series
-    unscored  metrics that cannot be scored again, the reason in their notes
     primary   benchmark -> the metric whose tests are one family
     """
-    size = sum(primary[run.benchmark] == run.metric for run in series)
+    own = [run for run in series if run.kind == "log"]
+    size = sum(primary[run.benchmark] == run.metric for run in own)
     how = _How(least, permutations, seed, size)
-    tasks = [
-        (run, policy)
-        for run in sorted(series, key=lambda run: (run.benchmark, run.metric, run.model))
-        for policy in flags
-    ]
+    own.sort(key=lambda run: (run.benchmark, run.metric, run.model))
+    tasks = [(run, policy) for run in own for policy in flags]
     found = in_threads(lambda task: list(_rows_of(*task, how)), tasks)
-    rows = [row for own in found for row in own]
-    others = [((ALL, ALL), run) for run in unscored]
-    others += [((GROUP, weighting), group) for weighting, group in groups]
-    for subset, run in others:
-        whole = np.ones(len(run.item), np.bool_)
-        rows += [_row(_View.of(run, policy), subset, whole, how) for policy in flags]
+    rows = [row for of_run in found for row in of_run]
+    for kind in ("unscored", "group"):
+        for run in (run for run in series if run.kind == kind):
+            subset = (GROUP, run.weighting) if kind == "group" else (ALL, ALL)
+            whole = np.ones(len(run.item), np.bool_)
+            rows += [_row(_View.of(run, policy), subset, whole, how) for policy in flags]
     for row in rows:
         row["primary"] = primary.get(row["benchmark"]) == row["metric"]
     # Over all models, benchmarks and subsets of one kind. Tests of a benchmark's other metrics are

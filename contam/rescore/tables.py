@@ -71,22 +71,17 @@ def make_tables(
     series: Sequence[Series],
     flags: Sequence[Flags],
     settings: RescoreSettings,
-    groups: Sequence[tuple[str, Series]] = (),
     second: Sequence[Series] = (),
-    unscored: Sequence[Series] = (),
     main: Mapping[str, MainMetric] | None = None,
 ) -> dict[str, Table]:
     """All tables by file name, without suffix.
 
-    groups  numbers over several benchmarks: how their tasks are weighed, and the series
     second  scores on the reference benchmarks of `settings`
-    unscored  metrics that cannot be scored again, the reason in their notes
     main    by benchmark; as its logs and the settings say where it is not given
     """
     # From here on a higher score is better; the series' `units` show figures as they were logged.
-    every = oriented([*series, *(group for _, group in groups), *unscored])
-    n_own, n_scored = len(series), len(series) + len(groups)
-    own, grouped, rest = every[:n_own], every[n_own:n_scored], every[n_scored:]
+    every = oriented(series)
+    own, grouped = ([run for run in every if run.kind == kind] for kind in ("log", "group"))
     main = main or main_metrics([*own, *grouped], settings.metrics)
     primary = {benchmark: metric.shown for benchmark, metric in main.items()}
     lined_up = matrices(own, mixed_setups=settings.mixed_setups)
@@ -117,13 +112,11 @@ def make_tables(
         aggregates += aggregate_rows(across, policy.policy)
         diversities += diversity_rows(across, policy.policy, seed=settings.seed)
     scores = score_rows(
-        own,
+        every,
         flags,
         least=settings.least,
         permutations=settings.permutations,
         seed=settings.seed,
-        groups=[(weighting, group) for (weighting, _), group in zip(groups, grouped, strict=True)],
-        unscored=rest,
         primary=primary,
     )
     for row in scores:
@@ -140,7 +133,7 @@ def make_tables(
         first = primary.get(row["benchmark"]) == row["metric"]
         return row["policy"], row.get("method"), row["benchmark"] in groups_named, first
 
-    groups_named = {group.benchmark for _, group in groups}
+    groups_named = {group.benchmark for group in grouped}
     adjust(sweeps, ("best_p",), together)
     adjust(adjusted, ("p",), together)
     _adjust_deletions(rankings, together)
@@ -154,7 +147,7 @@ def make_tables(
         "diversity": score_schemas.table_of(diversities, score_schemas.DIVERSITY),
         "holdout": score_schemas.table_of(
             holdout_rows(
-                series,
+                [run for run in series if run.kind == "log"],
                 second,
                 dict(settings.reference_benchmarks),
                 settings.references,

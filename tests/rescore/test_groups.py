@@ -36,7 +36,7 @@ def tables(tmp_path):
         joiner = Joiner(items_table(items))
         indices = {log: joiner.join(log).index for log in logs}
         groups = list(group_series(indices))
-        return make_tables([], [flags_of(list(labels))], FAST, groups)
+        return make_tables(groups, [flags_of(list(labels))], FAST)
 
     return make
 
@@ -97,6 +97,6 @@ def test_flags_of_a_group_are_dealt_out_within_its_tasks(tmp_path):
     labels = np.where(rng.random(120) < np.repeat([0.8, 0.2], 60), "contaminated", "clean")
     indices = {log: np.arange(60) + 60 * (log.benchmark == "two") for log in logs}
     groups = list(group_series(indices))
-    row = the_group(make_tables([], [flags_of(list(labels))], FAST, groups))
+    row = the_group(make_tables(groups, [flags_of(list(labels))], FAST))
     assert row["epg"] > 0.2
     assert row["epg_p"] == 1.0
