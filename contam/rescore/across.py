@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from contam.rescore.rankings import Matrix
 
 
-_NAN: Final = float("nan")
-_TWO: Final = 2
 _LEAST: Final = 5
 """Models and benchmarks without which nothing is said of how differently these rank."""
 
@@ -54,7 +52,7 @@ class Across:
         models = sorted(
             {series.model for each in matrices for series in (*each.series, *each.short)}
         )
-        scores = {name: np.full((len(models), len(chosen)), _NAN) for name in ("full", "clean")}
+        scores = {name: np.full((len(models), len(chosen)), np.nan) for name in ("full", "clean")}
         short = []
         for column, matrix in enumerate(chosen):
             clean = Split.of(flags.label[matrix.items]).clean
@@ -63,10 +61,10 @@ class Across:
                 short.append(f"{n_clean} clean items of {matrix.benchmark}, fewer than {least}")
             for own, model in zip(matrix.scores, matrix.models, strict=True):
                 place = models.index(model), column
-                scores["full"][place] = own.mean() if len(clean) else _NAN
-                scores["clean"][place] = own[clean].mean() if n_clean else _NAN
+                scores["full"][place] = own.mean() if len(clean) else np.nan
+                scores["clean"][place] = own[clean].mean() if n_clean else np.nan
         if short:
-            scores["clean"][:] = _NAN
+            scores["clean"][:] = np.nan
         return cls(
             models=tuple(models),
             matrices=chosen,
@@ -127,11 +125,11 @@ def aggregate_rows(across: Across, policy: str) -> list[Row]:
     rate skips the gap. There is no mean of scores that count in different directions.
     """
     n = len(across.matrices)
-    if n + len(across.left_out) < _TWO:
+    if n + len(across.left_out) <= 1:
         return []
     one_way = across.higher_is_better is not None
     general = [*across.left_out, *across.setups]
-    if n < _TWO:
+    if n <= 1:
         general.append("not estimable: one benchmark" if n else "not estimable")
     elif not one_way:
         general.append("benchmarks count in different directions: no mean")
@@ -139,8 +137,8 @@ def aggregate_rows(across: Across, policy: str) -> list[Row]:
         general.insert(0, f"clean {across.note}")
     columns: dict[str, Floats] = {}
     for name, table in across.scores.items():
-        nothing = np.full(len(across.models), _NAN)
-        shown = n >= _TWO and (name == "full" or not across.note)
+        nothing = np.full(len(across.models), np.nan)
+        shown = n > 1 and (name == "full" or not across.note)
         means = across.in_own_units(table).mean(axis=1) if shown and one_way else nothing
         columns[f"mean_{name}"] = means
         columns[f"win_rate_{name}"] = win_rate(table) if shown else nothing

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from contam.rescore.rankings import Matrix
 
 
-_NAN: Final = float("nan")
 _SURE: Final = 0.05
 
 
@@ -144,7 +143,7 @@ def _equally_hard(beside: tuple[Floats, Floats], cluster: Ints | None) -> tuple[
     apart = (
         equivalent(public.mean(axis=0), retro.mean(axis=0), cluster=cluster)
         if len(public)
-        else _NAN
+        else np.nan
     )
     if np.isnan(apart):
         return "not estimable: no reference model that shows both sets to be equally hard", ""

@@ -35,7 +35,6 @@ LEAST_COVERED: Final = 0.9
 """Share of the items of a ranking that a run must have to be in it."""
 
 _NAMED: Final = 5
-_TWO: Final = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -197,7 +196,7 @@ def _largest(group: Sequence[Series]) -> tuple[Bools, Ints, Ints]:
     covers = overlap >= LEAST_COVERED * sizes[:, None]
     counts = np.array([int(covers[base][belongs].sum()) for base in range(len(sets))])
     value = counts * sizes
-    best = max(range(len(sets)), key=lambda at: (counts[at] >= _TWO, value[at], counts[at], -at))
+    best = max(range(len(sets)), key=lambda at: (counts[at] > 1, value[at], counts[at], -at))
     inside = covers[best][belongs]
     common = sets[best]
     for at in np.unique(belongs[inside]).tolist():
@@ -230,7 +229,6 @@ def rows_at(group: Sequence[Series], items: Ints) -> list[Floats]:
     return rows
 
 
-_NAN: Final = float("nan")
 _LEAST_MODELS: Final = 2
 _SURE: Final = 0.05
 _DIGITS: Final = 12
@@ -285,7 +283,7 @@ def ranking_rows(
             note = f"{note}; {unmoved}" if note else unmoved
         figures = (both.tau, both.rho, both.largest, deletion.tau_median, deletion.p)
         together = dict(zip(_ACROSS_MODELS, figures, strict=True))
-    places = [ranks(full), ranks(clean) if n_clean else np.full(m, _NAN)]
+    places = [ranks(full), ranks(clean) if n_clean else np.full(m, np.nan)]
     spans = [rank_intervals(test) for test in tests or ()]
     for at, model in enumerate(matrix.models):
         row: Row = {
@@ -296,7 +294,7 @@ def ranking_rows(
             "full": matrix.units.level(full[at]),
             "clean": matrix.units.level(clean[at]),
             "rank_full": places[0][at],
-            "rank_clean": _NAN if reason else places[1][at],
+            "rank_clean": np.nan if reason else places[1][at],
         }
         for name, span in zip(_SIDES, spans, strict=False):
             row[f"rank_{name}_lo"], row[f"rank_{name}_hi"] = map(float, span[at])
@@ -310,7 +308,7 @@ def ranking_rows(
 
 def _means(scores: Floats) -> Floats:
     if scores.shape[1] == 0:
-        return np.full(len(scores), _NAN)
+        return np.full(len(scores), np.nan)
     # Sums over another number of items round differently: equal models must tie.
     result: Floats = scores.mean(axis=1).round(_DIGITS)
     return result

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from contam.rescore.panel import Flags, Series
 
 
-_NAN: Final = float("nan")
-_NOTHING: Final = Interval(_NAN, _NAN, _NAN, "")
+_NOTHING: Final = Interval(np.nan, np.nan, np.nan, "")
 
 
 def score_rows(
@@ -117,7 +116,7 @@ class _View:
         if self.series.additive:
             cluster = None if self.cluster is None else self.cluster[mask]
             return interval_of(self.series.score[mask], cluster, seed=seed)
-        return Interval(self.series.aggregate(mask), _NAN, _NAN, "none: not a mean of items")
+        return Interval(self.series.aggregate(mask), np.nan, np.nan, "none: not a mean of items")
 
     def gain(self, inside: Bools, seed: int) -> Interval:
         """The metric over the items inside less that over the clean ones of them."""
@@ -200,7 +199,7 @@ def _row(view: _View, subset: tuple[str, str], inside: Bools, how: _How) -> Row:
     row["bound_low"], row["bound_high"] = (
         units.levels(*bounds(series.score[inside], clean[inside]))
         if len(series.score) and series.is_share
-        else (_NAN, _NAN)
+        else (np.nan, np.nan)
     )
     row["relative_difference"] = relative_difference(row["full"], row["clean"])
     row["plain_relative_difference"] = plain_relative_difference(row["full"], row["clean"])
@@ -228,12 +227,12 @@ def _test(view: _View, judged: Bools, clean: Bools, how: _How) -> Gain:
         )
     n_left_out = int(left_out.sum())
     note = not_estimable(n_left_out, len(left_out) - n_left_out, how.least)
-    epg = _NAN
+    epg = np.nan
     if not note:
         epg = series.aggregate(judged) - series.aggregate(clean)
         test = "no test: not a mean of items"
         note = test if np.isfinite(epg) else "not estimable: a part has no clean item"
-    return Gain(epg=epg, z=_NAN, z_nested=_NAN, p=_NAN, how="", note=note)
+    return Gain(epg=epg, z=np.nan, z_nested=np.nan, p=np.nan, how="", note=note)
 
 
 def _llama2(view: _View, inside: Bools) -> dict[str, Any]:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from contam.tables.schemas import Table
 
 
-_NAN: Final = float("nan")
 _LENGTH_BINS: Final = 4
 _DIFFICULTY_BINS: Final = 3
 #: Pass rates over fewer models are so noisy that the flag takes over what difficulty explains.
@@ -171,7 +170,7 @@ def _adjust_deletions(rankings: Sequence[Row], together: Callable[[Row], Hashabl
     adjust(list(tests.values()), ("deletion_p",), together)
     for row in rankings:
         for name in ("deletion_p_holm", "deletion_p_bh"):
-            row[name] = tests[ranking(row)][name] if "rank_full" in row else _NAN
+            row[name] = tests[ranking(row)][name] if "rank_full" in row else np.nan
 
 
 def _sweep_rows(
@@ -204,8 +203,8 @@ def _sweep_rows(
             "epg_z": series.units.gain(float(found.z[at])),
             "epg_z_nested": series.units.gain(float(found.z_nested[at])),
             "best": at == found.best,
-            "best_p": found.p if at == found.best else _NAN,
-            "policy_threshold": _NAN if flags.threshold is None else flags.threshold,
+            "best_p": found.p if at == found.best else np.nan,
+            "policy_threshold": np.nan if flags.threshold is None else flags.threshold,
         }
 
 
@@ -236,9 +235,9 @@ def _adjusted_rows(matrix: Matrix, flags: Flags, settings: RescoreSettings) -> I
         if reference and at not in reference:
             rows += _reference_rows(scores[at], scores[reference], flagged, cluster)
         for row in rows:
-            limits = [row.get(f"adjusted_{end}", _NAN) for end in ("low", "high")]
+            limits = [row.get(f"adjusted_{end}", np.nan) for end in ("low", "high")]
             low, high = matrix.units.gains(*limits)
-            signed = {key: matrix.units.gain(row.get(key, _NAN)) for key in ("raw", "adjusted")}
+            signed = {key: matrix.units.gain(row.get(key, np.nan)) for key in ("raw", "adjusted")}
             yield head | row | signed | {"adjusted_low": low, "adjusted_high": high}
 
 

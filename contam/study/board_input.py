@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from contam.rescore.arrays import Bools, Floats, Row
     from contam.rescore.run import Rescore
 
-_TWO: Final = 2
 _SCORES: Final = "scores.parquet"
 _ROLES: Final[Mapping[str, Sequence[str]]] = {
     "model": (*USUAL["model"], "models"),
@@ -104,7 +103,7 @@ def _given(
 ) -> Given:
     """A board of scores as they are. Raises LogError for what is none: nothing ranks models."""
     for number, what in ((len(models), "model"), (len(tasks), "task")):
-        if number < _TWO:
+        if number <= 1:
             raise LogError("{}: a board needs two {}s, and has {}", where, Public(what), number)
     for axis, names, what in ((1, models, "model"), (0, tasks, "task")):
         for at in np.flatnonzero(np.isnan(scores).all(axis=axis))[:1].tolist():

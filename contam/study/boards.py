@@ -53,7 +53,6 @@ PUBLISHED: Final[Mapping[str, Mapping[str, tuple[float, float]]]] = {
 }
 """Diversity and sensitivity that BenchBench finds on public boards (Zhang and Hardt 2024)."""
 
-_NAN: Final = float("nan")
 _DIGITS: Final = 12
 _MOST_DRAWN: Final = 40
 
@@ -104,7 +103,7 @@ class _Side:
         """Ranks of the models that have the aggregate, nan for the others."""
         values = self.values[aggregate]
         known = ~np.isnan(values)
-        result = np.full(len(values), _NAN)
+        result = np.full(len(values), np.nan)
         # One model that has it is ahead of nobody.
         if known.sum() > 1:
             result[known] = ranking.ranks(values[known])
@@ -183,10 +182,10 @@ def _side(name: str, table: Floats, given: Given, seed: int) -> _Side:
     gaps = np.isnan(table).any(axis=1)
     aggregates = {
         # Equal means must tie whatever rounding left of them.
-        "mean": np.where(bool(given.no_mean), _NAN, table.mean(axis=1).round(_DIGITS)),
+        "mean": np.where(bool(given.no_mean), np.nan, table.mean(axis=1).round(_DIGITS)),
         "win_rate": ranking.win_rate(table),
         # A task without a score adds nothing: a model with gaps would only seem worse.
-        "borda": np.where(gaps, _NAN, ranking.borda(table).round(_DIGITS)),
+        "borda": np.where(gaps, np.nan, ranking.borda(table).round(_DIGITS)),
     }
     return _Side(name, table, measured(table, seed=seed, cardinal=not given.no_mean), aggregates)
 
@@ -210,7 +209,7 @@ def _refused(side: _Side, given: Given) -> list[Refusal]:
 
 
 def _model_rows(given: Given, sides: Sequence[_Side]) -> list[Row]:
-    nothing = np.full(len(given.models), _NAN)
+    nothing = np.full(len(given.models), np.nan)
     columns = {
         **dict.fromkeys(_TABLES["models"], nothing),
         "n_tasks": (~np.isnan(given.scores)).sum(axis=1),
@@ -245,7 +244,7 @@ def _measure_row(side: _Side, given: Given) -> Row:
 def _tau(first: Floats, second: Floats) -> float:
     """Kendall's tau-b over the models that have both."""
     both = ~np.isnan(first) & ~np.isnan(second)
-    return float(ranking.kendall(first[both], second[both][None])[0]) if both.any() else _NAN
+    return float(ranking.kendall(first[both], second[both][None])[0]) if both.any() else np.nan
 
 
 def _task_rows(given: Given, sides: Sequence[_Side]) -> list[Row]:
@@ -258,14 +257,14 @@ def _task_rows(given: Given, sides: Sequence[_Side]) -> list[Row]:
             "n_scores": len(known),
             "lowest": float(known.min()),
             "highest": float(known.max()),
-            "sd": float(known.std(ddof=1)) if len(known) > 1 else _NAN,
-            "weight_clean": _NAN,
-            "tau_clean": _tau(*(side.table[:, at] for side in sides)) if len(sides) > 1 else _NAN,
+            "sd": float(known.std(ddof=1)) if len(known) > 1 else np.nan,
+            "weight_clean": np.nan,
+            "tau_clean": _tau(*(side.table[:, at] for side in sides)) if len(sides) > 1 else np.nan,
         }
         for side, end in zip(sides, ("", "_clean"), strict=False):
             found = side.board.cardinal
             weights = None if found is None else found.weights
-            row[f"weight{end}"] = _NAN if weights is None else float(weights[at])
+            row[f"weight{end}"] = np.nan if weights is None else float(weights[at])
         rows.append(row)
     return rows
 
@@ -279,7 +278,7 @@ def _field_rows(side: _Side, given: Given) -> list[Row]:
     places: dict[str, Floats] = {}
     fields = (top, everyone, board.ordinal.field)
     for name, field in zip(_RANKS_OF_TOP, fields, strict=True):
-        rates, places[name] = np.full((2, len(everyone)), _NAN)
+        rates, places[name] = np.full((2, len(everyone)), np.nan)
         rates[field] = ranking.published_win_rate(shares[np.ix_(field, field)])
         places[name][top] = ranking.ranks(rates[top].round(_DIGITS))
     return rows_of(

@@ -276,8 +276,6 @@ def _documents(report: Report) -> dict[int, tuple[str | None, ...]]:
 
 
 SIGMAS: Final = 3.0
-_NAN: Final = float("nan")
-_TWO: Final = 2
 _HAIR: Final = 1e-9
 _BLOCK_CELLS: Final = 1 << 21
 
@@ -287,7 +285,7 @@ def drop(before: Floats, after: Floats) -> Estimate:
 
     Raises ValueError for fewer than two items on a side.
     """
-    if min(len(before), len(after)) < _TWO:
+    if min(len(before), len(after)) <= 1:
         raise ValueError("a drop needs two items before and two after the cutoff")
     return difference_of(before, after)
 
@@ -304,10 +302,10 @@ def stratified_drop(
     sides = [
         (before[strata[0] == kind], after[strata[1] == kind]) for kind in np.intersect1d(*strata)
     ]
-    sides = [pair for pair in sides if min(map(len, pair)) >= _TWO]
+    sides = [pair for pair in sides if min(map(len, pair)) > 1]
     n = np.array([len(first) + len(second) for first, second in sides], np.float64)
     if not sides:
-        return Estimate(_NAN, _NAN, 0.0), 0.0
+        return Estimate(np.nan, np.nan, 0.0), 0.0
     parts = [drop(*pair) for pair in sides]
     weights = n / n.sum()
     squares = (weights * np.array([part.error for part in parts])) ** 2
@@ -317,7 +315,7 @@ def stratified_drop(
     df = np.array([part.df for part in parts])[varies]
     estimate = Estimate(
         value=float(weights @ np.array([part.value for part in parts])),
-        error=float(np.sqrt(total)) if total else _NAN,
+        error=float(np.sqrt(total)) if total else np.nan,
         # Welch and Satterthwaite's, over all strata.
         df=total**2 / float((squares[varies] ** 2 / df).sum()) if total else 0.0,
     )
@@ -414,14 +412,14 @@ def control_chart(scores: Floats, cohort: Ints, baseline: Bools | None = None) -
     usual = np.ones(len(sizes), np.bool_) if baseline is None else baseline
     freedom = int((sizes - 1).sum())
     rest = scores - mean[cohort]
-    deviation = float(np.sqrt((rest @ rest) / freedom)) if freedom else _NAN
+    deviation = float(np.sqrt((rest @ rest) / freedom)) if freedom else np.nan
     others = float(sizes[usual].sum()) - np.where(usual, sizes, 0)
     total = float((sizes * mean)[usual].sum()) - np.where(usual, sizes * mean, 0.0)
-    centre = np.divide(total, others, out=np.full(len(sizes), _NAN), where=others > 0)
-    known = (sizes >= _TWO) & (others >= _TWO)
-    error = np.full(len(sizes), _NAN)
+    centre = np.divide(total, others, out=np.full(len(sizes), np.nan), where=others > 0)
+    known = (sizes > 1) & (others > 1)
+    error = np.full(len(sizes), np.nan)
     error[known] = deviation * np.sqrt(1 / sizes[known] + 1 / others[known])
-    half = (float(stdtrit(freedom, ndtr(SIGMAS))) if freedom else _NAN) * error
+    half = (float(stdtrit(freedom, ndtr(SIGMAS))) if freedom else np.nan) * error
     low, high = centre - half, centre + half
     out = np.asarray((mean < low) | (mean > high))
     return Chart(value=mean, centre=centre, low=low, high=high, out=out)

@@ -46,8 +46,6 @@ CLASSES: Final = (LEAK, SHARED, UNKNOWN, AFTER)
 """What the documents of a flagged item are to a model, worst first."""
 
 _PLAIN, _LESS = "as they are", "less references"
-_NAN: Final = float("nan")
-_TWO: Final = 2
 _YEAR: Final = 12
 _LEAST_BASELINE: Final = 3
 _LONGEST: Final = 31
@@ -165,7 +163,7 @@ def time(
         columns=columns,
     )
     for model, n in zip(given.models, (~np.isnan(given.score)).sum(axis=1).tolist(), strict=True):
-        if n < _TWO:
+        if n <= 1:
             raise LogError("{} has {} scores of items with a date", Public(model), n)
     for name in references:
         if name not in given.models:
@@ -226,7 +224,7 @@ def _reference_notes(given: Dated, references: Sequence[str]) -> Iterator[str]:
 
 
 def _drop_rows(asked: _Question) -> Iterator[Row]:
-    given, least = asked.given, max(asked.settings.least, _TWO)
+    given, least = asked.given, max(asked.settings.least, 2)
     for model, by_kind in asked.scores():
         scores = by_kind[_PLAIN]
         if model not in given.cutoffs:
@@ -237,7 +235,7 @@ def _drop_rows(asked: _Question) -> Iterator[Row]:
         # Surely before and surely after the model's data end.
         sides = known & (given.last <= first), known & (given.first > last)
         n_before, n_after = (int(side.sum()) for side in sides)
-        row: Row = dict.fromkeys(_DROPS, _NAN) | {
+        row: Row = dict.fromkeys(_DROPS, np.nan) | {
             "model": model,
             "cutoff": _shown(given.cutoffs[model]),
             "n_before": n_before,
@@ -261,7 +259,7 @@ def _drop_rows(asked: _Question) -> Iterator[Row]:
         if _LESS in by_kind:
             others["against_references"] = by_kind[_LESS]
         if given.clean is not None:
-            others["drop_clean"] = np.where(given.clean, scores, _NAN)
+            others["drop_clean"] = np.where(given.clean, scores, np.nan)
         for name, values in others.items():
             before, after = (values[side & ~np.isnan(values)] for side in sides)
             if min(len(before), len(after)) >= least:
@@ -322,7 +320,7 @@ def _scan_rows(asked: _Question) -> Iterator[Row]:
                 values[known],
                 given.last[known],
                 strata=given.strata[known],
-                least=max(asked.settings.least, _TWO),
+                least=max(asked.settings.least, 2),
                 permutations=asked.settings.permutations,
                 seed=asked.settings.seed,
             )
@@ -352,7 +350,7 @@ def _cohort_rows(asked: _Question) -> Iterator[Row]:
         known = (months == ends) & ~np.isnan(values)
         names, code = np.unique(months[known], return_inverse=True)
         n = len(names)
-        if n < _TWO:
+        if n <= 1:
             reason = f"the items came out in {n} months, and two are needed"
             asked.refusals.append(Refusal(f"control chart of {model}", reason))
             continue
@@ -398,8 +396,8 @@ def _source_rows(
                 "n_items": int(own.sum()),
                 "n_documents": n_documents[name],
                 "n_clean": int(clean.sum()),
-                "score": float(scores[own].mean()) if own.any() else _NAN,
-                "score_clean": float(scores[clean].mean()) if clean.any() else _NAN,
+                "score": float(scores[own].mean()) if own.any() else np.nan,
+                "score_clean": float(scores[clean].mean()) if clean.any() else np.nan,
                 **asdict(found),
             }
 

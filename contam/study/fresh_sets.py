@@ -79,7 +79,6 @@ TABLES: Final = {"models": MODELS, "fits": FITS, "sets": SETS, **CHECKS}
 SURE: Final = 0.05
 _DRAWS: Final = 9_999
 _HAIR: Final = 1e-12
-_NAN: Final = float("nan")
 _TESTED: Final = ("gap_p", "residual_p", "residual_probit_p")
 
 
@@ -129,7 +128,7 @@ class Pair:
         if scale == ACCURACY:
             return x, y, noise
         inside = (x > 0) & (x < 1) & (y > 0) & (y < 1)
-        x, y = (ndtri(np.where(inside, one, _NAN)) for one in (x, y))
+        x, y = (ndtri(np.where(inside, one, np.nan)) for one in (x, y))
         # The delta method: the slope of the quantile is one over the normal density.
         return x, y, noise * 2 * np.pi * np.exp(x**2)
 
@@ -282,7 +281,7 @@ def _model_rows(pair: Pair, references: Sequence[str], refusals: list[Refusal]) 
         }
     )
     for row in rows:
-        row.update({f"{name}_{by}": _NAN for name in _TESTED for by in ("holm", "bh")})
+        row.update({f"{name}_{by}": np.nan for name in _TESTED for by in ("holm", "bh")})
     adjust([row for row in rows if not row["reference"]] or rows, _TESTED, lambda row: row["items"])
     for row in rows:
         # Both scales: a line that is straight on one of them is not on the other.
@@ -370,17 +369,17 @@ def _set_rows(pairs: Mapping[tuple[str, str], Pair]) -> list[Row]:
     for (items, name), pair in pairs.items():
         gap, first = pair.gap, pairs[items, FRESH]
         of_model = dict(zip(first.models, first.gap, strict=True))
-        whole = float(np.mean([of_model.get(model, _NAN) for model in pair.models]))
+        whole = float(np.mean([of_model.get(model, np.nan) for model in pair.models]))
         rows.append(
             {
                 "fresh_set": name,
                 "items": items,
                 "n_models": len(gap),
                 "mean_gap": float(gap.mean()),
-                "sd_gap": float(gap.std(ddof=1)) if len(gap) > 1 else _NAN,
+                "sd_gap": float(gap.std(ddof=1)) if len(gap) > 1 else np.nan,
                 "least_gap": float(gap.min()),
                 "largest_gap": float(gap.max()),
-                "share_of_gap": float(gap.mean()) / whole if whole > 0 else _NAN,
+                "share_of_gap": float(gap.mean()) / whole if whole > 0 else np.nan,
             }
         )
     return rows

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 LEAST_MODELS: Final = 5
 """Models that a line needs: fewer say nothing of a slope."""
 
-_NAN: Final = float("nan")
 _LEVEL: Final = 0.95
 _TAILS: Final = ((1 - _LEVEL) / 2, (1 + _LEVEL) / 2)
 _COEFFICIENTS: Final = 2
@@ -65,7 +64,7 @@ def fit_line(x: Floats, y: Floats) -> Fit:
         intercept=float(found.intercept),
         intercept_low=float(found.intercept - t * found.intercept_stderr),
         intercept_high=float(found.intercept + t * found.intercept_stderr),
-        r2=float(found.rvalue**2) if np.ptp(y) > 0 else _NAN,
+        r2=float(found.rvalue**2) if np.ptp(y) > 0 else np.nan,
         region_low=float(x.min()),
         region_high=float(x.max()),
     )
@@ -91,7 +90,7 @@ def resampled_slope(
     """
     point = float(_freed_slope(x, y, noise, _LEAST_RELIABLE))
     if np.isnan(point):
-        return _NAN, _NAN, _NAN
+        return np.nan, np.nan, np.nan
     picked = np.random.default_rng(seed).integers(0, len(x), size=(draws, len(x)))
     slopes = _freed_slope(x[picked], y[picked], noise[picked], _LEAST_RELIABLE / 2)
     return point, *percentile_limits(slopes)
@@ -103,7 +102,7 @@ def _freed_slope(x: Floats, y: Floats, noise: Floats, least: float) -> Floats:
     squares = (rest**2).sum(axis=-1)
     true = np.asarray(squares - noise.mean(axis=-1) * (x.shape[-1] - 1))
     reliable = (squares > 0) & (true > least * squares)
-    slopes = np.full(true.shape, _NAN)
+    slopes = np.full(true.shape, np.nan)
     np.divide((rest * y).sum(axis=-1), true, out=slopes, where=reliable)
     return slopes
 
@@ -112,7 +111,7 @@ def percentile_limits(values: Floats) -> tuple[float, float]:
     """95 % limits of the draws; nan where more than one in twenty is nan."""
     known = values[~np.isnan(values)]
     if len(known) < _LEVEL * len(values):
-        return _NAN, _NAN
+        return np.nan, np.nan
     low, high = np.quantile(known, _TAILS)
     return float(low), float(high)
 
@@ -145,7 +144,7 @@ def residuals(x: Floats, y: Floats, reference: Bools | None = None) -> Residuals
     """
     m = len(x)
     known = np.ones(m, np.bool_) if reference is None else reference
-    expected, error, df = np.full((3, m), _NAN)
+    expected, error, df = np.full((3, m), np.nan)
     beyond = np.zeros(m, np.bool_)
     for at in range(m):
         others = known & (np.arange(m) != at)
@@ -161,7 +160,7 @@ def residuals(x: Floats, y: Floats, reference: Bools | None = None) -> Residuals
         beyond[at] = not fit.region_low <= x[at] <= fit.region_high
     residual = y - expected
     half = stdtrit(df, _TAILS[1]) * error
-    t = np.divide(residual, error, out=np.full(m, _NAN), where=error > 0)
+    t = np.divide(residual, error, out=np.full(m, np.nan), where=error > 0)
     return Residuals(
         expected=expected,
         residual=residual,
@@ -195,9 +194,9 @@ class Effect:
     low: float
     high: float
     r2: float
-    knot: float = _NAN
-    slope: float = _NAN
-    slope_error: float = _NAN
+    knot: float = np.nan
+    slope: float = np.nan
+    slope_error: float = np.nan
 
 
 def hinge(
@@ -263,10 +262,10 @@ def _effect(fit: RegressionResults, thetas: Floats, **hinge: float) -> Effect:
         n=int(fit.nobs),
         theta=float(fit.params[0]),
         error=float(fit.bse[0]),
-        p=p if fit.bse[0] > 0 else _NAN,
+        p=p if fit.bse[0] > 0 else np.nan,
         low=low,
         high=high,
-        r2=r2 if np.isfinite(r2) else _NAN,
+        r2=r2 if np.isfinite(r2) else np.nan,
         **hinge,
     )
 
@@ -303,7 +302,7 @@ def _resampled_segments(design: Floats, outcome: Floats, draws: int, seed: int) 
     right = weights @ (design * outcome[:, None])
     values = np.linalg.eigvalsh(normal)
     fine = values[:, 0] > _SINGULAR * values[:, -1]
-    thetas = np.full(draws, _NAN)
+    thetas = np.full(draws, np.nan)
     thetas[fine] = np.linalg.solve(normal[fine], right[fine][:, :, None])[:, 0, 0] / spread[0]
     return thetas
 
@@ -344,4 +343,4 @@ def _resampled(y: Floats, compute: Floats, group: Floats, draws: int, seed: int)
     weights = _weights(len(y), draws, seed)
     errors, thetas = _profile(y, compute, group, _knots(compute, _BOOTSTRAP_GRID), weights)
     rows, best = np.arange(draws), np.argmin(errors, axis=1)
-    return np.where(np.isfinite(errors[rows, best]), thetas[rows, best], _NAN)
+    return np.where(np.isfinite(errors[rows, best]), thetas[rows, best], np.nan)

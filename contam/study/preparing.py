@@ -82,7 +82,6 @@ LEAST_FLOPS: Final = 1e12
 
 _OPERATIONS: Final = 6
 _LEAST_RANKED: Final = 3
-_TWO: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,7 +333,7 @@ def _places(values: Floats) -> Floats:
 def _pairs(tasks: Sequence[_Task], refusals: list[Refusal]) -> list[Row]:
     """Kendall's tau of every two tasks over the models that both have, before and after tuning."""
     what = "agreement of rankings before and after tuning"
-    if len(tasks) < _TWO:
+    if len(tasks) <= 1:
         refusals.append(Refusal(what, f"{len(tasks)} task; rankings of two are compared"))
         return []
     if all(np.isnan(task.tuned).all() for task in tasks):

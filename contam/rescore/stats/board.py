@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 
 _HAIR: Final = 1e-8
-_TWO: Final = 2
-_NAN: Final = float("nan")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +48,13 @@ def diversity(table: Floats) -> Diversity:
     tie_corrected is nan where every task ties all models.
     """
     m, n_tasks = table.shape
-    if m < _TWO or n_tasks < _TWO:
+    if m <= 1 or n_tasks <= 1:
         return Diversity(
-            exact=_NAN, tie_corrected=_NAN, published=_NAN, mean_change=_NAN, max_change=_NAN
+            exact=np.nan,
+            tie_corrected=np.nan,
+            published=np.nan,
+            mean_change=np.nan,
+            max_change=np.nan,
         )
     ranks = np.array([near_ranks(task) for task in table.T])
     ties = 0.0
@@ -67,7 +69,7 @@ def diversity(table: Floats) -> Diversity:
     ]
     return Diversity(
         exact=1 - spread / most,
-        tie_corrected=1 - spread / left if left > 0 else _NAN,
+        tie_corrected=1 - spread / left if left > 0 else np.nan,
         published=1 - _spread(np.floor(ranks)) / most,
         mean_change=float(np.mean(changes)),
         max_change=max(changes),
@@ -315,14 +317,14 @@ def figures(board: Board | None, *moved_by: str) -> dict[str, float]:
     own = None if board is None else board.diversity
     changes = {} if board is None else board.changes
     found = {
-        "diversity": _NAN if own is None else own.exact,
-        "diversity_tie_corrected": _NAN if own is None else own.tie_corrected,
-        "diversity_published": _NAN if own is None else own.published,
-        "mean_rank_change": _NAN if own is None else own.mean_change,
-        "max_rank_change": _NAN if own is None else own.max_change,
+        "diversity": np.nan if own is None else own.exact,
+        "diversity_tie_corrected": np.nan if own is None else own.tie_corrected,
+        "diversity_published": np.nan if own is None else own.published,
+        "mean_rank_change": np.nan if own is None else own.mean_change,
+        "max_rank_change": np.nan if own is None else own.max_change,
     }
     for name in moved_by:
-        change = changes.get(name, Change(distance=_NAN, largest=_NAN))
+        change = changes.get(name, Change(distance=np.nan, largest=np.nan))
         found |= {f"{name}_distance": change.distance, f"{name}_largest": change.largest}
     return found
 
@@ -333,9 +335,9 @@ def measured(table: Floats, *, seed: int = 0, cardinal: bool = True) -> Board:
     cardinal  whether a mean over tasks means anything, and weights of them are searched for
     """
     whole = np.flatnonzero(~np.isnan(table).any(axis=1)).astype(np.int64)
-    enough = len(whole) >= _TWO
+    enough = len(whole) > 1
     top = top_fifth(table)
-    ranked = len(top) >= _TWO
+    ranked = len(top) > 1
     return Board(
         whole=whole,
         diversity=diversity(table[whole]) if enough else None,

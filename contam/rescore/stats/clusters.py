@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from contam.rescore.arrays import Floats, Ints
 
 
-_NAN: Final = float("nan")
 _HUGE: Final = 1e9
 _LEAST_DF: Final = 0.01
 
@@ -72,7 +71,7 @@ def spread_of(scores: Floats, cluster: Ints | None = None) -> Spread:
     if n_clusters <= 1:
         return Spread(
             n_clusters=n_clusters,
-            error=_NAN,
+            error=np.nan,
             df=0.0,
             effective=float(n_clusters),
             parts=np.zeros(n_clusters),
@@ -82,7 +81,7 @@ def spread_of(scores: Floats, cluster: Ints | None = None) -> Spread:
     parts = sums / n / np.sqrt(1 - sizes / n)
     variance = float((parts * parts).sum())
     alone = float(np.var(scores, ddof=1)) / n
-    effect = variance / alone if alone > 0 else _NAN
+    effect = variance / alone if alone > 0 else np.nan
     return Spread(
         n_clusters=n_clusters,
         error=float(np.sqrt(variance)),
@@ -128,13 +127,13 @@ class Estimate:
     def p(self) -> float:
         """Two-sided p of 0; nan without an error."""
         if not (self.error > 0 and self.df > 0):
-            return _NAN
+            return np.nan
         return float(2 * stdtr(self.df, -abs(self.value) / self.error))
 
     def limits(self, level: float = 0.95) -> tuple[float, float]:
         """The t interval."""
         if not (self.error > 0 and self.df > 0):
-            return _NAN, _NAN
+            return np.nan, np.nan
         half = self.error * _quantile(self.df, level)
         return self.value - half, self.value + half
 
@@ -156,7 +155,7 @@ def difference_of(
     squares = own**2 / max(sides[0].df, _LEAST_DF) + other**2 / max(sides[1].df, _LEAST_DF)
     return Estimate(
         value=float(first.mean() - second.mean()),
-        error=float(np.sqrt(max(own + other - 2 * together, 0.0))) if own + other > 0 else _NAN,
+        error=float(np.sqrt(max(own + other - 2 * together, 0.0))) if own + other > 0 else np.nan,
         df=(own + other) ** 2 / squares if squares > 0 else 0.0,
     )
 

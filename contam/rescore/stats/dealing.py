@@ -23,7 +23,6 @@ EXACT: Final = "exact"
 ENOUGH: Final = 100
 """Draws as far out as the observed one after which no more are made: p is known to 10 %."""
 
-_NAN: Final = float("nan")
 _SURE: Final = 0.05
 _HITS_AT_THRESHOLD: Final = 20
 _MOST_DRAWS: Final = 1_000_000
@@ -121,7 +120,7 @@ def deal(
     blocks = [_Block(scores[at], flagged[at]) for at in blocks_of(code, strata)]
     moving = [block for block in blocks if block.moves]
     if not moving:
-        return Dealt(_NAN, "")
+        return Dealt(np.nan, "")
     law = _law(moving)
     observed = sum(float(block.values[block.flags].sum()) for block in moving)
     if law is not None:

@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     from contam.rescore.arrays import Bools, Floats, Ints
 
 
-_NAN = float("nan")
-_TWO = 2
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adjusted:
     """A gap between flagged and clean items, and what is left when reference models share it.
@@ -52,7 +48,7 @@ def against_references(
     pass_rate = references.mean(axis=0)
     rest = scores - pass_rate
     dirty, clean = rest[flagged], rest[~flagged]
-    if len(dirty) < _TWO or len(clean) < _TWO:
+    if len(dirty) <= 1 or len(clean) <= 1:
         raise ValueError("a difference needs two flagged and two clean items")
     sides = None if cluster is None else (cluster[flagged], cluster[~flagged])
     found = difference_of(dirty, clean, sides)
@@ -88,7 +84,7 @@ def _flag_logit(
     )
 
     if not right_or_wrong(scores):
-        return _NAN, _NAN, _NAN
+        return np.nan, np.nan, np.nan
     rate = (references.sum(axis=0) + 0.5) / (len(references) + 1)
     sandwich: dict[str, Any] = {}
     if cluster is not None:
@@ -111,7 +107,7 @@ def _flag_logit(
         PerfectSeparationError,
         np.linalg.LinAlgError,
     ):
-        return _NAN, _NAN, _NAN
+        return np.nan, np.nan, np.nan
     value, error = float(fit.params[2]), float(fit.bse[2])
     if cluster is None:
         return value, error, float(fit.pvalues[2])
@@ -175,7 +171,7 @@ def _matched(
     """
     kept = both[kind]
     if not kept.any():
-        return Estimate(_NAN, _NAN, 0.0)
+        return Estimate(np.nan, np.nan, 0.0)
     share = float(flagged.mean())
     scores, flagged, own = (
         scores[kept],
@@ -198,8 +194,8 @@ def _matched(
     parts = np.bincount(group, weights=weights * rest)
     worth = np.bincount(group, weights=weights * weights)
     n_groups = len(parts)
-    if n_groups < _TWO:
-        return Estimate(value, _NAN, 0.0)
+    if n_groups <= 1:
+        return Estimate(value, np.nan, 0.0)
     scale = 1.0 if cluster is None else n_groups / (n_groups - 1)
     df = float(worth.sum()) ** 2 / float((worth * worth).sum()) - 1
     return Estimate(value, float(np.sqrt(scale * float((parts * parts).sum()))), df)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 LEAST: Final = 50
 """Items that a subset needs before a gain is estimated (Llama 3 leaves smaller ones blank)."""
 
-_NAN: Final = float("nan")
 _LLAMA2_Z: Final = 2.0
 _LLAMA2_CLEAN: Final = 0.2
 _LLAMA2_DIRTY: Final = 0.8
@@ -64,7 +63,7 @@ def gain(
     n_clean = int(np.count_nonzero(~flagged))
     note = not_estimable(n - n_clean, n_clean, least)
     if note:
-        return Gain(epg=_NAN, z=_NAN, z_nested=_NAN, p=_NAN, how="", note=note)
+        return Gain(epg=np.nan, z=np.nan, z_nested=np.nan, p=np.nan, how="", note=note)
     epg = float(scores.mean() - scores[~flagged].mean())
     z, nested = gain_z(epg, float(np.std(scores)), n, n_clean)
     found = deal(
@@ -103,7 +102,7 @@ def gain_z(epg: float, deviation: float, n: int, n_clean: int) -> tuple[float, f
     deviation  s.d. of the scores on the full benchmark (ddof 0, the Bernoulli form for 0/1)
     """
     if deviation == 0 or n_clean in (0, n):
-        return _NAN, _NAN
+        return np.nan, np.nan
     return (
         epg / (deviation / float(np.sqrt(n_clean))),
         epg / (deviation * float(np.sqrt(1 / n_clean - 1 / n))),
@@ -114,7 +113,7 @@ def bounds(scores: Floats, usable: Bools) -> tuple[float, float]:
     """The score if every item that is not usable were wrong, and if every one were right (1.4)."""
     n = len(scores)
     if n == 0:
-        return _NAN, _NAN
+        return np.nan, np.nan
     right = float(scores[usable].sum())
     return right / n, (right + int(np.count_nonzero(~usable))) / n
 
@@ -124,12 +123,12 @@ def relative_difference(full: float, clean: float) -> float:
 
     The plain (clean - full) / full does not reproduce two rows of the paper's table.
     """
-    return 2 * (clean - full) / (clean + full) if clean + full else _NAN
+    return 2 * (clean - full) / (clean + full) if clean + full else np.nan
 
 
 def plain_relative_difference(full: float, clean: float) -> float:
     """(clean - full) / full, under its own name."""
-    return (clean - full) / full if full else _NAN
+    return (clean - full) / full if full else np.nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,8 +148,8 @@ def llama2_subsets(scores: Floats, share: Floats) -> tuple[list[Subset], bool]:
     The rule calls it contamination only if |Z| > 2 in all four. sigma_n carries no correction for
     the finite population, as in the paper: it ignores that subsets lie inside the full set.
     """
-    mu = float(scores.mean()) if len(scores) else _NAN
-    deviation = float(np.sqrt(mu * (1 - mu))) if 0 <= mu <= 1 else _NAN
+    mu = float(scores.mean()) if len(scores) else np.nan
+    deviation = float(np.sqrt(mu * (1 - mu))) if 0 <= mu <= 1 else np.nan
     subsets = []
     for name, mask in (
         ("clean", share < _LLAMA2_CLEAN),
@@ -159,8 +158,8 @@ def llama2_subsets(scores: Floats, share: Floats) -> tuple[list[Subset], bool]:
         ("dirty", share >= _LLAMA2_DIRTY),
     ):
         n = int(np.count_nonzero(mask))
-        mean = float(scores[mask].mean()) if n else _NAN
-        z = (mean - mu) / (deviation / float(np.sqrt(n))) if n and deviation > 0 else _NAN
+        mean = float(scores[mask].mean()) if n else np.nan
+        z = (mean - mu) / (deviation / float(np.sqrt(n))) if n and deviation > 0 else np.nan
         subsets.append(Subset(name=name, n=n, score=mean, z=z))
     return subsets, all(abs(subset.z) > _LLAMA2_Z for subset in subsets)
 
@@ -169,10 +168,10 @@ def two_proportions(first: tuple[float, int], second: tuple[float, int]) -> tupl
     """Pooled z of p1 - p2 and its one-sided p for p1 > p2; (successes, n) each."""
     (k1, n1), (k2, n2) = first, second
     if n1 == 0 or n2 == 0:
-        return _NAN, _NAN
+        return np.nan, np.nan
     pooled = (k1 + k2) / (n1 + n2)
     error = float(np.sqrt(pooled * (1 - pooled) * (1 / n1 + 1 / n2)))
     if error == 0:
-        return _NAN, _NAN
+        return np.nan, np.nan
     z = (k1 / n1 - k2 / n2) / error
     return z, float(ndtr(-z))

@@ -29,7 +29,6 @@ LEAST_REFERENCES: Final = 5
 MARGIN: Final = 0.05
 """How far apart two test sets may be and still be the same test, unless told otherwise."""
 
-_NAN: Final = float("nan")
 _DRAWS: Final = 400
 _LEVEL: Final = 0.95
 _TRIES: Final = 20
@@ -82,8 +81,8 @@ def constat(
         return [_nothing(float(score), note) for score in plain]
     rng = np.random.default_rng(seed)
     whole = None if cluster is None else _by_cluster(cluster)
-    estimate = np.full((draws, len(tested)), _NAN)
-    actual = np.full((draws, len(tested)), _NAN)
+    estimate = np.full((draws, len(tested)), np.nan)
+    actual = np.full((draws, len(tested)), np.nan)
     for draw in range(draws):
         for _ in range(_TRIES):
             at = _drawn(first.shape[1], rng) if whole is None else _drawn_whole(whole, rng)
@@ -134,7 +133,9 @@ def _drawn_whole(clusters: list[Ints], rng: np.random.Generator) -> Ints:
 
 
 def _nothing(score: float, note: str) -> Expected:
-    return Expected(score=score, expected=_NAN, delta=_NAN, error=_NAN, low=_NAN, p=_NAN, note=note)
+    return Expected(
+        score=score, expected=np.nan, delta=np.nan, error=np.nan, low=np.nan, p=np.nan, note=note
+    )
 
 
 def _expected(score: float, estimate: Floats, actual: Floats) -> Expected:
@@ -228,7 +229,7 @@ def _apart(first: Floats, second: Floats, cluster: Ints | None) -> Estimate:
     """Mean of the first less mean of the second, whose items are all independent."""
     n_clusters = len(first) if cluster is None else len(np.unique(cluster))
     if min(n_clusters, len(second)) <= 1:
-        return Estimate(float(first.mean() - second.mean()), _NAN, 0.0)
+        return Estimate(float(first.mean() - second.mean()), np.nan, 0.0)
     if not (np.ptp(first) > 0 or np.ptp(second) > 0):
         return Estimate(float(first.mean() - second.mean()), 0.0, 0.0)
     if cluster is None:
@@ -240,5 +241,5 @@ def _apart(first: Floats, second: Floats, cluster: Ints | None) -> Estimate:
 def _above(distance: float, found: Estimate) -> float:
     """One-sided p of a distance whose error is that of an estimate."""
     if not (found.error > 0 and found.df > 0):
-        return _NAN
+        return np.nan
     return float(stdtr(found.df, -distance / found.error))

@@ -31,8 +31,6 @@ def average_ranks(values: NDArray[np.generic]) -> Floats:
     return ranks
 
 
-_NAN = float("nan")
-_TWO = 2
 _HAIR = 1e-12
 _DIGITS = 12
 _BLOCK = 32
@@ -63,11 +61,11 @@ class Agreement:
 
 def agreement(first: Floats, second: Floats) -> Agreement:
     """How far two scorings of the same models rank them alike; nan for fewer than two models."""
-    if len(first) < _TWO:
-        return Agreement(tau=_NAN, distance=_NAN, rho=_NAN, largest=_NAN)
+    if len(first) <= 1:
+        return Agreement(tau=np.nan, distance=np.nan, rho=np.nan, largest=np.nan)
     constant = np.ptp(first) == 0 or np.ptp(second) == 0
     tau = float(kendall(first, second[None, :])[0])
-    rho = _NAN if constant else float(np.corrcoef(ranks(first), ranks(second))[0, 1])
+    rho = np.nan if constant else float(np.corrcoef(ranks(first), ranks(second))[0, 1])
     moved = np.abs(ranks(second) - ranks(first)).max() / (len(first) - 1)
     return Agreement(tau=tau, distance=(1 - tau) / 2, rho=rho, largest=float(moved))
 
@@ -80,7 +78,7 @@ def kendall(first: Floats, others: Floats) -> Floats:
     """
     above = (first[:, None] > first[None, :]).ravel()
     below = (first[:, None] < first[None, :]).ravel()
-    taus: Floats = np.full(len(others), _NAN)
+    taus: Floats = np.full(len(others), np.nan)
     n_first = int(np.count_nonzero(above))
     if n_first == 0 or np.isnan(first).any():
         return taus
@@ -185,7 +183,7 @@ def detectable(n: int, variance: float, alpha: float = 0.05, power: float = 0.8)
     variance  of one item's difference, its noise included (Miller 2024)
     """
     if not n:
-        return _NAN
+        return np.nan
     return float((ndtri(1 - alpha / 2) + ndtri(power)) * np.sqrt(variance / n))
 
 
@@ -237,8 +235,8 @@ def random_deletion(
     m, n = scores.shape
     n_flagged = int(flagged.sum())
     full = scores.mean(axis=1).round(_DIGITS)
-    nothing = Deletion(tau=_NAN, tau_median=_NAN, p=_NAN, moved=np.full(m, _NAN))
-    if m < _TWO or n_flagged in (0, n):
+    nothing = Deletion(tau=np.nan, tau_median=np.nan, p=np.nan, moved=np.full(m, np.nan))
+    if m <= 1 or n_flagged in (0, n):
         return nothing
     observed = agreement(full, scores[:, ~flagged].mean(axis=1).round(_DIGITS)).tau
     blocks = None if cluster is None else blocks_of(cluster)
