@@ -205,7 +205,7 @@ def test_benchmarks_that_count_in_different_directions_have_no_mean_but_a_win_ra
 
 def test_one_metric_counts_one_way():
     one = series_of(np.ones(5))
-    with pytest.raises(InternalError, match="both ways"):
+    with pytest.raises(InternalError):
         oriented([one, lowered(series_of(np.ones(5), model="n"), 1.0)])
 
 

@@ -37,7 +37,7 @@ def test_the_drop_is_welchs():
     theirs = stats.ttest_ind(a, b, equal_var=False)
     assert found.p == pytest.approx(theirs.pvalue, rel=1e-9)
     assert found.limits() == pytest.approx(tuple(theirs.confidence_interval()), rel=1e-9)
-    with pytest.raises(ValueError, match="two items"):
+    with pytest.raises(ValueError):
         dated.drop(a, b[:1])
 
 

@@ -61,9 +61,8 @@ def test_rows_that_are_not_those_of_the_run_are_refused_with_place_and_numbers(
 ):
     path = lm_eval(tmp_path, [1, 0, 1])
     path.write_text("".join(spoilt(lines_of(path))), encoding="utf-8")
-    with pytest.raises(LogError) as caught:
+    with refused(LogError, *facts):
         read_logs([path])
-    assert all(fact in caught.value.message for fact in facts)
 
 
 @pytest.mark.parametrize(
@@ -77,10 +76,8 @@ def test_rows_give_the_reported_number_to_a_millionth_or_are_refused(
     if given is None:
         self_check(log)
         return
-    with pytest.raises(LogError) as caught:
+    with refused(LogError, given, "0.5"):
         self_check(log)
-    assert given in caught.value.message
-    assert "0.5" in caught.value.message
 
 
 def test_a_metric_whose_own_mean_is_nan_is_said_to_be_so(tmp_path):
@@ -312,9 +309,8 @@ def test_a_sample_without_a_result_is_counted(tmp_path):
     ids=["twice", "a word", "a list", "a record"],
 )
 def test_a_result_that_stands_twice_or_is_neither_right_nor_wrong_is_refused(tmp_path, spoilt):
-    with pytest.raises(LogError) as caught:
+    with refused(LogError, "record.jsonl:"):
         read_logs([write_lines(tmp_path / "record.jsonl", spoilt(events(tmp_path)))])
-    assert "record.jsonl:" in caught.value.message
 
 
 def test_pass_at_k_is_the_unbiased_estimate(tmp_path):
@@ -397,24 +393,23 @@ def test_an_empty_cell_is_not_scored_and_counted(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "facts"),
     [
-        ("id,score\na,1\na,0\n", "t.csv:3: item 'a' stands here again"),
-        ("id,score\na,1\nb,maybe\n", "t.csv:3: 'maybe' is no score"),
-        ("id,score\na,1\nb\n", "t.csv:3: 1 cells, but"),
-        ("id,score,passed\na,1,1\n", "'score' or 'passed'"),
-        ("id,length\na,17\n", "cannot tell which columns are scores"),
-        ("id,note\na,hello\n", "cannot tell which columns are scores"),
-        ("id,label\na,1\nb,0\n", "cannot tell which columns are scores"),
-        ("score\n1\n", "neither an id nor a question"),
-        ("id,score\n", "empty"),
-        ("id,id\n1,1\n", "two columns have one name"),
+        ("id,score\na,1\na,0\n", ["t.csv:3", "'a'"]),
+        ("id,score\na,1\nb,maybe\n", ["t.csv:3", "'maybe'"]),
+        ("id,score\na,1\nb\n", ["t.csv:3", "1 cells"]),
+        ("id,score,passed\na,1,1\n", ["'score' or 'passed'"]),
+        ("id,length\na,17\n", ["'length'", "score=COLUMN"]),
+        ("id,note\na,hello\n", ["'note'", "score=COLUMN"]),
+        ("id,label\na,1\nb,0\n", ["'label'", "score=COLUMN"]),
+        ("score\n1\n", ["--columns id=COLUMN"]),
+        ("id,score\n", ["t.csv"]),
+        ("id,id\n1,1\n", ["t.csv"]),
     ],
 )
-def test_a_table_that_leaves_room_for_doubt_is_refused(tmp_path, text, said):
-    with pytest.raises(LogError) as error:
+def test_a_table_that_leaves_room_for_doubt_is_refused(tmp_path, text, facts):
+    with refused(LogError, *facts):
         table(tmp_path, text)
-    assert said in error.value.message
 
 
 def test_repeats_need_a_column_and_become_a_mean(tmp_path):

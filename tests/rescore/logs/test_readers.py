@@ -60,13 +60,12 @@ def test_a_reader_is_added_by_naming_it(tmp_path, monkeypatch):
         assert (log.tool, log.columns[0].score.tolist()) == ("points", [1, 0])
     assert not find_logs([tmp_path]).skipped
     run.write_text(json.dumps({"n": 3, "points": {"a": 1, "b": 0}}), encoding="utf-8")
-    with pytest.raises(LogError, match="it counts 3"):
+    with refused(LogError, "2 points", 3):
         read_logs([tmp_path])
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(LogError) as caught:
+    with refused(LogError, "points"):
         read_logs([empty])
-    assert ", points, tables of scores" in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -108,7 +107,7 @@ def test_a_mean_that_the_tool_rounds_may_be_half_a_unit_of_its_last_place_off(
     if whole:
         self_check(log)
         return
-    with pytest.raises(LogError, match=r"the tool reports 0\.66"):
+    with refused(LogError, "0.66"):
         self_check(log)
 
 

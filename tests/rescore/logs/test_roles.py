@@ -83,11 +83,9 @@ def test_an_empty_first_reply_drops_no_model(tmp_path, first):
 def test_a_word_among_scores_is_named_with_its_row_and_drops_nothing(tmp_path, text):
     path = tmp_path / "orlbeck.csv"
     path.write_text(text, "utf-8")
-    with pytest.raises(LogError) as caught:
-        read_logs([path])
     line = 1 + next(at for at, row in enumerate(text.splitlines()) if "n.d." in row)
-    assert f"{path}:{line}" in caught.value.message
-    assert "'n.d.'" in caught.value.message
+    with refused(LogError, f"{path}:{line}", "'n.d.'"):
+        read_logs([path])
 
 
 def test_flags_of_an_answer_are_no_models(tmp_path):
@@ -344,9 +342,8 @@ def test_a_lone_score_in_a_record_is_found_and_one_of_two_is_asked_for(tmp_path)
     rows = [{"doc_id": i, "metrics": {"acc": 1, "em": 0}} for i in range(4)]
     with pytest.raises(LogError, match=r"'metrics\.acc' or 'metrics\.em'"):
         read_logs([write_lines(tmp_path / "t.jsonl", rows)])
-    with pytest.raises(LogError, match=r"no column 'metrics\.bleu'") as caught:
+    with refused(LogError, "'metrics.bleu'", "'metrics.em'"):
         read_logs([tmp_path / "t.jsonl"], columns={"score": "metrics.bleu"})
-    assert "'metrics.em'" in caught.value.hint
     with pytest.raises(LogError, match=r"no column 'a\+b'"):
         read_logs([tmp_path / "t.jsonl"], columns={"score": "metrics.em", "question": "a+b"})
 

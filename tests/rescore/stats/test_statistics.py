@@ -306,7 +306,7 @@ def test_nothing_to_say_is_said():
     assert np.isnan(ranking.agreement(np.ones(1), np.ones(1)).tau)
     assert np.isnan(ranking.agreement(np.ones(4), np.arange(4.0)).tau)
     assert np.isnan(ranking.random_deletion(np.ones((3, 4)), np.zeros(4, bool)).tau)
-    with pytest.raises(ValueError, match="no proportion"):
+    with pytest.raises(ValueError):
         intervals.wilson(3, 2)
     for k, n in ((0, 7), (7, 7)):
         low, high = intervals.wilson(k, n)
