@@ -13,6 +13,7 @@ from contam.benchmark.field_names import plain
 from contam.detect.report import RUN_FILE
 from contam.errors import LogError, Names, OutputError, Public, Statement, UsageError
 from contam.files.single import fingerprint
+from contam.rescore.metrics import sounds_lower
 from contam.rescore.panel import ALL
 from contam.study.inputs import USUAL, Rows, columns_of, refuse_unknown_sides
 from contam.study.model import Refusal
@@ -69,10 +70,15 @@ def read_tables(
     scores: Source,
     clean: Source | None,
     tasks: Sequence[str],
-    lower_is_better: Sequence[str],
     columns: Mapping[str, str] | None,
+    *,
+    lower: Sequence[str] = (),
+    higher: Sequence[str] = (),
 ) -> Given:
-    """A board of one table, or of two; see `contam.study.boards.board`."""
+    """A board of one table, or of two; see `contam.study.boards.board`.
+
+    lower, higher  tasks whose scores count down and up, by the user's own word
+    """
     refuse_unknown_sides(columns, ("scores", "clean"))
     models, names, full, source = _table(scores, "scores", tasks, columns)
     sources, second = [source], None
@@ -85,10 +91,17 @@ def read_tables(
         second = found[
             np.ix_([own.index(one) for one in models], [same.index(one) for one in names])
         ]
-    if unknown := set(lower_is_better) - set(names):
+    if unknown := {*lower, *higher} - set(names):
         hint = Statement("known: {}", Names(names))
         raise UsageError("there is no task {!r}", min(unknown), hint=hint)
-    down = np.array([name in lower_is_better for name in names])
+    if both := {*lower} & {*higher}:
+        raise UsageError("{} cannot count both ways", min(both), hint="name it once")
+    for name in names:
+        if sounds_lower(name) and name not in (*lower, *higher):
+            said = "{}: is a lower {!r} better? A table does not say"
+            hint = Statement("--lower-is-better {}, or --higher-is-better {}", name, name)
+            raise UsageError(said, sources[0]["path"], name, hint=hint)
+    down = np.array([name in lower for name in names])
     return _given(sources[0]["path"], models, names, full, second, down, sources=tuple(sources))
 
 

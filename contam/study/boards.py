@@ -118,6 +118,7 @@ def board(
     policy: str = "",
     tasks: Sequence[str] = (),
     lower_is_better: Sequence[str] = (),
+    higher_is_better: Sequence[str] = (),
     columns: Mapping[str, str] | None = None,
     seed: int = 0,
 ) -> Study:
@@ -128,7 +129,8 @@ def board(
     rescored  instead of both, what `contam rescore` found or the folder it was written to: the main
               metric of each benchmark;  policy  the one whose flags count, where it has several
     tasks     columns of tasks in `scores`, where it has others, too
-    lower_is_better  tasks of `scores` on which less is better
+    lower_is_better, higher_is_better  tasks of `scores` on which less, or more, is better; more is
+              where nothing is said, and a name that sounds otherwise is refused
 
     Raises LogError and UsageError for input that is no board.
     """
@@ -137,9 +139,10 @@ def board(
     if scores is not None:
         if policy:
             raise UsageError("a table of scores has no policies")
-        given = read_tables(scores, clean, tasks, lower_is_better, columns)
+        ways = {"lower": lower_is_better, "higher": higher_is_better}
+        given = read_tables(scores, clean, tasks, columns, **ways)
     elif rescored is not None:
-        if clean is not None or tasks or lower_is_better or columns:
+        if clean is not None or tasks or lower_is_better or higher_is_better or columns:
             raise UsageError("tasks, columns and clean scores of a re-scoring are its own")
         given = read_rescored(rescored, policy)
     sides = [_side(ALL, given.scores, given, seed)]
@@ -162,7 +165,11 @@ def board(
         pictures=_pictures(given, sides, rows["field"]),
         columns=_shown(sides),
         run={
-            "parameters": {**parameters, "lower_is_better": list(lower_is_better)},
+            "parameters": {
+                **parameters,
+                "lower_is_better": list(lower_is_better),
+                "higher_is_better": list(higher_is_better),
+            },
             "inputs": list(given.sources),
             "notes": list(given.notes),
             "coverage": given.coverage,

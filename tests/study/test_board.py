@@ -204,6 +204,19 @@ def test_a_mean_over_two_scales_or_directions_is_refused_by_name():
     assert board(rows, lower_is_better=["a"]).rows()[0]["model"] == "y"
 
 
+def test_a_task_that_sounds_as_if_less_were_better_is_asked_about():
+    rows = table("model acc perplexity", ("x", 0.5, 50), ("y", 0.4, 70), ("z", 0.3, 20))
+    with refused(UsageError, "'perplexity'", "--lower-is-better perplexity"):
+        board(rows)
+    with refused(UsageError, "perplexity"):
+        board(rows, lower_is_better=["perplexity"], higher_is_better=["perplexity"])
+    lowest = [
+        board(rows, **{f"{way}_is_better": ["perplexity"]}).rows("tasks")[1]["lowest"]
+        for way in ("lower", "higher")
+    ]
+    assert lowest == [20, 20]
+
+
 def test_scores_that_all_count_downwards_are_shown_as_they_were_given():
     rows = table("model a b", ("x", 0.5, 0.3), ("y", 0.4, 0.7), ("z", 0.3, 0.2))
     study = board(rows, lower_is_better=["a", "b"])

@@ -334,6 +334,10 @@ def board(
         list[str] | None,
         typer.Option(metavar="TASK...", help="Tasks on which a lower score is better."),
     ] = None,
+    higher_is_better: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TASK...", help="Tasks whose names sound otherwise, and are not."),
+    ] = None,
     columns: Columns = None,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the searches.")] = 0,
 ) -> None:
