@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from tests.cli import processes
-from tests.rescore.export.test_harness import REPLAY, TASK, ended, needs, run
+from tests.rescore.export.test_harness import REPLAY, TASK, ended, needs, run, write_questions
 from tests.server.running import serving
 
 MOCK = """
@@ -74,21 +74,7 @@ print("FOUND" + str(len(list_eval_logs(sys.argv[1]))))
 
 @pytest.fixture(scope="module")
 def questions(bench_fixtures, tmp_path_factory):
-    """The invented items with their answers as text, in an order of their own."""
-    source = bench_fixtures / "items" / "lantern_quiz.jsonl"
-    rows = [json.loads(line) for line in source.read_text("utf-8").splitlines()]
-    rows = [
-        {
-            "question": row["question"],
-            "passage": row.get("passage"),
-            "choices": row["choices"],
-            "answer": f"answer {place}",
-        }
-        for place, row in enumerate(reversed(rows))
-    ]
-    path = tmp_path_factory.mktemp("items") / "lantern.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    return path
+    return write_questions(bench_fixtures, tmp_path_factory.mktemp("items") / "lantern.jsonl")
 
 
 @pytest.fixture(scope="module")

@@ -91,8 +91,7 @@ def verdicts(bench_fixtures, tmp_path_factory):
     return contam.write_report(result, tmp_path_factory.mktemp("harness") / "verdicts")
 
 
-@pytest.fixture(scope="module")
-def questions(bench_fixtures, tmp_path_factory):
+def write_questions(bench_fixtures, path):
     """The invented items with their answers as text, in an order of their own."""
     source = bench_fixtures / "items" / "lantern_quiz.jsonl"
     rows = [json.loads(line) for line in source.read_text("utf-8").splitlines()]
@@ -105,9 +104,13 @@ def questions(bench_fixtures, tmp_path_factory):
         }
         for place, row in enumerate(reversed(rows))
     ]
-    path = tmp_path_factory.mktemp("items") / "lantern.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     return path
+
+
+@pytest.fixture(scope="module")
+def questions(bench_fixtures, tmp_path_factory):
+    return write_questions(bench_fixtures, tmp_path_factory.mktemp("items") / "lantern.jsonl")
 
 
 def export(*arguments):
