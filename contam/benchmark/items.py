@@ -10,8 +10,6 @@ from contam.errors import InternalError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from contam.benchmark.key_table import KeyTable
-
 PARTS = ("passage", "question", "choices", "answer")
 """The texts of an item, in the order every array over parts uses."""
 
@@ -130,7 +128,6 @@ class Benchmark:
 
     duplicates  groups of indices into `items` whose question, choices (in any order) and
                 passage are equal after normalisation; every group has two members or more
-    keys        content keys of every item; None when they were not computed yet
     """
 
     name: str
@@ -138,4 +135,3 @@ class Benchmark:
     skipped: tuple[SkippedRow, ...] = ()
     sources: tuple[SourceFile, ...] = ()
     duplicates: tuple[tuple[int, ...], ...] = ()
-    keys: KeyTable | None = None

@@ -40,6 +40,8 @@ CONTAINERS = ("examples", "data", "items", "questions", "rows", "instances", "sa
 _INSIDE = ("paragraphs", "qas", "qa_pairs", "questions")
 """Keys of a row under which several questions about it may stand, each a record."""
 
+#: Rows of shorter texts are held: as values of Python they take several times the size.
+_LONG_BYTES: Final = 64 << 20
 _DECODER = json.JSONDecoder()
 _BLANK = re.compile(r"[ \t\r\n]*")
 _COMMENT = (b"#", b"//")
@@ -101,7 +103,8 @@ def _read(path: Path, data: bytes, field_map: FieldMap) -> FileRows:
         only = _parse(path, first[0][1], first[0][0])
         if isinstance(only, dict) and not _is_item(path, only, _mapped(field_map)):
             return _of_object(path, only, field_map)
-    return FileRows("jsonl", "line", _Lines(path, data))
+    rows = _Lines(path, data)
+    return FileRows("jsonl", "line", rows if len(data) >= _LONG_BYTES else [*rows])
 
 
 def _one_after_another(path: Path, data: bytes) -> list[object]:
@@ -148,7 +151,7 @@ def _split(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """The rows of JSON lines, one by one: as values of Python they take several times the size."""
+    """The rows of JSON lines, one by one."""
 
     path: Path
     data: bytes
@@ -371,10 +374,6 @@ def _too_deep(path: Path, line: int) -> BenchmarkError:
 def _kind(value: object) -> str:
     names = {list: "a list", dict: "an object", str: "a text", bool: "a truth value"}
     return names.get(type(value), "null" if value is None else "a number")
-
-
-#: Shorter files are read as a whole.
-_LONG_BYTES: Final = 64 << 20
 
 
 class LongLines:

@@ -8,18 +8,36 @@ from __future__ import annotations
 
 import hashlib
 import re
+import string
 import unicodedata
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from contam.benchmark.items import BenchItem
 
 KEY_VERSION = "ck1"
 KEY_LENGTH = 32
 """Hex digits used of each SHA-256."""
+KEYS: Final = ("text_key", "item_key", "full_key", "passage_key", "choices_key", "answer_key")
+"""The keys of an item: see `ContentKeys`."""
+#: In place of the SHA-256 of what is not there.
+_NOTHING: Final = bytes(32)
+
+_SPACE: Final = 0x20
+_BETWEEN: Final = 0
+_LOWER: Final = string.ascii_lowercase
+#: Of ASCII, white space is a space, a capital a small letter, and a backtick a quote.
+_PLAIN: Final = bytes.maketrans(
+    b"\t\n\v\f\r\x1c\x1d\x1e\x1f`" + _LOWER.upper().encode(),
+    b" " * 9 + b"'" + _LOWER.encode(),
+)
 
 # Both quotes and dashes are unified before NFKC as well, which would tear U+00B4 apart.
 _SINGLE_QUOTES = "\u2018\u2019\u201a\u201b\u2032\u00b4\u0060\u02bc\u2039\u203a"
@@ -74,40 +92,104 @@ def normalise(text: str) -> str:
     return " ".join(_unified(unicodedata.normalize("NFKC", folded)).split())
 
 
+def normalised(texts: Sequence[str]) -> list[bytes]:
+    """What `normalise` gives for each text, in UTF-8; of ASCII for all texts together."""
+    foreign = [place for place, text in enumerate(texts) if not text.isascii()]
+    plain = list(texts)
+    for place in foreign:
+        plain[place] = ""
+    data = "\0".join(plain).encode().translate(_PLAIN)
+    found = data.split(b"\0")
+    if len(found) != len(texts):  # a text has a null character, or there is no text
+        return [normalise(text).encode() for text in texts]
+    for place in _untidy(np.frombuffer(data, np.uint8)):
+        found[place] = b" ".join(found[place].split())
+    for place in foreign:
+        found[place] = normalise(texts[place]).encode()
+    return found
+
+
+def _untidy(data: NDArray[np.uint8]) -> list[int]:
+    """Which texts begin or end with a space, or have two in a row; 0 is between texts."""
+    space, between = data == _SPACE, data == _BETWEEN
+    blank = space | between
+    # An empty text has no space, so that of two in a row one must be a space.
+    untidy = np.flatnonzero(blank[1:] & blank[:-1] & (space[1:] | space[:-1]))
+    texts = np.searchsorted(np.flatnonzero(between), untidy + between[untidy], side="left")
+    ends = [0] if len(space) and space[0] else []
+    ends += [int(between.sum())] if len(space) and space[-1] else []
+    return sorted({*texts.tolist(), *ends})
+
+
+def equal_groups(digests: NDArray[np.uint8]) -> list[NDArray[np.int64]]:
+    """Places of the items that share a key, two or more in each group, by their first place.
+
+    digests  uint8[n, 16]
+    """
+    halves = np.ascontiguousarray(digests).view(np.uint64)
+    order = np.lexsort((halves[:, 1], halves[:, 0]))
+    fresh = (np.diff(halves[order], axis=0) != 0).any(axis=1)
+    edges = np.concatenate([[0], np.flatnonzero(fresh) + 1, [len(order)]])
+    several = np.flatnonzero(np.diff(edges) > 1)
+    groups = [order[edges[at] : edges[at + 1]] for at in several.tolist()]
+    return sorted(groups, key=lambda group: int(group[0]))
+
+
 def _unified(text: str) -> str:
     return _MARKS.sub(lambda mark: _UNIFY[mark[0]], text)
 
 
 def content_keys(item: BenchItem) -> ContentKeys:
-    """All keys of an item; of many items see `contam.benchmark.key_table`."""
-    digests = key_digests(
-        item,
-        normalise(item.question).encode(),
-        [normalise(text).encode() for text in item.choices],
-        normalise(item.passage or "").encode(),
-        normalise(item.answer or "").encode(),
-    )
-    return ContentKeys(*(None if digest is None else _hex(digest) for digest in digests))  # type: ignore[arg-type]  # the first three are never absent
+    """All keys of an item."""
+    (digests,) = key_digests([item.question], [item.passage], [item.choices], [item.answer])
+    return ContentKeys(*(digest.tobytes().hex() if digest.any() else None for digest in digests))  # type: ignore[arg-type]  # the first three are never absent
 
 
 def key_digests(
-    item: BenchItem, question: bytes, choices: Sequence[bytes], passage: bytes, answer: bytes
-) -> tuple[bytes, bytes, bytes, bytes | None, bytes | None, bytes | None]:
-    """The digests of which an item's keys are the beginning, in the order of `ContentKeys`.
+    questions: Sequence[str],
+    passages: Sequence[str | None],
+    choices: Sequence[Sequence[str]],
+    answers: Sequence[str | None],
+) -> NDArray[np.uint8]:
+    """The bytes of the keys of some items: uint8[n, 6, 16], in the order of `KEYS`.
 
-    question, choices, passage, answer  its normalised texts in UTF-8, empty where it has none
+    What an item does not have is zeros.
+    """
+    texts = [text or "" for column in (questions, passages, answers) for text in column]
+    n = len(questions)
+    found = normalised([*texts, *(text for some in choices for text in some)])
+    digests: list[bytes] = []
+    begin = 3 * n
+    for at, some in enumerate(choices):
+        end = begin + len(some)
+        digests += _digests(found[at], found[n + at], some, found[begin:end], found[2 * n + at])
+        if not passages[at]:
+            digests[-3] = _NOTHING
+        if not answers[at]:
+            digests[-1] = _NOTHING
+        begin = end
+    whole = np.frombuffer(b"".join(digests), np.uint8).reshape(-1, len(KEYS), len(_NOTHING))
+    return whole[:, :, : KEY_LENGTH // 2].copy()
+
+
+def _digests(
+    question: bytes, passage: bytes, choices: Sequence[str], listed: Sequence[bytes], answer: bytes
+) -> tuple[bytes, ...]:
+    """The SHA-256 of which the keys of an item are the beginning, in the order of `KEYS`.
+
+    question, passage, listed, answer  its normalised texts;  choices  those of `listed` unchanged
     """
     sha256 = hashlib.sha256
-    body = sha256(_body(question, choices, passage))
+    body = sha256(_body(question, listed, passage))
     item_key = body.digest()
     body.update(b"\x1d" + answer)
     return (
         sha256(question).digest(),
         item_key,
         body.digest(),
-        sha256(passage).digest() if item.passage else None,
-        sha256(_listed(item.choices, choices)).digest() if choices else None,
-        sha256(answer).digest() if item.answer else None,
+        sha256(passage).digest(),
+        sha256(_listed(choices, listed)).digest() if choices else _NOTHING,
+        sha256(answer).digest(),
     )
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -94,59 +95,110 @@ LONE: Final = Told(is_lone=True)
 """Of a row that is read alone."""
 
 
-@dataclass(slots=True)
-class Size:
-    """How many texts there are, their words and characters."""
+class Texts:
+    """Some texts; what is asked of them all is worked out once, when all are there."""
 
-    n: int = 0
-    n_words: int = 0
-    n_chars: int = 0
-    most_words: int = 0
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self.every = list(texts)
 
-    def add(self, text: str, words: int) -> None:
-        """Count one more."""
-        self.n += 1
-        self.n_words += words
-        self.n_chars += len(text)
-        self.most_words = max(self.most_words, words)
+    @property
+    def n(self) -> int:
+        """How many there are."""
+        return len(self.every)
+
+    @cached_property
+    def n_chars(self) -> int:
+        """Their characters together."""
+        return sum(map(len, self.every))
+
+    @cached_property
+    def _counts(self) -> list[int]:
+        return list(map(n_words, self.every))
+
+    @property
+    def n_words(self) -> int:
+        """Their words together."""
+        return sum(self._counts)
+
+    @property
+    def most_words(self) -> int:
+        """Words of the one that has most."""
+        return max(self._counts, default=0)
 
     def is_text(self) -> bool:
         """Whether they are of several words."""
         return self.n > 0 and self.n_words >= _SEVERAL_WORDS * self.n
 
 
-@dataclass(slots=True)
-class Column(Size):
+class Column(Texts):
     """What was seen of one column: of each row that has a text in it, all of it.
 
-    values  how many rows have each text, by its hash;  pieces  the same of texts inside
-    pairs   hashes of the pairs of words of the first rows' texts
-    paths   dotted name -> the texts of that name inside;  further  all texts but a row's first
+    pieces  the texts of each row that has them inside a list or a record
+    paths   dotted name -> the texts of that name inside
     """
 
-    values: Counter[int] = field(default_factory=Counter)
-    pieces: Counter[int] = field(default_factory=Counter)
-    pairs: list[frozenset[int]] = field(default_factory=list)
-    paths: dict[str, Size] = field(default_factory=dict)
-    further: Size = field(default_factory=Size)
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: list[list[str]] = []
+        self.paths: dict[str, Texts] = {}
+
+    def add(self, text: str) -> None:
+        """Take the text of a row, unless it is blank."""
+        if text and not text.isspace():
+            self.every.append(text)
+
+    def add_inside(self, name: str, value: object, ignored: Sequence[str]) -> None:
+        """Take the texts of a row's list or record; name  of the column."""
+        pieces = []
+        for path, text in texts_in(value, ignored, name):
+            if not text or text.isspace():
+                continue
+            pieces.append(text)
+            if path in self.paths or len(self.paths) < _NAMES:
+                self.paths.setdefault(path, Texts()).every.append(text)
+        if pieces:
+            self.pieces.append(pieces)
+            self.every.append("\n".join(pieces))
+
+    @cached_property
+    def further(self) -> Texts:
+        """All texts inside but the first of each row."""
+        return Texts(text for pieces in self.pieces for text in pieces[1:])
+
+    @cached_property
+    def shared(self) -> frozenset[int]:
+        """Hashes of the texts inside that most rows have."""
+        n_rows = Counter(text for pieces in self.pieces for text in set(pieces))
+        return frozenset(hash(text) for text, n in n_rows.items() if 2 * n > self.n > 1)
+
+    @cached_property
+    def _values(self) -> Counter[str]:
+        return Counter(self.every)
 
     def differs(self) -> bool:
         """Whether the text is another one in most rows."""
-        return self.n > 0 and 2 * len(self.values) >= self.n
+        return self.n > 0 and 2 * len(self._values) >= self.n
 
     def tells_apart(self) -> bool:
         """Whether the text is no category, and no row is like most others."""
-        different = len(self.values)
-        most = max(self.values.values(), default=0)
+        different = len(self._values)
+        most = max(self._values.values(), default=0)
         is_category = different < _DIFFERENT_SHARE * self.n and self.n_words < _LONG * self.n
         return self.n == 1 or (0 < 2 * most <= self.n and not is_category)
 
+    @cached_property
     def is_own(self) -> bool:
         """Whether most rows have a text of their own, of words as hardly any other has them."""
-        n_rows = Counter(pair for pairs in self.pairs for pair in pairs)
-        limit = max(1, int(_RARE_SHARE * len(self.pairs)))
-        rare = [sum(n_rows[pair] <= limit for pair in pairs) >= _RARE_PAIRS for pairs in self.pairs]
-        return self.differs() and 2 * sum(rare) >= len(rare)
+        if not self.differs():
+            return False
+        of_rows = [
+            set(pairwise(_WORD.findall(text)[:_WORDS_COMPARED]))
+            for text in self.every[:_ROWS_COMPARED]
+        ]
+        n_rows = Counter(pair for pairs in of_rows for pair in pairs)
+        limit = max(1, int(_RARE_SHARE * len(of_rows)))
+        rare = [sum(n_rows[pair] <= limit for pair in pairs) >= _RARE_PAIRS for pairs in of_rows]
+        return 2 * sum(rare) >= len(rare)
 
 
 def _reaches(value: object, path: Sequence[str]) -> bool:
@@ -164,11 +216,8 @@ class Look:
         """Ignored  as for `texts_in`;  named  dotted paths that rows are asked for."""
         self.ignored = ignored
         self._not_seen = set(named)
-        self._own: dict[str, bool] = {}
-        self._shared: dict[str, frozenset[int]] = {}
         self.columns: defaultdict[str, Column] = defaultdict(Column)
         self.n_rows = 0
-        self.n_chars = 0
 
     @classmethod
     def for_names(cls, fields: FieldMap) -> Look:
@@ -185,42 +234,19 @@ class Look:
         """Look at a row; of very many, at some of them."""
         self.n_rows += 1
         every = 1 if self.n_rows < _MANY else 8 if self.n_rows < _VERY_MANY else 64
-        self._not_seen = {name for name in self._not_seen if not _reaches(row, name.split("."))}
+        if self._not_seen:
+            seen = {name for name in self._not_seen if _reaches(row, name.split("."))}
+            self._not_seen -= seen
         if self.n_rows % every:
             return
         for name, value in row.items():
             column = self.columns[name]
             if type(value) is str:
-                self._count(column, value)
+                column.add(value)
+            elif isinstance(value, Mapping) and keys_are_texts(name):
+                column.add("\n".join(map(str, value)))
             elif isinstance(value, Mapping | Sequence) and not isinstance(value, bytes):
-                self._count_pieces(column, name, value)
-
-    def _count_pieces(self, column: Column, name: str, value: object) -> None:
-        if keys_are_texts(name) and isinstance(value, Mapping):
-            self._count(column, "\n".join(map(str, value)))
-            return
-        pieces: list[str] = []
-        for path, text in texts_in(value, self.ignored, name):
-            if not text.strip():
-                continue
-            words = n_words(text)
-            if path in column.paths or len(column.paths) < _NAMES:
-                column.paths.setdefault(path, Size()).add(text, words)
-            if pieces:
-                column.further.add(text, words)
-            pieces.append(text)
-        column.pieces.update({hash(piece) for piece in pieces})
-        self._count(column, "\n".join(pieces))
-
-    def _count(self, column: Column, text: str) -> None:
-        if not text.strip():
-            return
-        words = _WORD.findall(text)
-        column.add(text, len(words))
-        self.n_chars += len(text)
-        column.values[hash(text)] += 1
-        if len(column.pairs) < _ROWS_COMPARED:
-            column.pairs.append(frozenset(map(hash, pairwise(words[:_WORDS_COMPARED]))))
+                column.add_inside(name, value, self.ignored)
 
     def is_item_text(self, name: str) -> bool:
         """Whether a column that nobody knows holds text that tells rows apart."""
@@ -234,22 +260,16 @@ class Look:
 
     def is_own(self, names: Sequence[str]) -> bool:
         """Whether one of these columns says in most rows what no other row does."""
-        for name in names:
-            if name not in self._own:
-                self._own[name] = self.columns[name].is_own()
-        return any(self._own[name] for name in names)
+        return any(self.columns[name].is_own for name in names)
+
+    @cached_property
+    def n_chars(self) -> int:
+        """Characters of all texts."""
+        return sum(column.n_chars for column in self.columns.values())
 
     def differs(self, names: Sequence[str]) -> bool:
         """Whether the text of one of these columns is another one in most rows."""
         return any(self.columns[name].differs() for name in names)
-
-    def shared(self, name: str) -> frozenset[int]:
-        """Hashes of the texts inside a column that most rows have."""
-        if name not in self._shared:
-            column = self.columns[name]
-            most = (piece for piece, n in column.pieces.items() if 2 * n > column.n > 1)
-            self._shared[name] = frozenset(most)
-        return self._shared[name]
 
     def questions_inside(self, names: Sequence[str]) -> dict[tuple[str, ...], None]:
         """Paths of texts inside columns, records of which call them the question."""
@@ -261,14 +281,14 @@ class Look:
         """Whether a row had a value at a dotted path."""
         return path not in self._not_seen
 
-    def size(self, path: Sequence[str]) -> Size:
+    def texts(self, path: Sequence[str]) -> Texts:
         """The texts at a path."""
         column = self.columns[path[0]]
-        return column if len(path) == 1 else column.paths.get(".".join(path), Size())
+        return column if len(path) == 1 else column.paths.get(".".join(path), Texts())
 
-    def share(self, size: Size) -> float:
-        """Share of the characters of all texts."""
-        return round(size.n_chars / max(1, self.n_chars), 4)
+    def share(self, texts: Texts) -> float:
+        """Their share of the characters of all texts."""
+        return round(texts.n_chars / max(1, self.n_chars), 4)
 
 
 _NUMBER = re.compile(r"\d+")
@@ -310,7 +330,7 @@ def completed(plan: FieldPlan, columns: Sequence[str], fields: FieldMap, look: L
     nested = (*question, *passage)
     told = {
         path[0]: Told(
-            shared=look.shared(path[0]),
+            shared=look.columns[path[0]].shared,
             at=".".join(path),
             ignored=tuple(fields.ignored),
             drops=path[0] in unknown,
@@ -374,7 +394,7 @@ def inner_unread(plan: FieldPlan, look: Look) -> tuple[FieldPath, ...]:
 
 def unread_shares(plans: Collection[FieldPlan], look: Look) -> tuple[tuple[str, float], ...]:
     """Texts that no plan reads, and further texts of the answers, with their shares."""
-    found = {".".join(path): look.share(look.size(path)) for plan in plans for path in plan.unread}
+    found = {".".join(path): look.share(look.texts(path)) for plan in plans for path in plan.unread}
     for name in {plan.answer[0][0] for plan in plans if plan.answer and not plan.choices.paths}:
         further = look.columns[name].further
         if further.is_text():

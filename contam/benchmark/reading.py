@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from contam.benchmark import field_names
+from contam.benchmark.item_table import ItemTable
 from contam.benchmark.items import PARTS
-from contam.benchmark.packed import column_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -75,16 +75,16 @@ def how_read(record: Mapping[str, Any]) -> Reading:
 
 def about_benchmark(benchmark: Benchmark) -> dict[str, Any]:
     """A benchmark as run.json records it."""
-    incomplete = Counter(filter(None, column_of(benchmark.items, "incomplete")))
+    items = ItemTable.of(benchmark.items)
+    ids = items.lazy("item_id")
+    incomplete = Counter(filter(None, items.column("incomplete")))
     return {
         "name": benchmark.name,
         "n_items": len(benchmark.items),
         "n_skipped": len(benchmark.skipped),
         **_skipped(benchmark.skipped),
         **({"incomplete": dict(incomplete)} if incomplete else {}),
-        "duplicates": [
-            [benchmark.items[i].item_id for i in group] for group in benchmark.duplicates
-        ],
+        "duplicates": [[ids[i] for i in group] for group in benchmark.duplicates],
         "sources": [asdict(source) for source in benchmark.sources],
     }
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from contam.benchmark import field_names
-from contam.benchmark.collector import content_id
+from contam.benchmark.collector import Parts, content_id
 from contam.benchmark.fields import FieldPath, FieldPlan, Row, RowError, get, make_plan, series
 from contam.benchmark.items import BenchItem, SourceFile
 from contam.benchmark.looks import LONE, Look, texts_in, unread_shares
@@ -26,17 +26,6 @@ from contam.benchmark.values import (
 
 _HIDDEN = (-1, -1.0, "-1")
 """Values that stand for an answer that a test set does not publish."""
-
-
-class Parts(NamedTuple):
-    """Texts of an item. `question` is "" when the row has none; see `BenchItem.incomplete`."""
-
-    passage: str | None
-    question: str
-    choices: tuple[str, ...]
-    answer: str | None
-    answer_index: int | None
-    incomplete: str = ""
 
 
 def read_parts(row: Row, plan: FieldPlan) -> Parts:

@@ -178,7 +178,7 @@ def refuse_unfit(plan: Plan, options: CleanOptions) -> None:
             ", ".join(asked),
             hint="`contam policies` lists them",
         )
-    known = sorted({item.benchmark for item in plan.items})
+    known = sorted(set(plan.items.column("benchmark")))
     _refuse_unknown("benchmark", tuple(options.weights), known)
 
 
@@ -193,7 +193,7 @@ def choice_of(
     wanted = np.isin(labels, [LABELS.index(label) for label in options.labels])
     if n_documents is not None:
         wanted |= n_documents == 0
-    names = [item.benchmark for item in plan.items]
+    names = plan.items.column("benchmark")
     exposed = np.array([name in options.exposures or not options.exposures for name in EXPOSURES])
     return Choice(
         policies=tuple(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from contam.benchmark.items import ItemName
 from contam.cleaning.choice import choice_of, judged
 from contam.cleaning.shard import Cleaning
 from contam.cleaning.writer import counts_of
@@ -168,7 +167,7 @@ def _touched(hits: PartHits, cleaning: Cleaning) -> dict[int, dict[str, Any]]:
             )
             if not found:
                 continue
-            counts = counts_of(lambda item: ItemName.of(opened.plan.items[item]), found)
+            counts = counts_of(opened.plan.items.names().__getitem__, found)
             facts = touched.setdefault(
                 shard,
                 {

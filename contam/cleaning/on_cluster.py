@@ -11,7 +11,6 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.benchmark.items import ItemName
 from contam.cleaning.findings import PartHits
 from contam.cleaning.shard import Cleaning
 from contam.cleaning.work_folder import WorkFolder
@@ -121,7 +120,7 @@ class CleanJob:
                 writer.question,
                 (cleaning.options, cleaning.choice, cleaning.after),
                 (
-                    tuple(ItemName.of(item) for item in cleaning.plan.items),
+                    tuple(cleaning.plan.items.names()),
                     dict(writer.rows),
                     writer.touched,
                     dict(writer.sha256),

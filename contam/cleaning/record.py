@@ -105,7 +105,7 @@ def record_of(
 
 def _labels(run: Searched) -> list[dict[str, Any]]:
     """Of each policy and benchmark, the items by label, before anything was taken out."""
-    names = np.array([item.benchmark for item in run.plan.items])
+    names = np.array(run.plan.items.column("benchmark"))
     found = []
     for number, policy in enumerate(run.plan.policies):
         for name in sorted(set(names.tolist())):
@@ -129,7 +129,8 @@ def _removed(run: Searched, shards: Sequence[Mapping[str, Any]]) -> dict[str, An
         documents.update(shard.get("benchmarks", {}))
         sources.update(shard.get("sources", {}))
         items.update(shard.get("items", ()))
-    n_items = Counter(run.plan.items[item].benchmark for item in items)
+    names = run.plan.items.column("benchmark")
+    n_items = Counter(names[item] for item in items)
     return {
         "by_benchmark": [
             {"benchmark": name, "documents": n, "items": n_items[name]}

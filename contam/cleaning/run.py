@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.benchmark.items import ItemName
 from contam.cleaning.record import Searched, record_of
 from contam.cleaning.work_folder import CORPUS, RECORD, REMOVED
 from contam.cleaning.writer import Writer
@@ -77,13 +76,12 @@ class Run:
     def writer(self, work: WorkFolder, corpus: Corpus | None = None) -> Writer:
         """What writes the shards; corpus  as it is on this machine, where `corpus` is not that."""
         found = self.findings
-        items = found.cleaning.plan.items
         return Writer(
             work=work,
             question=self.question,
             cleaning=found.cleaning,
             corpus=corpus or self.corpus,
-            names=lambda item: ItemName.of(items[item]),
+            names=found.cleaning.plan.items.names().__getitem__,
             rows={number: read.rows + read.n_blank for number, read in found.coverage.read.items()},
             touched=frozenset(found.touched),
             sha256=found.sha256,

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from contam.benchmark.item_table import ItemTable
 from contam.benchmark.items import PARTS, ItemName
-from contam.benchmark.key_table import KeyTable
-from contam.benchmark.keys import KEY_VERSION
-from contam.benchmark.packed import column_of, text_column
+from contam.benchmark.keys import KEY_VERSION, KEYS, equal_groups
 from contam.benchmark.reading import about_benchmark
 from contam.detect.parameters import SEED
 from contam.detect.result import ONE_QUESTION, SKIPPED, ScanResult
@@ -123,9 +122,11 @@ def _one_question(benchmark: Benchmark) -> Iterator[str]:
     An instruction that every item has is found nowhere, or everywhere, whatever was leaked.
     """
     n_items = len(benchmark.items)
-    if n_items < _FEW_ITEMS or benchmark.keys is None:
+    items = benchmark.items
+    if n_items < _FEW_ITEMS or not isinstance(items, ItemTable) or items.digests is None:
         return
-    n_same = max(map(len, benchmark.keys.equal("text_key")), default=1)
+    keys = items.key_digests()[:, KEYS.index("text_key")]
+    n_same = max(map(len, equal_groups(keys)), default=1)
     if 2 * n_same <= n_items:
         return
     fields = {dict(source.fields).get("question") for source in benchmark.sources}
@@ -140,20 +141,20 @@ def _one_question(benchmark: Benchmark) -> Iterator[str]:
 
 def _item_columns(plan: Plan) -> dict[str, Column]:
     items = plan.items
-    keys = plan.keys or KeyTable.of(items)
+    keys = items.key_digests()
     tokens = plan.views[0].items.n_tokens
     columns: dict[str, Column] = {
-        **{name: list(column_of(items, name)) for name in ItemName._fields},
+        **{name: items.column(name) for name in ItemName._fields},
         "key_version": Repeated([KEY_VERSION], np.zeros(len(items), np.int8)),
         **{
-            name: hex_column(*keys.column("text_key" if name == "question_key" else name))
+            name: hex_column(keys[:, KEYS.index("text_key" if name == "question_key" else name)])
             for name in _KEYS
         },
     }
     for at, part in enumerate(PARTS):
         columns[f"{part}_tokens"] = tokens[:, at]
     if plan.parameters.keep_text:
-        columns |= {name: text_column(items, name) for name in PARTS}
+        columns |= {name: items.lazy(name) for name in PARTS}
     return columns
 
 

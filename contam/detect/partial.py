@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import contam
 from contam.benchmark.items import ItemName
-from contam.benchmark.packed import column_of
 from contam.corpus.coverage import CoverageCounter
 from contam.detect.found_meta import FoundMeta
 from contam.detect.match.collect import Collection
@@ -154,7 +153,7 @@ def question_of(plan: Plan, corpus: Corpus) -> str:
         "options": [parameters.max_evidence, parameters.seed, parameters.min_run, parameters.text],
         "policies": [[policy.spec.id, policy.spec.fingerprint()] for policy in plan.policies],
         "views": [[view.unit, *view.spec[:4]] for view in plan.views],
-        "items": zip(*(column_of(plan.items, name) for name in ItemName._fields), strict=True),
+        "items": zip(*(plan.items.column(name) for name in ItemName._fields), strict=True),
         "shards": [*zip(corpus.coverage.names, corpus.coverage.units, corpus.digests, strict=True)],
         "chunks": [repr(chunk) for chunk in corpus.chunks],
         **({"every_hit": True} if parameters.every_hit else {}),

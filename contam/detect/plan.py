@@ -5,17 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypedDict
 
-import numpy as np
-
+from contam.benchmark.item_table import ItemTable
 from contam.benchmark.items import ItemName
-from contam.benchmark.key_table import KeyTable
-from contam.benchmark.packed import PackedItems, packed_together
 from contam.benchmark.read_files import read_benchmarks
 from contam.detect.match.token_view import TokenView, build_view
 from contam.detect.model import Matches
 from contam.detect.parameters import MIN_RUN, SEED
 from contam.detect.policies.policy import get_policy, reads_text, sees_rephrasings
-from contam.detect.result import item_ranks
 from contam.errors import PlanMemoryError, PolicyError, UsageError
 from contam.memory import trim
 from contam.text.bpe import BUILT_IN_UNITS, load_tokenizer
@@ -51,16 +47,14 @@ class Plan:
 
     views    a view a unit
     view_of  for each policy, the index of its view
-    keys     content keys of the items; None when they are still to be made
     """
 
     parameters: ScanParameters
     benchmarks: tuple[Benchmark, ...]
-    items: Sequence[BenchItem]
+    items: ItemTable
     policies: tuple[Policy, ...]
     views: tuple[TokenView, ...]
     view_of: tuple[int, ...]
-    keys: KeyTable | None = None
 
     @classmethod
     def of_parts(
@@ -73,15 +67,13 @@ class Plan:
         view_of: Sequence[int],
     ) -> Plan:
         """The plan whose views were made of these benchmarks' items before."""
-        known, items, keys = _in_order(benchmarks)
         return cls(
             parameters=parameters,
-            benchmarks=known,
-            items=items,
+            benchmarks=tuple(benchmarks),
+            items=_in_order(benchmarks),
             policies=tuple(policies),
             views=tuple(views),
             view_of=tuple(view_of),
-            keys=keys,
         )
 
 
@@ -148,7 +140,7 @@ def _plan_for(
     policies: Sequence[Policy] | None,
 ) -> Plan:
     policies = _policies(parameters) if policies is None else tuple(policies)
-    known, items, keys = _in_order(benchmarks)
+    known, items = tuple(benchmarks), _in_order(benchmarks)
     benchmarks.clear()
     if len(items) > _MANY_ITEMS:
         trim()  # what reading left behind
@@ -190,7 +182,6 @@ def _plan_for(
         policies=policies,
         views=views,
         view_of=tuple(view_of),
-        keys=keys,
     )
 
 
@@ -232,36 +223,10 @@ def _policies(parameters: ScanParameters) -> tuple[Policy, ...]:
     return policies
 
 
-def _in_order(
-    benchmarks: Sequence[Benchmark],
-) -> tuple[tuple[Benchmark, ...], Sequence[BenchItem], KeyTable | None]:
-    """The benchmarks, all items by name, and their keys where every benchmark has them.
-
-    The answer must not depend on the order in which files were given. Many items are packed, also
-    those of the benchmarks.
-    """
-    packed = packed_together([benchmark.items for benchmark in benchmarks])
-    items: Sequence[BenchItem]
-    if packed is None:
-        given = [item for benchmark in benchmarks for item in benchmark.items]
-        order = np.argsort(item_ranks([ItemName.of(item) for item in given]), kind="stable")
-        items = tuple([given[i] for i in order.tolist()])
-        del given
-        if len(items) > _MANY_ITEMS:
-            items = PackedItems.of(items)
-            place = np.empty(len(items), np.int64)
-            place[order] = np.arange(len(items))
-            ends = np.cumsum([len(benchmark.items) for benchmark in benchmarks])
-            benchmarks = [
-                replace(benchmark, items=items.take(place[end - len(benchmark.items) : end]))
-                for benchmark, end in zip(benchmarks, ends.tolist(), strict=True)
-            ]
-    else:
-        order = np.argsort(packed.rows)
-        items = packed.take(order)
-    keys = [benchmark.keys for benchmark in benchmarks if benchmark.keys is not None]
-    known = KeyTable.joined(keys).take(order) if len(keys) == len(benchmarks) > 0 else None
-    return tuple(benchmarks), items, known
+def _in_order(benchmarks: Sequence[Benchmark]) -> ItemTable:
+    """All items by name: the answer must not depend on the order in which files were given."""
+    tables = [ItemTable.of(benchmark.items) for benchmark in benchmarks]
+    return ItemTable.joined(tables or [ItemTable.of(())]).in_order()
 
 
 def plan_of(
@@ -274,23 +239,22 @@ def plan_of(
     return Plan(
         parameters=parameters,
         benchmarks=(),
-        items=tuple(items),
+        items=ItemTable.of(items),
         policies=tuple(policies),
         views=(view,),
         view_of=(0,) * len(policies),
     )
 
 
-def ordered(items: Sequence[BenchItem]) -> list[BenchItem]:
+def ordered(items: Sequence[BenchItem]) -> ItemTable:
     """The items by name. Raises UsageError when there is none, or a name is given twice."""
-    names = [ItemName.of(item) for item in items]
-    if not names or len(set(names)) != len(names):
+    if not items or len({ItemName.of(item) for item in items}) != len(items):
         raise UsageError("items must be one or more, each named once")
-    return [items[i] for i in np.argsort(item_ranks(names)).tolist()]
+    return ItemTable.of(items).in_order()
 
 
 def view_for_unit(
-    items: Sequence[BenchItem], unit: str, parameters: ScanParameters, policies: Sequence[Policy]
+    items: ItemTable, unit: str, parameters: ScanParameters, policies: Sequence[Policy]
 ) -> TokenView:
     """The view of a run in which this unit is matched. Raises UsageError or ConfigError.
 

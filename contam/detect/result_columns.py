@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contam.benchmark.items import PARTS, ItemName
-from contam.benchmark.packed import column_of
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
 from contam.detect.model import Judgements
 from contam.detect.policies.exposure import (
@@ -103,7 +102,7 @@ def evidence_columns(
 
 def _names(plan: Plan, item: NDArray[Any]) -> dict[str, Column]:
     """The columns that name the item of each row; item  its number."""
-    return {name: Repeated(list(column_of(plan.items, name)), item) for name in ItemName._fields}
+    return {name: Repeated(plan.items.column(name), item) for name in ItemName._fields}
 
 
 _NOTHING = "no document shares enough of its wording to be compared"
@@ -124,10 +123,8 @@ def _verdicts(
 ) -> tuple[dict[str, NDArray[Any]], list[str]]:
     """Arrays of the verdicts, and their reasons: item by item, policies as asked."""
     gap = CoverageGap(coverage, allowed=plan.parameters.allow_missing)
-    why = dict(enumerate(column_of(plan.items, "incomplete")))
-    why = {item: reason for item, reason in why.items() if reason}
-    incomplete = np.zeros(len(plan.items), np.bool_)
-    incomplete[list(why)] = True
+    why = plan.items.column("incomplete")
+    incomplete = np.array(list(map(bool, why)), np.bool_)
     numbers: dict[str, list[NDArray[np.generic]]] = {}
     reasons: list[list[str]] = []
     seen = [0] * len(plan.views)

@@ -212,11 +212,12 @@ def _plain_list(column: Column, field: pa.Field) -> list[Any]:
     return found
 
 
-def hex_column(values: NDArray[np.uint8], absent: NDArray[np.bool_]) -> pa.ChunkedArray:
+def hex_column(values: NDArray[np.uint8]) -> pa.ChunkedArray:
     """A column of texts, the bytes of each value in hex digits.
 
-    values  uint8[n, bytes];  absent  bool[n], rows that hold nothing
+    values  uint8[n, bytes]; a row of zeros holds nothing
     """
+    absent = np.logical_not(values.any(axis=1))
     n_digits = 2 * values.shape[1]
     lengths = np.where(absent, 0, n_digits)
     offsets = np.zeros(len(values) + 1, np.int32)

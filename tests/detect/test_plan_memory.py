@@ -78,7 +78,7 @@ def test_a_plan_in_small_pieces_is_the_same_plan(monkeypatch, unit, stride):
 
     view = make()
     whole, whole_grams = arrays(view), grams_of(view)
-    monkeypatch.setattr(item_tokens, "_BLOCK_CHARACTERS", 300)
+    monkeypatch.setattr(item_tokens, "_BLOCK_BYTES", 300)
     monkeypatch.setattr(grams, "_PIECE", 7)
     for module in (grams, variants, segments):
         monkeypatch.setattr(module, "_AT_ONCE", 7)

@@ -20,6 +20,7 @@ from contam.detect.query import answered
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from contam.benchmark.item_table import ItemTable
     from contam.detect.indexed.indexes import PathLike
     from contam.detect.policies.policy import Policy
     from contam.detect.result import ScanResult
@@ -119,9 +120,7 @@ def open_index(
     return IndexReader(opened)
 
 
-def _as_items(items: BenchItem | str | Sequence[BenchItem]) -> list[BenchItem]:
+def _as_items(items: BenchItem | str | Sequence[BenchItem]) -> ItemTable:
     if isinstance(items, str):
-        return [BenchItem(benchmark=TEXT_BENCHMARK, split="", item_id="1", question=items)]
-    if isinstance(items, BenchItem):
-        return [items]
-    return ordered(items)
+        items = BenchItem(benchmark=TEXT_BENCHMARK, split="", item_id="1", question=items)
+    return ordered([items] if isinstance(items, BenchItem) else items)

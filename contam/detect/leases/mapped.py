@@ -49,7 +49,7 @@ _PLAIN: Final = {
 _HOMES: Final = (
     "contam.benchmark.", "contam.cleaning.choice", "contam.corpus.",
     "contam.detect.", "contam.facts", "contam.files.addresses", "contam.files.listed",
-    "contam.kernels.", "contam.tables.columns",
+    "contam.kernels.", "contam.tables.columns", "contam.tables.records",
 )  # fmt: skip
 
 

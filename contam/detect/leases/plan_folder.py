@@ -41,9 +41,10 @@ from contam.text.bpe import load_tokenizer
 from contam.text.text_tables import NORMALISER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
-    from contam.benchmark.items import BenchItem, Benchmark
+    from contam.benchmark.item_table import ItemTable
+    from contam.benchmark.items import Benchmark
     from contam.detect.match.token_view import TokenView
     from contam.detect.scan import Corpus
     from contam.text.bpe import FileTokenizer
@@ -373,7 +374,7 @@ def _points(views: Iterable[TokenView]) -> tuple[Any, ...]:
     return tuple(view.spans() if view.tokenizer is not None else None for view in views)
 
 
-def _give_spans(view: TokenView, items: Sequence[BenchItem], points: Any) -> None:  # noqa: ANN401 - an array or None
+def _give_spans(view: TokenView, items: ItemTable, points: Any) -> None:  # noqa: ANN401 - an array or None
     if points is not None:
         view.spans = partial(known_spans, points)
         return

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from contam.benchmark.packed import PackedItems
-from contam.detect.match.variant_texts import behind_each_other, variants_of
+from contam.detect.match.variant_texts import VariantTexts, variants_of
 from contam.detect.match.variants import TracedVariants
 from contam.detect.model import ANSWER, CHOICES, N_PARTS, QUESTION
 from contam.detect.policies.segments import part_sums
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.benchmark.items import BenchItem
+    from contam.benchmark.item_table import ItemTable
     from contam.detect.match.variant_texts import Variant
     from contam.text.bpe import FileTokenizer
 
@@ -40,8 +38,8 @@ if TYPE_CHECKING:
 _PAIR_BYTES = 2
 #: Tokens whose spans are made at once.
 _SPANS_AT_ONCE = 1 << 19
-#: Text of the items that is tokenised at once.
-_BLOCK_CHARACTERS = 1 << 19
+#: Text of the items that is tokenised at once, in bytes.
+_BLOCK_BYTES = 1 << 19
 
 
 class Block(NamedTuple):
@@ -70,29 +68,22 @@ class Block(NamedTuple):
         return np.concatenate([[0], np.cumsum(self.n_tokens)])
 
 
-def in_blocks(items: Sequence[BenchItem]) -> Iterator[Sequence[BenchItem]]:
+def in_blocks(items: ItemTable) -> Iterator[ItemTable]:
     """The items in their order, some megabytes of text at a time; at least one block.
 
     What is made of a text on the way takes many times its size.
     """
-    if isinstance(items, PackedItems):
-        yield from items.blocks(_BLOCK_CHARACTERS)
-        return
-    begin = size = 0
-    for at, item in enumerate(items):
-        n_choices = len(item.choices)
-        size += len(item.question) + sum(map(len, item.choices)) + max(n_choices - 1, 0)
-        size += len(item.passage or "") + len(item.answer or "")
-        if size > _BLOCK_CHARACTERS:
-            yield items[begin : at + 1]
-            begin, size = at + 1, 0
-    if begin < len(items) or not items:
-        yield items[begin:]
+    return items.blocks(_BLOCK_BYTES)
 
 
-def read_block(items: Sequence[BenchItem], code: int, tokenizer: FileTokenizer | None) -> Block:
-    """The tokens of some items; code  the unit as the kernels know it."""
-    data, offsets = _part_texts(items)
+def read_block(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], code: int, tokenizer: FileTokenizer | None
+) -> Block:
+    """The tokens of some items.
+
+    data, offsets  their texts, as `ItemTable.part_texts` has them
+    code           the unit as the kernels know it
+    """
     hashes, spans, starts = _tokens(data, offsets, code, tokenizer)
     points = code_point_spans(data, offsets, starts, spans) if tokenizer is not None else None
     weight, single = _base_weights(hashes, spans, points)
@@ -101,7 +92,7 @@ def read_block(items: Sequence[BenchItem], code: int, tokenizer: FileTokenizer |
         n_tokens=np.diff(starts),
         points=np.empty((0, 2), np.int32) if points is None else points,
         weight=weight,
-        n_words=count_words(data, offsets).reshape(len(items), N_PARTS),
+        n_words=count_words(data, offsets).reshape(-1, N_PARTS),
         n_single=part_sums(single, starts[:-1], np.diff(starts), np.int32).reshape(-1, N_PARTS),
         word_start=word_starts(data, offsets, starts, spans)
         if code == CHARS
@@ -111,7 +102,7 @@ def read_block(items: Sequence[BenchItem], code: int, tokenizer: FileTokenizer |
 
 
 def spans_of(
-    items: Sequence[BenchItem],
+    items: ItemTable,
     code: int,
     starts: NDArray[np.int64],
     owner: NDArray[np.int32],
@@ -141,7 +132,7 @@ def known_spans(
 
 
 def _spans_by_token(
-    items: Sequence[BenchItem],
+    items: ItemTable,
     code: int,
     starts: NDArray[np.int64],
     owner: NDArray[np.int32],
@@ -165,13 +156,14 @@ def _spans_by_token(
 
     own = asked[asked < n]
     if len(own):
-        fill(own, [spans for spans, _ in _points([items[i] for i in own.tolist()], code)])
+        fill(own, [spans for spans, _ in _points(items.take(own.astype(np.int64)), code)])
     owners = np.unique(owner[asked[asked >= n] - n])
     if len(owners):
         # Their blocks are others than those of all items: an item's variants keep their order.
-        chosen = [items[i] for i in owners.tolist()]
+        chosen = items.take(owners.astype(np.int64))
         traced = [
-            trace for _, trace in _traced(chosen, [counts for _, counts in _points(chosen, code)])
+            trace
+            for _, _, trace in _traced(chosen, [counts for _, counts in _points(chosen, code)])
         ]
         found = np.argsort(np.concatenate([trace.owner for trace in traced]), kind="stable")
         rows = np.flatnonzero(np.isin(owner, owners))
@@ -181,35 +173,35 @@ def _spans_by_token(
     return result
 
 
-def _points(
-    items: Sequence[BenchItem], code: int
-) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
+def _points(items: ItemTable, code: int) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
     """Code points of the tokens of each block of items, and how many each part has."""
     for some in in_blocks(items):
-        data, offsets = _part_texts(some)
+        data, offsets = some.part_texts()
         _, spans, starts = _tokens(data, offsets, code, None)
         yield code_point_spans(data, offsets, starts, spans), np.diff(starts)
 
 
 def read_variants(
-    items: Sequence[BenchItem], own: Sequence[Block], code: int
+    items: ItemTable, own: Sequence[Block], code: int
 ) -> tuple[list[Block], list[TracedVariants], list[str]]:
     """Other variants of the items, some megabytes of text at a time, and their benchmarks' names.
 
     own  the blocks of `in_blocks(items)`
     """
     blocks, traces, names = [], [], []
-    for variants, traced in _traced(items, [block.n_tokens for block in own]):
-        blocks.append(read_block([variant.item for variant in variants], code, None))
+    benchmarks, number = items.codes("benchmark")
+    for variants, texts, traced in _traced(items, [block.n_tokens for block in own]):
+        blocks.append(read_block(*texts.left(), code, None))
         # Spans are asked for at the end, and made again then: see `spans_of`.
         traces.append(traced._replace(spans=np.empty((0, 2), np.int32)))
-        names += [sys.intern(variant.item.benchmark) for variant in variants]
+        # No name of a benchmark holds a null character.
+        names += [f"{benchmarks[number[some.owner]]}\0{some.name}" for some in variants]
     return blocks, traces, names
 
 
 def _traced(
-    items: Sequence[BenchItem], n_tokens: Sequence[NDArray[np.int64]]
-) -> Iterator[tuple[list[Variant], TracedVariants]]:
+    items: ItemTable, n_tokens: Sequence[NDArray[np.int64]]
+) -> Iterator[tuple[list[Variant], VariantTexts, TracedVariants]]:
     """The variants of each block of items that has some; n_tokens  of the parts of each block."""
     starts = np.concatenate([[0], np.cumsum(np.concatenate(n_tokens))])
     begin = 0
@@ -217,14 +209,8 @@ def _traced(
         variants = variants_of(some, counts[QUESTION::N_PARTS].astype(np.int32), begin)
         begin += len(some)
         if variants:
-            yield variants, TracedVariants.of(items, variants, starts)
-
-
-def _part_texts(items: Sequence[BenchItem]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The texts of all parts of the items, see `behind_each_other`."""
-    if isinstance(items, PackedItems) and (packed := items.part_bytes()) is not None:
-        return packed
-    return behind_each_other([text.encode() for item in items for text in item.part_texts()])
+            texts = VariantTexts.of(items, variants)
+            yield variants, texts, TracedVariants.of(variants, texts, starts)
 
 
 def _base_weights(

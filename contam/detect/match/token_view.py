@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from contam.benchmark.packed import column_of, ids_of, right_choices
+from contam.benchmark.item_table import ItemTable
 from contam.detect.match.grams import make_table, without_table
 from contam.detect.match.item_tokens import (
     Block,
@@ -33,7 +33,7 @@ from contam.text.token_kinds import number_hashes, token_table
 from contam.text.tokenizer import tokenize_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -126,7 +126,7 @@ def _mark_hashes(marks: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def _choice_marks(
-    items: Sequence[BenchItem], marks: tuple[str, ...], tokenizer: FileTokenizer | None
+    items: ItemTable, marks: tuple[str, ...], tokenizer: FileTokenizer | None
 ) -> NDArray[np.uint64]:
     """Hash of the mark (a letter, a number) of each item's right choice, 0 where there is none."""
     if tokenizer is None:
@@ -134,8 +134,10 @@ def _choice_marks(
     else:
         found = [tokenizer.single_tokens([mark.upper()]) for mark in marks]
         hashes = [int(tokens[0]) if len(tokens) else 0 for tokens in found]
-    right = [hashes[at] if at is not None and at < len(marks) else 0 for at in right_choices(items)]
-    return np.array(right, np.uint64)
+    # Behind the last: what has no such mark.
+    known = np.array([*hashes, 0], np.uint64)
+    right = items.right_choices()
+    return known[np.where((right >= 0) & (right < len(marks)), right, -1)]
 
 
 def build_view(
@@ -158,6 +160,7 @@ def build_view(
 
     Raises UsageError or ConfigError when the unit is no tokenizer file.
     """
+    items = ItemTable.of(items)
     tokenizer = None if unit in BUILT_IN_UNITS else load_tokenizer(unit)
     code = PRETOKENIZED if tokenizer is not None else CHARS if unit == "char" else WORDS
     spec = ViewSpec(unit=code, seed=seed, min_run=min_run, stride=stride)
@@ -187,7 +190,7 @@ def build_view(
             part_weight=gram_table.part_weight.reshape(-1, N_PARTS)[own],
             n_single=tokens.n_single[own],
             stretch=tokens.stretch[own],
-            item_ids=ids_of(items),
+            item_ids=items.lazy("item_id"),
             word_start=tokens.word_start if code == CHARS else None,
             seed=seed,
             min_run=min_run,
@@ -206,20 +209,24 @@ def build_view(
 
 
 def _tokens_of(
-    items: Sequence[BenchItem],
+    items: ItemTable,
     code: int,
     tokenizer: FileTokenizer | None,
     *,
     with_variants: bool,
 ) -> tuple[Block, list[TracedVariants], NDArray[np.int32]]:
     """The tokens of the items, and of their variants behind them; and each one's benchmark."""
-    own = [read_block(some, code, tokenizer) for some in in_blocks(items)]
-    benchmarks = list(column_of(items, "benchmark"))
+    own = [read_block(*some.part_texts(), code, tokenizer) for some in in_blocks(items)]
+    names, codes = items.codes("benchmark")
+    place = _places(names[at] for at in np.unique(codes).tolist())
+    benchmark = np.array([place.get(name, -1) for name in names], np.int32)[codes]
     traces: list[TracedVariants] = []
     if with_variants:
         others, traces, names = read_variants(items, own, code)
         own += others
-        benchmarks += names
+        # They have benchmarks of their own, so that nobody's weights change.
+        theirs = _places(names, len(place))
+        benchmark = np.append(benchmark, np.array([theirs[name] for name in names], np.int32))
         del others
     columns = list(zip(*own, strict=True))
     del own
@@ -229,15 +236,16 @@ def _tokens_of(
     if len(tokens.hashes) > _MANY_TOKENS:
         # What was freed is in gaps, into which none of the large arrays to come fits.
         trim()
-    n = len(items)
-    # Variants have benchmarks of their own, so that nobody's weights change.
-    different = [*sorted(set(benchmarks[:n])), *sorted(set(benchmarks[n:]))]
-    number = {name: at for at, name in enumerate(different)}
-    return tokens, traces, np.array([number[name] for name in benchmarks], np.int32)
+    return tokens, traces, benchmark
+
+
+def _places(names: Iterable[str], first: int = 0) -> dict[str, int]:
+    """The different names, numbered in order."""
+    return {name: at for at, name in enumerate(sorted(set(names)), first)}
 
 
 def _facts(
-    items: Sequence[BenchItem], alike: NDArray[np.int32], tokenizer: FileTokenizer | None
+    items: ItemTable, alike: NDArray[np.int32], tokenizer: FileTokenizer | None
 ) -> ItemFacts:
     """Letters and numbers of the right choices, of the items and those like them."""
     letter = _choice_marks(items, _LETTERS, tokenizer)
@@ -251,15 +259,13 @@ def _facts(
     )
 
 
-def _numbers_among(
-    hashes: NDArray[np.uint64], items: Sequence[BenchItem], code: int
-) -> NDArray[np.uint8]:
+def _numbers_among(hashes: NDArray[np.uint64], items: ItemTable, code: int) -> NDArray[np.uint8]:
     """Which tokens are numbers of the questions: `TokenView.is_number`."""
     # Never written where it stays so: it takes no memory.
     is_number = np.zeros(len(hashes) // 8 + 1, np.uint8)
     if code != WORDS:
         return is_number
-    numbers = token_table(number_hashes(column_of(items, "question")))
+    numbers = token_table(number_hashes(items.column("question")))
     for begin in range(0, len(hashes), _AT_ONCE):
         found = are_entered(hashes[begin : begin + _AT_ONCE], numbers)
         bits = np.packbits(found, bitorder="little")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import string
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from contam.benchmark.items import BenchItem
-from contam.benchmark.packed import column_of
+from contam.detect.model import N_PARTS
 from contam.kernels.constants import LEAST_LETTERS, LEAST_LOST, LEAST_WORDS_LOST
 from contam.kernels.tokenize_items import tokenize_parts
 from contam.kernels.tokens import WORDS
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from contam.benchmark.item_table import ItemTable
     from contam.detect.model import Bools, Int32s, Int64s
 
 #: What copies leave out: what LaTeX alone needs, marks and brackets, or all punctuation of ASCII.
@@ -50,22 +49,52 @@ _IN_WORD: Final = is_among(
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Variant:
+class Variant(NamedTuple):
     """One item with some characters left out.
 
-    owner  number of the item;  item  as it reads then;  marks  what is left out, ASCII
+    owner  number of the item;  name  of the way;  marks  what is left out, ASCII
     """
 
     owner: int
-    item: BenchItem
+    name: str
     marks: bytes
+
+
+class VariantTexts(NamedTuple):
+    """Texts of the items of some variants, one variant behind the other.
+
+    data, offsets  all parts as they are, as `ItemTable.part_texts` has them
+    left_out       bool[bytes + 1], what the variants leave out
+    """
+
+    data: NDArray[np.uint8]
+    offsets: Int64s
+    left_out: Bools
+
+    @classmethod
+    def of(cls, items: ItemTable, variants: Sequence[Variant]) -> VariantTexts:
+        """The texts of these variants of the items."""
+        owners = np.array([variant.owner for variant in variants], np.int64)
+        data, offsets = items.take(owners).part_texts()
+        left_out = np.zeros(len(data), np.bool_)
+        for variant, lo, hi in zip(
+            variants, offsets[:-1:N_PARTS].tolist(), offsets[N_PARTS::N_PARTS].tolist(), strict=True
+        ):
+            left_out[lo:hi] = is_among(variant.marks)[data[lo:hi]]
+        return cls(data, offsets, left_out)
+
+    def left(self) -> tuple[NDArray[np.uint8], Int64s]:
+        """The texts without it, and where each begins."""
+        kept = ~self.left_out
+        data = self.data[kept]
+        data.setflags(write=False)
+        return data, _sums(kept)[self.offsets].astype(np.int64)
 
 
 class Words(NamedTuple):
     """The words of some texts as they are.
 
-    data, offsets  the texts, as in `behind_each_other`
+    data, offsets  the texts, as `ItemTable.part_texts` has them
     spans          int64[words, 2], bytes of each in all the data
     starts         int64[texts + 1], where those of each text begin
     letters        int32[bytes + 1], letters before each byte
@@ -81,7 +110,7 @@ class Words(NamedTuple):
 
     @classmethod
     def of(cls, data: NDArray[np.uint8], offsets: Int64s) -> Words:
-        """Find the words of texts that are as in `behind_each_other`."""
+        """Find the words of texts that are as `ItemTable.part_texts` has them."""
         spans, starts = _tokens(data, offsets)
         letters, others = _sums(_LETTERS[data]), _sums(~_LETTER_BYTES[data])
         is_long = letters[spans[:, 1]] - letters[spans[:, 0]] >= LEAST_LETTERS
@@ -142,18 +171,17 @@ class Trace(NamedTuple):
         return np.where(sure > 0, np.bincount(self.text, gone, minlength=n), 0).astype(np.int64)
 
 
-def variants_of(items: Sequence[BenchItem], n_words: Int32s, first: int = 0) -> list[Variant]:
+def variants_of(items: ItemTable, n_words: Int32s, first: int = 0) -> list[Variant]:
     """Other variants of the items that lose much of their words without punctuation.
 
     n_words  int32[items], tokens of their questions;  first  number of the first item
     return   by what is left out, then by item
     """
-    texts = [question.encode() for question in column_of(items, "question")]
     least = np.maximum(LEAST_WORDS_LOST, LEAST_LOST * n_words)
-    maybe = np.flatnonzero(_joints(*behind_each_other(texts)) >= least)
+    maybe = np.flatnonzero(_joints(*items.texts("question")) >= least)
     if not len(maybe):
         return []
-    words = Words.of(*behind_each_other([texts[i] for i in maybe.tolist()]))
+    words = Words.of(*items.take(maybe).texts("question"))
     found: list[Variant] = []
     # Another variant has fewer words than those before it, or has lost more of the item's.
     most = np.ceil(least[maybe]).astype(np.int64) - 1
@@ -163,9 +191,7 @@ def variants_of(items: Sequence[BenchItem], n_words: Int32s, first: int = 0) -> 
         lost, left = trace.lost(), np.diff(trace.starts)
         enough = lost >= least[maybe]
         new = enough & ((lost > most) | (left < fewest))
-        found += [
-            Variant(first + i, _without(items[i], name, marks), marks) for i in maybe[new].tolist()
-        ]
+        found += [Variant(first + i, name, marks) for i in maybe[new].tolist()]
         most = np.maximum(most, lost)
         fewest = np.where(enough, np.minimum(fewest, left), fewest)
     return found
@@ -203,32 +229,6 @@ def _joints(data: NDArray[np.uint8], offsets: Int64s) -> Int64s:
 def ways_to_read(text: bytes) -> list[bytes]:
     """A text as it is, and in every reading."""
     return [text, *(text.translate(None, marks) for _, marks in _VARIANTS)]
-
-
-def behind_each_other(texts: Sequence[bytes]) -> tuple[NDArray[np.uint8], Int64s]:
-    """All texts and one byte more, and where each begins: int64[n + 1]."""
-    offsets = np.zeros(len(texts) + 1, np.int64)
-    np.cumsum(list(map(len, texts)), out=offsets[1:])
-    return np.frombuffer(b"".join(texts) + b"\0", np.uint8), offsets
-
-
-def _without(item: BenchItem, name: str, marks: bytes) -> BenchItem:
-    def strip(text: str) -> str:
-        return text.encode().translate(None, marks).decode()
-
-    return BenchItem(
-        # No name of a benchmark holds a null character.
-        benchmark=f"{item.benchmark}\0{name}",
-        split=item.split,
-        item_id=item.item_id,
-        question=strip(item.question),
-        passage=None if item.passage is None else strip(item.passage),
-        choices=tuple(map(strip, item.choices)),
-        answer=None if item.answer is None else strip(item.answer),
-        answer_index=item.answer_index,
-        source=item.source,
-        line=item.line,
-    )
 
 
 def _tokens(data: NDArray[np.uint8], offsets: Int64s) -> tuple[Int64s, Int64s]:

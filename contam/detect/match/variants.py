@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from contam.detect.match.pieces import Pieces
-from contam.detect.match.variant_texts import Trace, Words, behind_each_other, is_among
+from contam.detect.match.variant_texts import Trace, Words
 from contam.detect.model import N_PARTS, QUESTION, Matches
 from contam.kernels.constants import READING_LEAD
 from contam.kernels.tokenize_items import code_point_spans
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.benchmark.items import BenchItem
-    from contam.detect.match.variant_texts import Variant
+    from contam.detect.match.variant_texts import Variant, VariantTexts
     from contam.detect.model import Bools, Float64s, Int32s, Int64s, Uint64s
 
 #: No word has this hash, but for one in 2**64.
@@ -50,25 +49,17 @@ class TracedVariants(NamedTuple):
     ambiguous: Bools
 
     @classmethod
-    def of(
-        cls, items: Sequence[BenchItem], variants: Sequence[Variant], starts: Int64s
-    ) -> TracedVariants:
+    def of(cls, variants: Sequence[Variant], texts: VariantTexts, starts: Int64s) -> TracedVariants:
         """Trace the words of variants back to the items' own.
 
-        items   all of them;  starts  int64[4 * items + 1], where each part's tokens begin
+        texts  those of the variants;  starts  int64[4 * items + 1], where each part's tokens begin
         """
         owner = np.array([variant.owner for variant in variants], np.int32)
-        texts = [text.encode() for i in owner.tolist() for text in items[i].part_texts()]
-        data, offsets = behind_each_other(texts)
-        left_out = np.zeros(len(data), np.bool_)
-        for number, variant in enumerate(variants):
-            lo, hi = offsets[N_PARTS * number], offsets[N_PARTS * (number + 1)]
-            left_out[lo:hi] = is_among(variant.marks)[data[lo:hi]]
-        trace = Trace.of(Words.of(data, offsets), left_out)
+        trace = Trace.of(Words.of(texts.data, texts.offsets), texts.left_out)
         # From a place among these tokens to one among the view's.
         own = starts[:-1].reshape(-1, N_PARTS)[owner].reshape(-1)
         moved = (own - trace.own_starts[:-1])[trace.text]
-        within = (trace.spans - offsets[trace.text, np.newaxis]).astype(np.int32)
+        within = (trace.spans - texts.offsets[trace.text, np.newaxis]).astype(np.int32)
         question = trace.text % N_PARTS == QUESTION
         return cls(
             owner=owner,
@@ -76,7 +67,7 @@ class TracedVariants(NamedTuple):
             sure=_longest_runs(~trace.ambiguous & question, trace.text // N_PARTS, len(owner)),
             first=(moved + trace.first).astype(np.int32),
             last=(moved + trace.last).astype(np.int32),
-            spans=code_point_spans(data, offsets, trace.starts, within),
+            spans=code_point_spans(texts.data, texts.offsets, trace.starts, within),
             ambiguous=trace.ambiguous,
         )
 

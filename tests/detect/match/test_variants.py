@@ -115,7 +115,7 @@ def test_spans_of_some_tokens_are_those_that_all_tokens_have(rows, size, data):
     asked = st.lists(st.integers(0, len(every) - 1), min_size=1, max_size=5)
     tokens = np.array(data.draw(asked), np.int64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(item_tokens, "_BLOCK_CHARACTERS", size)
+        patch.setattr(item_tokens, "_BLOCK_BYTES", size)
         assert view.spans(tokens).tolist() == every[tokens].tolist()
         blocks = build_view(items, unit="word", seed=5, min_run=8, with_variants=True)
         assert blocks.spans(tokens).tolist() == blocks.spans()[tokens].tolist()
