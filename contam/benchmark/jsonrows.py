@@ -103,8 +103,8 @@ def _read(path: Path, data: bytes, field_map: FieldMap) -> FileRows:
         only = _parse(path, first[0][1], first[0][0])
         if isinstance(only, dict) and not _is_item(path, only, _mapped(field_map)):
             return _of_object(path, only, field_map)
-    rows = _Lines(path, data)
-    return FileRows("jsonl", "line", rows if len(data) >= _LONG_BYTES else [*rows])
+    lines = _Lines(path, data)
+    return FileRows("jsonl", "line", lines if len(data) >= _LONG_BYTES else [*lines])
 
 
 def _one_after_another(path: Path, data: bytes) -> list[object]:

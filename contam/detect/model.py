@@ -62,7 +62,7 @@ class ViewItems:
     n_words        int32[n, 4]   white-space separated words of the part's text; of items that are
                                  hashes only, its tokens
     token_start    int64[n, 4]   where the part's tokens begin in the flat arrays
-    token_hash     uint64[total]
+    token_hash     uint64[total], those of their variants behind them
     part_weight    float64[n, 4], what the tokens of each part say together: 0..1 each
     n_single       int32[n, 4], tokens of each part that are one character of a script without
                    spaces

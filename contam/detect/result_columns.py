@@ -8,6 +8,7 @@ import numpy as np
 
 from contam.benchmark.items import PARTS, ItemName
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
+from contam.detect.match.item_tokens import spans_of
 from contam.detect.model import Judgements
 from contam.detect.policies.exposure import (
     EXPOSURES,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from contam.benchmark.item_table import ItemTable
     from contam.corpus.coverage import Coverage
     from contam.detect.match.collect import Collection
     from contam.detect.match.token_view import TokenView
@@ -78,7 +80,7 @@ def evidence_columns(
     near = any(sources.near(collection.evidence()[0]).any() for collection in collections)
     flat = _joined(
         [
-            _view_evidence(sources, view, collection, documents, near=near)
+            _view_evidence(plan.items, sources, (view, collection), documents, near=near)
             for view, collection in zip(plan.views, collections, strict=True)
         ]
     )
@@ -193,14 +195,20 @@ def _joined(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
 
 
 def _view_evidence(
-    sources: Sources, view: TokenView, collection: Collection, documents: Documents, *, near: bool
+    items: ItemTable,
+    sources: Sources,
+    found: tuple[TokenView, Collection],
+    documents: Documents,
+    *,
+    near: bool,
 ) -> dict[str, NDArray[Any]]:
     """Columns of one view's rows; near  whether any row of any view has a similarity to tell."""
+    view, collection = found
     matches, pieces = collection.evidence()
     owner = pieces.match
     item = matches.item[owner]
     first = view.items.token_start[item, pieces.part] + pieces.item_token
-    spans = view.spans(np.concatenate([first, first + pieces.length - 1]))
+    spans = spans_of(items, view, np.concatenate([first, first + pieces.length - 1]))
     return {
         "item": item,
         "document": documents.at(matches.shard, matches.row).astype(np.int32)[owner],

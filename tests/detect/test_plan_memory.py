@@ -9,7 +9,9 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from contam.benchmark.item_table import ItemTable
 from contam.detect.match import grams, item_tokens, variants
+from contam.detect.match.item_tokens import spans_of
 from contam.detect.match.token_view import TokenView, build_view
 from contam.detect.policies import segments
 from contam.kernels.gram_table import find_hits, hash_gram, place_of
@@ -63,7 +65,8 @@ def arrays(view: TokenView) -> dict[str, np.ndarray]:
     table = view.gram_table._asdict()
     for name in OF_GRAMS:
         del table[name]
-    found = {**table, "letter": view.facts.letter, "spans": view.spans()}
+    spans = spans_of(ItemTable.of(items()), view, np.arange(len(view.gram_table.token)))
+    found = {**table, "letter": view.facts.letter, "spans": spans}
     for part in filter(None, (view.items, view.variants)):
         found |= {f"{type(part).__name__}.{f.name}": getattr(part, f.name) for f in fields(part)}
     return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 
 from contam.detect.match.collect import as_halves
-from contam.detect.match.pieces import Pieces, matches_from_rows
+from contam.detect.match.matching import matches_from_rows
+from contam.detect.match.pieces import Pieces
 from contam.kernels.align import new_scratch
 from contam.kernels.document import new_buffers
 from contam.kernels.pretokenized import PRETOKENIZED, scan_tokens

@@ -17,7 +17,7 @@ import shutil
 import sys
 import tempfile
 from dataclasses import asdict, dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,7 +28,6 @@ from contam import kernels
 from contam.detect.leases.cut import Lease, cut_leases
 from contam.detect.leases.mapped import MappedFile, TreeError, write_tree
 from contam.detect.leases.node_folder import node_folder
-from contam.detect.match.item_tokens import known_spans, spans_of
 from contam.detect.partial import question_of
 from contam.detect.plan import Plan
 from contam.errors import ASK_STORE_LATER, OutputError, Place, Public
@@ -43,7 +42,6 @@ from contam.text.text_tables import NORMALISER
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from contam.benchmark.item_table import ItemTable
     from contam.benchmark.items import Benchmark
     from contam.detect.match.token_view import TokenView
     from contam.detect.scan import Corpus
@@ -143,11 +141,10 @@ def write_plan(
                     "{}: changed after it was read", Place(tokenizer.path),
                     hint="let nobody write to it meanwhile",
                 )  # fmt: skip
-        bare = tuple(view.bare() for view in plan.views)
         trees: Mapping[str, object] = {
             _CORPUS: corpus,
-            _VIEWS: (plan.parameters, plan.policies, plan.view_of, bare),
-            _ITEMS: (plan.benchmarks, _points(plan.views)) if for_merge else None,
+            _VIEWS: (plan.parameters, plan.policies, plan.view_of, plan.views),
+            _ITEMS: plan.benchmarks if for_merge else None,
         }
         for name in names[len(tokenizers) :]:
             with (folder / name).open("wb") as file:
@@ -242,12 +239,9 @@ def _opened(
     corpus: Corpus = _tree(folder / _CORPUS, {})
     leases = _leases(home / PLAN_FILE, record["leases"], len(corpus.chunks))
     parameters, policies, view_of, views = _tree(folder / _VIEWS, known_tokenizers)
-    for view in views:
-        view.restore()
     benchmarks: tuple[Benchmark, ...] = ()
-    points: tuple[Any, ...] = (None,) * len(views)
     if with_items:
-        benchmarks, points = _tree(folder / _ITEMS, {})
+        benchmarks = _tree(folder / _ITEMS, {})
     plan = Plan.of_parts(
         parameters=parameters,
         benchmarks=benchmarks,
@@ -255,9 +249,6 @@ def _opened(
         views=views,
         view_of=view_of,
     )
-    if with_items:
-        for view, its_points in zip(plan.views, points, strict=True):
-            _give_spans(view, plan.items, its_points)
     return OpenPlan(
         folder=home,
         question=record["question"],
@@ -367,17 +358,3 @@ def _tokenizers(views: Iterable[TokenView]) -> dict[str, FileTokenizer]:
     used = [tokenizer for view in views for tokenizer in (view.tokenizer, view.reads_with)]
     distinct = {id(tokenizer): tokenizer for tokenizer in used if tokenizer is not None}
     return dict(zip(_TOKENIZERS, distinct.values(), strict=False))
-
-
-def _points(views: Iterable[TokenView]) -> tuple[Any, ...]:
-    """Spans of tokens that only the tokenizer could make again, None for all other views."""
-    return tuple(view.spans() if view.tokenizer is not None else None for view in views)
-
-
-def _give_spans(view: TokenView, items: ItemTable, points: Any) -> None:  # noqa: ANN401 - an array or None
-    if points is not None:
-        view.spans = partial(known_spans, points)
-        return
-    owner = np.empty(0, np.int32) if view.variants is None else view.variants.owner
-    starts = view.gram_table.part_start
-    view.spans = partial(spans_of, items, view.spec.unit, starts, owner)

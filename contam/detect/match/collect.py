@@ -331,7 +331,7 @@ class Collection:
 
     def totals(self, policy: int) -> Totals:
         """What all documents together say, for the policy with this number."""
-        return self.counts[policy].totals(self.longest_at[: len(self.view.items.token_hash)])
+        return self.counts[policy].totals(self.longest_at)
 
 
 def no_runs(view: TokenView) -> Lengths:

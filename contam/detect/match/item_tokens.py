@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.benchmark.item_table import ItemTable
+    from contam.detect.match.token_view import TokenView
     from contam.detect.match.variant_texts import Variant
     from contam.text.bpe import FileTokenizer
 
@@ -101,52 +102,28 @@ def read_block(
     )
 
 
-def spans_of(
-    items: ItemTable,
-    code: int,
-    starts: NDArray[np.int64],
-    owner: NDArray[np.int32],
-    tokens: NDArray[np.int64] | None = None,
-) -> NDArray[np.int32]:
-    """Code points of each token in its part's text, int32[total, 2], those of variants at the end.
-
-    starts  int64[4 * (items and variants) + 1], where each part's tokens begin
-    owner   int32[variants], the item of each
-    tokens  those asked for, in any order: int32[len(tokens), 2] then; None for all
-    """
-    if tokens is None:
-        return _spans_by_token(items, code, starts, owner, None)
+def spans_of(items: ItemTable, view: TokenView, tokens: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Code points of tokens of a view, in any order, in the texts of their parts: int32[n, 2]."""
+    if view.tokenizer is not None:
+        return view.points[tokens]
     spans = np.empty((len(tokens), 2), np.int32)
     order = np.argsort(tokens, kind="stable")
     for begin in range(0, len(order), _SPANS_AT_ONCE):
         some = order[begin : begin + _SPANS_AT_ONCE]
-        spans[some] = _spans_by_token(items, code, starts, owner, tokens[some])[tokens[some]]
+        spans[some] = _spans_by_token(items, view, tokens[some])[tokens[some]]
     return spans
 
 
-def known_spans(
-    points: NDArray[np.int32], tokens: NDArray[np.int64] | None = None
-) -> NDArray[np.int32]:
-    """What `spans_of` makes, of spans that are there."""
-    return points if tokens is None else points[tokens]
-
-
 def _spans_by_token(
-    items: ItemTable,
-    code: int,
-    starts: NDArray[np.int64],
-    owner: NDArray[np.int32],
-    tokens: NDArray[np.int64] | None,
+    items: ItemTable, view: TokenView, tokens: NDArray[np.int64]
 ) -> NDArray[np.int32]:
     """The same as a table of all tokens; of items and variants without `tokens` all is 0.
 
     What is not asked for takes no memory.
     """
-    begin, n = starts[::N_PARTS], len(items)
+    begin, n, code = view.gram_table.part_start[::N_PARTS], len(items), view.spec.unit
     result = np.zeros((int(begin[-1]), 2), np.int32)
-    asked = np.arange(len(begin) - 1)
-    if tokens is not None:
-        asked = np.unique(np.searchsorted(begin, tokens, side="right") - 1)
+    asked = np.unique(np.searchsorted(begin, tokens, side="right") - 1)
 
     def fill(rows: NDArray[np.int64], spans: list[NDArray[np.int32]]) -> None:
         """Put the spans of these items or variants, behind each other, in their places."""
@@ -156,15 +133,14 @@ def _spans_by_token(
 
     own = asked[asked < n]
     if len(own):
-        fill(own, [spans for spans, _ in _points(items.take(own.astype(np.int64)), code)])
-    owners = np.unique(owner[asked[asked >= n] - n])
+        fill(own, [spans for spans, _ in _points(items.take(own), code)])
+    owner = np.empty(0, np.int32) if view.variants is None else view.variants.owner
+    owners = np.unique(owner[asked[asked >= n] - n]).astype(np.int64)
     if len(owners):
         # Their blocks are others than those of all items: an item's variants keep their order.
-        chosen = items.take(owners.astype(np.int64))
-        traced = [
-            trace
-            for _, _, trace in _traced(chosen, [counts for _, counts in _points(chosen, code)])
-        ]
+        chosen = items.take(owners)
+        counts = [of_block for _, of_block in _points(chosen, code)]
+        traced = [trace for _, _, trace in _traced(chosen, counts)]
         found = np.argsort(np.concatenate([trace.owner for trace in traced]), kind="stable")
         rows = np.flatnonzero(np.isin(owner, owners))
         placed = np.empty_like(rows)

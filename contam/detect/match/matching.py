@@ -9,14 +9,17 @@ import numpy as np
 
 from contam.detect.match.collect import as_halves
 from contam.detect.match.deadline import DeadlinePassed
-from contam.detect.match.pieces import Pieces, matches_from_rows
-from contam.detect.model import FIGURES_READ
+from contam.detect.match.pieces import Pieces
+from contam.detect.model import FIGURES_READ, N_PARTS, Matches
 from contam.errors import PolicyError, Statement
+from contam.kernels import match_rows as columns
 from contam.kernels.align import new_scratch
+from contam.kernels.changed_numbers import renumbered_shares
+from contam.kernels.competing_items import find_competing_items, first_pieces, scattered_shares
 from contam.kernels.document import new_buffers, scan_batch
-from contam.kernels.match_rows import MATCH_DOC, TOO_LONG
 from contam.kernels.pretokenized import scan_tokens
 from contam.kernels.score_item import NO_LIMIT
+from contam.kernels.told_answers import told_answers
 from contam.text.tokenizer import char_tables
 
 if TYPE_CHECKING:
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from contam.corpus.batches import DocBatch
     from contam.detect.match.collect import Collection
     from contam.detect.match.token_view import TokenView
-    from contam.detect.model import Float32s, Int32s, Int64s, Matches
+    from contam.detect.model import Float32s, Int32s, Int64s
     from contam.kernels.match_rows import MatchRows
 
     Tokens = tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]]
@@ -128,13 +131,13 @@ class Matcher:
         self, batch: DocBatch, found: tuple[MatchRows, NDArray[np.int32], int], into: Collection
     ) -> Int64s:
         rows, where, n_tokens = found
-        if rows.used[2] & TOO_LONG:
+        if rows.used[2] & columns.TOO_LONG:
             raise DeadlinePassed
         into.n_tokens += n_tokens
         shard = batch.shard if batch.shards is None else batch.shards
         matches = matches_from_rows(rows, self._view, shard, batch.first_row, batch.rows)
         if self._view.readers:
-            document = rows.matches[: len(matches), MATCH_DOC]
+            document = rows.matches[: len(matches), columns.MATCH_DOC]
             matches = replace(matches, read=self._read(batch, matches, document))
         into.add(matches, Pieces.from_rows(rows, where))
         return matches.row
@@ -169,3 +172,46 @@ class Matcher:
     def _let_go(self) -> None:
         if self._capacity > _MOST_CAPACITY:
             self._set_capacity(_FIRST_CAPACITY)
+
+
+def matches_from_rows(
+    rows: MatchRows,
+    view: TokenView,
+    shard: int | Int32s,
+    first_row: int,
+    numbers: Int64s | None = None,
+) -> Matches:
+    """The matches a kernel wrote for one batch, as the columns policies read.
+
+    view       what they were matched with
+    shard      of all documents of the batch, or of each of them
+    numbers    row of each document of the batch; None when they count up from `first_row`
+    """
+    n = int(rows.used[0])
+    raw, real = rows.matches[:n], rows.reals[:n]
+    document = raw[:, columns.MATCH_DOC].astype(np.int64)
+    first_piece = first_pieces(rows)
+
+    def ints(first: int) -> NDArray[np.int32]:
+        return raw[:, first : first + N_PARTS].copy()
+
+    return Matches(
+        item=raw[:, columns.MATCH_ITEM].copy(),
+        shard=np.full(n, shard, np.int32) if isinstance(shard, int) else shard[document],
+        row=document + first_row if numbers is None else numbers[document],
+        longest=ints(columns.MATCH_LONGEST),
+        covered=ints(columns.MATCH_COVERED),
+        n_runs=ints(columns.MATCH_RUNS),
+        coverage=real[:, columns.REAL_COVERAGE : columns.REAL_COVERAGE + N_PARTS].copy(),
+        aligned=ints(columns.MATCH_ALIGNED),
+        n_places=raw[:, columns.MATCH_PLACES].copy(),
+        answer_near=raw[:, columns.MATCH_ANSWER] != 0,
+        exact=ints(columns.MATCH_EXACT) != 0,
+        split=raw[:, columns.MATCH_SPLIT] != 0,
+        scattered=scattered_shares(rows, first_piece),
+        renumbered=renumbered_shares(rows, first_piece, view.gram_table.part_start, view.is_number),
+        competing_item=find_competing_items(rows, first_piece, view.benchmark),
+        told=told_answers(rows, first_piece, view.spec.unit, view.spec.min_run, view.gram_table),
+        variant_words=np.zeros(n, np.int32),
+        read=np.zeros((n, 0, FIGURES_READ), np.float32),
+    )

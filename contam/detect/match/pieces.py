@@ -1,4 +1,4 @@
-"""Turn what the kernels wrote into columns: matches and their pieces of evidence."""
+"""Hold the pieces of evidence that matches are made of."""
 
 from __future__ import annotations
 
@@ -7,19 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.detect.model import FIGURES_READ, N_PARTS, Matches, gathered
+from contam.detect.model import gathered
 from contam.kernels import match_rows as columns
-from contam.kernels.changed_numbers import renumbered_shares
-from contam.kernels.competing_items import find_competing_items, first_pieces, scattered_shares
-from contam.kernels.told_answers import told_answers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from contam.detect.match.token_view import TokenView
-    from contam.detect.model import Bools, Int32s, Int64s
+    from contam.detect.model import Bools, Int64s
     from contam.kernels.match_rows import MatchRows
 
 #: Pieces of evidence kept for one item in one document.
@@ -106,46 +102,3 @@ class Pieces:
     def of_matches(self, keep: Int64s, n_matches: int) -> Pieces:
         """The pieces of the matches `keep`; see `gather`."""
         return Pieces.gather([self], [n_matches], keep)
-
-
-def matches_from_rows(
-    rows: MatchRows,
-    view: TokenView,
-    shard: int | Int32s,
-    first_row: int,
-    numbers: Int64s | None = None,
-) -> Matches:
-    """The matches a kernel wrote for one batch, as the columns policies read.
-
-    view       what they were matched with
-    shard      of all documents of the batch, or of each of them
-    numbers    row of each document of the batch; None when they count up from `first_row`
-    """
-    n = int(rows.used[0])
-    raw, real = rows.matches[:n], rows.reals[:n]
-    document = raw[:, columns.MATCH_DOC].astype(np.int64)
-    first_piece = first_pieces(rows)
-
-    def ints(first: int) -> NDArray[np.int32]:
-        return raw[:, first : first + N_PARTS].copy()
-
-    return Matches(
-        item=raw[:, columns.MATCH_ITEM].copy(),
-        shard=np.full(n, shard, np.int32) if isinstance(shard, int) else shard[document],
-        row=document + first_row if numbers is None else numbers[document],
-        longest=ints(columns.MATCH_LONGEST),
-        covered=ints(columns.MATCH_COVERED),
-        n_runs=ints(columns.MATCH_RUNS),
-        coverage=real[:, columns.REAL_COVERAGE : columns.REAL_COVERAGE + N_PARTS].copy(),
-        aligned=ints(columns.MATCH_ALIGNED),
-        n_places=raw[:, columns.MATCH_PLACES].copy(),
-        answer_near=raw[:, columns.MATCH_ANSWER] != 0,
-        exact=ints(columns.MATCH_EXACT) != 0,
-        split=raw[:, columns.MATCH_SPLIT] != 0,
-        scattered=scattered_shares(rows, first_piece),
-        renumbered=renumbered_shares(rows, first_piece, view.gram_table.part_start, view.is_number),
-        competing_item=find_competing_items(rows, first_piece, view.benchmark),
-        told=told_answers(rows, first_piece, view.spec.unit, view.spec.min_run, view.gram_table),
-        variant_words=np.zeros(n, np.int32),
-        read=np.zeros((n, 0, FIGURES_READ), np.float32),
-    )

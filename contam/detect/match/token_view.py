@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,14 +13,11 @@ from contam.detect.match.grams import make_table, without_table
 from contam.detect.match.item_tokens import (
     Block,
     in_blocks,
-    known_spans,
     read_block,
     read_variants,
-    spans_of,
 )
 from contam.detect.match.variants import Variants
 from contam.detect.model import N_PARTS, ViewItems
-from contam.errors import InternalError
 from contam.kernels.hash_set import are_entered
 from contam.kernels.match_rows import ItemFacts
 from contam.kernels.pretokenized import PRETOKENIZED
@@ -33,7 +30,7 @@ from contam.text.token_kinds import number_hashes, token_table
 from contam.text.tokenizer import tokenize_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -60,8 +57,8 @@ class TokenView:
     items      what policies see
     gram_table    what the kernels see
     facts      letters of right choices, and words that announce an answer
-    spans      makes int32[total tokens, 2], code points of each token in its part's text: as large
-               as the tokens themselves, and asked for once, at the end; or of given tokens alone
+    points     int32[tokens of gram_table, 2], code points of each in its part's text, where the
+               unit is a tokenizer file: to make them again would take long; else empty
     longest    tokens of the longest part
     benchmark  int32[n], of the items and of their variants, which follow them in gram_table and
                facts
@@ -79,7 +76,7 @@ class TokenView:
     items: ViewItems
     gram_table: GramTable
     facts: ItemFacts
-    spans: Callable[..., NDArray[np.int32]]
+    points: NDArray[np.int32]
     longest: int
     benchmark: NDArray[np.int32]
     is_number: NDArray[np.uint8]
@@ -88,16 +85,6 @@ class TokenView:
     readers: tuple[TextReader, ...] = ()
     reads_with: FileTokenizer | None = None
     rephrasings: RareWords | None = None
-
-    def bare(self) -> TokenView:
-        """The same to be written: without what others of its arrays or the items say."""
-        items = replace(self.items, token_hash=self.items.token_hash[:0])
-        return replace(self, items=items, spans=NoSpans())
-
-    def restore(self) -> None:
-        """Give back what `bare` has left out, but for the spans."""
-        end = self.gram_table.part_start[N_PARTS * self.items.n_items]
-        self.items = replace(self.items, token_hash=self.gram_table.token[:end])
 
     def release_table(self) -> None:
         """Give back the memory that only matching needs; the view cannot match any more."""
@@ -108,16 +95,6 @@ class TokenView:
         none = self.items.token_hash[:0].copy()
         self.gram_table = without_table(self.gram_table)._replace(token=none)
         self.items = replace(self.items, token_hash=none)
-
-
-class NoSpans:
-    """In place of what makes spans, where nobody has the items."""
-
-    __slots__ = ()
-
-    def __call__(self, *_: object) -> Any:  # noqa: ANN401 - never returns
-        """Raise InternalError."""
-        raise InternalError("a view without its items was asked for their spans")
 
 
 @cache
@@ -186,7 +163,7 @@ def build_view(
             n_tokens=tokens.n_tokens.astype(np.int32).reshape(-1, N_PARTS)[own],
             n_words=tokens.n_words[own],
             token_start=starts[:-1].reshape(-1, N_PARTS)[own],
-            token_hash=gram_table.token[: starts[N_PARTS * len(items)]],
+            token_hash=gram_table.token,
             part_weight=gram_table.part_weight.reshape(-1, N_PARTS)[own],
             n_single=tokens.n_single[own],
             stretch=tokens.stretch[own],
@@ -197,9 +174,7 @@ def build_view(
         ),
         gram_table=gram_table,
         facts=_facts(items, alike, tokenizer),
-        spans=partial(spans_of, items, code, starts, alike)
-        if tokenizer is None
-        else partial(known_spans, tokens.points),
+        points=tokens.points,
         longest=longest,
         benchmark=benchmark,
         is_number=_numbers_among(tokens.hashes, items, code),

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import string
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contam.benchmark.item_table import ItemTable
 from contam.benchmark.items import PARTS
 from contam.detect.match import item_tokens
+from contam.detect.match.item_tokens import spans_of
 from contam.detect.match.token_view import build_view
-from contam.detect.match.variant_texts import Variant, variants_of, ways_to_read
+from contam.detect.match.variant_texts import Variant, VariantTexts, variants_of, ways_to_read
 from contam.text.tokenizer import tokenize_bytes
 from tests.kernels.support import few, make_item
 
@@ -26,19 +29,25 @@ def words(text: str) -> list[str]:
     return [raw[start:end].decode() for start, end in tokenize_bytes(raw).spans.tolist()]
 
 
+def as_table(*questions: str) -> ItemTable:
+    return ItemTable.of([make_item(n, question=text) for n, text in enumerate(questions)])
+
+
 def readings(*questions: str) -> list[Variant]:
-    items = [make_item(n, question=text) for n, text in enumerate(questions)]
-    return variants_of(items, np.array([len(words(text)) for text in questions], np.int32))
+    n_words = np.array([len(words(text)) for text in questions], np.int32)
+    return variants_of(as_table(*questions), n_words)
 
 
 def test_a_formula_is_read_without_braces_brackets_and_all_punctuation():
     found = readings(FORMULA)
-    assert [" ".join(words(variant.item.question)) for variant in found] == [
+    data, starts = VariantTexts.of(as_table(FORMULA), found).left()
+    said = [data[a:b].tobytes().decode() for a, b in pairwise(starts.tolist())]
+    assert [" ".join(words(text)) for text in said if text] == [
         "Simplify the ratio frac79 sqrt 3 a 2 b as far as the lantern allows",
         "Simplify the ratio frac79 sqrt3a 2 b as far as the lantern allows",
         "Simplify the ratio frac79sqrt3a2b as far as the lantern allows",
     ]
-    assert len({variant.item.benchmark for variant in found} | {"bench"}) == 4
+    assert len({variant.name for variant in found}) == 3
 
 
 @pytest.mark.parametrize(
@@ -74,7 +83,7 @@ def test_every_word_of_a_reading_is_traced_to_what_it_is_made_of(rows):
     variants = view.variants
     assert variants is not None
     assert set(variants.owner.tolist()) == set(range(len(items)))
-    spans = view.spans()
+    spans = every_span(items, view)
     for number, owner in enumerate(variants.owner.tolist()):
         drop = str.maketrans("", "", MARKS[int(view.benchmark[len(items) + number]) - 1])
         for at, part in enumerate(PARTS):
@@ -111,14 +120,21 @@ def test_spans_of_some_tokens_are_those_that_all_tokens_have(rows, size, data):
         for n, (question, passage, formula) in enumerate([*rows, ("", "", True)])
     ]
     view = build_view(items, unit="word", seed=5, min_run=8, with_variants=True)
-    every = view.spans()
+    table = ItemTable.of(items)
+    every = every_span(items, view)
     asked = st.lists(st.integers(0, len(every) - 1), min_size=1, max_size=5)
     tokens = np.array(data.draw(asked), np.int64)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(item_tokens, "_BLOCK_BYTES", size)
-        assert view.spans(tokens).tolist() == every[tokens].tolist()
+        assert spans_of(table, view, tokens).tolist() == every[tokens].tolist()
         blocks = build_view(items, unit="word", seed=5, min_run=8, with_variants=True)
-        assert blocks.spans(tokens).tolist() == blocks.spans()[tokens].tolist()
+        assert (
+            spans_of(table, blocks, tokens).tolist() == every_span(table, blocks)[tokens].tolist()
+        )
+
+
+def every_span(items, view):
+    return spans_of(ItemTable.of(items), view, np.arange(len(view.gram_table.token)))
 
 
 def _code_points(text: str) -> list[tuple[int, int]]:
@@ -154,6 +170,7 @@ def test_what_runs_together_without_a_word_equals_no_other():
     variants = view.variants
     assert variants is not None
     text = item.question
+    spans = every_span([item], view)
     begin = variants.token_start[1:, 3] - variants.n_tokens
     of_answer = np.zeros(len(variants.ambiguous), np.bool_)
     for lo, hi in zip(
@@ -161,18 +178,16 @@ def test_what_runs_together_without_a_word_equals_no_other():
     ):
         of_answer[lo : hi - variants.n_tokens] = True
     found = {
-        text[a:b]
-        for a, b in view.spans()[variants.n_tokens :][variants.ambiguous & ~of_answer].tolist()
+        text[a:b] for a, b in spans[variants.n_tokens :][variants.ambiguous & ~of_answer].tolist()
     }
     assert found == {"1/2", "2(x", "２/３", "1.5kg", "2(x+3", "x_{1"} - {"x_{1"}
     own = {
-        text[a:b]
-        for a, b in view.spans()[variants.n_tokens :][~variants.ambiguous & ~of_answer].tolist()
+        text[a:b] for a, b in spans[variants.n_tokens :][~variants.ambiguous & ~of_answer].tolist()
     }
     assert r"frac{3}{4" in own
     answered = {
         item.answer[a:b]
-        for a, b in view.spans()[variants.n_tokens :][variants.ambiguous & of_answer].tolist()
+        for a, b in spans[variants.n_tokens :][variants.ambiguous & of_answer].tolist()
     }
     assert answered == {"U.S.A"}
     twelve = tokenize_bytes(b"12").hashes[0]
