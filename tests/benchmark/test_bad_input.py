@@ -13,7 +13,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.benchmark import read_benchmarks
+from contam.benchmark.read_files import read_benchmarks
 from contam.errors import BenchmarkError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from contam.benchmark import read_benchmarks
+from contam.benchmark.read_files import read_benchmarks
 from contam.errors import BenchmarkError
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from contam.benchmark import jsonrows, read_benchmarks
+from contam.benchmark import jsonrows
 from contam.benchmark.jsonrows import BOM, LongLines, is_long_lines
+from contam.benchmark.read_files import read_benchmarks
 from contam.errors import BenchmarkError
 
 if TYPE_CHECKING:

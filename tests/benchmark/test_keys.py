@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.benchmark import BenchItem, keys
+from contam.benchmark import keys
 from contam.benchmark.item_table import ItemTable
+from contam.benchmark.items import BenchItem
 from contam.benchmark.keys import (
     KEYS,
     content_keys,

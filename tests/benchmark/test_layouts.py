@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from contam.benchmark import BenchItem, read_benchmarks
+from contam.benchmark.read_files import read_benchmarks
 
 if TYPE_CHECKING:
     from conftest import WriteRows
+
+    from contam.benchmark.items import BenchItem
 
 
 class Want(NamedTuple):

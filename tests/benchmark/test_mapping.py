@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from contam.benchmark import read_benchmarks
 from contam.benchmark.mapping import parse_mapping
+from contam.benchmark.read_files import read_benchmarks
 from contam.errors import BenchmarkError, UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from conftest import WriteRows
 
-    from contam.benchmark import BenchItem
+    from contam.benchmark.items import BenchItem
 
 ROW: dict[str, object] = {
     "name": "n1",

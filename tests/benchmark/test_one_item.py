@@ -9,8 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contam.benchmark import field_names, read_benchmarks
+from contam.benchmark import field_names
 from contam.benchmark.fields import RowError
+from contam.benchmark.read_files import read_benchmarks
 from contam.benchmark.rows import USUAL_NAMES, read_item
 from contam.errors import BenchmarkError
 

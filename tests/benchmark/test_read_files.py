@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from contam.benchmark import read_benchmarks
 from contam.benchmark.items import BenchItem, Benchmark, SourceFile
 from contam.benchmark.paths import name_of
+from contam.benchmark.read_files import read_benchmarks
 from contam.benchmark.reading import about_benchmark, how_read
 from contam.cli.render import benchmark_lines
 from contam.errors import BenchmarkError

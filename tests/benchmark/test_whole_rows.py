@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contam.benchmark import Benchmark, read_benchmarks
+from contam.benchmark.read_files import read_benchmarks
 from contam.benchmark.rows import read_item
 from contam.errors import BenchmarkError
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conftest import WriteRows
+
+    from contam.benchmark.items import Benchmark
 
 _WORDS = [
     "kelp",

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.benchmark import read_benchmarks
+from contam.benchmark.read_files import read_benchmarks
 from contam.detect.match import grams as gram_tables
 from contam.detect.match.token_view import build_view
 from contam.detect.parameters import MIN_RUN, SEED

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import contam
-from contam.benchmark import read_benchmarks
+from contam.benchmark.read_files import read_benchmarks
 from contam.client import Client, ItemName, ServiceError
 from contam.detect.report import load_report
 from contam.detect.show.choose import flagged_items
