@@ -83,7 +83,7 @@ class ItemTable(Sequence[BenchItem]):
     def __getitem__(self, place: slice) -> ItemTable: ...
     def __getitem__(self, place: int | slice) -> BenchItem | ItemTable:
         if isinstance(place, slice):
-            return self.take(np.arange(len(self))[place])
+            return self.take(np.arange(*place.indices(len(self))))
         begin = range(len(self))[place]
         (item,) = _items(self.part(slice(begin, begin + 1)))
         return item
@@ -99,6 +99,8 @@ class ItemTable(Sequence[BenchItem]):
 
     def in_order(self) -> ItemTable:
         """The items by their names, in the canonical order of results."""
+        if len(self) == 1:
+            return self
         return self.take(self.part(slice(None), *ItemName._fields).natural_order(ItemName._fields))
 
     def column(self, name: str) -> list[Any]:
@@ -112,7 +114,8 @@ class ItemTable(Sequence[BenchItem]):
 
     def codes(self, name: str) -> tuple[list[str], NDArray[np.int32]]:
         """The different values of a field that many items share; int32[n], which each has."""
-        return self.part(slice(None), name).codes(name)
+        names, codes = self.records.codes(name)
+        return names, codes[self._places]
 
     def lazy(self, name: str) -> ItemColumn:
         """One field of every item, of which values are made when a stretch is asked for."""
@@ -120,10 +123,9 @@ class ItemTable(Sequence[BenchItem]):
 
     def right_choices(self) -> NDArray[np.int64]:
         """The number of each item's right choice; -1 where there is none of that number."""
-        records = self.part(slice(None), "answer_index", "choices")
-        right = records.numbers("answer_index", _NONE)
-        known = (right >= 0) & (right < records.counts("choices"))
-        return np.where(known, right, _NONE)
+        right = self.records.numbers("answer_index", _NONE)
+        known = (right >= 0) & (right < self.records.counts("choices"))
+        return np.where(known, right, _NONE)[self._places]
 
     def part_texts(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """The texts of all parts in UTF-8, item by item, and one byte more.
@@ -138,8 +140,9 @@ class ItemTable(Sequence[BenchItem]):
 
     def blocks(self, n_bytes: int) -> Iterator[ItemTable]:
         """The items in their order, about so many bytes of text at a time; at least one block."""
-        if not len(self):
+        if len(self) < 2:  # noqa: PLR2004 - one item, or none
             yield self
+            return
         begin, ends = 0, np.cumsum(self.records.n_bytes(PARTS)[self._places])
         while begin < len(self):
             known = ends[begin - 1] if begin else 0
@@ -191,7 +194,8 @@ class ItemColumn(Sequence[Any]):
         if isinstance(place, slice):
             values = self.items[place].column(self.name)
             return [value or None for value in values] if self.name == "choices" else values
-        return self[place : place + 1][0]
+        at = range(len(self))[place]
+        return self[at : at + 1][0]
 
 
 def _items(records: Records) -> Iterator[BenchItem]:

@@ -5,9 +5,7 @@ Long files of lines are read line by line, in little memory.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import re
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -23,7 +21,6 @@ from contam.files.addresses import Address
 from contam.files.compression import codec_of
 from contam.files.doubled_keys import doubled_key, may_repeat
 from contam.files.lfs import LFS_HEAD
-from contam.files.listed import FileState, difference
 from contam.files.single import open_file
 
 if TYPE_CHECKING:
@@ -103,7 +100,7 @@ def _read(path: Path, data: bytes, field_map: FieldMap) -> FileRows:
         only = _parse(path, first[0][1], first[0][0])
         if isinstance(only, dict) and not _is_item(path, only, _mapped(field_map)):
             return _of_object(path, only, field_map)
-    lines = _Lines(path, data)
+    lines = Lines(path, data)
     return FileRows("jsonl", "line", lines if len(data) >= _LONG_BYTES else [*lines])
 
 
@@ -150,16 +147,32 @@ def _split(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lines:
-    """The rows of JSON lines, one by one."""
+class Lines:
+    """The rows of JSON lines one by one, each time they are asked for, with their lines.
+
+    data  of a file that is in memory; else it is read in little memory
+    """
 
     path: Path
-    data: bytes
+    data: bytes | None = None
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
-        for line, text in _split(self.data):
+        """Raises BenchmarkError for what is no JSON object."""
+        for line, text in _lines_of(self.path) if self.data is None else _split(self.data):
             for row in unfolded(row_of(self.path, text, line)):
                 yield line, row
+
+
+def _lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file that are not blank, and their numbers."""
+    try:
+        with open_file(path) as file:
+            for line, text in enumerate(file, 1):
+                data = text.removeprefix(BOM) if line == 1 else text
+                if data.strip():
+                    yield line, data.removesuffix(b"\n")
+    except OSError as error:
+        raise unreadable(path, error) from error
 
 
 def row_of(path: Path, text: bytes, line: int) -> Row:
@@ -374,47 +387,6 @@ def _too_deep(path: Path, line: int) -> BenchmarkError:
 def _kind(value: object) -> str:
     names = {list: "a list", dict: "an object", str: "a text", bool: "a truth value"}
     return names.get(type(value), "null" if value is None else "a number")
-
-
-class LongLines:
-    """The rows of a long file, and its digest and size when all were read."""
-
-    def __init__(self, path: Path) -> None:
-        """Read this file, for which `is_long_lines` said yes."""
-        self._path = path
-        self._digest = hashlib.sha256()
-        self.size = 0
-
-    @property
-    def sha256(self) -> str:
-        """Hex digest of the lines read."""
-        return self._digest.hexdigest()
-
-    def __iter__(self) -> Iterator[tuple[int, Row]]:
-        """Rows and their lines.
-
-        Raises BenchmarkError for what is no JSON object, and for a file that is written to.
-        """
-        self._digest, self.size = hashlib.sha256(), 0
-        try:
-            with open_file(self._path) as file:
-                listed = FileState.of(os.fstat(file.fileno()))
-                for line, text in enumerate(file, 1):
-                    self._digest.update(text)
-                    self.size += len(text)
-                    data = text.removeprefix(BOM) if line == 1 else text
-                    if data.strip():
-                        row = row_of(self._path, data.removesuffix(b"\n"), line)
-                        for one in unfolded(row):
-                            yield line, one
-                states = FileState.of(os.fstat(file.fileno())), FileState.at(str(self._path))
-        except OSError as error:
-            raise unreadable(self._path, error) from error
-        if fact := difference(listed, states[0]) or difference(listed, states[1]):
-            raise BenchmarkError(
-                "{}: {} while it was read", self._path, Public(fact),
-                hint="let nobody write to it meanwhile",
-            )  # fmt: skip
 
 
 def is_long_lines(path: Path) -> bool:

@@ -154,8 +154,10 @@ class Column(Texts):
             if not text or text.isspace():
                 continue
             pieces.append(text)
-            if path in self.paths or len(self.paths) < _NAMES:
-                self.paths.setdefault(path, Texts()).every.append(text)
+            if path not in self.paths and len(self.paths) < _NAMES:
+                self.paths[path] = Texts()
+            if path in self.paths:
+                self.paths[path].every.append(text)
         if pieces:
             self.pieces.append(pieces)
             self.every.append("\n".join(pieces))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -13,7 +14,7 @@ from contam.benchmark.field_names import is_usual
 from contam.benchmark.fields import FieldPlan, Row, RowError, get, make_plan
 from contam.benchmark.items import Benchmark, SkippedRow, SourceFile
 from contam.benchmark.jsonrows import (
-    LongLines,
+    Lines,
     NoItemsHereError,
     columns_as_rows,
     is_long_lines,
@@ -124,18 +125,13 @@ class _FileReader:
         elif source.family in ("parquet", "arrow"):
             state.unit = "row"
             refuse_pointer(source.path)
-            listed = _state_of(source.path)
-            format_name, digest, size = source.family, *_digest(source.path)
-            self._take(state, _TableRows(source))
-            if fact := difference(listed, _state_of(source.path)):
-                raise BenchmarkError(
-                    "{}: {} while it was read", source.path, Public(fact),
-                    hint="let nobody write to it meanwhile",
-                )  # fmt: skip
+            with _unchanged(source.path):
+                format_name, digest, size = source.family, *_digest(source.path)
+                self._take(state, _TableRows(source))
         elif source.family == "json" and is_long_lines(source.path):
-            lines = LongLines(source.path)
-            self._take(state, lines)
-            format_name, digest, size = "jsonl", lines.sha256, lines.size
+            with _unchanged(source.path):
+                format_name, digest, size = "jsonl", *_digest(source.path)
+                self._take(state, Lines(source.path))
         else:
             file = read_unpacked(source.path)
             if source.family == "json":
@@ -306,6 +302,17 @@ def _table_rows(
         yield from rows(source.path, choose, data)
     except StoreError as error:
         raise unreadable(source.path, error) from error
+
+
+@contextmanager
+def _unchanged(path: Path) -> Iterator[None]:
+    """Raise BenchmarkError where a file is another one when the block ends."""
+    listed = _state_of(path)
+    yield
+    if fact := difference(listed, _state_of(path)):
+        raise BenchmarkError(
+            "{}: {} while it was read", path, Public(fact), hint="let nobody write to it meanwhile"
+        )
 
 
 def _state_of(path: Path) -> FileState:

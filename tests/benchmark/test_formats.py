@@ -16,7 +16,8 @@ import pytest
 import zstandard
 
 from contam.benchmark import jsonrows
-from contam.benchmark.jsonrows import BOM, LongLines, is_long_lines
+from contam.benchmark.jsonrows import BOM, is_long_lines
+from contam.benchmark.looks import Look
 from contam.benchmark.read_files import read_benchmarks
 from contam.errors import BenchmarkError
 
@@ -405,16 +406,21 @@ def test_a_short_file_and_none_are_not_for_lines(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["grew", "replaced"])
-def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path, how):
+def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path, monkeypatch, how):
     path, other = tmp_path / "quiz.jsonl", tmp_path / "other"
     path.write_bytes(LINES["ended"])
-    rows = iter(LongLines(path))
-    next(rows)
-    if how == "grew":
-        with path.open("ab") as file:
-            file.write(ROWS[0] + b"\n")
-    else:
-        other.write_bytes(LINES["ended"])
-        other.replace(path)
+    monkeypatch.setattr(jsonrows, "_LONG_BYTES", 0)
+    real = Look.add
+
+    def changing(self, row):
+        if how == "grew" and path.stat().st_size == len(LINES["ended"]):
+            with path.open("ab") as file:
+                file.write(ROWS[0] + b"\n")
+        elif how == "replaced":
+            other.write_bytes(LINES["ended"])
+            other.replace(path)
+        real(self, row)
+
+    monkeypatch.setattr(Look, "add", changing)
     with pytest.raises(BenchmarkError, match=rf"quiz\.jsonl: {how if how == 'grew' else 'was'}"):
-        list(rows)
+        read_benchmarks([path])

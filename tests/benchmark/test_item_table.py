@@ -151,6 +151,8 @@ def test_whatever_is_asked_of_a_table_is_what_was_put_into_it(given_items, more)
             assert found.column(name) == [getattr(item, name) for item in wanted]
         begin = more.draw(st.integers(0, len(wanted)))
         assert list(found[begin:]) == wanted[begin:]
+        if wanted:
+            assert found.lazy("answer")[-1] == found[-1].answer == wanted[-1].answer
         assert found.names() == [ItemName.of(item) for item in wanted]
         assert found.lazy("item_id")[begin:] == [item.item_id for item in wanted[begin:]]
         assert found.lazy("choices")[begin:] == [item.choices or None for item in wanted[begin:]]
