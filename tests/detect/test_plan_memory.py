@@ -112,7 +112,7 @@ sys.exit(main([*call, "--benchmark", folder + "/many.jsonl", "--out", folder + "
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc and RLIMIT_AS")
 def test_a_plan_without_room_says_to_split_the_benchmark(tmp_path):
     (tmp_path / "corpus.jsonl").write_text('{"text": "the lanterns are lit"}\n', encoding="utf-8")
-    for name, n in (("few", 2), ("many", 90_000)):
+    for name, n in (("few", 2), ("many", 140_000)):
         lines = (f'{{"id": "{i}", "question": "{PROSE % (i, i, i)}"}}\n' for i in range(n))
         (tmp_path / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
     done = subprocess.run(
