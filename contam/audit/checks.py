@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.audit.spec import AuditSpec, CorpusSpec
-    from contam.audit.stage_cache import AuditProgress, StageCache
+    from contam.audit.stage_cache import StageCache
     from contam.benchmark.items import Benchmark
     from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
@@ -171,7 +171,6 @@ class Checker:
 
     stage_cache: StageCache
     workers: int | None
-    talk: AuditProgress
 
     def make_key(self, spec: AuditSpec, corpus: CorpusSpec, benchmarks: Sequence[Benchmark]) -> str:
         """What decides the answer of this check: equal keys give equal folders."""
@@ -214,7 +213,7 @@ class Checker:
                 corpus,
                 benchmarks,
                 workers=self.workers,
-                progress=self.talk.stage(stage),
+                progress=self.stage_cache.progress,
             )
             result.run = public_run(result.run, spec, corpus.name)
             return write_result(result, draft)

@@ -38,7 +38,7 @@ from contam.audit.review.judged import read_judged, write_judged
 from contam.audit.review.rates import reviewed
 from contam.audit.review.sample import population, read_labels, write_labels
 from contam.audit.spec import TOGETHER
-from contam.audit.stage_cache import NoProgress, StageCache, copy_tree
+from contam.audit.stage_cache import StageCache, copy_tree
 from contam.audit.studies import SCORES, STUDIES, make_studies
 from contam.detect.accepted import find_accepted, read_accepted
 from contam.detect.report import load_report
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from contam.audit.checks import Items
     from contam.audit.review.sample import Label
     from contam.audit.spec import AuditSpec
-    from contam.audit.stage_cache import AuditProgress
     from contam.detect.accepted import AcceptedRow
     from contam.detect.report import Report
+    from contam.detect.scan import ScanProgress
 
 REPORT: Final = "report.json"
 CHECKS: Final = "checks"
@@ -100,17 +100,18 @@ def run_audit(
     *,
     workers: int | None = None,
     overwrite: bool = False,
-    talk: AuditProgress | None = None,
+    tell: Callable[[str], ScanProgress | None] = lambda _: None,
 ) -> Pack:
     """Make the pack of an audit in `spec.out`, whole or not at all.
 
     Stages that were finished before, here or in the pack that is replaced, are not run again when
     their inputs are the same.
 
+    tell  is told the name of each stage that begins; what it returns follows its progress
+
     Raises ContamError subclasses; unread shards do not raise, they are in `facts.coverage`.
     """
     require("audit")
-    talk = talk or NoProgress()
     out = Path(spec.out)
     started = time.time()
     entries = _entries(spec)
@@ -120,17 +121,17 @@ def run_audit(
     with publishing(
         out, names=entries, last=MANIFEST, overwrite=overwrite, earlier=ENTRIES
     ) as draft:
-        stage_cache = StageCache(out)
+        stage_cache = StageCache(out, tell)
         logs = log_files(spec)
         items = read_items(spec, stage_cache.folder, logs)
         check_cleaned(spec, stage_cache, CLEANED)
-        checker = Checker(stage_cache, workers, talk)
+        checker = Checker(stage_cache, workers)
         verdicts = _check_all(spec, items, checker)
         note_sources(stage_cache.folder / CHECKS, spec.corpora)
         corpora = [corpus.name for corpus in spec.corpora]
         searched = search_decoys(spec, items, checker)
-        scores = _score(spec, stage_cache, verdicts, logs, talk) if spec.logs.paths else None
-        studies = make_studies(spec, stage_cache, verdicts, scores, talk)
+        scores = _score(spec, stage_cache, verdicts, logs) if spec.logs.paths else None
+        studies = make_studies(spec, stage_cache, verdicts, scores)
         # Only now, so that what was found is not held while more is searched.
         reports = {name: load_report(stage_cache.folder / CHECKS / name) for name in corpora}
         together = reports[corpora[0]]
@@ -138,7 +139,7 @@ def run_audit(
             together = load_report(stage_cache.folder / verdicts)
         calibration = None
         if searched:
-            calibration = calibrated(spec, items, stage_cache, searched, (verdicts, together), talk)
+            calibration = calibrated(spec, items, stage_cache, searched, (verdicts, together))
         review = reviewed(population(together), labels, judged) if labels or judged else None
         facts = make_facts(
             spec,
@@ -162,7 +163,7 @@ def run_audit(
         with output_errors(out):
             for name in stage_cache.keys:
                 copy_tree(stage_cache.folder / name, draft / name)
-            talk.stage("report")
+            tell("report")
             _write_report(draft, facts, items, together)
             write_exports(draft / EXPORTS, facts, reports)
             _write_review(draft, spec, labels, judged)
@@ -217,7 +218,6 @@ def _score(
     stage_cache: StageCache,
     verdicts: str,
     logs: Mapping[str, Any],
-    talk: AuditProgress,
 ) -> Path:
     key = [
         RESCORE_FORMAT,
@@ -227,7 +227,7 @@ def _score(
         spec.permutations,
         spec.seed,
     ]
-    making = _scoring(spec, stage_cache.folder / verdicts, talk)
+    making = _scoring(spec, stage_cache.folder / verdicts)
     return stage_cache.stage(SCORES, digest_of([*key, logs, public(logs, spec)]), making)
 
 
@@ -276,15 +276,12 @@ def _seal(
     )
 
 
-def _scoring(
-    spec: AuditSpec, verdicts: Path, talk: AuditProgress
-) -> Callable[[Path], dict[str, Any]]:
+def _scoring(spec: AuditSpec, verdicts: Path) -> Callable[[Path], dict[str, Any]]:
     def make(draft: Path) -> dict[str, Any]:
         from contam.rescore.complete import offering
         from contam.rescore.run import rescore, write_rescore
         from contam.rescore.tables import RescoreSettings
 
-        talk.stage(SCORES)
         with offering("skip_damaged = true under [logs] goes on without such logs"):
             result = rescore(
                 verdicts,

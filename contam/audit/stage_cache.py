@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import shutil
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.manifest import MANIFEST, TIMES, files_of, read_verified
 from contam.errors import OutputError
@@ -23,29 +23,20 @@ if TYPE_CHECKING:
 _RECORD: Final = ".stage.json"
 
 
-class AuditProgress(Protocol):
-    """Receives the progress of an audit."""
-
-    def stage(self, name: str) -> ScanProgress | None:
-        """A stage begins that was not done before; what it returns follows its progress."""
-
-
-class NoProgress:
-    """Says nothing."""
-
-    def stage(self, name: str) -> ScanProgress | None:
-        """Ignored."""
-
-
 class StageCache:
     """A folder beside the pack that holds finished stages until all are done.
 
     A stage is a folder under a name such as `checks/pretraining`, made from inputs that its key
     stands for. It is taken from here, or from an earlier pack, when key and every byte agree.
+
+    tell      is told the name of each stage that begins; what it returns follows its progress
+    progress  of the stage that is being made
     """
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path, tell: Callable[[str], ScanProgress | None]) -> None:
         self.out = out
+        self.tell = tell
+        self.progress: ScanProgress | None = None
         self.folder = out.with_name(f"{out.name}.work")
         self.keys: dict[str, str] = {}
         self.times: dict[str, Any] = {}
@@ -68,6 +59,7 @@ class StageCache:
             draft = folder.with_name(f".{folder.name}.draft")
             shutil.rmtree(draft, ignore_errors=True)
             folder.parent.mkdir(parents=True, exist_ok=True)
+        self.progress = self.tell(name)
         try:
             times = make(draft)
             with output_errors(folder):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from contam.audit.spec import AuditSpec
-    from contam.audit.stage_cache import AuditProgress, StageCache
+    from contam.audit.stage_cache import StageCache
 
 SCORES: Final = "scores"
 STUDIES: Final = "studies"
@@ -30,7 +30,6 @@ def make_studies(
     stage_cache: StageCache,
     verdicts: str,
     scores: Path | None,
-    talk: AuditProgress,
 ) -> tuple[dict[str, Any], ...]:
     """Run the studies of an audit, each a stage; returns what the report says of them.
 
@@ -45,7 +44,7 @@ def make_studies(
             spec.policies, spec.seed, spec.least,
             [stage_cache.keys.get(key) for key in (verdicts, SCORES)] if own else None,
         ]  # fmt: skip
-        making = _making(name, spec, stage_cache.folder / verdicts, scores, talk)
+        making = _making(name, spec, stage_cache.folder / verdicts, scores)
         found.append(facts_of(name, stage_cache.stage(stage, digest_of(key), making)))
     return tuple(found)
 
@@ -80,10 +79,8 @@ def _making(
     spec: AuditSpec,
     verdicts: Path,
     scores: Path | None,
-    talk: AuditProgress,
 ) -> Callable[[Path], dict[str, Any]]:
     def make(draft: Path) -> dict[str, Any]:
-        talk.stage(f"{STUDIES}/{name}")
         study = run_named(
             name,
             spec.studies[name],

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from contam.audit.checks import Checker, Items
     from contam.audit.facts import PolicyFacts
     from contam.audit.spec import AuditSpec
-    from contam.audit.stage_cache import AuditProgress, StageCache
+    from contam.audit.stage_cache import StageCache
     from contam.detect.report import Report
     from contam.detect.result import ScanResult
 
@@ -90,7 +90,6 @@ def calibrated(
     stage_cache: StageCache,
     searched: Searched,
     counted: tuple[str, Report],
-    talk: AuditProgress,
 ) -> dict[str, Any]:
     """What decoys say of the audit's flags.
 
@@ -99,7 +98,6 @@ def calibrated(
     verdicts, report = counted
 
     def make(draft: Path) -> dict[str, Any]:
-        talk.stage(CALIBRATION)
         natural = [benchmark.name for benchmark in items.natural]
         found = {
             name: load_report(stage_cache.folder / stage) for name, stage in searched.stages.items()

@@ -72,9 +72,13 @@ def run(
     read = load_spec(spec)
     if out:
         read = replace(read, out=str(Path(out).absolute()))
-    pack = run_audit(
-        read, workers=workers, overwrite=output.overwrite, talk=AuditReporter(quiet=output.quiet)
-    )
+
+    def tell(stage: str) -> ScanProgress:
+        if not output.quiet:
+            talk(stage)
+        return Reporter(quiet=output.quiet)
+
+    pack = run_audit(read, workers=workers, overwrite=output.overwrite, tell=tell)
     _print_pack(pack, output)
     return 0 if pack.facts.coverage["complete"] else 4
 
@@ -154,19 +158,6 @@ def verify(
     if not found.holds:
         return 1
     return 4 if found.n_unread else 0
-
-
-class AuditReporter:
-    """A line for each stage, and the bar of a scan."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-
-    def stage(self, name: str) -> ScanProgress | None:
-        """Say that a stage begins."""
-        if not self._quiet:
-            talk(name)
-        return Reporter(quiet=self._quiet)
 
 
 def _print_pack(pack: Pack, output: options.OutputOptions) -> None:
