@@ -11,7 +11,7 @@ import pytest
 import contam
 from contam import errors
 from contam.detect.parameters import ScanOptions
-from tests.contracts import pages, policies_page
+from tests.contracts import lists, pages
 
 REFERENCE = "docs/reference.md"
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)")
@@ -365,7 +365,7 @@ def test_dir_names_what_is_public_and_nothing_else():
 # ------------------------------------------------------------------------------- policies
 
 
-def test_the_page_of_policies_is_what_the_policies_say():
-    assert policies_page.committed() == policies_page.generated(), (
-        "`python -m tests.contracts.policies_page` writes it afresh"
-    )
+@pytest.mark.parametrize("name", lists.LISTS)
+def test_a_list_is_what_the_code_says(name):
+    made = lists.LISTS[name][1]()
+    assert lists.committed(name) == made, "`python -m tests.contracts.lists` writes it afresh"

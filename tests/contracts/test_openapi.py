@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from contam.rescore.run import rescore
 from contam.rescore.tables import RescoreSettings
 from contam.server.metrics import Metrics
-from tests.contracts import openapi_page, service_page
+from tests.contracts import lists, openapi_page
 
 
 @pytest.fixture(scope="module")
@@ -68,16 +68,10 @@ def test_a_job_takes_the_options_of_a_rescoring(tree):
     assert tree["components"]["schemas"]["RescoreOptions"]["properties"].keys() == asked
 
 
-@pytest.mark.parametrize("part", ["metrics"])
-def test_the_reference_says_what_the_code_says(part):
-    rewrite = "python -m tests.contracts.service_page"
-    assert service_page.committed(part) == getattr(service_page, part)(), rewrite
-
-
 def test_no_metric_is_given_that_the_reference_does_not_have():
     given = {
         family.name
         for family in text_string_to_metric_families(Metrics().exposition().decode())
         if not family.name.startswith("process_")
     }
-    assert given == {name.removesuffix("_total") for name, *_ in service_page.described()}
+    assert given == {name.removesuffix("_total") for name, *_ in lists.described()}
