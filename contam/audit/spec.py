@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 from annotated_types import Ge
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from contam.errors import ConfigError, Hint, Place, Plain, Public, Statement, UsageError
 from contam.index.home import resolve_index
@@ -20,25 +21,8 @@ from contam.study.by_name import checked as check_study
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pydantic import ValidationError
-
 
 UNKNOWN_KEY: Final = "unexpected_keyword_argument"
-_WORDS: Final = {
-    UNKNOWN_KEY: "there is no such key",
-    "missing": "is needed",
-    "missing_argument": "is needed",
-    "tuple_type": 'is a list of texts: ["one", "two"]',
-    "string_type": "is a text",
-    "dataclass_type": "is a table of keys",
-    "bool_parsing": "is true or false",
-    "bool_type": "is true or false",
-    "int_parsing": "is a whole number",
-    "int_type": "is a whole number",
-    "date_from_datetime_parsing": "is a day: 2024-01-31",
-    "date_type": "is a day: 2024-01-31",
-}
-"""What the validator means, for somebody who has never seen it."""
 
 
 def read_toml(path: Path, *, hint: Hint) -> dict[str, Any]:
@@ -72,8 +56,10 @@ def first_wrong(error: ValidationError) -> dict[str, Any]:
 
 
 def describe_mistake(mistake: Mapping[str, Any]) -> str:
-    """What is wrong, in words for somebody who has never seen the validator."""
-    return _WORDS.get(mistake["type"]) or str(mistake["msg"])
+    """What is wrong, as the validator says it: `should be a valid integer`."""
+    if mistake["type"] == UNKNOWN_KEY:
+        return "there is no such key"
+    return str(mistake["msg"]).removeprefix("Input ")
 
 
 TOGETHER: Final = "together"
@@ -82,7 +68,11 @@ TOGETHER: Final = "together"
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _STRICT: Final = {"extra": "forbid"}
-Names = tuple[str, ...]
+Names = Annotated[
+    tuple[str, ...],
+    # One text is a list of one: `paths = "corpus"`.
+    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
+]
 Count = Annotated[int, Ge(1)]
 
 
@@ -290,38 +280,19 @@ def _flat(tree: Mapping[str, Any], origin: str) -> dict[str, Any]:
             min(unknown),
             hint=Statement("tables: {}", Public(", ".join(known))),
         )
-    values = _listed(dict(tree.get("audit", {})), "policies", "labels", "judged")
+    values = dict(tree.get("audit", {}))
     if clash := set(values) & {"corpora", "benchmarks", "logs", "models", "studies"}:
         raise spec_error(origin, "[audit] has no key {}", min(clash), hint="it is a table")
     for table, name in (("corpus", "corpora"), ("benchmark", "benchmarks")):
         entries = tree.get(table, [])
         if not isinstance(entries, list):
             raise spec_error(origin, "write [[{}]], with two brackets", table)
-        values[name] = [_listed(entry, "paths", "index") for entry in entries]
-    models = tree.get("model", {})
-    if isinstance(models, dict):
-        models = {name: _listed(stated, "corpora") for name, stated in models.items()}
-    return {
-        **values,
-        "logs": _listed(tree.get("logs", {}), "paths", "ours", "references"),
-        "models": models,
-        "studies": tree.get("study", {}),
-    }
-
-
-def _listed(table: Any, *names: str) -> Any:  # noqa: ANN401 - whatever the file says
-    """The table with a list of one where it says one text: `paths = "corpus"`."""
-    if not isinstance(table, dict):
-        return table
-    return {
-        key: [value] if key in names and isinstance(value, str) else value
-        for key, value in table.items()
-    }
+        values[name] = entries
+    own = {"logs": "logs", "model": "models", "study": "studies"}
+    return values | {name: tree.get(table, {}) for table, name in own.items()}
 
 
 def _parse(values: dict[str, Any], origin: str) -> AuditSpec:
-    from pydantic import TypeAdapter, ValidationError
-
     if "written" in values:
         raise spec_error(
             origin,

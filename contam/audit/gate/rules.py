@@ -6,15 +6,13 @@ import os
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from annotated_types import Ge, Le
+from pydantic import Field, TypeAdapter, ValidationError
 
 from contam.audit.spec import TOGETHER, describe_mistake, first_wrong, read_toml, spec_error
 from contam.errors import ConfigError, Public, Statement
-
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
 ALL: Final = "*"
 _STRICT: Final = {"extra": "forbid"}
@@ -162,15 +160,11 @@ def load_rules(path: str | Path) -> Rules:
 
 @cache
 def _adapter() -> TypeAdapter[tuple[AnyRule, ...]]:
-    from pydantic import Field, TypeAdapter
-
     kind: Any = Annotated[AnyRule, Field(discriminator="check")]
     return TypeAdapter(tuple[kind, ...])
 
 
 def _parse(values: Any, origin: str) -> tuple[AnyRule, ...]:  # noqa: ANN401 - not yet checked
-    from pydantic import ValidationError
-
     if not isinstance(values, list):
         raise spec_error(origin, "write [[rule]], with two brackets")
     for at, value in enumerate(values, 1):
