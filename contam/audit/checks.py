@@ -22,9 +22,9 @@ from contam.detect.policies.policy import get_policy
 from contam.detect.query import query_opened
 from contam.detect.report import RUN_FILE, write_report
 from contam.detect.scan import Corpus, scan_opened, worker_count
-from contam.errors import BenchmarkError, LogError, Public, ShardError
+from contam.errors import BenchmarkError, LogError, ShardError
 from contam.files.listed import FileState
-from contam.files.single import fingerprint
+from contam.files.single import fingerprint, reading
 from contam.index.manifest import content_id
 from contam.index.open import Index
 from contam.text.text_tables import NORMALISER
@@ -66,15 +66,8 @@ def log_files(spec: AuditSpec) -> dict[str, Any]:
         files = sorted(path.rglob("*")) if path.is_dir() else [path]
         for file in files:
             if file.is_file():
-                try:
+                with reading(file, LogError):
                     found[str(file)] = fingerprint(file)
-                except OSError as error:
-                    raise LogError(
-                        "cannot read {}: {}",
-                        file,
-                        Public(error.strerror),
-                        hint="check its owner and mode",
-                    ) from error
     return found
 
 

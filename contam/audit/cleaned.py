@@ -15,9 +15,9 @@ from contam.cleaning.shard import digest
 from contam.corpus.shards import leave_out, survey
 from contam.corpus.streams import unreadable
 from contam.detect.labels import FLAGGED
-from contam.errors import CorpusError, Place, Plain
+from contam.errors import CorpusError, Place
 from contam.files.publish import output_errors
-from contam.files.single import fingerprint, read_file
+from contam.files.single import fingerprint, read_file, reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -105,14 +105,11 @@ def disagreements(name: str, stage: Path, check: Path) -> list[str]:
 
 def _read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """A record, and its size and digest."""
-    try:
+    with reading(Path(path), CorpusError):
         said = fingerprint(Path(path))
-        record = json.loads(read_file(Path(path)))
-    except OSError as error:
-        raise CorpusError(
-            "cannot read {}: {}", Place(path), Plain(error.strerror or error),
-            hint="check the path and its rights",
-        ) from error  # fmt: skip
+        raw = read_file(Path(path))
+    try:
+        record = json.loads(raw)
     except ValueError:
         record = None
     if not isinstance(record, dict) or (record.get("tool"), record.get("format")) != (

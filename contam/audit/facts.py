@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from contam.errors import OutputError, Public
+from contam.errors import OutputError
+from contam.files.single import reading
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -235,11 +236,8 @@ def read_facts(path: Path) -> Facts:
     from pydantic import ValidationError
 
     try:
-        return _adapter().validate_json(path.read_bytes())
-    except OSError as error:
-        raise OutputError(
-            "cannot read {}: {}", path, Public(error.strerror), hint="give the folder of an audit"
-        ) from error
+        with reading(path, OutputError, "give the folder of an audit"):
+            return _adapter().validate_json(path.read_bytes())
     except ValidationError as error:
         raise OutputError(
             "{} is not the report of an audit of this version", path, hint="run the audit again"

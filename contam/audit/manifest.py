@@ -7,8 +7,8 @@ import json
 import platform
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import OutputError, Public
-from contam.files.single import fingerprint
+from contam.errors import OutputError
+from contam.files.single import fingerprint, reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -60,16 +60,13 @@ def write_times(folder: Path, times: Mapping[str, Any]) -> None:
 
 def read_verified(path: Path) -> dict[str, Any]:
     """A manifest or times file that is byte for byte what was written. Raises OutputError."""
-    try:
+    with reading(path, OutputError, _GIVE_AUDIT_FOLDER):
+        if not path.exists():
+            missing = OutputError("there is no {}", path, hint=_GIVE_AUDIT_FOLDER)
+            raise missing if path.parent.exists() else missing.of_call()
         raw = path.read_bytes()
+    try:
         tree = json.loads(raw)
-    except FileNotFoundError as error:
-        missing = OutputError("there is no {}", path, hint=_GIVE_AUDIT_FOLDER)
-        raise (missing if path.parent.exists() else missing.of_call()) from error
-    except OSError as error:
-        raise OutputError(
-            "cannot read {}: {}", path, Public(error.strerror), hint=_GIVE_AUDIT_FOLDER
-        ) from error
     except ValueError as error:
         raise _altered(path) from error
     if not isinstance(tree, dict) or "digest" not in tree:

@@ -14,6 +14,7 @@ from annotated_types import Ge
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from contam.errors import ConfigError, Hint, Place, Plain, Public, Statement, UsageError
+from contam.files.single import reading
 from contam.index.home import resolve_index
 from contam.study.by_name import KINDS, paths_of, with_paths
 from contam.study.by_name import checked as check_study
@@ -28,15 +29,8 @@ UNKNOWN_KEY: Final = "unexpected_keyword_argument"
 def read_toml(path: Path, *, hint: Hint) -> dict[str, Any]:
     """The tables of a file. Raises ConfigError; `hint` is for one that cannot be read."""
     try:
-        text = path.read_text("utf-8")
-    except OSError as error:
-        raise ConfigError("cannot read {}: {}", path, Public(error.strerror), hint=hint) from error
-    except ValueError as error:
-        raise ConfigError(
-            "{} is not UTF-8: {}", path, Plain(error), hint="write it again"
-        ) from error
-    try:
-        return tomllib.loads(text)
+        with reading(path, ConfigError, hint):
+            return tomllib.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError) as error:
         raise ConfigError(
             "{} is not TOML: {}", path, Plain(error), hint="mend that line"

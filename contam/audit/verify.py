@@ -15,8 +15,8 @@ from contam.benchmark.items import ItemName
 from contam.detect.match.variant_texts import ways_to_read
 from contam.detect.report import load_report
 from contam.detect.show.reread import Library
-from contam.errors import OutputError, Public, UsageError
-from contam.files.single import fingerprint
+from contam.errors import OutputError, UsageError
+from contam.files.single import fingerprint, reading
 from contam.kernels.tokens import CHARS, WORDS
 from contam.tables import schemas
 from contam.text.tokenizer import tokenize_bytes
@@ -102,12 +102,8 @@ def _files(folder: Path, known: dict[str, Any]) -> Iterator[str]:
         elif name not in known:
             yield f"{name} is not of this pack"
         else:
-            try:
+            with reading(found[name], OutputError):
                 same = fingerprint(found[name]) == known[name]
-            except OSError as error:
-                raise OutputError(
-                    "cannot read {}: {}", found[name], Public(error.strerror)
-                ) from error
             if not same:
                 yield f"{name} was altered"
 

@@ -12,7 +12,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from contam.errors import OutputError
+from contam.errors import OutputError, Public
 from contam.files.addresses import NAME_LOCAL_FOLDER, Address, refuse_address
 from contam.files.publish import output_errors, sync_path
 from contam.files.stores import StoreError, store_of
@@ -20,6 +20,8 @@ from contam.files.stores import StoreError, store_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import BufferedReader
+
+    from contam.errors import ContamError, Hint
 
 _ALL_THAT_IS_ALLOWED = 0o666
 #: Of an object that is read at once, as benchmarks are: their largest files have some hundred MB.
@@ -80,6 +82,18 @@ def fingerprint(path: Path) -> dict[str, Any]:
     with open_file(path) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return {"bytes": file.tell(), "sha256": digest}
+
+
+@contextlib.contextmanager
+def reading(
+    path: Path, kind: type[ContamError], hint: Hint = "check the path and its rights"
+) -> Iterator[None]:
+    """Name a file that cannot be read: an OSError of the block as `kind`."""
+    try:
+        yield
+    except OSError as error:
+        reason = Public(error.strerror or type(error).__name__)
+        raise kind("cannot read {}: {}", path, reason, hint=hint) from error
 
 
 @contextlib.contextmanager

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from contam.benchmark.items import ItemName
 from contam.detect.show.reread import Library
-from contam.errors import ConfigError, Plain, Public
-from contam.files.single import read_file, whole_file
+from contam.errors import ConfigError, Plain
+from contam.files.single import read_file, reading, whole_file
 from contam.tables import schemas
 from contam.tables.judged_schema import JUDGED
 
@@ -191,16 +191,12 @@ def _parquet_rows(path: Path) -> list[Row]:
 def _json_rows(path: Path) -> Iterator[Row]:
     from pydantic import TypeAdapter, ValidationError
 
-    reading = TypeAdapter(_Judgment)
-    try:
+    known = TypeAdapter(_Judgment)
+    with reading(path, ConfigError):
         lines = read_file(path).splitlines()
-    except OSError as error:
-        raise ConfigError(
-            "cannot read {}: {}", path, Public(error.strerror), hint="check the path and its rights"
-        ) from error
     for number, line in enumerate(lines, start=1):
         try:
-            yield asdict(reading.validate_json(line, strict=True))
+            yield asdict(known.validate_json(line, strict=True))
         except ValidationError as error:
             raise ConfigError(
                 "{}:{} is no answer of a judge", path, number, hint=_ANSWERS_OF_JUDGE

@@ -18,8 +18,9 @@ from contam.detect.labels import FLAGGED
 from contam.detect.report import load_report
 from contam.detect.show.choose import check_policy
 from contam.detect.show.side_by_side import view_items
-from contam.errors import ConfigError, OutputError, Plain, Public, UsageError
+from contam.errors import ConfigError, OutputError, Public, UsageError
 from contam.files.publish import sync_path
+from contam.files.single import reading
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -169,12 +170,8 @@ def read_labels(paths: Sequence[str | Path]) -> list[Label]:
     """All answers of these files, in order. Raises ConfigError naming file and line."""
     found = []
     for path in map(Path, paths):
-        try:
+        with reading(path, ConfigError, "`contam review` writes it"):
             text = path.read_bytes()
-        except OSError as error:
-            raise ConfigError(
-                "cannot read {}: {}", path, Plain(error), hint="`contam review` writes it"
-            ) from error
         found += _parsed(path, text)
     return found
 
@@ -234,13 +231,8 @@ def read_own_labels(path: Path) -> list[Label]:
 
     Raises ConfigError naming file and line.
     """
-    try:
-        text = path.read_bytes()
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise ConfigError("cannot read {}: {}", path, Public(error.strerror)) from error
-    return _parsed(path, _whole(text))
+    with reading(path, ConfigError):
+        return _parsed(path, _whole(path.read_bytes())) if path.exists() else []
 
 
 def _whole(text: bytes) -> bytes:

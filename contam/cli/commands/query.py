@@ -23,6 +23,7 @@ from contam.cli.results import (
 )
 from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import UsageError
+from contam.files.single import reading
 from contam.files.uploads import place
 
 if TYPE_CHECKING:
@@ -166,12 +167,8 @@ def _searched(indexes: list[str], home: str | None) -> list[str]:
 
 
 def _read_text(path: str) -> str:
-    try:
+    with reading(Path(path), UsageError):
         raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    except OSError as error:
-        raise UsageError(
-            f"cannot read {path}: {error.strerror or error}", hint="check the path"
-        ) from error
     return raw.decode("utf-8", "replace")
 
 
