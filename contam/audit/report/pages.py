@@ -190,21 +190,21 @@ def items_section(columns: Sequence[Column], things: str = "flagged items") -> s
         f'<button type="button">{column.heading}</button></th>'
         for column in columns
     )
-    return f"""<form id="filters" class="filters" aria-label="Filters">
-<label>Text in name or source <input name="text" type="search" autocomplete="off"></label>
-{filters}
-<button type="reset">Clear filters</button>
-</form>
-<div class="pager"><button type="button" id="before">Earlier</button>\
-<button type="button" id="after">Later</button>\
-<span id="count" role="status" aria-live="polite"></span></div>
-<div class="wide" data-scrolls tabindex="0"><table id="items" data-page-items="{PAGE_ITEMS}"\
- data-things="{escape(things)}">
-<caption>Choose an item to see it beside the documents that contain it; what matches is marked.\
-{_Q if "q" in keys else ""}</caption>
-<thead><tr>
-{headings}
-</tr></thead><tbody></tbody></table></div>"""
+    return (
+        _template("section.html")
+        .substitute(
+            filters=filters,
+            headings=headings,
+            page_items=PAGE_ITEMS,
+            things=escape(things),
+            note=_Q if "q" in keys else "",
+        )
+        .rstrip("\n")
+    )
+
+
+def _template(name: str) -> Template:
+    return Template((TEMPLATES / name).read_text("utf-8"))
 
 
 def items_page(
@@ -226,7 +226,7 @@ def items_page(
         f'<script type="application/json" id="page-{number}">{inert(page)}</script>'
         for number, page in enumerate(pages)
     ]
-    return Template((TEMPLATES / "items.html").read_text("utf-8")).substitute(
+    return _template("items.html").substitute(
         allowed=script_digest(),
         title=escape(title),
         lead="\n".join(f"<p><bdi>{escape(line)}</bdi></p>" for line in lead),
