@@ -161,12 +161,7 @@ def answer_of(
     verdicts = schemas.records(result.verdict_columns, VERDICTS)
     return StreamedAnswer(
         verdicts=verdicts,
-        rest={
-            **_about(snapshot),
-            "coverage": summary(covered.totals),
-            "capped": result.about_index()["capped"],
-            "read": read,
-        },
+        rest=_rest(snapshot, covered.totals, result.about_index()["capped"], read),
         evidence=EvidenceReader(result, snapshot, options) if options.evidence else None,
         n_policies=len(verdicts) // len(result.items_in_order),
     )
@@ -195,19 +190,10 @@ def late_answer(
         for i in np.argsort(item_ranks(names)).tolist()
         for policy in policies
     ]
+    capped = {"cap": snapshot.opened.recipe.cap, "grams": 0, "items": 0, "first_items": []}
     return StreamedAnswer(
         verdicts=verdicts,
-        rest={
-            **_about(snapshot),
-            "coverage": summary(snapshot.opened.coverage.totals),
-            "capped": {
-                "cap": snapshot.opened.recipe.cap,
-                "grams": 0,
-                "items": 0,
-                "first_items": [],
-            },
-            "read": read,
-        },
+        rest=_rest(snapshot, snapshot.opened.coverage.totals, capped, read),
         evidence=None,
         n_policies=len(policies),
     )
@@ -230,9 +216,15 @@ def summary(coverage: Mapping[str, Any]) -> Row:
     return short
 
 
-def _about(snapshot: IndexSnapshot) -> Row:
+def _rest(
+    snapshot: IndexSnapshot, coverage: Mapping[str, Any], capped: Mapping[str, Any], read: Row
+) -> Row:
+    """What an answer says besides its verdicts."""
     return {
         "index": list(snapshot.names),
         "states": list(snapshot.states),
         "guarantee_tokens": snapshot.reader.guarantee_tokens,
+        "coverage": summary(coverage),
+        "capped": capped,
+        "read": read,
     }

@@ -244,7 +244,7 @@ def configure_logs(level: str = "info", stream: IO[bytes] | None = None) -> None
     lines = _Lines(stream or sys.stderr.buffer)
     structlog.configure(
         processors=[
-            _with_level,
+            structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.JSONRenderer(serializer=_serialised),
         ],
@@ -294,11 +294,6 @@ def fault(error: BaseException) -> dict[str, Any]:
         for frame in frames
     ]
     return {"types": types, "places": places}
-
-
-def _with_level(_logger: object, method: str, event: _Event) -> _Event:
-    event["level"] = method
-    return event
 
 
 def _serialised(event: _Event, **_: object) -> bytes:
