@@ -18,7 +18,7 @@ from contam.errors import IncompleteError, LogError, OutputError
 from contam.files.single import write_file
 from contam.rescore.export.evaluator import clean_results, flags_by, label_logs
 from contam.rescore.export.summary import figure
-from contam.rescore.logs.logged_items import LoggedBenchmark, benchmark_of
+from contam.rescore.logs.logged_items import benchmark_of
 from contam.rescore.logs.read import read_logs
 
 if TYPE_CHECKING:
@@ -48,15 +48,6 @@ class Runs:
 
     runs: tuple[Run, ...]
     skipped: tuple[tuple[str, str], ...]
-
-    @property
-    def logs(self) -> list[Log]:
-        """All their logs."""
-        return [log for run in self.runs for log in run.logs]
-
-    def benchmark(self) -> LoggedBenchmark:
-        """The items of all logs, each once; LogError when they hold none."""
-        return benchmark_of(self.logs)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -173,7 +164,7 @@ def annotate(
         folder = Path(verdicts or Path(scratch) / "verdicts")
         if client is not None:
             with result_folder(folder, overwrite=overwrite) as draft:
-                rows = found.benchmark().rows
+                rows = benchmark_of([log for run in found.runs for log in run.logs]).rows
                 job = client.submit(
                     rows,
                     keep_text=True,
