@@ -53,6 +53,8 @@ def describe_mistake(mistake: Mapping[str, Any]) -> str:
     """What is wrong, as the validator says it: `should be a valid integer`."""
     if mistake["type"] == UNKNOWN_KEY:
         return "there is no such key"
+    if mistake["type"] == "union_tag_not_found":
+        return f"needs {mistake['ctx']['discriminator']}"
     return str(mistake["msg"]).removeprefix("Input ")
 
 
