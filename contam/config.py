@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from annotated_types import Ge, Le
 
@@ -30,15 +30,6 @@ TABLES: Final = (SERVE, "scan", "plan", "query", "rescore")
 
 MIB: Final = 1 << 20
 
-
-@dataclass(frozen=True, slots=True)
-class Help:
-    """What a setting is for; a secret has no flag and no place in the settings file."""
-
-    text: str
-    secret: bool = False
-
-
 # Beyond these, clocks and operating systems cannot count.
 _MOST: Final = 1 << 53
 _MOST_S: Final = 1e9
@@ -52,21 +43,17 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything an operator can choose about the service."""
+    """Everything an operator can choose about the service, and what it is for."""
 
-    index: Annotated[Names, Help("Index folders or names, each answering under its name.")] = ()
-    home: Annotated[str | None, Help("Folder in which bare names of indexes are looked up.")] = None
-    corpus: Annotated[Names, Help("Where the shards are now, if they were moved.")] = ()
-    host: Annotated[str, Help("Address to listen on; others than loopback need keys.")] = (
-        "127.0.0.1"
-    )
-    port: Annotated[Port, Help("Port to listen on; 0 takes a free one.")] = 8000
-    data: Annotated[str, Help("Folder of the service's own files: keys, jobs, uploads.")] = (
-        "contam-data"
-    )
+    index: Annotated[Names, "Index folders or names, each answering under its name."] = ()
+    home: Annotated[str | None, "Folder in which bare names of indexes are looked up."] = None
+    corpus: Annotated[Names, "Where the shards are now, if they were moved."] = ()
+    host: Annotated[str, "Address to listen on; others than loopback need keys."] = "127.0.0.1"
+    port: Annotated[Port, "Port to listen on; 0 takes a free one."] = 8000
+    data: Annotated[str, "Folder of the service's own files: keys, jobs, uploads."] = "contam-data"
     cache_bytes: Annotated[
         Whole,
-        Help(
+        (
             "Text of a corpus kept in memory, for each index. 0: an eighth of the memory, shared by"
             " the indexes, and for each at least 256 MiB and at most 2 GiB."
         ),
@@ -75,77 +62,35 @@ class Settings:
         float,
         Ge(0),
         Le(_MOST_S),
-        Help("Seconds between looks for a new state of an index; 0: only when asked."),
+        "Seconds between looks for a new state of an index; 0: only when asked.",
     ] = 0.0
-    deadline_s: Annotated[Seconds, Help("Seconds until a check answers `not_checkable`.")] = 10.0
-    drain_s: Annotated[Seconds, Help("Seconds that running requests get after SIGTERM.")] = 30.0
-    max_items: Annotated[Count, Help("Items in one check.")] = 256
-    max_characters: Annotated[Count, Help("Characters of one item, all parts together.")] = 200_000
+    deadline_s: Annotated[Seconds, "Seconds until a check answers `not_checkable`."] = 10.0
+    drain_s: Annotated[Seconds, "Seconds that running requests get after SIGTERM."] = 30.0
+    max_items: Annotated[Count, "Items in one check."] = 256
+    max_characters: Annotated[Count, "Characters of one item, all parts together."] = 200_000
     max_answer_bytes: Annotated[
         Count,
-        Help("Bytes of the answer to a check in one piece; past them it is refused."),
+        "Bytes of the answer to a check in one piece; past them it is refused.",
     ] = 32 * MIB
-    max_body_bytes: Annotated[Count, Help("Bytes of a request body.")] = 8 * MIB
-    max_upload_bytes: Annotated[Count, Help("Bytes of a job's upload as sent.")] = 1024 * MIB
-    max_unpacked_bytes: Annotated[Count, Help("Bytes of a job's upload unpacked.")] = 4096 * MIB
-    max_job_items: Annotated[Count, Help("Items of one job.")] = 1_000_000
-    max_checks: Annotated[Count, Help("Checks worked on at once; more wait.")] = 2
-    max_waiting: Annotated[Whole, Help("Checks that wait; more get 503.")] = 64
-    job_workers: Annotated[Whole, Help("Jobs worked on at once.")] = 1
-    job_threads: Annotated[Whole, Help("Threads of one job; 0 takes all cores.")] = 0
-    max_job_s: Annotated[Seconds, Help("Seconds that one attempt at a job may take.")] = 6 * 3600.0
-    max_job_memory_bytes: Annotated[Count, Help("Memory that one job may take.")] = 16_384 * MIB
-    max_queued_jobs: Annotated[Count, Help("Jobs that wait; more get 503.")] = 1000
-    retention_s: Annotated[Seconds, Help("Seconds that a finished job is kept.")] = 7 * 86_400.0
-    max_connections: Annotated[Count, Help("Connections at once; more get 503.")] = 256
-    log_level: Annotated[str, Help("Lowest log level: debug, info, warning or error.")] = "info"
-    metrics: Annotated[bool, Help("Whether /metrics answers (without a key).")] = True
+    max_body_bytes: Annotated[Count, "Bytes of a request body."] = 8 * MIB
+    max_upload_bytes: Annotated[Count, "Bytes of a job's upload as sent."] = 1024 * MIB
+    max_unpacked_bytes: Annotated[Count, "Bytes of a job's upload unpacked."] = 4096 * MIB
+    max_job_items: Annotated[Count, "Items of one job."] = 1_000_000
+    max_checks: Annotated[Count, "Checks worked on at once; more wait."] = 2
+    max_waiting: Annotated[Whole, "Checks that wait; more get 503."] = 64
+    job_workers: Annotated[Whole, "Jobs worked on at once."] = 1
+    job_threads: Annotated[Whole, "Threads of one job; 0 takes all cores."] = 0
+    max_job_s: Annotated[Seconds, "Seconds that one attempt at a job may take."] = 6 * 3600.0
+    max_job_memory_bytes: Annotated[Count, "Memory that one job may take."] = 16_384 * MIB
+    max_queued_jobs: Annotated[Count, "Jobs that wait; more get 503."] = 1000
+    retention_s: Annotated[Seconds, "Seconds that a finished job is kept."] = 7 * 86_400.0
+    max_connections: Annotated[Count, "Connections at once; more get 503."] = 256
+    log_level: Annotated[str, "Lowest log level: debug, info, warning or error."] = "info"
+    metrics: Annotated[bool, "Whether /metrics answers (without a key)."] = True
     admin_key: Annotated[
         str | None,
-        Help("A key with every scope, of 32 characters or more; it needs no store.", secret=True),
+        "A key with every scope, of 32 characters or more; it needs no store. It has no flag.",
     ] = None
-
-
-@dataclass(frozen=True, slots=True)
-class DescribedSetting:
-    """One setting, for help, reference and loading.
-
-    kind   its type without what is said about it: `tuple[str, ...]`, `int`, `str | None`, ...
-    least  the lowest value, of a number;  most  the highest
-    """
-
-    name: str
-    kind: Any
-    default: Any
-    help: str
-    secret: bool
-    least: Any
-    most: Any
-
-    @property
-    def flag(self) -> str:
-        """Its option on the command line."""
-        return "--" + self.name.replace("_", "-")
-
-    @property
-    def variable(self) -> str:
-        """Its name in the environment."""
-        return PREFIX + self.name.upper()
-
-
-def described_settings() -> tuple[DescribedSetting, ...]:
-    """The settings in their order."""
-    hints = get_type_hints(Settings, include_extras=True)
-    found = []
-    for field in fields(Settings):
-        kind, *metadata = get_args(hints[field.name])
-        (text,) = (each for each in metadata if isinstance(each, Help))
-        least = next((each.ge for each in metadata if isinstance(each, Ge)), None)
-        most = next((each.le for each in metadata if isinstance(each, Le)), None)
-        found.append(
-            DescribedSetting(field.name, kind, field.default, text.text, text.secret, least, most)
-        )
-    return tuple(found)
 
 
 def secret(variable: str) -> str | None:

@@ -10,11 +10,12 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from contam.config import described_settings
+from contam.config import Settings
 from contam.server.metrics import Metrics
 from tests.contracts import lists
 
@@ -23,8 +24,8 @@ yaml = pytest.importorskip("yaml", reason=_INSTALL)
 
 SERVICE = Path(__file__).resolve().parents[2] / "service"
 YAML = sorted([*SERVICE.rglob("*.yaml"), *SERVICE.rglob("*.yml")])
-VARIABLES = {setting.variable for setting in described_settings()}
-VARIABLES |= {f"{setting.variable}_FILE" for setting in described_settings() if setting.secret}
+VARIABLES = {f"CONTAM_{setting.name.upper()}" for setting in fields(Settings)}
+VARIABLES |= {"CONTAM_ADMIN_KEY_FILE"}
 #: Not a setting of the service: where compiled kernels lie.
 VARIABLES |= {"CONTAM_CACHE_DIR"}
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import Field, fields
+from typing import Annotated, Any, Final, get_args, get_type_hints
 
 import typer
+from annotated_types import Ge, Le
 
 from contam.cli import options
 from contam.cli.terminal import talk
-from contam.config import PREFIX, Names, Settings, described_settings, secret
+from contam.config import PREFIX, Names, Settings, secret
 from contam.errors import UsageError
 
-if TYPE_CHECKING:
-    from contam.config import DescribedSetting
+_NO_FLAG: Final = "admin_key"
+_METAVARS: Final = {Names: "NAME...", int: "N", float: "SECONDS"}
+_HINTS: Final = get_type_hints(Settings, include_extras=True)
 
 
 def serve(**given: Any) -> int:  # noqa: ANN401 - one for every setting, each of its own type
@@ -24,12 +27,13 @@ def serve(**given: Any) -> int:  # noqa: ANN401 - one for every setting, each of
         contam serve --index web code --port 8080 --data /srv/contam
     """
     del given["settings"]
-    for setting in described_settings():
-        value = given.get(setting.name)
-        if setting.most is not None and not value <= setting.most:
-            raise UsageError(f"{setting.flag} {value} is too much (limit {setting.most:g})")
-    lists = {name: tuple(given[name] or ()) for name in given if _KINDS[name] == Names}
-    settings = Settings(**{**given, **lists}, admin_key=secret(f"{PREFIX}ADMIN_KEY"))
+    for name, value in given.items():
+        limit = _about(name, Le)
+        if limit is not None and not value <= limit.le:
+            raise UsageError(f"{_flag(name)} {value} is too much (limit {limit.le:g})")
+        if _kind(name) == Names:
+            given[name] = tuple(value or ())
+    settings = Settings(**given, admin_key=secret(PREFIX + _NO_FLAG.upper()))
     # Imported once the settings are right: this loads the web framework.
     from contam.server.run import run
 
@@ -37,29 +41,39 @@ def serve(**given: Any) -> int:  # noqa: ANN401 - one for every setting, each of
     return 0
 
 
-_KINDS = {setting.name: setting.kind for setting in described_settings()}
-_METAVARS = {Names: "NAME...", int: "N", float: "SECONDS"}
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
-def _parameter(setting: DescribedSetting) -> inspect.Parameter:
-    is_list, is_switch = setting.kind == Names, setting.kind is bool
+def _kind(name: str) -> Any:  # noqa: ANN401 - a type
+    return get_args(_HINTS[name])[0]
+
+
+def _about(name: str, kind: type) -> Any:  # noqa: ANN401 - a `kind`
+    """What is said of a setting: its limits, what it is for."""
+    return next((each for each in get_args(_HINTS[name])[1:] if isinstance(each, kind)), None)
+
+
+def _parameter(setting: Field[Any]) -> inspect.Parameter:
+    name, flag, kind = setting.name, _flag(setting.name), _kind(setting.name)
+    least = _about(name, Ge)
     option = typer.Option(
-        f"{setting.flag}/--no-{setting.flag[2:]}" if is_switch else setting.flag,
-        help=setting.help,
-        min=setting.least,
-        metavar=_METAVARS.get(setting.kind),
+        f"{flag}/--no-{flag[2:]}" if kind is bool else flag,
+        help=_about(name, str),
+        min=None if least is None else least.ge,
+        metavar=_METAVARS.get(kind),
     )
     return inspect.Parameter(
-        setting.name,
+        name,
         inspect.Parameter.KEYWORD_ONLY,
-        default=None if is_list else setting.default,
-        annotation=Annotated[list[str] | None if is_list else setting.kind, option],
+        default=None if kind == Names else setting.default,
+        annotation=Annotated[list[str] | None if kind == Names else kind, option],
     )
 
 
 def _signature() -> inspect.Signature:
     """A flag for every setting that is no secret."""
-    found = [_parameter(setting) for setting in described_settings() if not setting.secret]
+    found = [_parameter(setting) for setting in fields(Settings) if setting.name != _NO_FLAG]
     file = inspect.Parameter(
         "settings", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=options.Settings
     )
