@@ -18,12 +18,13 @@ from contam.kernels.chars import is_blank, is_letter
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Masks = tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]
+    Mask = np.uint64
+    Masks = tuple[Mask, Mask, Mask, Mask, Mask, Mask, Mask, Mask, Mask]
 
 #: Bytes that are looked at together.
 BLOCK = 64
-#: What may start an escape, a tag or an entity.
-_TRIGGERS = "\\<&%"
+#: What may start an escape, a tag, an entity or a footnote mark.
+_TRIGGERS = "\\<&%["
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 
@@ -38,7 +39,7 @@ else:
 
     _BYTES = ir.VectorType(ir.IntType(8), BLOCK)
     _tuple_of: Any = types.UniTuple  # Numba gives it no types
-    _MASKS = _tuple_of(types.uint64, 5)
+    _MASKS = _tuple_of(types.uint64, 9)
 
     def _every(value: int) -> Any:
         return ir.Constant(_BYTES, [value & 0xFF] * BLOCK)
@@ -50,12 +51,15 @@ else:
         def among(values: Any, first: str, n: int) -> Any:
             return builder.icmp_unsigned("<", builder.sub(values, _every(ord(first))), _every(n))
 
-        word = builder.or_(among(builder.or_(x, _every(0x20)), "a", 26), among(x, "0", 10))
+        lower = builder.or_(x, _every(0x20))
+        word = builder.or_(among(lower, "a", 26), among(x, "0", 10))
         blank = builder.or_(equal(" "), among(x, "\t", 5))
         other = builder.icmp_signed("<", x, _every(0))
         for trigger in _TRIGGERS:
             other = builder.or_(other, equal(trigger))
-        masks = (word, equal("-"), blank, equal(":"), other)
+        filler = builder.icmp_unsigned("==", lower, _every(ord("u")))
+        twice = builder.or_(equal("#"), equal("@"))
+        masks = (word, equal("-"), blank, equal(":"), equal("("), equal("]"), filler, twice, other)
         return [builder.bitcast(one, ir.IntType(64)) for one in masks]
 
     @intrinsic
@@ -75,13 +79,14 @@ else:
 
 @lean_kernel
 def mark_some(text: NDArray[np.uint8], lo: int, hi: int) -> Masks:
-    """Which of the bytes text[lo:hi] are of a word, hyphens, blanks, colons, and others.
+    """Which of text[lo:hi] are words, hyphens, blanks, colons, `(`, `]`, `u`, `#` or `@`, others.
 
     They are at most BLOCK. Of a word are ASCII letters and digits. Others may start an escape, a
-    tag, an entity or a character outside ASCII, or are inside one. What is in none of the masks
-    only parts words.
+    tag, an entity, a footnote mark or a character outside ASCII, or are inside one. What is in none
+    of the masks only parts words.
     """
-    word, hyphen, blank, colon, other = _ZERO, _ZERO, _ZERO, _ZERO, _ZERO
+    word, hyphen, blank, colon = _ZERO, _ZERO, _ZERO, _ZERO
+    bracket, closed, filler, twice, other = _ZERO, _ZERO, _ZERO, _ZERO, _ZERO
     for i in range(hi - lo):
         c = int64(text[lo + i])
         bit = _ONE << np.uint64(i)
@@ -93,6 +98,14 @@ def mark_some(text: NDArray[np.uint8], lo: int, hi: int) -> Masks:
             blank |= bit
         elif c == 58:
             colon |= bit
-        elif c >= 0x80 or c == 92 or c == 60 or c == 38 or c == 37:
+        elif c == 35 or c == 64:
+            twice |= bit
+        elif c >= 0x80 or c == 92 or c == 60 or c == 38 or c == 37 or c == 91:
             other |= bit
-    return word, hyphen, blank, colon, other
+        elif c == 40:
+            bracket |= bit
+        elif c == 93:
+            closed |= bit
+        if (c | 32) == 117:
+            filler |= bit
+    return word, hyphen, blank, colon, bracket, closed, filler, twice, other

@@ -33,7 +33,8 @@ LATEX_SKIP = 1
 LATEX_WORD = 2
 TAG_SHIFT = 2
 ATTRIBUTE_SHIFT = 4
-ENTITY_SHIFT = 6
+ASIDE_SHIFT = 6
+ENTITY_SHIFT = 8
 
 
 class CharTables(NamedTuple):
@@ -44,8 +45,9 @@ class CharTables(NamedTuple):
                 an entry is kind + 8 * payload, an expansion's payload is the index of its count
     name_key    uint64[2**b], open-addressing table of the hashes of lower-cased names, 0 for none
     name_value  int32[2**b]: bit 0 LaTeX spacing, bit 1 LaTeX word, bits 2-3 tag (1 separates,
-                2 joins, 3 belongs to a cue), bits 4-5 attribute (1 says text, 2 none), the rest
-                the code point of the entity of that name
+                2 joins, 3 belongs to a cue), bits 4-5 attribute (1 says text, 2 none), bits 6-7
+                what stands between words (1 a sound, 2 the level of a log, 3 a word of English),
+                the rest the code point of the entity of that name
     All read-only, C order.
     """
 

@@ -13,6 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.kernels._jit import int64, lean_kernel
+from contam.kernels.between import (
+    bracket_end,
+    filler_end,
+    is_inside,
+    log_prefix_end,
+    pieces_end,
+    repeated_joint_end,
+)
 from contam.kernels.bits import SEED, count_ones, trailing_zeros
 from contam.kernels.byte_classes import BLOCK, mark_block, mark_some
 from contam.kernels.chars import (
@@ -39,6 +47,7 @@ from contam.kernels.time_lines import (
 from contam.kernels.word_hashes import UNHASHED, hash_words
 from contam.kernels.words import (
     EXPANSION,
+    FIRST_PIECES,
     HAS_ALIKE,
     HAS_FOREIGN,
     HYPHEN_POINT,
@@ -66,13 +75,15 @@ WORDS = 0
 CHARS = 1
 
 #: What is no kind of an entry: a joining tag, which unlike a mark belongs to no character, a tag
-#: that holds text, and a time line.
+#: that holds text, and a time line or the prefix of a log's line.
 _NOTHING = 7
 _HOLDS_TEXT = 8
 _TIME_LINE = 9
 #: Bytes around a thin space that are looked at; a longer word is several.
 _AROUND = 64
 _LONGEST_WORD = 20
+#: Bytes of a date before its time.
+_DATE = 11
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
@@ -83,8 +94,14 @@ _AT_ONCE = 4
 
 
 @lean_kernel
-def read_marked(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> tuple[int, int]:
-    """Rules 1 to 4 at a backslash, < & or %; any other ASCII byte is itself."""
+def read_marked(
+    text: NDArray[np.uint8], limits: tuple[int, int, int], tables: CharTables
+) -> tuple[int, int]:
+    """Rules 1 to 4 and 8 at a backslash, < & % or bracket; any other ASCII byte is itself.
+
+    limits  (start of the document, the byte, end of the document)
+    """
+    lo, p, stop = limits
     c = text[p]
     if c == 92:
         return read_backslash(text, p, stop, tables)
@@ -94,6 +111,8 @@ def read_marked(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) 
         return read_entity(text, p, stop, tables)
     if c == 37:
         return read_percent(text, p, stop, tables.table)
+    if c == 40 or c == 91:
+        return SKIP, bracket_end(text, lo, p, stop, tables)
     return int64(c), p + 1
 
 
@@ -112,12 +131,6 @@ def is_run_together(text: NDArray[np.uint8], lo: int, p: int, stop: int) -> bool
         if at + 2 < end and text[at] == 0xE2 and text[at + 1] == 0x80 and text[at + 2] == 0x8B:
             count -= 1
     return count > _LONGEST_WORD
-
-
-@lean_kernel
-def is_inside(c: int) -> bool:
-    """ASCII letters and digits, and all bytes of other characters."""
-    return c >= 0x80 or is_letter(c) or is_digit(c)
 
 
 @lean_kernel
@@ -146,24 +159,39 @@ def read_slowly(
     h, chunk, filled = SEED, _ZERO, _ZERO
     # The word with its look-alikes replaced; kept from the first of them on.
     h2, chunk2, filled2 = SEED, _ZERO, _ZERO
+    # Where the pieces of a word end whose mark was read.
+    pieces = lo
     while p < stop:
         c = int64(text[p])
+        code, after = c, p + 1
+        passed = -1
         if c >= 0x80:
             code, after = decode_utf8(text, p)
+            if code in FIRST_PIECES:
+                pieces = pieces_end(text, lo, p, stop)
         elif is_letter(c):
-            code, after = c, p + 1
-        elif unit == CHARS and is_digit(c):
-            code, after = c, p + 1
-            end_of_cue = numbered_cue_end(text, lo, p, stop)
-            if end_of_cue >= 0:
-                code, after = SKIP, end_of_cue
+            if (c | 32) == 117 and not opened:
+                passed = filler_end(text, lo, p, stop, tables)
+        elif is_digit(c):
+            passed = numbered_cue_end(text, lo, p, stop)
+            if passed < 0:
+                passed = log_prefix_end(text, lo, p, stop, tables)
+        elif c == 32 or c == 64:
+            if c == 32 and p < pieces:
+                code = JOIN
+            elif opened:
+                joint = repeated_joint_end(text, lo, p, stop)
+                if joint >= 0:
+                    code, after = JOIN, joint
         else:
-            code, after = read_marked(text, p, stop, tables)
+            code, after = read_marked(text, (lo, p, stop), tables)
             if code == TEXT:
                 if not opened:
                     break
                 # It ends the word, and is read next.
                 code, after = SKIP, p
+        if passed >= 0:
+            code, after = SKIP, passed
         if (
             opened
             and flags & LAST_IS_LETTER
@@ -232,7 +260,7 @@ def read_slowly(
                     h2, chunk2, filled2 = push(h2, chunk2, filled2, folded)
             h, chunk, filled = push(h, chunk, filled, folded)
         p = after
-        if not opened and unit == WORDS:
+        if not opened and unit == WORDS and p >= pieces:
             break
     if opened:
         if reads_as_latin(flags):
@@ -245,18 +273,25 @@ def read_slowly(
 
 
 @lean_kernel
-def pass_mark(text: NDArray[np.uint8], p: int, stop: int, tables: CharTables) -> tuple[int, int]:
+def pass_mark(
+    text: NDArray[np.uint8], limits: tuple[int, int, int], tables: CharTables
+) -> tuple[int, int]:
     """What stands at a byte that is no plain ASCII: an entry of the table, and where it ends.
 
-    An escape or tag that separates is a SEPARATOR, a joining tag is NOTHING; U+2010 and U+200B
-    count as letters here, because they may join a word or part two.
+    limits  (start of the document, the byte, end of the document)
+
+    An escape or tag that separates is a SEPARATOR, a joining tag is NOTHING; U+2010, U+200B and the
+    mark of a word in pieces count as letters here, because they may join a word or part two.
     """
+    lo, p, stop = limits
     if text[p] >= 0x80:
         code, after = decode_utf8(text, p)
         if code == HYPHEN_POINT or code == THIN_SPACE:
             return LETTER, after
+        if code in FIRST_PIECES and pieces_end(text, lo, p, stop) > p:
+            return LETTER, after
     else:
-        code, after = read_marked(text, p, stop, tables)
+        code, after = read_marked(text, limits, tables)
     if code == TEXT:
         return _HOLDS_TEXT, p
     if code < 0:
@@ -359,20 +394,41 @@ def read_words(
     begun = count
     while base < hi:
         if base + BLOCK <= text.shape[0]:
-            word, hyphen, blank, colon, other = mark_block(text, base)
+            word, hyphen, blank, colon, bracket, closed, filler, twice, other = mark_block(
+                text, base
+            )
             if hi - base < BLOCK:
                 inside = (_ONE << np.uint64(hi - base)) - _ONE
                 word, hyphen, other = word & inside, hyphen & inside, other & inside
-                colon &= inside
+                colon, bracket, filler = colon & inside, bracket & inside, filler & inside
+                blank, twice = blank & inside, twice & inside
         else:
-            word, hyphen, blank, colon, other = mark_some(text, base, hi)
+            word, hyphen, blank, colon, bracket, closed, filler, twice, other = mark_some(
+                text, base, hi
+            )
         place = base - lo
         following = base + BLOCK
         carry = np.uint64(begun - count)
+        behind = (word << _ONE) | carry
         # A hyphen may join what stands before it only where white space follows it.
-        other |= hyphen & ((word << _ONE) | carry) & ((blank >> _ONE) | _LAST_BIT)
+        other |= hyphen & behind & ((blank >> _ONE) | _LAST_BIT)
         # A colon may stand in a time only where it parts two words.
-        other |= colon & ((word << _ONE) | carry) & ((word >> _ONE) | _LAST_BIT)
+        other |= colon & behind & ((word >> _ONE) | _LAST_BIT)
+        # The address of a link stands behind `](`.
+        other |= bracket & (
+            (closed << _ONE) | (_ONE if base > lo and text[base - 1] == 93 else _ZERO)
+        )
+        # A sound is a word alone in brackets: adding a bit to a run of bits sets the one behind it.
+        bracket &= (blank << _ONE) | _ONE
+        ends = word + ((bracket << _ONE) & word)
+        if (ends & ~word & ~blank) | (bracket & _LAST_BIT) != _ZERO or ends < word:
+            other |= bracket
+        # `um` is a word of two letters.
+        other |= filler & ~behind & ((word & ~(word >> _ONE)) >> _ONE | _LAST_BIT)
+        # Pieces of a word are joined by `@@ `, or by ` ##`.
+        twice &= (twice >> _ONE) | _LAST_BIT
+        in_next = _LAST_BIT if following < hi and text[following] == 35 else _ZERO
+        other |= behind & (twice | (blank & ((twice >> _ONE) | in_next)))
         while other != _ZERO:
             at = base + trailing_zeros(other)
             before = (other & (~other + _ONE)) - _ONE
@@ -389,11 +445,18 @@ def read_words(
                 entry, after = _TIME_LINE, -1
                 if opened and time < at:
                     after, arrow = cue_end(text, lo, time, hi)
-                if after < 0:
-                    other &= other - _ONE
-                    continue
+                    if after < 0 and time >= lo + _DATE:
+                        time -= _DATE
+                        after = log_prefix_end(text, lo, time, hi, tables)
+            elif c == 32 or c == 35 or c == 64:
+                after = repeated_joint_end(text, lo, at, hi) if opened else -1
+            elif (c | 32) == 117:
+                entry, after = SEPARATOR, filler_end(text, lo, at, hi, tables)
             elif c != 45:
-                entry, after = pass_mark(text, at, hi, tables)
+                entry, after = pass_mark(text, (lo, at, hi), tables)
+            if after < 0:
+                other &= other - _ONE
+                continue
             kind = entry & 7 if entry != _HOLDS_TEXT and entry != _TIME_LINE else entry
             passed = not opened and (kind == TRANSPARENT or kind == _NOTHING)
             if kind == SEPARATOR or passed:
@@ -424,9 +487,10 @@ def read_words(
                     hashes[count] = UNHASHED
                     count += 1
                 if kind == _TIME_LINE:
-                    begin, end = number_before(text, lo, time)
-                    if arrow and begin >= 0 and count > 0 and spans[count - 1, 0] == begin - lo:
-                        count -= spans[count - 1, 1] == end - lo
+                    begin = number_before(text, lo, time)[0] if arrow else -1
+                    begin = (begin if begin >= 0 else time) - lo
+                    while count > 0 and spans[count - 1, 0] >= begin:
+                        count -= 1
                 elif kind != SINGLE:
                     first = lo + int64(spans[count, 0]) if opened else at
                     after = read_quickly(text, (lo, first, hi), hashes, spans, count, table)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.kernels._jit import int64, lean_kernel
+from contam.kernels.between import joint_end
 from contam.kernels.bits import SEED, finish_hash, mix_chunk
 from contam.kernels.chars import (
     ALIKES,
@@ -41,6 +42,8 @@ HYPHEN_POINT = 0x2010
 SOFT_HYPHEN = 0xAD
 #: The space without width: it parts two words that would run together, and else it is nothing.
 THIN_SPACE = 0x200B
+#: What tokenizers write before the first piece of a word.
+FIRST_PIECES = (0x120, 0x2581)
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
@@ -189,9 +192,11 @@ def read_quickly(
                 return -1
             if c == 45 and p + 1 < hi and is_blank(int64(text[p + 1])):
                 return -1
+            if (c == 32 or c == 64) and joint_end(text, lo, p, hi) >= 0:
+                return -1
             break
         code, after = decode_utf8(text, p)
-        if code == HYPHEN_POINT or code == SOFT_HYPHEN or code == THIN_SPACE:
+        if code in (HYPHEN_POINT, SOFT_HYPHEN, THIN_SPACE) or code in FIRST_PIECES:
             return -1
         entry = lookup(code, table)
         kind = entry & 7

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _REINSTALL: Final = "the installation is damaged: reinstall contam"
 
 
-NORMALISER: Final = "word-4"
+NORMALISER: Final = "word-5"
 """Version of fold rules, scanning rules, name lists and hash together; stamped into outputs."""
 
 TABLE_FILE: Final = Path(__file__).parent / "data" / f"{NORMALISER}.npz"
@@ -47,7 +47,8 @@ class TextTables:
     assigned     int32[k, 2]: first and last of the code points known to this Unicode version
     *_keys       uint64, ascending: hashes of lower-cased names
     *_values     int32, parallel: 1; for tags 1 separates, 2 transparent, 3 belongs to a cue; for
-                 attributes 1 text, 2 none; for entities the code point
+                 attributes 1 text, 2 none; between words 1 a sound, 2 the level of a log, 3 a word
+                 of English; for entities the code point
     """
 
     normaliser: str
@@ -65,6 +66,8 @@ class TextTables:
     html_tags_values: NDArray[np.int32]
     attributes_keys: NDArray[np.uint64]
     attributes_values: NDArray[np.int32]
+    asides_keys: NDArray[np.uint64]
+    asides_values: NDArray[np.int32]
     entities_keys: NDArray[np.uint64]
     entities_values: NDArray[np.int32]
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from contam.kernels.chars import (
     ALIKES,
+    ASIDE_SHIFT,
     ATTRIBUTE_SHIFT,
     ENTITY_SHIFT,
     LATEX_SKIP,
@@ -68,6 +69,7 @@ def char_tables() -> CharTables:
         (t.latex_words_keys, np.full(len(t.latex_words_keys), LATEX_WORD), 0),
         (t.html_tags_keys, t.html_tags_values, TAG_SHIFT),
         (t.attributes_keys, t.attributes_values, ATTRIBUTE_SHIFT),
+        (t.asides_keys, t.asides_values, ASIDE_SHIFT),
         (t.entities_keys, t.entities_values, ENTITY_SHIFT),
     ):
         for key, value in zip(keys.tolist(), values.tolist(), strict=True):

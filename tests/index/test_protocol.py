@@ -28,7 +28,7 @@ RETIRED = "part-1/4"
 
 @pytest.fixture(scope="module")
 def golden(repository):
-    return repository / "indexes" / "golden" / "v1-word-4"
+    return repository / "indexes" / "golden" / "v1-word-5"
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ NAMES = twin.Names(
     markup_names.HTML_TAGS,
     markup_names.ENTITIES,
     markup_names.ATTRIBUTES,
+    markup_names.ASIDES,
 )
 LOOKALIKES = lookalikes()
 UNITS = {"word": WORDS, "char": CHARS}
@@ -73,9 +74,21 @@ SYNTAX = st.sampled_from(
      "e\u0301", "\u0301", "\u200b", "\ufeff", "I", "1", "a", "n", "u", "word", "internationalization", "abcdefgh",
      "ABCDEFGHIJKLMNOP", "_", "'", "😀", "և", "ՙ", "Ġ", "ᴀ", "\\theta", "\\frac", "12\n", "12 ", "00:01:02,345", "1:02.5", "00:02", "12:30:00",
      " --> ", "-->", " --&gt; ", ",", "[", "]", " align:start", " X1:40", "<00:01.5>", "<|1.50|>", "<c.x>", "<v A B>", "</c>", "<m:mi>",
+     "[12]", "[^3]", "](http://x.y/z", "](#a", "(", ")", "[pause]", "(laughs) ", " (", " um ", " uh", "Um,\n", " the ", " of ", " and ",
+     " ##", "##b", "@@ ", "a@@ ", " Ġa", "Ġbc ", "▁", " ▁b", " d", "\n2024-05-06T07:08:09Z INFO ", "2024-05-06 07:08:09,123 ",
+     "\n[2024-05-06 07:08:09] ", "\n2024-05-06 07:08:09+01:00 | WARN: ", " a b c.", "nums[2] ",
      '<img alt="', '"', " title='", "'>", ' src="a b c d e"', "<p ", 'a="b c d e" ']
 )  # fmt: skip
-NOISE = st.lists(SYNTAX | SYNTAX | SYNTAX | CHARACTERS, max_size=14).map("".join)
+#: What stands between words is recognised only among more of its kind.
+ASIDES = st.sampled_from(
+    (" ##ab", " ##", "a@@ ", "ab@@ c", " Ġab", " cd", " ▁e", "Ġ", " f", "word[3]", "[4]", "[^n-1].", " um", " um,", " Uh ", "the ",
+     " of", "\n", "\n2024-05-06T07:08:09Z INFO ", "\n 2024-05-06 07:08:09 ", "[2024-05-06 07:08:09.5] - ERROR", "](http://a(b)c)", '](/a "b")',
+     " (pause) ", "[laughter]", "é", "-\n", " 12 ", ". ", "x", "<b>", "\n1\n00:01 --> 00:02\n", "\u0301", "(a", "^", "'", "[")
+)  # fmt: skip
+NOISE = st.one_of(
+    st.lists(SYNTAX | SYNTAX | SYNTAX | CHARACTERS, max_size=14).map("".join),
+    st.lists(ASIDES | ASIDES | SYNTAX, max_size=16).map("".join),
+)
 
 #: Three tokens of it make most runs repeat, which is where runs and chains go wrong.
 TINY = ("red", "fox", "runs")

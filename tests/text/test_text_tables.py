@@ -29,6 +29,7 @@ NAME_TABLES = {
     "html_tags": markup_names.HTML_TAGS,
     "attributes": markup_names.ATTRIBUTES,
     "entities": markup_names.ENTITIES,
+    "asides": markup_names.ASIDES,
 }
 
 

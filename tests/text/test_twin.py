@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 import pytest
@@ -84,6 +85,51 @@ def test_punctuation_line_breaks_and_markup_between_words_change_no_word(tokens)
         assert words(glue.join(tokens)) == plain
 
 
+def written_between(kind: str, tokens: list[str]) -> str:
+    """The words with what a program or a transcriber writes between them."""
+    halves = [(word[:1], word[1:]) for word in tokens]
+    lines = [f"2024-05-06T07:08:{n % 60:02}Z INFO {word}" for n, word in enumerate(tokens)]
+    return {
+        "link": " ".join(f"[{word}](https://a.example/{n})" for n, word in enumerate(tokens)),
+        "footnote": " ".join(f"{word}[{n}]" for n, word in enumerate(tokens, 1)),
+        "named footnote": " ".join(f"{word}[^n-{n}]" for n, word in enumerate(tokens)),
+        "sound": " (pause) ".join(tokens),
+        "filler": " um ".join(tokens),
+        "log": "\n".join(lines),
+        "##": " ".join(f"{head} ##{tail}" for head, tail in halves),
+        "@@": " ".join(f"{head}@@ {tail}" for head, tail in halves),
+        "Ġ": " ".join(f"Ġ{head} {tail}" for head, tail in halves),
+        "▁": " ".join(f"▁{head} {tail}" for head, tail in halves),
+    }[kind]
+
+
+KINDS = ("link", "footnote", "named footnote", "sound", "filler", "log", "##", "@@", "Ġ", "▁")
+SOME = st.lists(st.text("abcdeg", min_size=2, max_size=8), min_size=4, max_size=12)
+
+
+@given(st.sampled_from(KINDS), SOME, SOME, SOME)
+def test_what_is_written_between_words_changes_none_in_an_item_or_a_copy(kind, before, item, after):
+    if kind == "filler":
+        before, item, after = (["the", *part, "of"] for part in (before, item, after))
+    plain = words(" ".join(item))
+    assert words(written_between(kind, item)) == plain
+    document = words(written_between(kind, before + item + after))
+    assert document == words(" ".join(before + item + after))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = nums[2] + nums[3]", "f(pause) and call(laughs)", "a[i](b / c)", "[0,1](2/3)", "[[1],[2],[3]]",
+        "um drei Uhr und um vier", "## Heading ##", "a @@ b", "fill ▁ the ▁ blanks ▁", "1 2 3\n4 5 6",
+        "2024-05-06 07:08:09 1.5 2.5\n2024-05-06 07:08:10 3.5 4.5", "on 2024-05-06 07:08:09 it rained",
+    ],
+)  # fmt: skip
+def test_code_tables_and_mathematics_keep_their_words(text):
+    kept = re.findall(r"\w+", text.replace("▁", " "))
+    assert words(text) == [twin.token_hash(word.lower()) for word in kept]
+
+
 @given(st.text("abcdeéßж", min_size=2, max_size=12), st.integers(1, 11))
 def test_what_is_invisible_inside_a_word_changes_no_word(word, at):
     head, tail = word[:at], word[at:]
@@ -93,7 +139,7 @@ def test_what_is_invisible_inside_a_word_changes_no_word(word, at):
 
 @given(st.text(st.characters(categories=("L", "N", "P", "Zs")), min_size=1, max_size=12))
 def test_escaped_text_has_the_words_of_the_text(text):
-    plain = "".join(c for c in text if c not in "\\<&%-\u2010Ġ:")
+    plain = "".join(c for c in text if c not in "\\<&%-\u2010Ġ:([@#")
     as_json = "".join(f"\\u{unit:04x}" for unit in utf16(plain))
     as_entities = "".join(f"&#{ord(c)};" for c in plain)
     as_url = "".join(f"%{byte:02X}" for byte in plain.encode())

@@ -19,15 +19,24 @@ def trailing_zeros(value: int) -> int:
     return 64 - len(digits.rstrip("0"))
 
 
-def byte_class(byte: int) -> str:
+def byte_classes(byte: int) -> set[str]:
     """What a byte of UTF-8 is to a reader of words; nothing where it only parts them."""
-    if byte >= 0x80 or chr(byte) in "\\<&%":
-        return "other"
+    if byte >= 0x80 or chr(byte) in "\\<&%[":
+        return {"other"}
     if chr(byte).isalnum():
-        return "word"
+        return {"word", "filler"} if chr(byte) in "uU" else {"word"}
     if chr(byte) in "\t\n\v\f\r ":
-        return "blank"
-    return {"-": "hyphen", ":": "colon"}.get(chr(byte), "")
+        return {"blank"}
+    return {
+        {
+            "-": "hyphen",
+            ":": "colon",
+            "(": "bracket",
+            "]": "closed",
+            "#": "twice",
+            "@": "twice",
+        }.get(chr(byte), "")
+    }
 
 
 def code_points(data: bytes) -> int:

@@ -33,6 +33,7 @@ class Names(NamedTuple):
     html_tags: Mapping[str, int]  # 2: transparent, 3: of a cue, else separator
     entities: Mapping[str, int]
     attributes: Mapping[str, int]  # 1: text, 2: none
+    asides: Mapping[str, int]  # 1: a sound, 2: the level of a log, 3: a word of English
 
 
 class Piece(NamedTuple):
@@ -156,6 +157,25 @@ BRACKET = re.compile(TIME + rb"(?=\])")
 MINUTES = re.compile(rb"\d{1,3}:\d\d(?=\])")
 NUMBER = re.compile(rb"(\d{1,6})([ \t]*(?:(?:\r\n|\n|\r)[ \t]*)?)(?<=[\t\n\r ])")
 THIN_SPACE = 0x200B
+FIRST_PIECES = {0x120, 0x2581}
+INSIDE = rb"[A-Za-z0-9\x80-\xff]"
+ADDRESS = re.compile(rb"(?<=\])\((?=[#./][A-Za-z./]|[A-Za-z]{2,}[/:])")
+FOOTNOTE = re.compile(rb"\[(?:[1-9]\d{0,2}|\^[A-Za-z0-9-]{1,20})\](?![A-Za-z0-9])")
+FOOTNOTED = re.compile(rb"[A-Za-z\x80-\xff][^\t-\r ]*\Z")
+PROSE = re.compile(rb"(?:" + INSIDE + rb"|[\t-\r !\"',.:;?\[\]^-])*")
+SOUND = re.compile(rb"\(([A-Za-z]+)\)|\[([A-Za-z]+)\]")
+FILLER = re.compile(rb"[Uu][hm](?=[!,.?]?(?:[\t-\r ]|\Z))")
+SHORT_WORD = re.compile(rb"(?<![^\t-\r ])[A-Za-z]{1,8}(?![^\t-\r ])")
+JOINT = re.compile(rb"(?<=[A-Za-z0-9\x80-\xff])(?: ##|@@ )(?=[A-Za-z0-9\x80-\xff])")
+MARK = rb"(?:\xc4\xa0|\xe2\x96\x81)"
+PIECE = rb"(?:(?!" + MARK + rb")[^\t-\r <])++"
+PIECES = re.compile(
+    MARK + rb"(?=" + INSIDE + rb")(" + PIECE + rb"(?: " + PIECE + rb")++)(?= " + MARK + rb"|\Z)"
+)
+DATE_TIME = re.compile(rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[0-9+,.:Z-]*")
+SIGNS = re.compile(rb"[\t :|\[\]-]*")
+LEVEL = re.compile(rb"[A-Za-z][A-Z][A-Za-z]*(?!" + INSIDE + rb")")
+NEAR = 64
 AMPERSANDS = re.compile(rb"&(?:amp;)*", re.IGNORECASE)
 DECIMAL = re.compile(rb"#([0-9]{1,7});")
 HEXADECIMAL = re.compile(rb"#[xX]([0-9A-Fa-f]{1,6});")
@@ -295,6 +315,90 @@ def time_line(data: bytes, at: int) -> int | None:
     return None
 
 
+def log_prefix(data: bytes, at: int, names: Names) -> int | None:
+    """Where the prefix of a log's line that begins at this byte ends; rule 9."""
+    found = DATE_TIME.match(data, at)
+    if not found or not re.search(rb"(?:\A|[\n\r])[ \t]*\[?\Z", data[:at]):
+        return None
+    low = max(0, at - 1024)
+    before = data.rfind(b"\n", low, at)
+    start = data.rfind(b"\n", low, before) + 1 if before >= 0 else 0
+    above = before >= 0 and (start > 0 or low == 0) and has_stamp(data, start)
+    after = data.find(b"\n", at, at + 1024)
+    below = after >= 0 and has_stamp(data, after + 1)
+    signs = SIGNS.match(data, found.end())
+    if not signs[0] or not (above or below):
+        return None
+    level = LEVEL.match(data, signs.end())
+    if level and names.asides.get(level[0].decode().lower()) == 2:
+        return level.end()
+    return signs.end() if re.compile(rb"[A-Za-z\x80-\xff]").match(data, signs.end()) else None
+
+
+def has_stamp(data: bytes, line: int) -> bool:
+    return bool(DATE_TIME.match(data, SIGNS.match(data, line).end()))
+
+
+def bracket(data: bytes, at: int, names: Names) -> Step:
+    """A footnote mark, a sound, the address of a link, or only a bracket; rule 8."""
+    blank_before = at == 0 or data[at - 1 : at] in b"\t\n\v\f\r "
+    sound = SOUND.match(data, at)
+    if blank_before and sound:
+        name = (sound[1] or sound[2]).decode().lower()
+        if names.asides.get(name) == 1:
+            return Step(None, sound.end())
+    if not blank_before and ADDRESS.match(data, at):
+        return Step(None, address(data, at) or at + 1)
+    found = None if blank_before else FOOTNOTE.match(data, at)
+    if found and FOOTNOTED.search(data[max(0, at - NEAR) : at]):
+        around = data[max(0, at - 24) : at], data[found.end() : found.end() + 24]
+        if all(PROSE.fullmatch(one) for one in around):
+            return Step(None, found.end())
+    return Step(None, at + 1)
+
+
+def address(data: bytes, at: int) -> int | None:
+    depth = 0
+    window = data[: at + 1024]
+    for q in range(at + 1, len(window)):
+        char = window[q : q + 1]
+        if char in b"\t\n\v\f\r ":
+            return q if window[q : q + 2] in {b' "', b" '"} else None
+        depth += (char == b"(") - (char == b")")
+        if depth < 0:
+            return q + 1
+    return None
+
+
+def filler(data: bytes, at: int, names: Names) -> int | None:
+    """Where an `um` that begins at this byte ends, among words of English; rule 8."""
+    found = FILLER.match(data, at)
+    if not found or (at > 0 and data[at - 1 : at] not in b"\t\n\v\f\r "):
+        return None
+    for word in SHORT_WORD.finditer(data):
+        near = max(0, at - NEAR) <= word.start() < at + NEAR
+        if near and names.asides.get(word[0].decode().lower()) == 3:
+            return found.end()
+    return None
+
+
+def joint(data: bytes, at: int) -> int | None:
+    """Where the word goes on whose pieces are joined here by a mark that is repeated; rule 10."""
+    near = range(max(0, at - NEAR), at + NEAR)
+    found = [one for one in JOINT.finditer(data) if one.start() in near]
+    here = next((one for one in found if one.start() == at), None)
+    again = [one for one in found if here and one[0] == here[0] and one is not here]
+    return here.end() if again else None
+
+
+def pieces_end(data: bytes, at: int) -> int:
+    """Where the pieces of the word end whose mark is at this byte."""
+    found = PIECES.match(data, at)
+    near = range(max(0, at - NEAR), at + NEAR)
+    marks = [one for one in re.finditer(MARK, data) if one.start() in near]
+    return found.end() if found and len(found[1]) <= 32 and len(marks) > 2 else at
+
+
 def arrow_line(data: bytes, at: int) -> int | None:
     if at > 0 and data[at - 1 : at] not in b"\t\n\v\f\r >\"'[":
         return None
@@ -367,23 +471,19 @@ def extend(found: list[Piece], at: int, end: int) -> None:
 
 
 def markup(data: bytes, at: int, names: Names) -> Step | None:
-    """What rules 1 to 4 and 7 read at this byte, if any does."""
-    match data[at : at + 1]:
-        case b"\\":
-            return backslash(data, at, names)
-        case b"<":
-            return less_than(data, at, names)
-        case b"&":
-            return ampersand(data, at, names)
-        case b"%":
-            return percent(data, at)
-        case byte if byte.isdigit() and (end := time_line(data, at)):
-            return Step(None, end)
-    return None
+    """What rules 1 to 4 and 7 to 9 read at this byte, if any does."""
+    byte = data[at : at + 1]
+    readers = {b"\\": backslash, b"<": less_than, b"&": ampersand, b"(": bracket, b"[": bracket}
+    if byte in readers:
+        return readers[byte](data, at, names)
+    if byte == b"%":
+        return percent(data, at)
+    end = byte.isdigit() and (time_line(data, at) or log_prefix(data, at, names))
+    return Step(None, end) if end else None
 
 
-def character(data: bytes, at: int, found: list[Piece]) -> Step:
-    """What rules 5 and 6 read at this byte."""
+def character(data: bytes, at: int, found: list[Piece], names: Names) -> Step:
+    """What rules 5, 6, 8 and 10 read at this byte."""
     step = Step(*char_at(data, at))
     in_word = found and found[-1].kind == LETTER
     if in_word and step.code in {0x2D, 0x2010, 0xAD}:
@@ -392,6 +492,11 @@ def character(data: bytes, at: int, found: list[Piece]) -> Step:
             if step.code == 0xAD:
                 extend(found, at, step.end)
             return Step(None, next_line, transparent=True)
+    is_open = found and found[-1].kind in {LETTER, DIGIT}
+    if not is_open and (end := filler(data, at, names)):
+        return Step(None, end)
+    if is_open and (end := joint(data, at)):
+        return Step(None, end, transparent=True)
     if step.code == THIN_SPACE and is_run_together(data, at):
         return Step(None, step.end)
     return step
@@ -400,8 +505,13 @@ def character(data: bytes, at: int, found: list[Piece]) -> Step:
 def pieces(data: bytes, names: Names, at: int = 0, *, in_value: bool = False) -> list[Piece]:
     """Every entry of the text from a byte on in order, without the transparent ones."""
     found: list[Piece] = []
+    joined = 0
     while at < len(data):
-        step = markup(data, at, names) or character(data, at, found)
+        step = markup(data, at, names) or character(data, at, found, names)
+        if step.code in FIRST_PIECES and data[at] >= 0x80:
+            joined = pieces_end(data, at)
+        if at < joined and data[at : at + 1] == b" ":
+            step = Step(None, at + 1, transparent=True)
         if in_value and step.texts:
             step = Step(None, at + 1)
         if step.code is not None:

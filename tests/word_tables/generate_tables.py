@@ -1,6 +1,6 @@
 """Write the frozen table file from Unicode data and name lists (for maintainers).
 
-``python -m tests.word_tables.generate_tables`` replaces ``contam/text/data/word-4.npz``. Run it only
+``python -m tests.word_tables.generate_tables`` replaces ``contam/text/data/word-5.npz``. Run it only
 to make a new normaliser version: the file decides what every token is.
 """
 
@@ -98,6 +98,7 @@ def all_arrays() -> dict[str, NDArray[Any]]:
         **name_arrays("latex_words", dict.fromkeys(markup_names.LATEX_WORDS, 1)),
         **name_arrays("html_tags", markup_names.HTML_TAGS),
         **name_arrays("attributes", markup_names.ATTRIBUTES),
+        **name_arrays("asides", markup_names.ASIDES),
         **name_arrays("entities", markup_names.ENTITIES),
     }
 

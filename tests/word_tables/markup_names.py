@@ -108,6 +108,21 @@ ATTRIBUTES: Final[dict[str, int]] = {
 }
 """Attribute name -> 1 (what it says is text) or 2 (it is none, however long)."""
 
+ASIDES: Final[dict[str, int]] = {
+    **dict.fromkeys(
+        _names(
+            """
+            applause breath chuckle chuckles cough coughing coughs crosstalk inaudible indistinct
+            laugh laughing laughs laughter noise pause sigh sighs silence unintelligible
+            """
+        ),
+        1,
+    ),
+    **dict.fromkeys(_names("critical debug error fatal info notice severe trace warn warning"), 2),
+    **dict.fromkeys(_names("and how is it of that the they this to what you"), 3),
+}
+"""Name -> 1 (a sound, in brackets), 2 (the level of a log) or 3 (English is spoken around it)."""
+
 
 def _entities() -> dict[str, int]:
     found = {name.lower(): code for name, code in name2codepoint.items()}
