@@ -83,7 +83,10 @@ def read_json(path: Path, data: bytes, field_map: FieldMap) -> FileRows:
     NoItemsHereError for one object without a list of items.
     """
     data, before = _without_comments(data.removeprefix(BOM))
-    found = _read(path, data, field_map)
+    try:
+        found = _read(path, data, field_map)
+    except RowError as error:
+        raise BenchmarkError("{}: {}", path, error.statement) from error
     return replace(found, before=before) if before else found
 
 
@@ -277,9 +280,13 @@ def columns_as_rows(row: Mapping[str, object]) -> list[Row]:
     lists = [cell for cell in cells if isinstance(cell, list)]
     if not asked or len(lists) < len(cells) or len(cells) == 1:
         return []
-    lengths = [len(cell) for cell in lists]
-    if len(set(lengths)) > 1:
-        raise RowError("its columns are lists of {} to {} rows", min(lengths), max(lengths))
+    length = {name: len(cell) for name, cell in zip(row, lists, strict=True)}
+    if len(set(length.values())) > 1:
+        short, long = min(length, key=length.__getitem__), max(length, key=length.__getitem__)
+        raise RowError(
+            "its column {!r} is a list of {} rows, {!r} of {}",
+            short, length[short], long, length[long],
+        )  # fmt: skip
     return [dict(zip(row, some, strict=True)) for some in zip(*lists, strict=True)]
 
 

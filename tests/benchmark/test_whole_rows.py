@@ -229,10 +229,12 @@ def test_a_table_kept_by_columns_is_a_table(tmp_path: Path, kind: str):
     assert [item.answer for item in found.items] == columns["answer"]
 
 
-def test_columns_of_different_lengths_are_no_table(tmp_path: Path):
+@pytest.mark.parametrize("key", ["", "data"])
+def test_columns_of_different_lengths_are_no_table(tmp_path: Path, key: str):
     path = tmp_path / "quiz.json"
-    path.write_text(json.dumps({"question": [own(1), own(2)], "answer": ["1"]}))
-    with pytest.raises(BenchmarkError, match="1 to 2 rows"):
+    columns = {"question": [own(1), own(2)], "answer": ["1"]}
+    path.write_text(json.dumps({key: columns} if key else columns))
+    with pytest.raises(BenchmarkError, match=r"quiz\.json.* 'answer' is a list of 1 rows"):
         read_benchmarks([path])
 
 
