@@ -125,10 +125,8 @@ class Joiner:
         self._sources = sources
         versions = set(column(items, "key_version"))
         if versions - {KEY_VERSION}:
-            raise LogError(
-                f"the verdicts have keys {', '.join(sorted(versions))}, not {KEY_VERSION}",
-                hint="scan again with this version of contam",
-            )
+            said = f"the verdicts have keys {', '.join(sorted(versions))}, not {KEY_VERSION}"
+            raise LogError(said, hint="scan again with this version of contam")
         self._benchmark = column(items, "benchmark")
         self._split = column(items, "split")
         self._ids = column(items, "item_id")

@@ -232,10 +232,8 @@ def flags_in(report: Report) -> dict[str, Flags]:
             for name, definition in report.run["parameters"]["policy_definitions"].items()
         }
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise OutputError(
-            "{} does not say how its policies judge", report.folder,
-            hint="give the folder as contam wrote it",
-        ) from error  # fmt: skip
+        said, hint = "{} does not say how its policies judge", "give the folder as contam wrote it"
+        raise OutputError(said, report.folder, hint=hint) from error
     return flags_of(report.verdicts, report.items, report.evidence, thresholds)
 
 

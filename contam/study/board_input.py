@@ -210,9 +210,8 @@ def read_rescored(rescored: str | Path | Rescore, policy: str) -> Given:
     known = sorted({row["policy"] for row in found})
     if policy not in known and (policy or len(known) != 1):
         fact = f"no policy {policy!r}" if policy else f"{len(known)} policies"
-        raise UsageError(
-            "the re-scoring has {}", fact, hint=Statement("they hold: {}", ", ".join(known))
-        )
+        hint = Statement("they hold: {}", ", ".join(known))
+        raise UsageError("the re-scoring has {}", fact, hint=hint)
     chosen = policy or known[0]
     rows = [row for row in found if row["policy"] == chosen and row["subset_by"] == ALL]
     main = [row for row in rows if row["primary"]]

@@ -235,10 +235,9 @@ def _paired(original: Scores, other: Scores, items: str, notes: list[str]) -> Pa
     """The models that both sets have. Raises UsageError where there is none."""
     both = [name for name in original.models if name in other.models]
     if not both:
-        raise UsageError(
-            "no model is in both the original and the {} set", Public(other.name),
-            hint=Statement("models: {}", ", ".join(original.models)),
-        )  # fmt: skip
+        said = "no model is in both the original and the {} set"
+        hint = Statement("models: {}", ", ".join(original.models))
+        raise UsageError(said, Public(other.name), hint=hint)
     for one, rest in ((original, other), (other, original)):
         if absent := sorted(set(one.models) - set(rest.models)):
             notes.append(f"not compared, {one.name} set only: {', '.join(absent)}")

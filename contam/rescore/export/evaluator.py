@@ -170,13 +170,11 @@ def lm_eval_samples(judged: Sequence[LabelledLog]) -> dict[str, list[int]]:
                 raise log.log.fault(said, doc, Public(log.log.benchmark), hint=hint)
     for task, docs in found.items():
         if not any(clean for _, clean in docs.values()):
-            raise LogError(
-                f"{task}: none of its {len(docs)} items is clean",
-                hint=(
-                    "lm-eval runs a task whole when it is given no samples of it: leave its logs "
-                    "out here, and the task out there"
-                ),
+            hint = (
+                "lm-eval runs a task whole when it is given no samples of it: leave its logs out "
+                "here, and the task out there"
             )
+            raise LogError(f"{task}: none of its {len(docs)} items is clean", hint=hint)
     return {
         task: sorted(doc for doc, (_, clean) in docs.items() if clean)
         for task, docs in sorted(found.items())

@@ -147,10 +147,8 @@ def score_figure(
         known = list(dict.fromkeys(row[name] for row in rows))
         rows = [row for row in rows if row[name] == value]
         if not rows:
-            raise UsageError(
-                "there are no scores of the {} {!r}", Public(name), value,
-                hint=Statement("known: {}", Names(known)),
-            )  # fmt: skip
+            hint = Statement("known: {}", Names(known))
+            raise UsageError("there are no scores of the {} {!r}", Public(name), value, hint=hint)
     drawn = [
         row if row["n_clean"] >= least else {**row, "clean": None}
         for row in rows

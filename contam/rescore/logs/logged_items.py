@@ -63,13 +63,11 @@ def benchmark_of(logs: Sequence[Log]) -> LoggedBenchmark:
             by_id[name] = log.path
             rows.append(_row(item, benchmark, log.split))
     if not rows:
-        raise LogError(
-            "these logs hold no items, only prompts or numbers",
-            hint=(
-                "lm-eval samples, Inspect, HELM and OLMES logs hold the items, and tables with "
-                "a column for the question (--columns question=COLUMN)"
-            ),
+        hint = (
+            "lm-eval samples, Inspect, HELM and OLMES logs hold the items, and tables with a "
+            "column for the question (--columns question=COLUMN)"
         )
+        raise LogError("these logs hold no items, only prompts or numbers", hint=hint)
     return LoggedBenchmark(rows=tuple(rows), n_again=n_again, without=tuple(without.items()))
 
 

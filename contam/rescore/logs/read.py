@@ -86,10 +86,8 @@ def find_logs(
     for given in expanded(paths, "log", LogError):
         found = sum([reading.take(path, explicit=path == given) for path in reading.below(given)])
         if not found:
-            raise LogError(
-                "no logs of evaluations in {}{}", Place(given), reading.reasons(),
-                hint=Statement("known: {}", Public(titles())),
-            )  # fmt: skip
+            said, hint = "no logs of evaluations in {}{}", Statement("known: {}", Public(titles()))
+            raise LogError(said, Place(given), reading.reasons(), hint=hint)
     every = tuple(log for own in reading.logs.values() for log in own)
     logs = _noted(every, reading)
     return LogFiles(logs, tuple(reading.skipped.items()), tuple(reading.damaged.items()))
@@ -166,15 +164,11 @@ class _Reading:
         elif explicit:
             others = [LogFile(row) for row in rows_of(path, parts_of(file))]
             if not others:
-                raise _NotBesideError(
-                    "{}: {}",
-                    path,
-                    Public(_ALONE),
-                    hint=(
-                        "name the rows: lm-eval writes them under --log_samples, lighteval under "
-                        "--save-details"
-                    ),
+                hint = (
+                    "name the rows: lm-eval writes them under --log_samples, lighteval under "
+                    "--save-details"
                 )
+                raise _NotBesideError("{}: {}", path, Public(_ALONE), hint=hint)
             for other in others:
                 if (found := reader_of(other, self.columns)) is not None:
                     yield other, found

@@ -87,9 +87,8 @@ def check_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
     """A user's own word on the columns; UsageError for a part that is none."""
     for name in columns or {}:
         if name not in MAPPABLE:
-            raise UsageError(
-                "a log has no {!r}", name, hint=Statement("known: {}", Public(", ".join(MAPPABLE)))
-            )
+            hint = Statement("known: {}", Public(", ".join(MAPPABLE)))
+            raise UsageError("a log has no {!r}", name, hint=hint)
     return dict(columns or {})
 
 
