@@ -69,7 +69,9 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute may be anything
     if name == "__version__":
-        return _version()
+        from contam.version import contam_version
+
+        return contam_version()
     if name == "study":
         return import_module("contam.study")
     if name not in _HOME:
@@ -81,13 +83,3 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module attribute may be a
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("contam")
-    except PackageNotFoundError:
-        # Run from a checkout that was never installed.
-        return "0+checkout"

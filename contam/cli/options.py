@@ -217,7 +217,6 @@ _INDEX = typer.Option(
     help="The index: a folder (./name in this folder), or a bare name in --home.",
 )
 IndexFolder = Annotated[str, _INDEX]
-IndexOrParts = Annotated[str | None, _INDEX]
 Recipe = Annotated[
     str,
     typer.Option(metavar="NAME", help="standard, compact, chars, bpe, or a TOML file of your own."),

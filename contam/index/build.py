@@ -24,7 +24,7 @@ from contam.errors import (
 from contam.files.addresses import NAME_LOCAL_FOLDER, refuse_address
 from contam.files.uploads import lies_in
 from contam.index.array_files import writing
-from contam.index.cut import cut_groups
+from contam.index.groups import PARTS, cut_groups, groups_of, with_groups
 from contam.index.manifest import (
     LOCK,
     MANIFEST,
@@ -46,6 +46,7 @@ from contam.index.writing.intake import (
     Task,
     Tools,
     failed,
+    listed_record,
     new_record,
     pending_places,
 )
@@ -81,6 +82,10 @@ LEAST_MEMORY: Final = 256_000_000
 # Needed for any size of segment: what one worker reads, and what the allocators retain.
 _RESERVE: Final = 128_000_000
 
+#: Names of files and folders that contam writes into an index, besides lists of retired documents.
+_OURS: Final = frozenset(
+    (MANIFEST, f"{MANIFEST}.draft", STATES, f"{STATES}.draft", LOCK, SEGMENTS, PARTS)
+)
 _MOST_WORKERS: Final = 64
 _WORKER_BYTES: Final = 48 << 20
 _MOST_ENTRIES: Final = 1 << 31
@@ -113,14 +118,7 @@ def build(
     A shard that cannot be read does not raise: the manifest records it with the reason. Raises
     CorpusError, OutputError, IndexBusyError, IndexMismatchError and UsageError.
     """
-    refuse_address(index, "an index", NAME_LOCAL_FOLDER)
-    folder = Path(index)
-    paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
-    if isinstance(recipe, str):
-        recipe = load_recipe(recipe)
-    check_limits(workers, memory)
-    refuse_inside(folder, paths)
-    check_free(folder, overwrite=overwrite)
+    folder, paths = begun(corpus, index, workers, memory, overwrite=overwrite)
     fresh = fresh_manifest(paths, recipe, text, columns, exclude, progress)
     with writer_lock(folder):
         there = (folder / MANIFEST).exists() and not overwrite
@@ -128,24 +126,58 @@ def build(
         if not there:
             with writing(folder / STATES):
                 (folder / STATES).unlink(missing_ok=True)
-        return index_pending(folder, manifest, workers=workers, memory=memory, progress=progress)
+        manifest = with_groups(folder, manifest, memory)
+        done = index_pending(folder, manifest, workers=workers, memory=memory, progress=progress)
+        shutil.rmtree(folder / PARTS, ignore_errors=True)
+        return done
+
+
+def begun(
+    corpus: PathLike | Sequence[PathLike],
+    index: PathLike,
+    workers: int | None,
+    memory: int,
+    *,
+    overwrite: bool,
+) -> tuple[Path, list[PathLike]]:
+    """The folder of an index that may be built, and the paths of its corpus. Raises as `build`."""
+    refuse_address(index, "an index", NAME_LOCAL_FOLDER)
+    folder = Path(index)
+    paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
+    check_limits(workers, memory)
+    refuse_inside(folder, paths)
+    check_free(folder, overwrite=overwrite)
+    return folder, paths
 
 
 def fresh_manifest(
     paths: Sequence[PathLike],
-    recipe: Recipe,
+    recipe: str | Recipe,
     text: str | None,
     columns: Mapping[str, str] | None,
     exclude: Sequence[str],
     progress: BuildProgress | None,
+    share: tuple[int, int] = (0, 1),
 ) -> Manifest:
-    """What an index of the corpus as it is now begins with: every shard is pending."""
+    """What an index of the corpus as it is now begins with: every shard is pending.
+
+    share  a number from 0 and a count: only shards of every n-th group are opened
+    """
+    if isinstance(recipe, str):
+        recipe = load_recipe(recipe)
     found, aside = listed(paths, progress)
     shards, excluded = leave_out(found, exclude)
+    number, count = share
+    groups = cut_groups([shard.size_bytes for shard in shards])[number::count]
+    mine = {place for group in groups for place in group}
+
+    def record(place: int, shard: Shard) -> ShardRecord:
+        return (new_record if place in mine else listed_record)(shard, text, columns)
+
     return Manifest(
         recipe=recipe,
         paths=tuple(sorted(str(path) for path in paths)),
-        shards=tuple(of_each(lambda _, shard: new_record(shard, text, columns), shards)),
+        shards=tuple(of_each(record, shards)),
         segments=(),
         pending=tuple(shard.name for shard in shards),
         retired=None,
@@ -260,7 +292,7 @@ class _Builder:
         self._budget = budget
         self._workers = workers
         self._tell = publish
-        self._begins = {group.first for group in cut_groups(manifest.shards)}
+        self._begins = {group.start for group in groups_of(manifest)}
         self._records: list[ShardRecord] = list(manifest.shards)
         self._done: list[str] = []  # read, but not published yet
         self._parts: list[Sampled] = []
@@ -362,7 +394,7 @@ class _Builder:
                 mine if mine.name in done else old
                 for mine, old in zip(self._records, self.manifest.shards, strict=True)
             ),
-            segments=(*self.manifest.segments, *self._pieces),
+            segments=in_order([*self.manifest.segments, *self._pieces]),
             pending=tuple(name for name in self.manifest.pending if name not in done),
         )
         self._tell(self.manifest, self._states)
@@ -380,10 +412,15 @@ class _Builder:
         self._pieces = []
 
 
+def in_order(segments: Sequence[SegmentRecord]) -> tuple[SegmentRecord, ...]:
+    """Segments in the order of their first rows, whoever made them."""
+    return tuple(sorted(segments, key=lambda one: (one.spans[0].shard, one.spans[0].first_row)))
+
+
 def remove_strays(folder: Path, manifest: Manifest) -> None:
     """Remove what a killed writer left and what no manifest speaks of; the caller has the lock."""
     known = {segment.id for segment in manifest.segments}
-    keep = {MANIFEST, LOCK, SEGMENTS, STATES}
+    keep = {MANIFEST, LOCK, SEGMENTS, STATES, PARTS}
     if manifest.retired is not None:
         keep |= {manifest.retired.name, Path(manifest.retired.name).with_suffix(".crc").name}
     with writing(folder):
@@ -398,7 +435,7 @@ def remove_strays(folder: Path, manifest: Manifest) -> None:
 
 def _is_ours(name: str) -> bool:
     """Whether it is the name of a file or folder that contam writes into an index."""
-    return name.startswith((MANIFEST, LOCK, SEGMENTS)) or RETIRED_NAME.fullmatch(name) is not None
+    return name in _OURS or RETIRED_NAME.fullmatch(name) is not None
 
 
 def worker_count(workers: int | None, memory: int) -> int:

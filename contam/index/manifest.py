@@ -67,7 +67,7 @@ def parse_manifest(raw: bytes, path: Path) -> Manifest:
             FORMAT,
             hint="use the version of contam that built the index, or build it again",
         )
-    if found.get("sha256") != _digest(found.get("body")):
+    if found.get("sha256") != digest_of(found.get("body")):
         raise damaged(path, "its content is not what its digest says")
     try:
         manifest = from_plain(Manifest, found["body"], "body")
@@ -76,7 +76,7 @@ def parse_manifest(raw: bytes, path: Path) -> Manifest:
         raise damaged(path, str(error)) from error
     # Every key and type has been looked at: only the spelling could still differ.
     if found.keys() != {"body", "format", "sha256"} or _json(found) + b"\n" != raw:
-        raise damaged(path, "is not spelt as a manifest is")
+        raise damaged(path, "the manifest is not in canonical form")
     return manifest
 
 
@@ -98,7 +98,7 @@ def publish_manifest(folder: Path, manifest: Manifest) -> None:
 
 def index_id(manifest: Manifest) -> str:
     """What an answer calls the index in this very state: 16 hexadecimal digits."""
-    return _digest(to_plain(manifest))[:_ID_DIGITS]
+    return digest_of(to_plain(manifest))[:_ID_DIGITS]
 
 
 def content_id(manifest: Manifest) -> str:
@@ -163,10 +163,11 @@ def _remove_empty(folder: Path, made: Sequence[Path]) -> None:
 
 def _spell(manifest: Manifest) -> bytes:
     body = to_plain(manifest)
-    return _json({"body": body, "format": FORMAT, "sha256": _digest(body)}) + b"\n"
+    return _json({"body": body, "format": FORMAT, "sha256": digest_of(body)}) + b"\n"
 
 
-def _digest(body: object) -> str:
+def digest_of(body: object) -> str:
+    """SHA-256 of a JSON value in its one spelling, hexadecimal."""
     return hashlib.sha256(_json(body)).hexdigest()
 
 

@@ -41,7 +41,7 @@ def test_help_imports_nothing_heavy(arguments):
 @pytest.mark.parametrize(
     ("arguments", "page"),
     [
-        (["index", "merge", "PARTS"], "index merge"),
+        (["index", "build", "--corpus", "PARTS"], "index build"),
         (["index", "none"], "index"),
         (["audit", "gate", "--none"], "audit gate"),
         (["audit", "--none"], "audit run"),

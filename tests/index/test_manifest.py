@@ -97,7 +97,7 @@ def test_every_cut_is_noticed(index, length):
 def test_another_spelling_is_noticed(index, respelt):
     path = index / MANIFEST
     path.write_bytes(respelt(path.read_bytes()))
-    with pytest.raises(IndexDamageError, match="spelt"):
+    with pytest.raises(IndexDamageError, match="canonical"):
         read_manifest(index)
 
 

@@ -10,28 +10,19 @@ import typer
 
 from contam.cli import options, render
 from contam.cli.progress import Reporter
-from contam.cli.results import EXIT_INCOMPLETE, refuse_beside
+from contam.cli.results import EXIT_INCOMPLETE
 from contam.cli.shares import parse_share
 from contam.cli.terminal import emit, plain, talk, visible
-from contam.cli.worker import (
-    AddressOption,
-    EngineOption,
-    refuse_engine,
-    tell_work,
-)
 from contam.errors import UsageError
 from contam.facts import counted, size
 
 if TYPE_CHECKING:
     from contam.index.model import Manifest
+    from contam.index.share import Share
 
 INTERRUPTED = "what is finished is kept, and the same call goes on from there"
 
-#: What a worker on a plan may choose.
-_OF_WORKERS = frozenset(
-    ("plan", "shard", "out", "workers", "engine", "address", "as_json", "quiet")
-)
-
+_NAMED = 5
 app = typer.Typer(
     name="index",
     help="Index a corpus once, and check any benchmark against it.",
@@ -44,47 +35,28 @@ app.callback(invoke_without_command=True)(options.help_without_command)
 @options.shared
 def build(
     *,
-    context: typer.Context,
-    corpus: options.CorpusOrPlan = None,
-    index: options.IndexOrParts = None,
+    corpus: options.Corpus,
+    index: options.IndexFolder,
     recipe: options.Recipe = "standard",
     tokenizer: options.Tokenizer = None,
     workers: options.Workers = None,
     memory: options.BuildMemory = "2GB",
     columns: options.ColumnOptions,
     home: options.Home = None,
-    plan: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Index groups of a plan that `contam index plan` made."),
-    ] = None,
     shard: options.Shard = None,
-    out: options.OptionalOut = None,
-    engine: EngineOption = None,
-    address: AddressOption = None,
     output: options.OutputOptions,
 ) -> int:
     """Index every document of a corpus. Repeat the call to resume a build that was stopped.
+
+    With --shard, many machines index a share each; the call without it makes the index.
 
     Examples:
         contam index build --corpus shards/*.parquet --index web
         contam index build --corpus shards --index ./chars --recipe chars --memory 4GB
     """
-    refuse_engine(engine, address)
-    cluster = None if engine is None else address or "auto"
-    if plan is not None:
-        refuse_beside(context, _OF_WORKERS)
-        if not out:
-            raise UsageError("--plan needs --out", hint="a folder for the groups of all workers")
-        return _build_groups(plan, out, shard, workers, output, cluster=cluster)
-    if shard is not None or out is not None:
-        flag = "--out" if shard is None else "--shard"
-        raise UsageError(f"{flag} needs --plan", hint="`contam index plan` makes one")
-    if not corpus or not index:
-        missing = "--index" if corpus else "--corpus"
-        raise UsageError(f"Missing option '{missing}'", hint="see `contam index build --help`")
     n_bytes = options.parse_size(memory, "--memory")
+    share = None if shard is None else parse_share(shard, os.environ)
     folder = _folder(index, home, to_write=True)
-    from contam.index import build as builds
     from contam.index.recipe import load_recipe
 
     chosen = load_recipe(recipe, tokenizer=tokenizer)
@@ -95,134 +67,42 @@ def build(
         "overwrite": output.overwrite,
     }
     with Reporter(quiet=output.quiet) as progress:
-        if cluster is None:
-            manifest = builds.build(corpus, folder, chosen, **how, progress=progress)
-        else:
-            from contam.detect.leases.index_job import build_index_on_ray
+        if share is not None:
+            from contam.index.share import build_share
 
-            manifest = build_index_on_ray(
-                corpus, folder, chosen, **how, address=cluster, progress=progress
-            )
+            done = build_share(corpus, folder, share, chosen, **how, progress=progress)
+            return _print_share(done, folder, as_json=output.as_json)
+        from contam.index.build import build as build_all
+
+        manifest = build_all(corpus, folder, chosen, **how, progress=progress)
     return print_built(folder, manifest, as_json=output.as_json)
 
 
-@app.command("plan")
-@options.shared
-def make_plan(
-    *,
-    corpus: options.Corpus,
-    out: options.OutFolder,
-    recipe: options.Recipe = "standard",
-    tokenizer: options.Tokenizer = None,
-    memory: options.BuildMemory = "2GB",
-    columns: options.ColumnOptions,
-    output: options.OutputOptions,
-) -> int:
-    """Cut a corpus into groups of shards that many machines index.
-
-    Each runs `contam index build --plan DIR --shard I/N --out PARTS`; then
-    `contam index merge PARTS --plan DIR --index INDEX` makes the index.
-
-    Examples:
-        contam index plan --corpus shards --out plan
-        contam index plan --corpus shards --recipe compact --out plan
-    """
-    n_bytes = options.parse_size(memory, "--memory")
-    from contam.index.recipe import load_recipe
-    from contam.index.shared_build import plan_index
-
-    chosen = load_recipe(recipe, tokenizer=tokenizer)
-    with Reporter(quiet=output.quiet) as progress:
-        made = plan_index(
-            corpus,
-            out,
-            chosen,
-            memory=n_bytes,
-            **columns.arguments(),
-            overwrite=output.overwrite,
-            progress=progress,
+def _print_share(done: Share, folder: Path, *, as_json: bool) -> int:
+    """Say what one machine of several indexed; returns the exit code."""
+    code = EXIT_INCOMPLETE if done.failures else 0
+    for failed in done.failures[:_NAMED]:
+        talk(plain(f"NOT READ: {failed.failure}"))
+    if len(done.failures) > _NAMED:
+        talk(f"NOT READ: {len(done.failures) - _NAMED:,} more")
+    if as_json:
+        render.emit_json(
+            {
+                "index": str(folder),
+                "exit_code": code,
+                "n_groups": done.n_groups,
+                "n_done": done.n_done,
+                "n_kept": done.n_kept,
+                "not_read": [
+                    {"shard": failed.name, "reason": failed.failure} for failed in done.failures
+                ],
+            }
         )
-    n_shards, n_groups = len(made.manifest.shards), len(made.groups)
-    if output.as_json:
-        render.emit_json({"out": out, "n_shards": n_shards, "n_groups": n_groups})
-        return 0
-    emit(
-        f"{counted(n_shards, 'shard')} in {counted(n_groups, 'group')}\n\n"
-        f"plan      {out}\n"
-        f"workers   contam index build --plan {out} --shard 1/N --out PARTS ... --shard N/N\n"
-        f"then      contam index merge PARTS --plan {out} --index DIR\n"
-    )
-    return 0
-
-
-@app.command("merge")
-@options.shared
-def merge(
-    parts: Annotated[
-        list[str],
-        typer.Argument(metavar="PARTS...", help="Folders that `index build --plan` wrote."),
-    ],
-    *,
-    plan: Annotated[
-        str, typer.Option(metavar="DIR", help="The plan that `contam index plan` made.")
-    ],
-    index: options.IndexFolder,
-    home: options.Home = None,
-    output: options.OutputOptions,
-) -> int:
-    """Merge the groups that all machines indexed into one index.
-
-    Examples:
-        contam index merge parts --plan plan --index web
-        contam index merge parts-a parts-b --plan plan --index ./web --overwrite
-    """
-    from contam.index.home import resolve_index
-    from contam.index.shared_build import open_index_plan
-    from contam.index.shared_merge import merge_groups
-
-    folder = resolve_index(index, home, to_write=True)
-    manifest = merge_groups(open_index_plan(plan), parts, folder, overwrite=output.overwrite)
-    return print_built(folder, manifest, as_json=output.as_json)
-
-
-def _build_groups(
-    plan: str,
-    out: str,
-    shard: str | None,
-    workers: int | None,
-    output: options.OutputOptions,
-    *,
-    cluster: str | None = None,
-) -> int:
-    """Index the groups of one worker, and say what was done; returns the exit code.
-
-    cluster  address of the Ray cluster that does it; None for this process
-    """
-    from contam.index.shared_build import build_groups as build_each
-    from contam.index.shared_build import open_index_plan
-
-    index, count = parse_share(shard, os.environ) if shard is not None else (0, 1)
-    opened = open_index_plan(plan)
-    with Reporter(quiet=output.quiet) as progress:
-        groups = opened.groups[index::count]
-        if cluster is None:
-            built = build_each(opened, groups, out, workers=workers, progress=progress)
-        else:
-            from contam.detect.leases.on_ray import build_on_ray
-
-            built = build_on_ray(
-                opened, groups, out, address=cluster, workers=workers, progress=progress
-            )
-    return tell_work(
-        "group",
-        len(opened.groups),
-        done=built.done,
-        kept=built.kept,
-        not_whole=built.not_whole,
-        failures=[(failed.name, failed.failure or "") for failed in built.failures],
-        out=out,
-        as_json=output.as_json,
-    )
+        return code
+    before = f", {done.n_kept:,} there before" if done.n_kept else ""
+    emit(f"{counted(done.n_done, 'group')} of {done.n_groups:,} indexed{before}\n")
+    emit("the same call without --shard makes the index when all shares are done\n")
+    return code
 
 
 @app.command("add")

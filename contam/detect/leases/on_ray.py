@@ -19,7 +19,6 @@ import threading
 import time
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import ray
@@ -34,20 +33,18 @@ from contam.errors import (
     Public,
     UsageError,
 )
-from contam.files.addresses import NAME_LOCAL_FOLDER, refuse_address
 from contam.files.uploads import place
 from contam.memory import tune_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from contam.detect.leases.cut import Lease
     from contam.detect.leases.jobs import Job, Outcome, Task, TaskWorker
     from contam.detect.leases.plan_folder import OpenPlan
     from contam.detect.leases.work import Work
     from contam.detect.scan import ScanProgress
-    from contam.index.cut import Group
-    from contam.index.shared_build import Built, IndexPlan
 
 _START_CLUSTER: Final = "start one with `ray start`, or check its address"
 
@@ -168,38 +165,6 @@ def work_on_ray(
     return Work(
         done=done,
         kept=tuple(lease.number for lease in kept),
-        not_whole=job.not_whole,
-        failures=job.failures,
-    )
-
-
-def build_on_ray(
-    plan: IndexPlan,
-    groups: Sequence[Group],
-    parts: str | Path,
-    *,
-    address: str = "auto",
-    workers: int | None = None,
-    progress: ScanProgress | None = None,
-) -> Built:
-    """Index these groups, as `contam.index.shared_build.build_groups` does.
-
-    A group that three processes were lost with gets a record in which its shards were not read.
-    The rest is as for `work_on_ray`.
-    """
-    from contam.detect.leases.index_job import IndexJob
-    from contam.detect.leases.jobs import Task
-    from contam.index.shared_build import Built, claim_groups
-
-    refuse_address(parts, "a folder of a Ray cluster's parts", NAME_LOCAL_FOLDER)
-    kept, waiting = claim_groups(plan, groups, parts)
-    job = IndexJob(plan, Path(parts))
-    done = do_tasks(
-        job, [Task(one.number, plan.n_bytes(one)) for one in waiting], address, workers, progress
-    )
-    return Built(
-        done=done,
-        kept=tuple(group.number for group in kept),
         not_whole=job.not_whole,
         failures=job.failures,
     )

@@ -209,30 +209,33 @@ def shard_of(record: ShardRecord) -> Shard:
     return Shard(record.uri, record.name, record.format, record.size_bytes)
 
 
-def new_record(
+def listed_record(
     shard: Shard, text: str | None, columns: Mapping[str, str] | None = None
 ) -> ShardRecord:
-    """The record of a shard that was not read yet; `failure` is set when it cannot be."""
-    failure = None
-    digest, size_bytes = "", shard.size_bytes
-    try:
-        with errors_named(shard), held(shard) as one:
-            size_bytes = one.size_bytes
-            digest = shard_digest(one)
-    except ShardError as error:
-        failure = error.message
+    """The record of a shard that nobody has opened yet."""
     return ShardRecord(
         name=shard.name,
         uri=shard.uri,
         format=shard.format,
-        size_bytes=size_bytes,
-        digest=digest,
+        size_bytes=shard.size_bytes,
+        digest="",
         sha256="",
         column=text,
         counts=ShardCoverage().to_dict(),
-        failure=failure,
         columns=dict(columns) if columns else None,
     )
+
+
+def new_record(
+    shard: Shard, text: str | None, columns: Mapping[str, str] | None = None
+) -> ShardRecord:
+    """The record of a shard that was not read yet; `failure` is set when it cannot be."""
+    record = listed_record(shard, text, columns)
+    try:
+        with errors_named(shard), held(shard) as one:
+            return replace(record, size_bytes=one.size_bytes, digest=shard_digest(one))
+    except ShardError as error:
+        return replace(record, failure=error.message)
 
 
 def _changed(record: ShardRecord) -> ShardError:

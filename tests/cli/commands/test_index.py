@@ -154,3 +154,32 @@ def test_a_size_is_read_as_people_write_it(text, n_bytes):
 def test_what_is_no_size_is_refused(text):
     with pytest.raises(UsageError, match="--memory"):
         parse_size(text, "--memory")
+
+
+def test_shares_make_the_index_of_one_build(corpus, tmp_path, capsys):
+    for share, done in (("1/2", (1, 0)), ("2/2", (0, 0)), ("1/1", (0, 1))):
+        code, found, _ = build(capsys, corpus, tmp_path / "all", "--shard", share, "--json")
+        assert (code, found["not_read"]) == (0, [])
+        assert (found["n_groups"], found["n_done"], found["n_kept"]) == (1, *done)
+    made = [build(capsys, corpus, tmp_path / name)[1] for name in ("all", "one")]
+    assert made[0].replace("/all ", "/one ") == made[1]
+    manifests = [(tmp_path / name / "MANIFEST.json").read_bytes() for name in ("all", "one")]
+    assert manifests[0] == manifests[1]
+    assert not (tmp_path / "all" / "parts").exists()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "--index ./o",
+        "--corpus {corpus}",
+        "--corpus {corpus} --index {o} --shard 3/2",
+        "--corpus {corpus} --index {o} --out x",
+        "--corpus {corpus} --index {corpus}/o --shard 1/2",
+        "--corpus {corpus} --index {o} --memory 1 --shard 1/2",
+    ],
+)
+def test_a_wrong_call_of_a_build_says_so(corpus, tmp_path, more):
+    given = more.format(corpus=corpus, o=tmp_path / "o")
+    assert main(["index", "build", *given.split()]) == 2
+    assert not (tmp_path / "o").exists()

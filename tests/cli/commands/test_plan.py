@@ -216,61 +216,6 @@ def test_a_finished_plan_is_replaced_only_when_asked(home):
     assert (home / "plan" / "plan.json").read_bytes() != before
 
 
-def test_workers_make_the_index_of_one_build(home):
-    assert (
-        contam_here("index", "plan", "--corpus", "data/corpus", "--out", "ip", cwd=home).returncode
-        == 0
-    )
-    for index in (1, 2):
-        done = contam_here(
-            "index", "build", "--plan", "ip", "--shard", f"{index}/2", "--out", "groups", "-q", "--json",
-            cwd=home,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["not_read"] == []
-    merged = contam_here("index", "merge", "groups", "--plan", "ip", "--index", "./all", cwd=home)
-    assert merged.returncode == 0, merged.stderr
-    one = contam_here(
-        "index", "build", "--corpus", "data/corpus", "--index", "./built", "-q", cwd=home
-    )
-    assert merged.stdout.replace("/all ", "/built ") == one.stdout
-    assert (home / "all" / "MANIFEST.json").read_bytes() == (
-        home / "built" / "MANIFEST.json"
-    ).read_bytes()
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        "index build --corpus data/corpus",
-        "index build --index ./o",
-        "index build --corpus data/corpus --index ./o --shard 1/2",
-        "index build --corpus data/corpus --index ./o --out x",
-        "index build --plan ip",
-        "index build --plan ip --out o --shard 3/2",
-        "index build --plan ip --out o --corpus data/corpus",
-        "index build --plan ip --out o --memory 1GB",
-        "index plan --corpus data --out data/o",
-        "index plan --corpus data/corpus --out o --memory 1",
-        "index merge --plan ip --index ./o",
-        "index merge o --index ./o",
-    ],
-)
-def test_a_wrong_call_of_an_index_says_so(home, call):
-    assert (
-        contam_here("index", "plan", "--corpus", "data/corpus", "--out", "ip", cwd=home).returncode
-        == 0
-    )
-    done = contam_here(*call.split(), cwd=home)
-    assert_one_line_error(done, 2)
-    assert not (home / "o").exists()
-
-
-def test_a_worker_on_an_index_is_told_that_it_makes_groups(home):
-    done = contam_here("index", "build", "--plan", "plan", "--index", "./o", cwd=home)
-    assert_one_line_error(done, 2, "--index", "--plan", "--out", "`contam index merge`")
-
-
 @pytest.mark.parametrize("call", ["scan --plan plan --out", "merge parts --out"])
 def test_nothing_is_written_into_the_corpus(home, call):
     (home / "data").unlink()
