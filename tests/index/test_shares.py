@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -19,6 +17,7 @@ from contam.index.groups import GROUP, PARTS, cut_groups
 from contam.index.share import build_share
 from contam.index.verify import verify
 from tests.property.worlds import write_shard
+from tests.waiting import wait_until
 
 N_SHARDS = 5
 
@@ -164,10 +163,9 @@ def test_a_killed_share_leaves_nothing_that_counts(home):
     )
     command = [sys.executable, "-c", code, str(home / "corpus"), str(home / "all")]
     with subprocess.Popen(command) as process:
-        for _ in itertools.repeat(None, 3000):
-            if list((home / "all" / PARTS).glob("*/segments/*")) or process.poll() is not None:
-                break
-            time.sleep(0.01)
+        wait_until(
+            lambda: list((home / "all" / PARTS).glob("*/segments/*")) or process.poll() is not None
+        )
         process.send_signal(signal.SIGKILL)
     shared(home, 1, 2)
     finished(home)
