@@ -18,7 +18,7 @@ from contam.corpus.batches import read_chunk
 from contam.detect.match import matching
 from contam.detect.match.collect import as_halves
 from contam.detect.parameters import ScanParameters
-from contam.detect.partial import Partial
+from contam.detect.partial import PartialResult
 from contam.detect.plan import make_plan
 from contam.detect.scan import Corpus
 from contam.kernels.document import new_buffers, new_text_scratch, scan_batch
@@ -97,7 +97,7 @@ def stages(corpus: list[str], items: list[str], policies: list[str]) -> dict[str
     """CPU seconds of each of STAGES; the policies must share one unit."""
     opened = Corpus.open(corpus, None)
     plan = make_plan(items, ScanParameters(policies=tuple(policies)))
-    (collection,) = Partial.start(plan, opened).collections
+    (collection,) = PartialResult.start(plan, opened).collections
     measured = Stages(collection, max(1, *(unit.n_bytes for unit in opened.chunks)))
     n_bytes = 0
     for unit in opened.chunks:

@@ -25,7 +25,7 @@ FILE: Final = "contam.toml"
 SERVE: Final = "serve"
 """The command whose settings are CONTAM_SETTING in the environment, not CONTAM_SERVE_SETTING."""
 
-TABLES: Final = (SERVE, "scan", "plan", "query", "rescore")
+TABLES: Final = (SERVE, "scan", "query", "rescore")
 """The tables of a settings file: the commands that have settings."""
 
 MIB: Final = 1 << 20

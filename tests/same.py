@@ -53,6 +53,7 @@ OF_CHARS = "igmini-50,gpt4-50char"
 ITEMS = "--benchmark bench_fixtures/items"
 CORPUS = "--corpus bench_fixtures/corpus"
 SCAN = f"scan {CORPUS} {ITEMS} --out"
+SHARES = f"scan {CORPUS} {ITEMS} --policy {ALL} --parts parts --part-size 200KB"
 RESCORE = "rescore --logs bench_fixtures/logs --least 12 --out"
 #: Run in this order: the command, and the folder of results that it writes, if any.
 COMMANDS = (
@@ -63,10 +64,8 @@ COMMANDS = (
     (f"{SCAN} scan-tokenizer --unit {TOKENIZER}", "scan-tokenizer"),
     (f"{SCAN} scan-no-text --no-text", "scan-no-text"),
     (f"{SCAN} scan-one-document --max-evidence 1 --min-run 5", "scan-one-document"),
-    (f"plan {CORPUS} {ITEMS} --policy {ALL} --out plan", None),
-    ("scan --plan plan --shard 1/2 --out parts", None),
-    ("scan --plan plan --shard 2/2 --out parts", None),
-    ("merge parts --out merged", "merged"),
+    *((f"{SHARES} --shard {share}/3", None) for share in (3, 1, 2)),
+    (f"{SHARES} --only-parts --out merged", "merged"),
     (f"index build {CORPUS} --index ./words", None),
     (f"index build {CORPUS} --index ./chars --recipe chars", None),
     (f"index build {CORPUS} --index ./tokens --recipe bpe --tokenizer {TOKENIZER}", None),

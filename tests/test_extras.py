@@ -71,7 +71,7 @@ def test_a_missing_extra_is_named_in_one_line(command, verdicts, bench_fixtures,
         ),
         "audit": ((bench_fixtures / "AUDIT.toml", "--out", out), "audit"),
         "serve": (("--index", tmp_path), "serve"),
-        "scan": (("--plan", tmp_path / "plan", "--engine", "ray", "--out", out), "ray"),
+        "scan": (("--corpus", "c", "--benchmark", "b", "--engine", "ray", "--out", out), "ray"),
     }[command]
     done = contam_without(EXTRA, command, *arguments)
     assert done.returncode == 1

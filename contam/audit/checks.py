@@ -21,7 +21,7 @@ from contam.detect.plan import plan_for
 from contam.detect.policies.policy import get_policy
 from contam.detect.query import query_opened
 from contam.detect.report import RUN_FILE, write_report
-from contam.detect.scan import Corpus, scan_opened, worker_count
+from contam.detect.scan import open_corpus, scan_opened, worker_count
 from contam.errors import BenchmarkError, LogError, ShardError
 from contam.files.listed import FileState
 from contam.files.single import fingerprint, reading
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from contam.audit.spec import AuditSpec, CorpusSpec
     from contam.audit.stage_cache import StageCache
     from contam.benchmark.items import Benchmark
+    from contam.detect.parts.division import Division
     from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
     from contam.detect.scan import ScanProgress
@@ -119,6 +120,7 @@ def check(
     benchmarks: Sequence[Benchmark],
     *,
     workers: int | None,
+    division: Division | None,
     progress: ScanProgress | None,
 ) -> ScanResult:
     """Scan a corpus, or ask its index, for every item. Raises what a scan and a query raise."""
@@ -132,11 +134,11 @@ def check(
         # The usual id says where the corpus was, too.
         result.run["index"]["ids"] = [content_id(index.manifest) for index in indexes.indexes]
         return result
-    opened = Corpus.open(
-        list(corpus.paths), corpus.text, columns=corpus.columns, exclude=corpus.exclude
-    )
     plan = make_plan(spec, corpus, benchmarks)
-    return scan_opened(opened, plan, workers=n_workers, progress=progress, started=started)
+    opened = open_corpus(list(corpus.paths), plan.parameters, division=division)
+    return scan_opened(
+        opened, plan, workers=n_workers, division=division, progress=progress, started=started
+    )
 
 
 def make_plan(
@@ -164,6 +166,7 @@ class Checker:
 
     stage_cache: StageCache
     workers: int | None
+    division: Division | None = None
 
     def make_key(self, spec: AuditSpec, corpus: CorpusSpec, benchmarks: Sequence[Benchmark]) -> str:
         """What decides the answer of this check: equal keys give equal folders."""
@@ -206,6 +209,7 @@ class Checker:
                 corpus,
                 benchmarks,
                 workers=self.workers,
+                division=self.division,
                 progress=self.stage_cache.progress,
             )
             result.run = public_run(result.run, spec, corpus.name)

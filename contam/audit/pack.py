@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from contam.audit.review.sample import Label
     from contam.audit.spec import AuditSpec
     from contam.detect.accepted import AcceptedRow
+    from contam.detect.parts.division import Division
     from contam.detect.report import Report
     from contam.detect.scan import ScanProgress
 
@@ -99,13 +100,14 @@ def run_audit(
     spec: AuditSpec,
     *,
     workers: int | None = None,
+    division: Division | None = None,
     overwrite: bool = False,
     tell: Callable[[str], ScanProgress | None] = lambda _: None,
 ) -> Pack:
     """Make the pack of an audit in `spec.out`, whole or not at all.
 
     Stages that were finished before, here or in the pack that is replaced, are not run again when
-    their inputs are the same.
+    their inputs are the same; nor are parts of scans that the division keeps.
 
     tell  is told the name of each stage that begins; what it returns follows its progress
 
@@ -125,7 +127,7 @@ def run_audit(
         logs = log_files(spec)
         items = read_items(spec, stage_cache.folder, logs)
         check_cleaned(spec, stage_cache, CLEANED)
-        checker = Checker(stage_cache, workers)
+        checker = Checker(stage_cache, workers, division)
         verdicts = _check_all(spec, items, checker)
         note_sources(stage_cache.folder / CHECKS, spec.corpora)
         corpora = [corpus.name for corpus in spec.corpora]

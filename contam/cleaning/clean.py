@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from contam.cleaning.choice import CleanOptions, refuse_unfit
 from contam.cleaning.findings import Findings, refuse_unread
 from contam.cleaning.record import facts_of
 from contam.cleaning.run import NAMES, Cleaned, Run
-from contam.cleaning.work_folder import RECORD, WorkFolder, digest_of
-from contam.detect.leases.cut import cut_leases
-from contam.detect.leases.local import do_leases
-from contam.detect.leases.plan_folder import question_of_leases
+from contam.cleaning.shares import share_of
+from contam.cleaning.work_folder import RECORD, WorkFolder, digest_of, published_record
 from contam.detect.parameters import CorpusOptions, ScanParameters
+from contam.detect.parts.division import Division
+from contam.detect.parts.pieces import question_of_search
+from contam.detect.parts.search import compute_share, search_parts
 from contam.detect.scan import as_list, open_scan, worker_count
 from contam.errors import Place, UsageError
 from contam.files.addresses import NAME_LOCAL_FOLDER, is_address, refuse_address
@@ -25,7 +27,8 @@ from contam.files.publish import check_publishable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from contam.detect.leases.workshop import RayCluster
+    from contam.detect.parts.search import Searched, Work
+    from contam.detect.plan import Plan
     from contam.detect.scan import Corpus, PathLike, ScanProgress
 
 
@@ -51,7 +54,7 @@ def clean(
     workers: int | None = None,
     overwrite: bool = False,
     resume: bool = False,
-    cluster: RayCluster | None = None,
+    division: Division | None = None,
     progress: ScanProgress | None = None,
     **options: Unpack[CleaningOptions],
 ) -> Cleaned:
@@ -61,6 +64,8 @@ def clean(
     out                a folder: `corpus/` with every shard, `removed/` with a table for each shard
                        that something was found in, and `clean.json`
     resume             go on from what an interrupted run had done
+    division           how the search is divided into parts, as for `contam.scan`; None keeps them
+                       beside the result until that is there
 
     Options: action ("drop", "mask", "cut" or "list"), labels, exposures, weights, most, around,
     min_piece, max_cuts and keep_removed, as `contam.cleaning.choice.CleanOptions` says; those of
@@ -70,59 +75,109 @@ def clean(
     pass, is an error, and nothing is published.
     """
     started = time.time()
-    chosen = CleanOptions.of(options)
-    own = {one.name for one in fields(CleanOptions)}
-    parameters = ScanParameters.of(
-        {key: value for key, value in options.items() if key not in own},
-        CorpusOptions.__optional_keys__,
-        max_evidence=1,
-        every_hit=True,
-    )
-    how = How(
-        workers=worker_count(workers),
-        overwrite=overwrite,
-        resume=resume,
-        cluster=cluster,
-        progress=progress,
-    )
-    paths = as_list(corpus)
-    refuse_nested(out, paths)
+    how = How(workers=worker_count(workers), overwrite=overwrite, resume=resume, progress=progress)
     if not resume:
+        refuse_nested(out, as_list(corpus))
         check_publishable(out, names=NAMES, last=RECORD, overwrite=overwrite)
-    opened, plan = open_scan(paths, as_list(benchmark), parameters)
-    question = question_of_run(question_of_leases(plan, opened, cut_leases(opened.chunks)), chosen)
-    refuse_unfit(plan, chosen)
-    refuse_shards_in(out, opened)
-    refuse_unread(opened.coverage)
+    asked = Asked.of(corpus, benchmark, out, division, options)
     work = WorkFolder.beside(out)
-    if resume and (record := work.published(Path(out), question)) is not None:
+    if resume and (record := work.published(Path(out), asked.question)) is not None:
         # It was killed between its last two steps.
         work.discard()
         return Cleaned(record=record, folder=Path(out))
     check_publishable(out, names=NAMES, last=RECORD, overwrite=overwrite)
-    workshop = work.workshop(resume=resume, cluster=cluster)
-    with work.alone() as lock:
+    with work.alone():
+        own = work.folder / "scan"
+        divided = asked.division
+        if divided.folder is None:
+            if not resume:
+                shutil.rmtree(own, ignore_errors=True)
+            divided = replace(divided, folder=str(own))
         try:
-            with workshop.held():
-                planned = do_leases(opened, plan, workshop, workers=how.workers, progress=progress)
-                found = Findings.of(planned, [workshop.parts], chosen)
-            run = Run(
-                corpus=opened,
-                findings=found,
-                question=question,
-                workers=how.workers,
-                started=started,
-            )
+            run = asked.run(asked.search(divided, how), divided, how, started)
             result = run.refused(kept=work.folder)
             if result is None:
-                result = write_and_publish(run, work, lock, Path(out), how)
+                result = write_and_publish(run, work, Path(out), how)
         except BaseException:
-            if not (workshop.n_done() or work.n_done()):
+            if not (any(own.glob("*.part")) or work.n_done()):
                 work.discard()
             raise
         if result.folder is not None:
             work.discard()
     return result
+
+
+def clean_share(
+    corpus: PathLike | Sequence[PathLike],
+    benchmark: PathLike | Sequence[PathLike],
+    out: PathLike,
+    *,
+    division: Division,
+    workers: int | None = None,
+    overwrite: bool = False,
+    progress: ScanProgress | None = None,
+    **options: Unpack[CleaningOptions],
+) -> Share | Cleaned:
+    """Do a share of `clean`, which publishes what all shares wrote.
+
+    First the parts of the search are computed that are the share's. Once the parts of all shares
+    are there, its shards are written.
+
+    Nothing is written, and what would go is returned, where more would go than `options.most`.
+
+    Raises as `clean`, and OutputError where others have begun with other options.
+    """
+    started = time.time()
+    how = How(workers=worker_count(workers), overwrite=overwrite, progress=progress)
+    asked = Asked.of(corpus, benchmark, out, division, options)
+    search = compute_share(
+        asked.plan, asked.corpus, division, workers=how.workers, progress=progress
+    )
+    shards = asked.corpus.shards
+    if search.failures:
+        return Share(done=(), kept=(), n_shards=len(shards), search=search)
+    found = asked.search(replace(division, only=True), how)
+    if found.missing:
+        return Share(done=(), kept=(), n_shards=len(shards), search=search)
+    run = asked.run(found, division, how, started)
+    counted = run.refused()
+    if counted is not None:
+        return counted
+    sizes = [shard.size_bytes for shard in shards]
+    numbers = share_of(sizes, run.findings.touched, *division.share)
+    names = {number: shards[number].name for number in numbers}
+    all_there = Share(done=(), kept=tuple(names.values()), n_shards=len(sizes))
+    if published_record(Path(out), asked.question) is not None:
+        return all_there
+    check_publishable(out, names=NAMES, last=RECORD, overwrite=overwrite)
+    work = WorkFolder.beside(out)
+    with work.shared():
+        if published_record(Path(out), asked.question) is not None:
+            # Published since, which had the folder removed.
+            work.discard()
+            return all_there
+        work.begin(asked.question, shared=True)
+        writer = run.writer(work)
+        kept = tuple(name for number, name in names.items() if writer.known(number) is not None)
+        left = [number for number, name in names.items() if name not in kept]
+        writer.write_all(left, how.workers, progress)
+    done = tuple(names[number] for number in left)
+    return Share(done=done, kept=kept, n_shards=len(sizes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """What was done of one share.
+
+    done, kept  names of shards that were written, and of those of the share that were there before
+    n_shards    shards of all shares
+    search      what was done of the search, where that is not finished: then nothing was written
+    """
+
+    done: tuple[str, ...]
+    kept: tuple[str, ...]
+    n_shards: int
+    search: Work | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,27 +187,77 @@ class How:
     workers: int
     overwrite: bool = False
     resume: bool = False
-    cluster: RayCluster | None = None
     progress: ScanProgress | None = None
 
 
-def write_and_publish(run: Run, work: WorkFolder, lock: list[int], out: Path, how: How) -> Cleaned:
-    """Write the shards that are not done, and publish all; the folder of the run stays.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Asked:
+    """What is to be cleaned of what.
 
-    lock  as `WorkFolder.alone` gives it
+    question  digest of all that decides the result
     """
+
+    plan: Plan
+    corpus: Corpus
+    options: CleanOptions
+    division: Division
+    question: str
+
+    @classmethod
+    def of(
+        cls,
+        corpus: PathLike | Sequence[PathLike],
+        benchmark: PathLike | Sequence[PathLike],
+        out: PathLike,
+        division: Division | None,
+        options: CleaningOptions,
+    ) -> Self:
+        """What a call asks for. Raises ContamError for what cannot be."""
+        chosen = CleanOptions.of(options)
+        own = {one.name for one in fields(CleanOptions)}
+        parameters = ScanParameters.of(
+            {key: value for key, value in options.items() if key not in own},
+            CorpusOptions.__optional_keys__,
+            max_evidence=1,
+            every_hit=True,
+        )
+        paths = as_list(corpus)
+        refuse_nested(out, paths)
+        division = division or Division()
+        opened, plan = open_scan(paths, as_list(benchmark), parameters, division)
+        refuse_unfit(plan, chosen)
+        refuse_shards_in(out, opened)
+        refuse_unread(opened.coverage)
+        return cls(
+            plan=plan,
+            corpus=opened,
+            options=chosen,
+            division=division,
+            question=question_of_run(question_of_search(plan, opened), chosen),
+        )
+
+    def search(self, division: Division, how: How) -> Searched:
+        """What is found in the corpus. Raises OutputError."""
+        return search_parts(
+            self.plan, self.corpus, division, workers=how.workers, progress=how.progress
+        )
+
+    def run(self, found: Searched, division: Division, how: How, started: float) -> Run:
+        """The run once its corpus was searched. Raises IncompleteError unless all was read."""
+        return Run(
+            corpus=self.corpus,
+            findings=Findings.of(found, self.corpus, division, self.options),
+            question=self.question,
+            workers=how.workers,
+            started=started,
+        )
+
+
+def write_and_publish(run: Run, work: WorkFolder, out: Path, how: How) -> Cleaned:
+    """Write the shards that are not done, and publish all; the folder of the run stays."""
     work.begin(run.question, resume=how.resume)
     writer = run.writer(work)
-    numbers = range(len(run.corpus.shards))
-    noted: dict[int, dict[str, Any]] = {}
-    if how.cluster is not None:
-        from contam.cleaning.on_cluster import write_on_cluster
-
-        with work.joined(lock):
-            noted = write_on_cluster(writer, run.findings.hits, how.cluster, how.progress)
-    left = [number for number in numbers if number not in noted]
-    if left:
-        noted |= writer.write_all(left, how.workers, how.progress)
+    noted = writer.write_all(range(len(run.corpus.shards)), how.workers, how.progress)
     return run.published(writer, noted, out, overwrite=how.overwrite)
 
 

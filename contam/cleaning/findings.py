@@ -11,20 +11,22 @@ from contam.cleaning.choice import choice_of, judged
 from contam.cleaning.shard import Cleaning
 from contam.cleaning.writer import counts_of
 from contam.detect.corpus_checks import refuse_without_text, undecoded_shards
-from contam.detect.leases.parts_folder import hits_in
-from contam.detect.leases.work import gathered_parts
 from contam.detect.match.hits import Hits
-from contam.errors import Hint, IncompleteError, InternalError, Place
+from contam.detect.parts.part import hits_placed
+from contam.errors import IncompleteError, InternalError, Place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from contam.cleaning.choice import CleanOptions
     from contam.corpus.coverage import Coverage
-    from contam.detect.leases.plan_folder import OpenPlan
     from contam.detect.model import Int8s
-    from contam.detect.scan import ScanProgress
+    from contam.detect.parts.division import Division
+    from contam.detect.parts.part_store import PartStore
+    from contam.detect.parts.pieces import Piece
+    from contam.detect.parts.search import Searched
+    from contam.detect.plan import Plan
+    from contam.detect.scan import Corpus
 
 _EXCLUDE_SHARDS: Final = (
     "repair them, or leave them out with --exclude NAME: they are not in the result either"
@@ -36,27 +38,19 @@ _NAMED: Final = 3
 
 @dataclass(frozen=True, eq=False)
 class PartHits:
-    """The hits in the parts of a search: those of a lease at a time are read.
+    """The hits in the parts of a search: those of a piece at a time are read."""
 
-    opened  the plan
-    paths   the part of each lease, by its number
-    """
+    plan: Plan
+    pieces: Sequence[Piece]
+    store: PartStore
 
-    opened: OpenPlan
-    paths: Mapping[int, Path]
-
-    def of_lease(self, number: int) -> tuple[Hits, ...]:
-        """The hits of a lease, by view. Raises OutputError."""
-        return hits_in(self.opened, self.paths[number], self.opened.leases[number - 1])
+    def of_piece(self, piece: Piece) -> tuple[Hits, ...]:
+        """The hits of a piece, by view. Raises OutputError."""
+        return tuple(hits_placed(hits, piece.shards) for hits in self.store.hits(piece, self.plan))
 
     def of_shard(self, shard: int) -> dict[int, Hits]:
         """The hits of a shard, by view. Raises OutputError."""
-        chunks = self.opened.corpus.chunks
-        found = [
-            self.of_lease(lease.number)
-            for lease in self.opened.leases
-            if chunks[lease.first].shard <= shard <= chunks[lease.end - 1].shard
-        ]
+        found = [self.of_piece(piece) for piece in self.pieces if shard in piece.shards]
         return {
             view: Hits.concat([_of_shard(hits, shard) for hits in tables]).in_order()
             for view, tables in enumerate(zip(*found, strict=True))
@@ -80,41 +74,18 @@ class Findings:
     sha256: Mapping[int, str]
 
     @classmethod
-    def of(
-        cls,
-        opened: OpenPlan,
-        folders: Sequence[Path],
-        options: CleanOptions,
-        progress: ScanProgress | None = None,
-        *,
-        unread: Hint = _EXCLUDE_SHARDS,
-    ) -> Self:
-        """What lies in the parts of a plan in these folders.
+    def of(cls, found: Searched, corpus: Corpus, division: Division, options: CleanOptions) -> Self:
+        """What a search has found, whose parts are kept.
 
-        unread  what helps where shards could not be read
-
-        Raises IncompleteError unless everything was read, and OutputError as `merge_parts`.
+        Raises IncompleteError unless everything was read, and OutputError.
         """
-        found = gathered_parts(opened, folders, progress=progress)
-        if len(found.paths) < len(opened.leases):
-            missing = [one.number for one in opened.leases if one.number not in found.paths]
-            raise IncompleteError(
-                "{} of {} leases have no part in {}, the first is lease {}: the search is not done",
-                len(missing),
-                len(opened.leases),
-                Place(", ".join(map(str, folders))),
-                missing[0],
-                hint=(
-                    "wait until `contam scan --plan` has done the other leases, and repeat the call"
-                ),
-            )
         coverage = found.whole.coverage
-        coverage = coverage.with_failures(*undecoded_shards(opened.corpus, coverage))
-        refuse_unread(coverage, unread)
+        coverage = coverage.with_failures(*undecoded_shards(corpus, coverage))
+        refuse_unread(coverage)
         if not coverage.complete:
             raise InternalError("a shard was neither read nor failed")
         refuse_without_text(coverage, allow_missing=False)
-        plan = opened.plan
+        plan = found.plan
         labels, n_documents = judged(plan, found.whole.collections)
         cleaning = Cleaning(
             plan=plan,
@@ -122,12 +93,15 @@ class Findings:
             choice=choice_of(plan, options, labels),
             after=choice_of(plan, options, labels, n_documents),
         )
-        hits = PartHits(opened, found.paths)
+        store = division.store
+        if store is None:
+            raise InternalError("the parts of a search for every hit are kept")
+        hits = PartHits(plan, found.pieces, store)
         return cls(
             coverage=coverage,
             cleaning=cleaning,
             labels=labels,
-            touched=_touched(hits, cleaning),
+            touched=_touched(hits, cleaning, corpus),
             hits=hits,
             sha256=found.sha256,
         )
@@ -138,7 +112,7 @@ class Findings:
         return sum(shard["found"] for shard in self.touched.values())
 
 
-def refuse_unread(coverage: Coverage, hint: Hint = _EXCLUDE_SHARDS) -> None:
+def refuse_unread(coverage: Coverage) -> None:
     """Raise IncompleteError where shards could not be read: nobody knows what is in them."""
     if coverage.complete or not coverage.failures:
         return
@@ -151,27 +125,26 @@ def refuse_unread(coverage: Coverage, hint: Hint = _EXCLUDE_SHARDS) -> None:
     )
     raise IncompleteError(
         "{} of {} shards could not be read, and what is in them cannot be taken out: {}{}",
-        len(failures), len(coverage.names), Place(said), more, hint=hint,
+        len(failures), len(coverage.names), Place(said), more, hint=_EXCLUDE_SHARDS,
     )  # fmt: skip
 
 
-def _touched(hits: PartHits, cleaning: Cleaning) -> dict[int, dict[str, Any]]:
-    """What goes of each shard, lease by lease: a row is in one lease."""
-    opened = hits.opened
+def _touched(hits: PartHits, cleaning: Cleaning, corpus: Corpus) -> dict[int, dict[str, Any]]:
+    """What goes of each shard, piece by piece: a row is in one piece."""
     touched: dict[int, dict[str, Any]] = {}
-    for lease in opened.leases:
-        tables = hits.of_lease(lease.number)
+    for piece in hits.pieces:
+        tables = hits.of_piece(piece)
         for shard in sorted({n for table in tables for n in table.shard.tolist()}):
             found = cleaning.choice.documents(
                 {view: _of_shard(table, shard) for view, table in enumerate(tables)}
             )
             if not found:
                 continue
-            counts = counts_of(opened.plan.items.names().__getitem__, found)
+            counts = counts_of(hits.plan.items.names().__getitem__, found)
             facts = touched.setdefault(
                 shard,
                 {
-                    "name": opened.corpus.shards[shard].name,
+                    "name": corpus.shards[shard].name,
                     "found": 0,
                     "benchmarks": {},
                     "items": [],

@@ -49,7 +49,6 @@ class Cleaned:
 class Run:
     """A run, once its corpus was searched.
 
-    corpus    with its shards as they are on this machine
     question  digest of all that decides the result
     workers   threads, and `started` the time of its begin: both only for the record
     """
@@ -73,14 +72,14 @@ class Run:
         record = self._record(found.touched, done=False)
         return Cleaned(record=record, folder=None, too_many=True, kept=kept)
 
-    def writer(self, work: WorkFolder, corpus: Corpus | None = None) -> Writer:
-        """What writes the shards; corpus  as it is on this machine, where `corpus` is not that."""
+    def writer(self, work: WorkFolder) -> Writer:
+        """What writes the shards."""
         found = self.findings
         return Writer(
             work=work,
             question=self.question,
             cleaning=found.cleaning,
-            corpus=corpus or self.corpus,
+            corpus=self.corpus,
             names=found.cleaning.plan.items.names().__getitem__,
             rows={number: read.rows + read.n_blank for number, read in found.coverage.read.items()},
             touched=frozenset(found.touched),

@@ -1,7 +1,7 @@
 """Keep what an unfinished run has done beside where its result will be.
 
 state.json      which run it is
-scan/           parts of the search, a lease each
+scan/           parts of the search
 result/         what becomes OUT: corpus/, removed/ and clean.json
 draft/          shards that are being written, and a lock of each
 done/N.json     shard N is whole in result/; written last, so that a kill loses one shard a thread
@@ -18,24 +18,20 @@ import json
 import os
 import secrets
 import shutil
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.detect.finish import versions
-from contam.detect.leases.node_folder import refuse_foreign
-from contam.detect.leases.workshop import Workshop
 from contam.errors import OutputError
 from contam.files.listed import FileState
-from contam.files.locks import lock_file
+from contam.files.locks import lock_file, refuse_foreign
 from contam.files.publish import output_errors, sync_path, work_folder
 from contam.files.single import fingerprint, read_file, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from contam.detect.leases.workshop import RayCluster
 
 CORPUS: Final = "corpus"
 REMOVED: Final = "removed"
@@ -44,9 +40,6 @@ _STATE: Final = "state.json"
 _PUBLISHER, _WRITERS = "publisher.lock", "writers.lock"
 #: It quotes the corpus.
 _RIGHTS: Final = 0o700
-#: How long the processes of a cluster may take to end, in seconds, and how often that is looked at.
-_PATIENCE_S: Final = 120.0
-_PAUSE_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,40 +53,19 @@ class WorkFolder:
         """The one of the result in `out`."""
         return cls(work_folder(out, "clean"))
 
-    def workshop(self, *, resume: bool, cluster: RayCluster | None) -> Workshop:
-        """Where the search is done."""
-        return Workshop(self.folder / "scan", resume, cluster)
-
     @property
     def result(self) -> Path:
         """What becomes the result."""
         return self.folder / "result"
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[list[int]]:
-        """Let nobody else publish the result, or write shards for it; gives what `joined` takes.
+    def alone(self) -> Iterator[None]:
+        """Let nobody else publish the result, or write shards for it.
 
         Raises OutputError where somebody does.
         """
-        with self._locked(_PUBLISHER, shared=False), self._locked(_WRITERS, shared=False) as lock:
-            yield lock
-
-    @contextlib.contextmanager
-    def joined(self, lock: list[int]) -> Iterator[None]:
-        """Within `alone`, let others write shards in the block; then wait until they have ended.
-
-        Raises OutputError when they do not.
-        """
-        os.close(lock.pop())
-        yield
-        late = time.monotonic() + _PATIENCE_S
-        while not lock:
-            try:
-                lock.append(self._lock(_WRITERS, shared=False))
-            except OutputError:
-                if time.monotonic() > late:
-                    raise
-                time.sleep(_PAUSE_S)
+        with self._locked(_PUBLISHER, shared=False), self._locked(_WRITERS, shared=False):
+            yield
 
     @contextlib.contextmanager
     def shared(self) -> Iterator[None]:
@@ -105,14 +77,12 @@ class WorkFolder:
             yield
 
     @contextlib.contextmanager
-    def _locked(self, name: str, *, shared: bool) -> Iterator[list[int]]:
-        """Hold a lock, whose handle is in the list."""
-        lock = [self._lock(name, shared=shared)]
+    def _locked(self, name: str, *, shared: bool) -> Iterator[None]:
+        handle = self._lock(name, shared=shared)
         try:
-            yield lock
+            yield
         finally:
-            for handle in lock:
-                os.close(handle)
+            os.close(handle)
 
     def _lock(self, name: str, *, shared: bool) -> int:
         with output_errors(self.folder):

@@ -129,9 +129,8 @@ class Writer:
                 raise IncompleteError(
                     "{} is not the file that was searched",
                     Place(shard.name),
-                    hint=(
-                        "search the corpus again, and let nobody write to it until it is cleaned"
-                    ),
+                    hint="remove the folder of parts to search the corpus again, and let nobody"
+                    " write to it until it is cleaned",
                 )
             if number in self.touched:
                 noted = self._touched(number, shard, before, workers)

@@ -12,13 +12,13 @@ from contam.config import FILE, PREFIX, SERVE, read_tables, unknown_setting
 from contam.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
     import typer
 
 TYPED: Final = (
-    "settings", "overwrite", "json", "quiet", "plan", "shard", "lease", "engine",
-    "address", "resume", "help",
+    "settings", "overwrite", "json", "quiet", "parts", "part-size", "shard", "only-parts",
+    "engine", "address", "help",
 )  # fmt: skip
 """Options that are given on the command line alone."""
 
@@ -70,17 +70,14 @@ def settings_of(command: Any, name: str, file: str | None) -> dict[str, Any]:  #
     }
 
 
-def say_supplied(context: typer.Context, only: Collection[str] = ()) -> None:
-    """Tell on stderr which options of the call were not typed, as they would be typed.
-
-    only  names of the parameters that count; empty for all
-    """
+def say_supplied(context: typer.Context) -> None:
+    """Tell on stderr which options of the call were not typed, as they would be typed."""
     global _supplied  # noqa: PLW0603 - a process runs one command
     file = context.params.get("settings") or FILE
     found = []
     for param in context.command.params:
         origin = origin_of(context, param, file)
-        if origin and origin != HOME and (not only or param.name in only):
+        if origin and origin != HOME:
             value = context.params[param.name or ""]
             values = (
                 [*value] if isinstance(value, list | tuple) else [] if value is True else [value]

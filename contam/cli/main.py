@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TextIO
 
 import typer
 
-from contam.cli import defaults, worker
+from contam.cli import defaults
 from contam.cli.commands import (
     annotate,
     audit,
@@ -32,7 +32,6 @@ from contam.cli.commands import (
     items,
     keys,
     logs,
-    plan,
     policies,
     query,
     rescore,
@@ -74,8 +73,8 @@ app = typer.Typer(
 )
 GROUPS: Final[dict[str, tuple[Callable[..., Any] | typer.Typer, ...]]] = {
     "Find what a corpus contains": (
-        items.items, scan.scan, plan.plan, plan.merge, query.query, index.app, show.show, sql.sql,
-        policies.policies, warm.warm,
+        items.items, scan.scan, query.query, index.app, show.show, sql.sql, policies.policies,
+        warm.warm,
     ),
     "Take it out of a corpus": (clean.clean,),
     "Score models on clean items": (
@@ -184,8 +183,8 @@ def _left(arguments: Sequence[str]) -> str:
     if "clean" in arguments[:1]:
         is_share = any(word.startswith("--shard") for word in arguments)
         return clean.SHARE_INTERRUPTED if is_share else clean.INTERRUPTED
-    if "scan" in arguments[:1] and any(word.startswith("--plan") for word in arguments):
-        return worker.INTERRUPTED
+    if "scan" in arguments[:1] and any(word.startswith("--parts") for word in arguments):
+        return scan.INTERRUPTED
     return "nothing was written"
 
 

@@ -21,7 +21,6 @@ _CORPUS = typer.Option(
     help="Corpus shards: files, folders or globs; Parquet, Arrow, JSONL, CSV, TSV, WET.",
 )
 Corpus = Annotated[list[str], _CORPUS]
-CorpusOrPlan = Annotated[list[str] | None, _CORPUS]
 Moved = Annotated[
     list[str] | None,
     typer.Option(
@@ -169,12 +168,19 @@ _BENCHMARK = typer.Option(
 )
 Benchmark = Annotated[list[str] | None, _BENCHMARK]
 Benchmarks = Annotated[list[str], _BENCHMARK]
-PlanPlace = Annotated[
+Parts = Annotated[
     str | None,
     typer.Option(
-        "--plan",
+        "--parts",
         metavar="DIR",
-        help="The plan, if it is not where the workers found it any more.",
+        help="Keep what is found in each part of the corpus in DIR; parts that are there are not "
+        "computed again.",
+    ),
+]
+OnlyParts = Annotated[
+    bool,
+    typer.Option(
+        "--only-parts", help="Compute nothing: shards of parts that are not there are not read."
     ),
 ]
 Shard = Annotated[

@@ -1,4 +1,4 @@
-"""What scan, merge, query and check share: refuse, write with progress, print what was found."""
+"""What scan, query and check share: refuse, write with progress, print what was found."""
 
 from __future__ import annotations
 
@@ -62,22 +62,11 @@ def tell_scored(run: Mapping[str, Any], output: OutputOptions) -> int:
     return 0 if complete else EXIT_INCOMPLETE
 
 
-def refuse_beside(
-    context: typer.Context,
-    allowed: Collection[str],
-    where: str = "--plan",
-    hint: str = "the plan says what is searched, for what and how",
-) -> None:
+def refuse_beside(context: typer.Context, allowed: Collection[str], where: str, hint: str) -> None:
     """Raise UsageError for an option that was typed and does not go with another.
 
     allowed  names of the parameters that go with it
     """
-    hints = {
-        "--resume": "a worker always goes on: the same call without it does what is left",
-        "--overwrite": "parts that are whole are kept; choose another folder to do all again",
-        "--index": "give --out DIR for the groups; `contam index merge` makes the index of them",
-        "--fail-on-flagged": "give it to `contam merge`, which judges",
-    }
     for option in context.command.params:
         source = context.get_parameter_source(option.name or "")
         if option.name in allowed or source is None or source.name != "COMMANDLINE":
@@ -86,18 +75,18 @@ def refuse_beside(
             continue  # older releases say of an argument that was left out that it was typed
         is_argument = option.param_type_name == "argument"
         flag = str(option.name).upper() if is_argument else max(option.opts, key=len)
-        raise UsageError(f"{flag} does not go with {where}", hint=hints.get(flag, hint))
+        raise UsageError(f"{flag} does not go with {where}", hint=hint)
 
 
-def refuse_out_in(out: str | Path, corpus: Iterable[str], what: str = "the results") -> None:
-    """Raise UsageError when the results would lie inside what is searched."""
+def refuse_out_in(out: str | Path, corpus: Iterable[str], flag: str = "--out") -> None:
+    """Raise UsageError when what is written would lie inside what is searched."""
     if is_address(out):
         writable(out)
     for folder in filter(None, corpus):
         if lies_in(out, folder):
             raise UsageError(
-                f"--out {out} lies inside the corpus folder {folder}",
-                hint=f"the next run would take {what} for corpus: choose a folder outside",
+                f"{flag} {out} lies inside the corpus folder {folder}",
+                hint="the next run would take it for corpus: choose a folder outside",
             )
 
 

@@ -1,17 +1,107 @@
-"""Read `--shard`: which share of the work is this process's, by its number or by its scheduler."""
+"""What commands with divided work have in common: `--shard`, `--engine`, the account of a share."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Final
 
+import typer
+
+from contam.cli.results import EXIT_INCOMPLETE
 from contam.errors import UsageError
+from contam.extras import require
+from contam.facts import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _SHARD: Final = re.compile(r"(\d+)/(\d+)")
 _AUTO: Final = re.compile(r"auto(?:/(\d+))?")
+_NAMED: Final = 20
+
+
+class Engine(StrEnum):
+    """What runs the workers, where it is not this process."""
+
+    RAY = "ray"
+
+
+EngineOption = Annotated[
+    Engine | None,
+    typer.Option("--engine", help="Who does the work: ray, a cluster. [default: this machine]"),
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        metavar="HOST:PORT",
+        help="The Ray cluster. [default: RAY_ADDRESS, else the one of this machine]",
+    ),
+]
+
+
+def tell_work(
+    thing: str,
+    total: int,
+    *,
+    done: Sequence[int] | Sequence[str],
+    kept: Sequence[int] | Sequence[str],
+    out: str,
+    as_json: bool,
+    not_whole: Sequence[int] = (),
+    failures: Sequence[tuple[str, str]] = (),
+    then: str = "",
+) -> int:
+    """Say what a worker did, and what it could not read; returns the exit code.
+
+    thing      what it does one by one, of which there are `total`
+    not_whole  those it worked on of which a shard was not read
+    failures   names of shards, and why each was not read
+    then       what comes next, where the folder holds nothing yet
+    """
+    from contam.cli import render
+    from contam.cli.terminal import emit, plain, talk
+
+    code = EXIT_INCOMPLETE if failures else 0
+    for name, reason in failures[:_NAMED]:
+        shown = reason.removeprefix(f"{name}: ")
+        talk(f"NOT READ: {plain(name)}: {plain(shown)}")
+    if len(failures) > _NAMED:
+        talk(f"NOT READ: {len(failures) - _NAMED:,} more")
+    if failures:
+        talk(
+            f"hint: repair these shards and run the same call again: it repeats their {thing}s. "
+            "One put back needs its old time of writing (cp -p)"
+        )
+    if as_json:
+        not_read = [{"shard": name, "reason": reason} for name, reason in failures]
+        render.emit_json(
+            {
+                "out": out,
+                "exit_code": code,
+                f"{thing}s": total,
+                "done": list(done),
+                "kept": list(kept),
+                "not_whole": list(not_whole),
+                "not_read": not_read,
+            }
+        )
+        return code
+    before = f", {len(kept):,} there before" if kept else ""
+    again = f", {len(not_whole):,} not read to the end" if not_whole else ""
+    n_done = len(done) - len(not_whole)
+    last = f"then      {then}" if then else f"parts     {out}"
+    emit(f"{counted(n_done, thing)} of {total:,} done{before}{again}\n{last}\n")
+    return code
+
+
+def refuse_engine(engine: Engine | None, address: str | None) -> None:
+    """Raise UsageError for an address alone, MissingExtraError for a missing engine."""
+    if engine is not None:
+        require(engine.value)
+    elif address is not None:
+        raise UsageError("--address needs --engine", hint="give --engine ray")
 
 
 def parse_share(text: str, environment: Mapping[str, str]) -> tuple[int, int]:

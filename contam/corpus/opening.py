@@ -63,7 +63,11 @@ def open_shards(
     Raises CorpusError when the text column, or one of the named ones, is in none of the readable
     shards.
     """
-    found = of_each(lambda number, shard: open_shard(number, shard, text, named), shards)
+    return collected(of_each(lambda number, shard: open_shard(number, shard, text, named), shards))
+
+
+def collected(found: Sequence[OpenedShard]) -> OpenedShards:
+    """What the openings of shards told, in their order. Raises CorpusError as `open_shards`."""
     refused = [one.refused for one in found if isinstance(one.refused, CorpusError)]
     if refused and not any(one.selection for one in found):
         raise refused[0]

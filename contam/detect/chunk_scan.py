@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import CancelledError
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from contam.corpus.coverage import ShardCoverage, ShardFailure
 from contam.corpus.read_ahead import read_chunks
 from contam.detect.match.matching import matcher_of
 from contam.detect.match.workers import on_threads
-from contam.detect.partial import Partial
+from contam.detect.partial import PartialResult
 from contam.errors import ShardError
 
 if TYPE_CHECKING:
@@ -34,11 +33,11 @@ def scan_chunk(
     chunk: Chunk,
     batches: Iterable[DocBatch],
     matchers: Sequence[DocumentMatcher],
-    partial: Partial,
+    partial: PartialResult,
     progress: ScanProgress | None = None,
     stop: threading.Event | None = None,
 ) -> None:
-    """Match one chunk and add it to a partial answer; a shard that fails is recorded there.
+    """Match one chunk and add it to a partial result; a shard that fails is recorded there.
 
     batches   all of the chunk;  matchers  one a view
     """
@@ -77,23 +76,17 @@ def scan_chunks(
     workers: int,
     chunks: Sequence[Chunk] | None = None,
     progress: ScanProgress | None = None,
-    stop: threading.Event | None = None,
-) -> Partial:
-    """Match these chunks of the corpus, or all, on threads that each fill a partial answer.
-
-    stop  raises CancelledError before the next chunk once it is set
-    """
-    whole = Partial.start(plan, corpus)
+) -> PartialResult:
+    """Match these chunks of the corpus, or all, on threads that each fill a partial result."""
+    whole = PartialResult.start(plan, corpus)
     slow = any(view.tokenizer is not None for view in plan.views)
     size = _TOKENIZER_BATCH_BYTES if slow else BATCH_BYTES
 
-    def work(chunks: Iterator[Chunk], unwanted: threading.Event) -> Partial:
+    def work(chunks: Iterator[Chunk], unwanted: threading.Event) -> PartialResult:
         partial = whole.empty_sibling(corpus)
         matchers = [matcher_of(view) for view in plan.views]
         with closing(read_chunks(chunks, corpus.shards, corpus.selections, size)) as reading:
             for chunk, batches in reading:
-                if stop is not None and stop.is_set():
-                    raise CancelledError
                 scan_chunk(corpus, chunk, batches, matchers, partial, progress, unwanted)
         for collection in partial.collections:
             collection.flush()

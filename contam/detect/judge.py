@@ -1,4 +1,4 @@
-"""Judge what a scan found, whoever read the corpus: from one partial answer."""
+"""Judge what a scan found, whoever read the corpus: from one partial result."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from contam.detect.finish import finish
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
-    from contam.detect.partial import Partial
+    from contam.detect.partial import PartialResult
     from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
     from contam.detect.scan import Corpus
 
 
 def finish_scan(
-    plan: Plan, corpus: Corpus, partial: Partial, *, workers: int, started: float
+    plan: Plan, corpus: Corpus, partial: PartialResult, *, workers: int, started: float
 ) -> ScanResult:
-    """The result when all chunks are in one partial answer; the plan is used up by it.
+    """The result when all chunks are in one partial result; the plan is used up by it.
 
     Shards that are not as they were listed, or of which a chunk is missing, were not read.
 
@@ -28,11 +28,11 @@ def finish_scan(
     failed = {failure.shard for failure in partial.coverage.failures}
     for failure in changed_shards(corpus, range(len(corpus.shards)), failed):
         partial.read.add_failure(failure)
-    return judge_partial(plan, corpus, partial, workers=workers, started=started)
+    return judge_result(plan, corpus, partial, workers=workers, started=started)
 
 
-def judge_partial(
-    plan: Plan, corpus: Corpus, partial: Partial, *, workers: int, started: float
+def judge_result(
+    plan: Plan, corpus: Corpus, partial: PartialResult, *, workers: int, started: float
 ) -> ScanResult:
     """The same without a look at the shards, which those who read them have had.
 

@@ -56,26 +56,6 @@ class Plan:
     views: tuple[TokenView, ...]
     view_of: tuple[int, ...]
 
-    @classmethod
-    def of_parts(
-        cls,
-        *,
-        parameters: ScanParameters,
-        benchmarks: Sequence[Benchmark],
-        policies: Sequence[Policy],
-        views: Sequence[TokenView],
-        view_of: Sequence[int],
-    ) -> Plan:
-        """The plan whose views were made of these benchmarks' items before."""
-        return cls(
-            parameters=parameters,
-            benchmarks=tuple(benchmarks),
-            items=_in_order(benchmarks),
-            policies=tuple(policies),
-            views=tuple(views),
-            view_of=tuple(view_of),
-        )
-
 
 def make_plan(benchmark: Sequence[str | Path | BenchmarkFile], parameters: ScanParameters) -> Plan:
     """Read the benchmarks and policies and build the views.

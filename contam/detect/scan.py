@@ -16,13 +16,14 @@ from contam.corpus.listing import passed_over
 from contam.corpus.opening import open_shards
 from contam.corpus.shards import leave_out, survey
 from contam.corpus.unread import names_of, unread_notes
+from contam.detect.chunk_scan import scan_chunks
 from contam.detect.corpus_checks import benchmark_shards
 from contam.detect.given import IN_MEMORY, given_benchmark, given_corpus
-from contam.detect.judge import finish_scan
-from contam.detect.leases.cut import cut_leases
-from contam.detect.leases.local import scan_in_leases
-from contam.detect.leases.work import scan_leases
+from contam.detect.judge import finish_scan, judge_result
 from contam.detect.parameters import ScanOptions, ScanParameters
+from contam.detect.parts.known_shards import KnownShards
+from contam.detect.parts.search import compute_share, search_parts
+from contam.detect.parts.search_piece import described
 from contam.detect.plan import Plan, make_plan
 from contam.detect.result import LEFT_OUT
 from contam.detect.warm import scan_a_little
@@ -33,17 +34,19 @@ from contam.memory import usable_cores
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from contam.corpus.chunks import Chunk
     from contam.corpus.columns import Selection
     from contam.corpus.documents import DocumentMeta
     from contam.corpus.listing import Skipped
+    from contam.corpus.opening import OpenedShards
     from contam.corpus.shards import Shard
     from contam.detect.given import Source
-    from contam.detect.leases.workshop import Workshop
     from contam.detect.model import Bools, Matches
+    from contam.detect.parts.division import Division
+    from contam.detect.parts.search import Work
     from contam.detect.result import ScanResult
 
     PathLike = str | Path
@@ -108,12 +111,14 @@ class Corpus:
         *,
         columns: Mapping[str, str] | None = None,
         exclude: Sequence[str] = (),
+        opening: Callable[..., OpenedShards] = open_shards,
     ) -> Corpus:
         """Find shards and columns; shards that cannot be opened are failures in the coverage.
 
         tables   shards besides those of the paths, under names of their own
         columns  field of a document (id, url, date) -> the column that holds it
         exclude  patterns of shards to leave out on purpose (`contam.corpus.shards.leave_out`)
+        opening  what opens the shards, in place of `contam.corpus.opening.open_shards`
         """
         found = survey(paths, look=False) if paths or not tables else ((), ())
         shards, skipped = found
@@ -123,7 +128,7 @@ class Corpus:
             raise UsageError("a table and a file of the corpus are both called {}", twice[0])
         shards = tuple(sorted((*shards, *tables), key=lambda shard: natural_key(shard.name)))
         shards, excluded = leave_out(shards, exclude)
-        opened = open_shards(shards, text, columns)
+        opened = opening(shards, text, columns)
         unread = [one.unread if one is not None else None for one in opened.selections]
         return cls(
             paths=tuple(
@@ -217,7 +222,7 @@ def scan(
     benchmark: Source,
     *,
     workers: int | None = None,
-    workshop: Workshop | None = None,
+    division: Division | None = None,
     progress: ScanProgress | None = None,
     **options: Unpack[ScanOptions],
 ) -> ScanResult:
@@ -226,8 +231,8 @@ def scan(
     corpus, benchmark  files, folders or globs, one or several; or rows as dictionaries, a table
                        (Arrow, pandas, Polars, `datasets`), or several tables by name
     workers            threads; None takes one a core. The result does not depend on it.
-    workshop           where to keep what is done of a large corpus, to resume from, and to let
-                       processes share the work; None keeps all in memory
+    division           how the search of files is divided into parts, which may be kept; None
+                       keeps all in memory
 
     Options of items: policies ("contam"), mapping, ignore, name, split, seed (5), min_run (8); of
     the corpus: unit ("word"), text, columns, exclude; of the result: allow_missing, max_evidence
@@ -240,40 +245,73 @@ def scan(
     parameters = ScanParameters.of(options, ScanOptions.__optional_keys__)
     n_workers = worker_count(workers)
     with given_corpus(corpus) as (paths, tables):
-        opened = _opened(paths, parameters, tables)
+        opened = open_corpus(paths, parameters, tables, division)
         compile_once("scan", scan_a_little, progress)
         plan = make_plan(given_benchmark(benchmark, parameters.name), parameters)
-        if workshop is not None and workshop.resume and progress is not None:
-            n_done = workshop.n_done()
-            progress.note(f"leases done before: {n_done}" if n_done else "nothing to resume")
-        if workshop is not None and not tables and workshop.serves(cut_leases(opened.chunks)):
-            opened = _with_own_files_noted(opened, plan)
-            return scan_in_leases(
-                opened, plan, workshop, workers=n_workers, progress=progress, started=started
-            )
-        return scan_opened(opened, plan, workers=n_workers, progress=progress, started=started)
+        return scan_opened(
+            opened,
+            plan,
+            workers=n_workers,
+            division=None if tables else division,
+            progress=progress,
+            started=started,
+        )
+
+
+def scan_share(
+    corpus: Sequence[PathLike],
+    benchmark: Sequence[PathLike],
+    division: Division,
+    *,
+    workers: int | None = None,
+    progress: ScanProgress | None = None,
+    **options: Unpack[ScanOptions],
+) -> Work:
+    """Compute the parts of one share of a scan, which the other arguments say as for `scan`.
+
+    Raises ContamError subclasses; a shard that cannot be read does not raise, and its part is not
+    kept.
+    """
+    parameters = ScanParameters.of(options, ScanOptions.__optional_keys__)
+    n_workers = worker_count(workers)
+    opened, plan = open_scan(corpus, benchmark, parameters, division, progress)
+    return compute_share(plan, opened, division, workers=n_workers, progress=progress)
 
 
 def open_scan(
     corpus: Sequence[PathLike],
     benchmark: Sequence[PathLike],
     parameters: ScanParameters,
+    division: Division | None = None,
+    progress: ScanProgress | None = None,
 ) -> tuple[Corpus, Plan]:
     """What a scan begins with: the corpus as it is now, and the plan for the items.
 
     Raises ContamError subclasses.
     """
-    opened = _opened(corpus, parameters)
-    compile_once("scan", scan_a_little, None)
+    opened = open_corpus(corpus, parameters, (), division)
+    compile_once("scan", scan_a_little, progress)
     plan = make_plan(benchmark, parameters)
     return _with_own_files_noted(opened, plan), plan
 
 
-def _opened(
-    paths: Sequence[PathLike], parameters: ScanParameters, tables: Sequence[Shard] = ()
+def open_corpus(
+    paths: Sequence[PathLike],
+    parameters: ScanParameters,
+    tables: Sequence[Shard] = (),
+    division: Division | None = None,
 ) -> Corpus:
+    """The corpus as it is now; what is known of its shards is kept with the parts, if any are."""
+    opening: Callable[..., OpenedShards] = open_shards
+    if division is not None and division.store is not None:
+        opening = KnownShards(division.store, writes=not division.only).open
     return Corpus.open(
-        paths, parameters.text, tables, columns=parameters.columns, exclude=parameters.exclude
+        paths,
+        parameters.text,
+        tables,
+        columns=parameters.columns,
+        exclude=parameters.exclude,
+        opening=opening,
     )
 
 
@@ -289,21 +327,26 @@ def scan_opened(
     plan: Plan,
     *,
     workers: int,
+    division: Division | None = None,
     progress: ScanProgress | None = None,
     started: float,
 ) -> ScanResult:
     """Search every document of a corpus for what a plan looks for; the plan is used up by it.
 
-    started  when the run began, seconds since 1970
+    division  as of `scan`;  started  when the run began, seconds since 1970
 
     Raises CorpusError when nothing that was read has a text.
     """
     opened = _with_own_files_noted(opened, plan)
     release_unused()
+    if division is not None and division.is_needed(workers):
+        found = search_parts(plan, opened, division, workers=workers, progress=progress)
+        return judge_result(found.plan, opened, found.whole, workers=workers, started=started)
     if progress is not None:
         progress.start(sum(chunk.n_bytes for chunk in opened.chunks))
-    partial = scan_leases(plan, opened, workers=workers, progress=progress)
-    result = finish_scan(plan, opened, partial, workers=workers, started=started)
+    whole = scan_chunks(plan, opened, workers=workers, progress=progress)
+    whole.found.merge(described(opened, whole))
+    result = finish_scan(plan, opened, whole, workers=workers, started=started)
     if progress is not None:
         progress.finish()
     return result

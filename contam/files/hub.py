@@ -128,6 +128,10 @@ class HubStore:
             raise FileNotFoundError(errno.ENOENT, "the Hub has no such file")
         return self._found[path]
 
+    def listed(self, address: Address) -> str:
+        found = self._found.get(_path(address)) if _is_commit(self._revision) else None
+        return found.stamp if found else ""
+
     def open(self, address: Address) -> RemoteFile:
         state = self.state(address)
         path = _path(address)

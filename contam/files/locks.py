@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
+import stat
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _RIGHTS: Final = 0o600
+_OF_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
 def lock_file(path: Path, *, shared: bool = False) -> int | None:
@@ -39,3 +42,12 @@ def lock_file(path: Path, *, shared: bool = False) -> int | None:
                 return handle
         # Removed by the one who had it before.
         os.close(handle)
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Raise OSError for a folder that others can write to: all may do so beside it."""
+    with contextlib.suppress(FileNotFoundError):
+        found = folder.lstat()
+        ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+        if not ours or found.st_mode & _OF_OTHERS:
+            raise PermissionError(errno.EPERM, "belongs to another user", str(folder))

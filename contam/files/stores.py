@@ -95,6 +95,9 @@ class Store(Protocol):
     def state(self, address: Address) -> FileState:
         """The present state of an object. Raises OSError."""
 
+    def listed(self, address: Address) -> str:
+        """What a listing said of the state of an object, without a request; "" for nothing."""
+
     def open(self, address: Address) -> RemoteFile:
         """Open an object. Raises OSError."""
 

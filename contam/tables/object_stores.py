@@ -85,10 +85,12 @@ class ObjectStore:
         #: Objects that can show whether there is access: the last that was read, and listed ones.
         self._read = ""
         self._listed: tuple[str, ...] = ()
+        self._stamps: dict[str, str] = {}
 
     def look(self, address: Address) -> str:
         kinds = {fs.FileType.File: "file", fs.FileType.Directory: "folder"}
         found = self.ask(lambda store: store.get_file_info(_path(address)))
+        self._note(found)
         return kinds.get(found.type, "")
 
     def pinned(self, address: Address) -> Address:
@@ -101,10 +103,18 @@ class ObjectStore:
         self._listed = tuple(files[at] for at in {0, len(files) // 2, -1} if files)
         for found in listed:
             if found.type is fs.FileType.File:
+                self._note(found)
                 key = Address(f"{address.scheme}://{found.path}")
                 if _path(key) != found.path:
                     raise StoreError(f"{found.path!r} is no path: a part of it is empty or a dot")
                 yield key
+
+    def _note(self, found: fs.FileInfo) -> None:
+        if found.type is fs.FileType.File and found.mtime_ns:
+            self._stamps[found.path] = FileState(found.size, found.mtime_ns).stamp
+
+    def listed(self, address: Address) -> str:
+        return self._stamps.get(_path(address), "")
 
     def state(self, address: Address) -> FileState:
         with self.open(address) as file:

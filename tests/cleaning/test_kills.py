@@ -8,13 +8,7 @@ import sys
 import pytest
 
 import contam
-from contam.cleaning.choice import CleanOptions
-from contam.cleaning.clean import How
-from contam.cleaning.parts import clean_parts
-from contam.detect.leases.plan_folder import open_plan, write_plan
-from contam.detect.leases.work import work_on
-from contam.detect.parameters import ScanParameters
-from contam.detect.scan import open_scan
+from contam.detect.parts.division import Division
 from tests.cleaning.inputs import tree
 from tests.integration.inputs import compiled_only
 from tests.integration.processes import environment
@@ -28,9 +22,8 @@ KILLS = 20
 CLEANER = """
 import json, os, signal, sys, threading, traceback
 import contam
-from contam.cleaning.choice import CleanOptions
-from contam.cleaning.clean import How
-from contam.cleaning.parts import clean_parts, clean_share
+from contam.cleaning.clean import clean_share
+from contam.detect.parts.division import Division
 STEPS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"}
 where, last, steps, one_by_one = "", 0, 0, threading.Lock()
 def noticed(event, arguments):
@@ -48,12 +41,11 @@ def clean(corpus, items, home, action, workers):
         corpus, items, home + "/out", action=action, keep_removed=True, workers=workers,
         resume=True,
     )
-def write(parts, home, action, index, count):
-    options = CleanOptions(action=action, keep_removed=True)
-    if count:
-        clean_share([parts], home + "/out", options, How(workers=2), (index, count))
-    else:
-        clean_parts([parts], home + "/out", options, How(workers=2))
+def write(corpus, items, parts, home, action, index, count):
+    asked = {"action": action, "keep_removed": True, "workers": 2}
+    division = Division(folder=parts, size=20_000, share=(index, count) if count else (0, 1))
+    call = clean_share if count else contam.clean
+    call(corpus, items, home + "/out", division=division, **asked)
 for line in sys.stdin:
     calls = []
     for name, home, arguments, last in json.loads(line):
@@ -111,17 +103,6 @@ def cleaner(at_once, corpus, items):
     return run
 
 
-@pytest.fixture(scope="module")
-def parts(corpus, items, tmp_path_factory):
-    """The parts of a plan of several leases."""
-    home = tmp_path_factory.mktemp("searched")
-    opened, plan = open_scan([corpus], items, ScanParameters(every_hit=True, max_evidence=1))
-    write_plan(plan, opened, home / "plan", lease_bytes=20_000)
-    planned = open_plan(home / "plan")
-    work_on(planned, planned.leases, home / "parts", workers=1)
-    return home / "parts"
-
-
 @pytest.mark.parametrize(("action", "workers"), [("drop", 1), ("cut", 3)])
 def test_a_run_killed_twenty_times_gives_the_same_bytes(
     cleaner, corpus, items, tmp_path, action, workers
@@ -151,15 +132,21 @@ def test_a_run_killed_twenty_times_gives_the_same_bytes(
 
 @pytest.mark.parametrize("action", ["drop", "mask"])
 def test_workers_killed_twenty_times_give_the_bytes_of_one_machine(
-    at_once, parts, tmp_path, action
+    at_once, corpus, items, tmp_path_factory, tmp_path, action
 ):
-    options = CleanOptions(action=action, keep_removed=True)
-    clean_parts([parts], tmp_path / "whole", options, How(workers=2))
+    parts = tmp_path_factory.mktemp("parts")
+    division = Division(folder=str(parts), size=20_000)
+    contam.clean(
+        corpus, items, tmp_path / "whole", division=division, action=action, keep_removed=True
+    )
     expected = tree(tmp_path / "whole")
     draw = random.Random(action)
 
     def call(home, index, count, last=0):
-        asked = {"parts": str(parts), "action": action, "index": index, "count": count}
+        asked = {
+            "corpus": str(corpus), "items": [str(path) for path in items],
+            "parts": str(parts), "action": action, "index": index, "count": count,
+        }  # fmt: skip
         return ("write", str(home), asked, last)
 
     (tmp_path / "counted").mkdir()

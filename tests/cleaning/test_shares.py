@@ -1,6 +1,7 @@
 """Several workers write the shards, in any order and more than once, to the bytes of one."""
 
 import json
+import os
 import random
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,22 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.cleaning.choice import CleanOptions
-from contam.cleaning.clean import How
+import contam
+from contam.cleaning.clean import Share, clean_share
 from contam.cleaning.findings import PartHits
-from contam.cleaning.parts import Share, clean_parts, clean_share
 from contam.cleaning.run import Cleaned
 from contam.cleaning.shares import share_of
 from contam.cleaning.work_folder import WorkFolder
-from contam.detect.leases.plan_folder import open_plan, write_plan
-from contam.detect.leases.work import work_on
-from contam.detect.parameters import ScanParameters
-from contam.detect.scan import open_scan
+from contam.detect.parts.division import Division
 from contam.errors import IncompleteError, OutputError, UsageError
 from tests.cleaning.inputs import N_PLANTED, PLANTED, rows_of, tree, write_corpus
 from tests.cli.processes import contam_here
-
-HOW = How(workers=1)
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**9), st.booleans()), max_size=40), st.integers(1, 9))
@@ -46,16 +41,40 @@ def test_shards_with_finds_are_spread():
 
 @pytest.fixture(scope="module")
 def home(items, tmp_path_factory):
-    """A folder with a corpus, a plan of several leases, and their parts."""
+    """A folder with a corpus, the parts of its search, and the paths of the benchmarks."""
     home = tmp_path_factory.mktemp("shares")
-    corpus, plan = open_scan(
-        [write_corpus(home / "corpus")], items, ScanParameters(every_hit=True, max_evidence=1)
-    )
-    write_plan(plan, corpus, home / "plan", lease_bytes=20_000)
-    opened = open_plan(home / "plan")
-    assert len(opened.leases) > 3
-    work_on(opened, opened.leases, home / "parts", workers=1)
+    write_corpus(home / "corpus")
+    (home / "items").write_text("\n".join(map(str, items)))
+    publish(home, home / "searched", "list")
+    assert len(list((home / "parts").glob("*.part"))) > 4
     return home
+
+
+def divided(home, index=0, count=1):
+    return Division(folder=str(home / "parts"), size=20_000, share=(index, count))
+
+
+def asked(home, **more):
+    """The arguments of a call, but for its result."""
+    return {
+        "corpus": home / "corpus",
+        "benchmark": (home / "items").read_text().splitlines(),
+        "keep_removed": True,
+        **more,
+    }
+
+
+def share(home, out, action, index, count, **others):
+    division = divided(home, index, count)
+    return clean_share(
+        out=out, division=division, workers=1, **asked(home, action=action, **others)
+    )
+
+
+def publish(home, out, action, **others):
+    return contam.clean(
+        out=out, division=divided(home), workers=2, **asked(home, action=action, **others)
+    )
 
 
 @pytest.mark.parametrize("left", [[], ["publisher.lock"], ["state.json", "done/00000000.json"]])
@@ -63,7 +82,7 @@ def test_a_run_killed_while_it_cleans_up_behind_itself_has_ended(home, tmp_path,
     out = tmp_path / "out"
     with monkeypatch.context() as patch:
         patch.setattr(WorkFolder, "discard", lambda _: None)
-        written = clean_parts([home / "parts"], out, CleanOptions(), HOW)
+        written = publish(home, out, "drop")
     folder = WorkFolder.beside(out).folder
     for path in sorted(folder.rglob("*"), reverse=True):
         if path.is_dir():
@@ -71,23 +90,11 @@ def test_a_run_killed_while_it_cleans_up_behind_itself_has_ended(home, tmp_path,
                 path.rmdir()
         elif path.relative_to(folder).as_posix() not in left:
             path.unlink()
-    again = clean_parts([home / "parts"], out, CleanOptions(), HOW)
+    again = publish(home, out, "drop", resume=True)
     assert again.record == json.loads(json.dumps(written.record))
     assert not folder.exists()
     with pytest.raises(OutputError):
-        clean_parts([home / "parts"], out, CleanOptions(), HOW)
-
-
-def options(action, **others):
-    return CleanOptions(action=action, keep_removed=True, **others)
-
-
-def share(home, out, action, index, count, **others):
-    return clean_share([home / "parts"], out, options(action, **others), HOW, (index, count))
-
-
-def publish(home, out, action, **others):
-    return clean_parts([home / "parts"], out, options(action), How(workers=2, **others))
+        publish(home, out, "drop")
 
 
 @pytest.fixture(scope="module")
@@ -193,39 +200,108 @@ def test_a_limit_stops_every_worker_before_it_writes(home, expected, tmp_path):
     assert tree(tmp_path / "out") == expected["drop"]
 
 
-def test_without_all_parts_nobody_begins(home, tmp_path):
-    opened = open_plan(home / "plan")
-    work_on(opened, opened.leases[1:], tmp_path / "parts", workers=1)
-    for call in (clean_parts, lambda *asked: clean_share(*asked, (0, 2))):
-        with pytest.raises(IncompleteError, match=r"1 of \d+ leases have no part .* lease 1"):
-            call([tmp_path / "parts"], tmp_path / "out", options("drop"), HOW)
-    assert [path.name for path in tmp_path.iterdir()] == ["parts"]
+def test_parts_of_shares_give_the_corpus_of_one_run(home, items, tmp_path):
+    """Each share first searches, and writes once the parts of all are there."""
+    for name in ("corpus", "items"):
+        (tmp_path / name).symlink_to(home / name)
+    first = share(tmp_path, tmp_path / "out", "mask", 1, 2)
+    assert (first.done, first.search.done[:2]) == ((), (2, 4))
+    assert not (tmp_path / "out").exists()
+    rest = share(tmp_path, tmp_path / "out", "mask", 0, 2)
+    assert rest.search is None
+    assert rest.done
+    publish(tmp_path, tmp_path / "out", "mask")
+    contam.clean(home / "corpus", items, tmp_path / "one", action="mask", keep_removed=True)
+    mine, theirs = tree(tmp_path / "out"), tree(tmp_path / "one")
+    for name, found in mine.items():
+        assert found == theirs[name] or name == "clean.json"
+
+
+#: A shard in which no part has anything to search.
+BLANK = b"\n" * len('{"text": "Now it says so."}\n')
+
+
+def rewrite_in_place(path, old, new):
+    """Put other bytes into a file, and its time of writing back."""
+    was = path.stat()
+    raw = path.read_bytes()
+    assert len(old) == len(new)
+    assert raw.count(old) == 1
+    path.write_bytes(raw.replace(old, new))
+    os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
+
+
+def test_a_shard_rewritten_since_its_search_is_not_called_searched(home, tmp_path):
+    """At equal size and time."""
+    (tmp_path / "items").symlink_to(home / "items")
+    write_corpus(tmp_path / "corpus")
+    shard = tmp_path / "corpus" / "long.jsonl"
+    lines = [json.dumps({"text": f"Note {row}. {'Rain fell. ' * 20}"}) for row in range(3000)]
+    shard.write_text("".join(f"{line}\n" for line in lines))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("contam.cleaning.clean.write_and_publish", None)
+        with pytest.raises(TypeError):
+            publish(tmp_path, tmp_path / "out", "drop")
+    # Its edges stay as they were.
+    rewrite_in_place(shard, b"Note 1500.", b"Note XXXX.")
+    for call in (publish, lambda *given: share(*given, 0, 1)):
+        with pytest.raises(IncompleteError, match=r"long\.jsonl") as caught:
+            call(tmp_path, tmp_path / "out", "drop")
+        assert "parts" in caught.value.hint
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_shard_that_holds_text_only_now_is_searched(home, tmp_path):
+    (tmp_path / "items").symlink_to(home / "items")
+    write_corpus(tmp_path / "corpus")
+    shard = tmp_path / "corpus" / "blank.jsonl"
+    shard.write_bytes(BLANK)
+    publish(tmp_path, tmp_path / "before", "drop")
+    rewrite_in_place(shard, BLANK, b'{"text": "Now it says so."}\n')
+    record = publish(tmp_path, tmp_path / "after", "drop").record
+    rows = {one["name"]: one["rows_before"] for one in record["shards"]}
+    assert rows["blank.jsonl"] == 1
+
+
+def test_parts_that_read_two_states_of_a_shard_are_no_whole_search(home, tmp_path):
+    (tmp_path / "items").symlink_to(home / "items")
+    shard = tmp_path / "corpus" / "large.jsonl"
+    shard.parent.mkdir()
+    lines = [
+        json.dumps({"text": f"Note {row}. {'Rain fell all day. ' * 500}"}) for row in range(7200)
+    ]
+    shard.write_text("".join(f"{line}\n" for line in lines))
+    assert share(tmp_path, tmp_path / "out", "drop", 0, 2).search.done == (1, 3)
+    rewrite_in_place(shard, b"Note 1800.", b"Note XXXX.")
+    with pytest.raises(IncompleteError, match=r"large\.jsonl"):
+        share(tmp_path, tmp_path / "out", "drop", 1, 2)
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_command_writes_a_share_and_says_what_comes_then(home, tmp_path):
-    call = ("clean", "--parts", home / "parts", "--out", tmp_path / "out")
-    done = contam_here(*call, "--shard", "auto", SLURM_ARRAY_TASK_ID="4", SLURM_ARRAY_TASK_MIN="3",
-                       SLURM_ARRAY_TASK_COUNT="2")  # fmt: skip
+    benchmarks = (home / "items").read_text().splitlines()
+    call = ("clean", "--corpus", home / "corpus", "--benchmark", *benchmarks, "--out",
+            tmp_path / "out", "--parts", tmp_path / "parts")  # fmt: skip
+    slurm = {"SLURM_ARRAY_TASK_ID": "4", "SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_COUNT": "2"}
+    done = contam_here(*call, "--shard", "auto", **slurm)
     assert done.returncode == 0, done.stderr
+    assert "0 parts of 1 done" in done.stdout
+    assert "then      the same call writes shards" in done.stdout
+    done = contam_here(*call, "--shard", "1/2")
     assert f"shards of {len(PLANTED)} done" in done.stdout
     assert "then      the same call without --shard" in done.stdout
-    told = contam_here(*call, "--shard", "2/2", "--json")
+    told = contam_here(*call, "--shard", "1/2", "--json")
     assert json.loads(told.stdout)["done"] == []
     assert contam_here(*call, "--shard", "1/2", "--most", "1").returncode == 3
-    for extra in (["--resume"], ["--engine", "ray"]):
-        assert contam_here(*call, "--shard", "1/2", *extra).returncode == 2
+    assert contam_here(*call, "--shard", "1/2", "--resume").returncode == 2
     assert contam_here(*call, "--shard", "3/2").returncode == 2
+    assert contam_here(*call[:-2], "--shard", "1/2").returncode == 2
     published = contam_here(*call)
     assert published.returncode == 0, published.stderr
     for name in PLANTED:
         assert len(rows_of(tmp_path / "out" / "corpus" / name)) == 120 - len(PLANTED[name])
 
 
-def test_a_share_needs_parts(home, items, tmp_path):
-    done = contam_here(
-        "clean", "--corpus", home / "corpus", "--benchmark", *items, "--shard", "1/2", "--out",
-        tmp_path / "out",
-    )  # fmt: skip
-    assert (done.returncode, "--shard needs --parts" in done.stderr) == (2, True)
+def test_a_result_or_parts_in_the_corpus_are_refused(home):
     with pytest.raises(UsageError):
         share(home, home / "corpus" / "out", "drop", 0, 1)

@@ -16,10 +16,10 @@ from pathlib import Path
 from tests.detect.samples import make_result
 
 
-def scan(corpus, benchmark, *, progress, workshop, **options):
+def scan(corpus, benchmark, *, progress, division, **options):
     told = os.environ.get("CANNED_CALL")
     if told:
-        call = {"corpus": corpus, "benchmark": benchmark, "resume": workshop.resume, **options}
+        call = {"corpus": corpus, "benchmark": benchmark, "parts": division.folder, **options}
         Path(told).write_text(json.dumps(call), encoding="utf-8")
     progress.note("compiling kernels, first run only")
     for done in range(1, 9):

@@ -142,13 +142,23 @@ def test_a_group_without_a_command_prints_its_help(group):
     ("arguments", "words"),
     [
         (["scn"], ["scn", "scan"]),
-        (["scan"], ["--out"]),
+        (["scan"], ["--corpus"]),
         (["scan", "--out", "o"], ["--corpus"]),
         (["scan", "--corpus", "a", "--benchmark", "b"], ["--out"]),
         (["scan", "--corpus", "--benchmark", "b"], ["--corpus"]),
         (["scan", "--corpus", "a", "--nonsense"], ["--nonsense"]),
         (
-            ["clean", "--corpus", "a", "--out", "o", "--benchmark-weight", "b=1,b=0"],
+            [
+                "clean",
+                "--corpus",
+                "a",
+                "--benchmark",
+                "b",
+                "--out",
+                "o",
+                "--benchmark-weight",
+                "b=1,b=0",
+            ],
             ["--benchmark-weight", "b"],
         ),
         (["scan", "--corpus", "a", "--benchmark", "b", "--out", "o", "stray"], ["stray"]),
@@ -274,22 +284,3 @@ def test_ctrl_c_while_results_are_published_says_what_is_there(
     assert main(call) == 130
     assert capsys.readouterr().err == f"interrupted: {said.format(out)}\n"
     assert (out / "run.json").exists() == (moment == "after")
-
-
-def test_ctrl_c_keeps_what_is_done_when_only_a_plan_of_ours_was_published(
-    tmp_path, monkeypatch, capsys
-):
-    def stopped(*_, workshop, **__):
-        with publish.publishing(workshop.folder / "plan", names=["p"], last="p") as draft:
-            (draft / "p").touch()
-        workshop.parts.mkdir()
-        (workshop.parts / "lease-00001.part").touch()
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("contam.detect.scan.scan", stopped)
-    out = tmp_path / "out"
-    assert main(["scan", "--corpus", "c", "--benchmark", "b", "--out", str(out), "--quiet"]) == 130
-    done, interrupted = capsys.readouterr().err.splitlines()
-    assert "--resume" in done
-    assert interrupted == "interrupted: nothing was written"
-    assert [path.name for path in tmp_path.rglob("*.part")] == ["lease-00001.part"]

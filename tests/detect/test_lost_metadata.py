@@ -14,11 +14,10 @@ from pyarrow import ipc
 
 import contam
 from contam.corpus import chunks
-from contam.detect.leases import cut
-from contam.detect.leases.workshop import Workshop
+from contam.detect.parts.division import Division
 from tests.integration.inputs import ABSENT, QUESTION, write_items
 
-ROUTES = ("one lease", "many leases")
+ROUTES = ("memory", "parts")
 
 
 @pytest.fixture
@@ -33,10 +32,9 @@ def search(home, route, most, monkeypatch):
     out = home / f"{route}-{most}"
     with monkeypatch.context() as patch:
         patch.setattr(chunks, "CHUNK_BYTES", 1)
-        patch.setattr(cut, "LEAST_BYTES", 1 if route == "many leases" else 1 << 30)
         result = contam.scan(
             home / "corpus", home / "items.jsonl", max_evidence=most, workers=1,
-            workshop=Workshop.beside(out),
+            division=Division(folder=str(home / "parts"), size=1) if route == "parts" else None,
         )  # fmt: skip
     contam.write_report(result, out)
     run = json.loads((out / "run.json").read_bytes())
@@ -104,13 +102,13 @@ def test_offsets_of_ids_that_do_not_fit_give_no_other_memory(home, last, monkeyp
 def test_a_shard_that_cannot_be_reached_any_more_was_not_read(home, monkeypatch):
     path = home / "corpus" / "a.parquet"
     write_parquet(path)
-    real = contam.detect.leases.work.scan_chunks
+    real = contam.detect.scan.scan_chunks
 
     def gone_after(*args, **kwargs):
         found = real(*args, **kwargs)
         path.unlink()
         return found
 
-    monkeypatch.setattr("contam.detect.leases.work.scan_chunks", gone_after)
-    code, _, _, _ = search(home, "one lease", 20, monkeypatch)
+    monkeypatch.setattr("contam.detect.scan.scan_chunks", gone_after)
+    code, _, _, _ = search(home, "memory", 20, monkeypatch)
     assert code == 4

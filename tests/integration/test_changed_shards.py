@@ -29,7 +29,6 @@ from contam.detect import chunk_scan
 from contam.detect import query as query_module
 from contam.detect import scan as scan_module
 from contam.detect.indexed import search
-from contam.detect.leases import work
 from contam.detect.match import matching
 from contam.detect.query import query
 from contam.detect.scan import scan
@@ -263,7 +262,7 @@ SCAN_MOMENTS = {
     "planned, not opened": (before_call, scan_module, "scan_opened"),
     "a unit was read": (after_call, chunk_scan, "scan_chunk"),
     "within a unit": (after_call, matching.Matcher, "match"),
-    "all units were read": (after_call, work, "scan_chunks"),
+    "all units were read": (after_call, scan_module, "scan_chunks"),
 }
 QUERY_MOMENTS = {
     "indexed, not opened": (before_call, query_module.IndexSet, "open"),

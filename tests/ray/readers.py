@@ -24,7 +24,11 @@ def readers(folder):
     for process in Path("/proc").iterdir():
         if process.name.isdecimal():
             try:
-                if not (process / "cmdline").read_bytes().startswith(b"ray::_Worker"):
+                if (
+                    not (process / "cmdline")
+                    .read_bytes()
+                    .startswith((b"ray::_Worker", b"ray::_search"))
+                ):
                     continue
                 opened = [one.readlink() for one in (process / "fd").iterdir()]
             except OSError:
@@ -59,9 +63,14 @@ def kill_reader(path):
     wait_until(lambda: pid not in readers(path))
 
 
-def run_and_kill(arguments, path, times):
-    """Run a driver whose processes are killed when they read a file; its exit code and stderr."""
-    call = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, env=environment())
+def run_and_kill(arguments, path, times, *, stdout=False):
+    """Run a driver whose processes are killed when they read a file.
+
+    Its exit code and stderr; between them its stdout, where that is wanted.
+    """
+    call = subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    )
     deaths = []
 
     def kill():
@@ -71,7 +80,7 @@ def run_and_kill(arguments, path, times):
 
     killer = threading.Thread(target=kill, daemon=True)
     killer.start()
-    _, said = call.communicate(timeout=HANG_S)
+    told, said = call.communicate(timeout=HANG_S)
     killer.join(HANG_S)
     assert len(deaths) == times
-    return call.returncode, said
+    return (call.returncode, told, said) if stdout else (call.returncode, said)

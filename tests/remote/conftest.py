@@ -9,10 +9,8 @@ import subprocess
 import pytest
 import zstandard
 
-from contam.detect.leases.plan_folder import write_plan
-from contam.detect.parameters import ScanParameters
 from contam.detect.report import write_report
-from contam.detect.scan import open_scan, scan
+from contam.detect.scan import scan
 from contam.files import hub, web
 from contam.tables import object_stores
 from tests.corpus_files import WRITERS
@@ -85,19 +83,6 @@ def report(corpus, items, out, **options):
 def local(folder, items, tmp_path_factory):
     """What a scan of the folder answers."""
     return report([folder], items, tmp_path_factory.mktemp("out") / "local")
-
-
-@pytest.fixture(scope="session")
-def plan(folder, items, tmp_path_factory):
-    """A plan of several leases on disk."""
-    return planned(folder, items, tmp_path_factory.mktemp("planned") / "plan", lease_bytes=1)
-
-
-def planned(corpus, items, out, **options):
-    """A plan on disk, or at an address."""
-    opened, made = open_scan([corpus], [items], ScanParameters(policies=("contam",)))
-    write_plan(made, opened, out, **options)
-    return out
 
 
 @pytest.fixture

@@ -42,16 +42,11 @@ def test_objects_are_cleaned_as_files_are(expected, items, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("bucket")
-def test_workers_take_plan_parts_and_shards_from_the_bucket(expected, items, tmp_path):
-    plan, parts = f"s3://{BUCKET}/plan", f"s3://{BUCKET}/parts"
-    written = ("clean", "--parts", parts, "--action", "mask", "--out", "out")
-    for call in (
-        ("plan", "--corpus", DATA, "--benchmark", items, "--lease-size", "1k", "--to-clean",
-         "--out", plan),
-        ("scan", "--plan", plan, "--out", parts),
-        (*written, "--shard", "2/2"), (*written, "--shard", "1/2"), written,
-    ):  # fmt: skip
-        done = contam_here(*call, cwd=tmp_path)
+def test_shares_take_parts_and_shards_from_the_bucket(expected, items, tmp_path):
+    call = ("clean", "--corpus", DATA, "--benchmark", items, "--action", "mask", "--out", "out",
+            "--parts", f"s3://{BUCKET}/parts")  # fmt: skip
+    for share in ("2/2", "1/2", "2/2", "1/2", None):
+        done = contam_here(*call, *(("--shard", share) if share else ()), cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     assert files_of(tmp_path / "out")[0] == expected[0]
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -20,7 +20,7 @@ from contam.tables import object_stores
 from tests.cli.processes import contam_here, environment
 from tests.integration.inputs import labels
 from tests.remote.azure import ACCOUNT, AzureHandler
-from tests.remote.conftest import BUCKET, RESULTS, planned, report
+from tests.remote.conftest import BUCKET, RESULTS, report
 from tests.remote.server import running
 from tests.remote.test_commands import done
 from tests.waiting import HANG_S, wait_until
@@ -80,13 +80,12 @@ def check_reading(scheme, items, local, tmp_path):
 
 
 def check_writing(scheme, folder, items, local):
-    """Plan, parts and results are written, replaced only on demand, and read back."""
+    """Parts and results are written, replaced only on demand, and read back."""
     home = f"{scheme}://{BUCKET}"
-    planned(folder, items, f"{home}/plan", lease_bytes=1)
-    work = ("scan", "--plan", f"{home}/plan", "--out", f"{home}/parts")
-    done(contam_here(*work))
-    assert "there before" in done(contam_here(*work))
-    done(contam_here("merge", f"{home}/parts", "--out", f"{home}/out"))
+    call = ("scan", "--corpus", folder, "--benchmark", items, "--parts", f"{home}/parts")
+    done(contam_here(*call, "--shard", "1/1"))
+    assert "there before" in done(contam_here(*call, "--shard", "1/1"))
+    done(contam_here(*call, "--only-parts", "--out", f"{home}/out"))
     found = load_report(f"{home}/out")
     assert found.verdicts.equals(local[0].verdicts)
     with pytest.raises(OutputError, match="already holds a finished result"):

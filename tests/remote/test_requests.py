@@ -7,12 +7,13 @@ from collections import Counter
 
 import pytest
 
-from contam.detect.leases.plan_folder import open_plan
-from contam.detect.leases.work import work_on
-from contam.detect.scan import Corpus, scan
+from contam.detect.parameters import ScanParameters
+from contam.detect.parts.division import Division
+from contam.detect.parts.search import compute_share
+from contam.detect.scan import Corpus, open_scan, scan, scan_share
 from tests.corpus_files import WRITERS
 from tests.integration.inputs import ABSENT, FILLER, QUESTION, write_items
-from tests.remote.conftest import BUCKET, planned
+from tests.remote.conftest import BUCKET
 from tests.remote.s3 import put_folder
 from tests.waiting import HANG_S
 
@@ -63,19 +64,40 @@ def test_without_tags_the_edges_are_compared_at_the_end(many, tmp_path):
     assert asked(many) == Counter([(6, 3)] * (COPIES - 1) + [described(many, 6, 3)])
 
 
+def test_who_comes_later_opens_no_shard_that_another_has_opened(many, tmp_path):
+    items = write_items(tmp_path / "items.jsonl", QUESTION, ABSENT)
+    scan_share([MANY], [items], Division(folder=str(tmp_path / "parts")))
+    many.requests.clear()
+    work = scan_share([MANY], [items], Division(folder=str(tmp_path / "parts")))
+    assert (work.done, work.kept) == ((), (1,))
+    assert asked(many) == {(0, 0): COPIES}
+
+
+def test_an_object_that_was_replaced_is_opened_again(many, tmp_path):
+    items = write_items(tmp_path / "items.jsonl", QUESTION, ABSENT)
+    division = Division(folder=str(tmp_path / "parts"))
+    scan_share([MANY], [items], division)
+    path = next(path for path in many.contents if "/many/39" in path)
+    many.put(path, many.contents[path].data)
+    work = scan_share([MANY], [items], division)
+    assert (work.done, work.kept, work.failures) == ((1,), (), ())
+
+
 @pytest.mark.parametrize("many", ["parquet"], indirect=True)
-def test_a_lease_looks_at_many_shards_at_once(many, tmp_path, monkeypatch):
+def test_a_part_looks_at_many_shards_at_once(many, tmp_path, monkeypatch):
     # Nothing is asked for twice because it was late.
     monkeypatch.setenv("CONTAM_STORE_TIMEOUT", "1000")
     items = write_items(tmp_path / "items.jsonl", QUESTION, ABSENT)
-    opened = open_plan(planned(MANY, items, tmp_path / "plan"))
-    # The first two looks, before and after all is read, are answered when both have come.
-    meetings = [threading.Barrier(2, timeout=HANG_S) for _ in range(2)]
-    for n_before, meeting in zip((0, 3 * COPIES), meetings, strict=True):
-        many.fail(meeting.wait, method="HEAD", key="/many/", after=n_before, times=2)
-    done = work_on(opened, opened.leases, tmp_path / "parts", workers=1)
+    corpus, plan = open_scan([MANY], [items], ScanParameters())
+    many.requests.clear()
+    compute_share(plan, corpus, Division(folder=str(tmp_path / "one")), workers=1)
+    n_looks = sum(request.method == "HEAD" for request in many.requests)
+    # Of those after all is read, the first two are answered when both have come.
+    meeting = threading.Barrier(2, timeout=HANG_S)
+    many.fail(meeting.wait, method="HEAD", key="/many/", after=n_looks - COPIES, times=2)
+    done = compute_share(plan, corpus, Division(folder=str(tmp_path / "two")), workers=1)
     assert not done.failures
-    assert not any(meeting.broken for meeting in meetings)
+    assert not meeting.broken
     assert all(fault.seen >= fault.after + 2 for fault in many.faults)
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from contam.detect.leases import work
+from contam.detect import scan as scans
 from contam.detect.parameters import ScanParameters
 from contam.detect.scan import open_scan
 from contam.errors import AccessError, CorpusError
@@ -75,13 +75,13 @@ def test_a_store_that_fails_before_evidence_has_its_url_is_a_failure_by_name(
     bucket, items, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("CONTAM_STORE_ATTEMPTS", "2")
-    real = work._described
+    real = scans.described
 
     def described(*given):
         bucket.fail("503", key="a.parquet", times=None)
         return real(*given)
 
-    monkeypatch.setattr(work, "_described", described)
+    monkeypatch.setattr(scans, "described", described)
     result, _ = report([DATA], items, tmp_path / "out")
     assert "the store" in failed(result)["a.parquet"]
     assert result.exit_code() == 4
@@ -199,29 +199,24 @@ def test_a_run_ends_once_nothing_can_be_read_any_more(bucket, after, items, tmp_
 
 
 @pytest.mark.parametrize("after", [0, 1, 3])
-def test_a_worker_without_access_stops_and_leaves_its_leases_undone(
+def test_a_share_without_access_stops_and_leaves_its_parts_undone(
     bucket, after, items, local, tmp_path
 ):
-    plan, parts = tmp_path / "plan", tmp_path / "parts"
-    done(contam_here("plan", "--corpus", DATA, "--benchmark", items, "--lease-size", "1k",
-                     "--out", plan))  # fmt: skip
-    n_before = len(bucket.requests)
-    # The first lease can be done, then all is refused.
-    first = done(contam_here("scan", "--plan", plan, "--lease", "1", "--out", parts, "--json"))
-    assert json.loads(first)["done"] == [1]
-    n_lease = len(bucket.requests) - n_before
-    bucket.fail("expired", method="", after=after, times=None)
-    stopped = contam_here("scan", "--plan", plan, "--out", parts)
+    parts = tmp_path / "parts"
+    call = ("scan", "--corpus", DATA, "--benchmark", items, "--parts", parts, "--part-size", "1k")
+    # The first part can be computed, then all is refused.
+    n_parts = json.loads(done(contam_here(*call, "--shard", "1/99", "--json")))["parts"]
+    assert n_parts > 3
+    bucket.fail("expired", method="", key="/data/", after=after, times=None)
+    stopped = contam_here(*call, "--shard", "1/1")
     assert stopped.returncode == 1
     assert stopped.stderr.count("error:") == 1
     assert "no other object" in stopped.stderr
     assert "NOT READ" not in stopped.stderr
-    assert len(list(parts.glob("*.part"))) == 1
-    assert len(bucket.requests) - n_before < 3 * n_lease
     bucket.faults.clear()
-    again = done(contam_here("scan", "--plan", plan, "--out", parts, "--json"))
+    again = done(contam_here(*call, "--shard", "1/1", "--json"))
     assert json.loads(again)["kept"] == [1]
-    done(contam_here("merge", parts, "--out", tmp_path / "out"))
+    done(contam_here(*call, "--out", tmp_path / "out"))
     assert {name: (tmp_path / "out" / name).read_bytes() for name in RESULTS} == local[1]
 
 

@@ -29,7 +29,7 @@ def test_the_job_fits_the_schema_of_kubernetes(version):
         validator.validate(manifest, version, strict=True)
 
 
-def test_each_pod_does_its_share_of_the_leases(bench_fixtures, tmp_path):
+def test_each_pod_does_its_share_of_the_parts(bench_fixtures, tmp_path):
     spec = job()["spec"]
     (container,) = spec["template"]["spec"]["containers"]
     volume = container["volumeMounts"][0]["mountPath"]
@@ -39,15 +39,13 @@ def test_each_pod_does_its_share_of_the_leases(bench_fixtures, tmp_path):
     assert codes["containerName"] == container["name"]
     program, *words = [word.replace(volume, str(tmp_path)) for word in container["command"]]
     assert program == "contam"
-    planned = contam_here(
-        "plan", "--corpus", bench_fixtures / "corpus", "--benchmark", bench_fixtures / "items",
-        "--out", tmp_path / "plan", "--lease-size", "200KB",
-    )  # fmt: skip
-    assert planned.returncode == 0, planned.stderr
+    for name, data in (("shards", "corpus"), ("items", "items")):
+        (tmp_path / name).symlink_to(bench_fixtures / data)
+    words += ["--part-size", "200KB"]
     for index in range(4):
         done = contam_here(*words, JOB_COMPLETION_INDEX=str(index))
         assert done.returncode == 0, done.stderr
-        assert "1 lease of 4 done" in done.stdout
+        assert "1 part of 4 done" in done.stdout
     done = contam_here(*words, JOB_COMPLETION_INDEX=str(spec["completions"] - 1))
-    assert "0 leases of 4 done" in done.stdout
-    assert len(list(Path(tmp_path, "parts").glob("*.part"))) == 4
+    assert "0 parts of 4 done" in done.stdout
+    assert len(list(Path(tmp_path, "parts").glob("*.part"))) == 5

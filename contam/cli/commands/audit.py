@@ -14,7 +14,7 @@ import typer
 from contam.cli import options, render
 from contam.cli.progress import Reporter
 from contam.cli.render import new_table
-from contam.cli.results import refuse_replacing
+from contam.cli.results import refuse_out_in, refuse_replacing
 from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import OutputError, UsageError
 
@@ -55,6 +55,7 @@ def run(
         str | None, typer.Option(metavar="DIR", help="Folder of the pack, instead of the file's.")
     ] = None,
     workers: options.Workers = None,
+    parts: options.Parts = None,
     output: options.OutputOptions,
 ) -> int:
     """Scan corpora for benchmarks, score models without the flagged items, and publish one folder.
@@ -68,8 +69,12 @@ def run(
     """
     from contam.audit.pack import run_audit
     from contam.audit.spec import load_spec
+    from contam.detect.parts.division import Division
 
     read = load_spec(spec)
+    if parts is not None:
+        for corpus in read.corpora:
+            refuse_out_in(parts, corpus.paths, "--parts")
     if out:
         read = replace(read, out=str(Path(out).absolute()))
 
@@ -78,7 +83,13 @@ def run(
             talk(stage)
         return Reporter(quiet=output.quiet)
 
-    pack = run_audit(read, workers=workers, overwrite=output.overwrite, tell=tell)
+    pack = run_audit(
+        read,
+        workers=workers,
+        division=Division(folder=parts, processes=True),
+        overwrite=output.overwrite,
+        tell=tell,
+    )
     _print_pack(pack, output)
     return 0 if pack.facts.coverage["complete"] else 4
 

@@ -5,34 +5,25 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from contam.cli import options
-from contam.cli.results import EXIT_FLAGGED, refuse_beside
-from contam.cli.shares import parse_share
-from contam.cli.worker import AddressOption, EngineOption, refuse_engine, tell_work
+from contam.cli.results import EXIT_FLAGGED, refuse_out_in
+from contam.cli.shares import AddressOption, EngineOption, parse_share, refuse_engine, tell_work
 from contam.errors import UsageError
 from contam.facts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from contam.cleaning.clean import Share
     from contam.cleaning.run import Cleaned
 
 INTERRUPTED: Final = "no result was written; the same call with --resume goes on from what was done"
-SHARE_INTERRUPTED: Final = "the shards that were done are there; the same call does the others"
+SHARE_INTERRUPTED: Final = "what was done of the share is there; the same call does the rest"
 _NOTES_SHOWN: Final = 20
-#: What may be chosen once the search is done.
-_BESIDE_PARTS: Final = frozenset(
-    ("parts", "plan", "out", "action", "labels", "exposure", "benchmark_weight", "most", "around",
-     "min_piece", "max_cuts",
-     "keep_removed", "overwrite", "shard", "engine", "address", "resume", "workers",
-     "as_json", "quiet")
-)  # fmt: skip
-#: What is none of the business of one of several workers.
-_NOT_OF_WORKERS: Final = frozenset(("engine", "address", "resume"))
 
 
 class Action(StrEnum):
@@ -102,9 +93,8 @@ class CutOptions:
 @options.shared
 def clean(
     *,
-    context: typer.Context,
-    corpus: options.CorpusOrPlan = None,
-    benchmark: options.Benchmark = None,
+    corpus: options.Corpus,
+    benchmark: options.Benchmarks,
     out: options.OutFolder,
     items: options.ItemOptions,
     columns: options.ColumnOptions,
@@ -128,17 +118,10 @@ def clean(
     ] = False,
     unit: options.Unit = "word",
     workers: options.Workers = None,
+    parts: options.Parts = None,
+    shard: options.Shard = None,
     engine: EngineOption = None,
     address: AddressOption = None,
-    parts: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="DIR...",
-            help="What workers found on a plan made with --to-clean, in place of a corpus.",
-        ),
-    ] = None,
-    plan: options.PlanPlace = None,
-    shard: options.Shard = None,
     resume: options.Resume = False,
     output: options.OutputOptions,
 ) -> int:
@@ -151,27 +134,20 @@ def clean(
         contam clean --corpus shards --benchmark gsm8k.jsonl --out found --action list
         contam clean --corpus shards --benchmark gsm8k.jsonl --action mask --most 0.1% --out done
     """
-    asked = {**items.arguments(), **columns.arguments()}
     weights = _weights(choice.benchmark_weight or ())
-    if parts:
-        allowed = _BESIDE_PARTS - (_NOT_OF_WORKERS if shard is not None else frozenset())
-        refuse_beside(context, allowed, "--parts" if shard is None else "--shard")
-    elif plan is not None or shard is not None:
-        flag = "--plan" if shard is None else "--shard"
-        raise UsageError(f"{flag} needs --parts", hint="`contam scan --plan` writes them")
-    elif not corpus or not benchmark:
-        missing = "--benchmark" if corpus else "--corpus"
-        raise UsageError(f"Missing option '{missing}'", hint="see `contam clean --help`")
     refuse_engine(engine, address)
-    share = parse_share(shard, os.environ) if shard is not None else None
+    if shard is not None and parts is None:
+        raise UsageError("--shard needs --parts", hint="a folder for the parts of all shares")
+    if shard is not None and resume:
+        raise UsageError("--resume does not go with --shard", hint="a share always goes on")
+    if parts is not None:
+        refuse_out_in(parts, corpus, "--parts")
     from contam.cleaning.choice import CleanOptions
-    from contam.cleaning.clean import How
     from contam.cleaning.clean import clean as run_clean
-    from contam.cleaning.parts import clean_parts, clean_share
+    from contam.cleaning.clean import clean_share
     from contam.cleaning.run import Cleaned
     from contam.cli.progress import Reporter
-    from contam.detect.leases.workshop import RayCluster
-    from contam.detect.scan import worker_count
+    from contam.detect.parts.division import Division, RayCluster
 
     chosen = CleanOptions(
         action=action.value,
@@ -184,45 +160,52 @@ def clean(
         max_cuts=cuts.max_cuts,
         keep_removed=keep_removed,
     )
-    cluster = RayCluster(address or "auto", workers) if engine else None
+    division = Division(
+        folder=parts,
+        share=(0, 1) if shard is None else parse_share(shard, os.environ),
+        processes=True,
+        cluster=RayCluster(address or "auto", workers) if engine else None,
+    )
+    how: dict[str, Any] = {
+        "workers": workers,
+        "overwrite": output.overwrite,
+        "division": division,
+    }
+    asked = {**vars(chosen), **items.arguments(), **columns.arguments(), "unit": unit}
     with Reporter(quiet=output.quiet) as progress:
-        if parts:
-            how = How(
-                workers=worker_count(workers),
-                overwrite=output.overwrite,
-                resume=resume,
-                cluster=cluster,
-                progress=progress,
+        if shard is None:
+            result = run_clean(
+                corpus, benchmark, out, **how, resume=resume, progress=progress, **asked
             )
-            if share is None:
-                found = clean_parts(parts, out, chosen, how, plan)
-                return _tell(found, out, output)
-            done = clean_share(parts, out, chosen, how, share, plan)
-            if isinstance(done, Cleaned):
-                return _tell(done, out, output)
-            return tell_work(
-                "shard",
-                done.n_shards,
-                done=done.done,
-                kept=done.kept,
-                out=out,
-                as_json=output.as_json,
-                then="the same call without --shard publishes what all workers wrote",
-            )
-        result = run_clean(
-            corpus or (),
-            benchmark or (),
-            out,
-            **vars(chosen),
-            unit=unit,
-            workers=workers,
-            overwrite=output.overwrite,
-            resume=resume,
-            cluster=cluster,
-            progress=progress,
-            **asked,
+            return _tell(result, out, output)
+        done = clean_share(corpus, benchmark, out, **how, progress=progress, **asked)
+    return _tell(done, out, output) if isinstance(done, Cleaned) else _tell_share(done, out, output)
+
+
+def _tell_share(done: Share, out: str, output: options.OutputOptions) -> int:
+    """Say what was done of a share; returns the exit code."""
+    if done.search is not None:
+        work = done.search
+        return tell_work(
+            "part",
+            work.total,
+            done=work.done,
+            kept=work.kept,
+            not_whole=work.not_whole,
+            failures=[(failure.name, failure.reason) for failure in work.failures],
+            out=out,
+            as_json=output.as_json,
+            then="the same call writes shards, once the parts of all shares are there",
         )
-    return _tell(result, out, output)
+    return tell_work(
+        "shard",
+        done.n_shards,
+        done=done.done,
+        kept=done.kept,
+        out=out,
+        as_json=output.as_json,
+        then="the same call without --shard publishes what all workers wrote",
+    )
 
 
 def _weights(given: Iterable[str]) -> dict[str, float]:

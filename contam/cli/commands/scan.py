@@ -2,56 +2,57 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import os
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from contam.cli import options
 from contam.cli.defaults import say_supplied
-from contam.cli.results import print_result, refuse_beside, refuse_out_in, write_result
-from contam.cli.terminal import talk
-from contam.cli.worker import AddressOption, EngineOption, refuse_engine, work
-from contam.errors import ContamError, UsageError
-from contam.files.publication import LAST
+from contam.cli.results import print_result, refuse_out_in, write_result
+from contam.cli.shares import (
+    AddressOption,
+    EngineOption,
+    parse_share,
+    refuse_engine,
+    tell_work,
+)
+from contam.errors import UsageError
 from contam.files.uploads import place
 
 if TYPE_CHECKING:
+    from contam.detect.parts.division import Division
     from contam.detect.result import ScanResult
     from contam.detect.scan import ScanProgress
 
-#: What a worker on a plan may choose.
-_OF_WORKERS = frozenset(
-    ("out", "plan", "shard", "lease", "workers", "engine", "address", "as_json", "quiet",
-     "settings")
-)  # fmt: skip
+INTERRUPTED = "the parts that were computed are there; the same call computes the others"
 
 
 @options.shared
 def scan(
     *,
     context: typer.Context,
-    corpus: options.CorpusOrPlan = None,
-    benchmark: options.Benchmark = None,
-    out: options.OutFolder,
+    corpus: options.Corpus,
+    benchmark: options.Benchmarks,
+    out: options.OptionalOut = None,
     items: options.ItemOptions,
     columns: options.ColumnOptions,
     kept: options.KeptOptions,
     unit: options.Unit = "word",
     workers: options.Workers = None,
-    plan: Annotated[
+    parts: options.Parts = None,
+    part_size: Annotated[
         str | None,
         typer.Option(
-            metavar="DIR",
-            help="Work on a plan that `contam plan` made; the folder for the results gets parts.",
+            metavar="SIZE",
+            help="Text of a part: 512MB, 16GB; the same in all calls. [default: a 256th of the "
+            "corpus, 512 MiB at least, 16 GiB at most]",
         ),
     ] = None,
     shard: options.Shard = None,
-    lease: Annotated[
-        int | None, typer.Option(metavar="NUMBER", help="With --plan: do this lease alone.")
-    ] = None,
+    only_parts: options.OnlyParts = False,
     engine: EngineOption = None,
     address: AddressOption = None,
-    resume: options.Resume = False,
     output: options.VerdictOptions,
     settings: options.Settings = None,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
@@ -63,54 +64,71 @@ def scan(
         contam scan --corpus shards/*.parquet --benchmark gsm8k.jsonl --out results
         contam scan --corpus dump --text body --benchmark mmlu --policy contam palm-70 --out two
     """
-    say_supplied(context, _OF_WORKERS if plan is not None else ())
-    folder = place(out)
-    if plan is not None:
-        refuse_beside(context, _OF_WORKERS)
-        return work(
-            plan,
-            folder,
-            shard=shard,
-            lease=lease,
-            workers=workers,
-            output=output,
-            engine=engine,
-            address=address,
-        )
-    if shard is not None or lease is not None:
-        flag = "--lease" if shard is None else "--shard"
-        raise UsageError(f"{flag} needs --plan", hint="`contam plan` makes one")
+    say_supplied(context)
     refuse_engine(engine, address)
-    if not corpus or not benchmark:
-        missing = "--benchmark" if corpus else "--corpus"
-        raise UsageError(f"Missing option '{missing}'", hint="see `contam scan --help`")
-    asked = {**items.arguments(), **columns.arguments(), **kept.arguments()}
-    refuse_out_in(folder, corpus)
-    from contam.detect.leases.workshop import RayCluster, Workshop
+    if out is None and shard is None:
+        raise UsageError("Missing option '--out'", hint="see `contam scan --help`")
+    if shard is not None and only_parts:
+        raise UsageError("--shard and --only-parts exclude each other", hint="give one of them")
+    for folder, flag in ((out, "--out"), (parts, "--parts")):
+        if folder is not None:
+            refuse_out_in(folder, corpus, flag)
+    from contam.detect.parts.division import Division, RayCluster
 
-    cluster = RayCluster(address or "auto", workers) if engine else None
-    workshop = Workshop.beside(folder, resume=resume, cluster=cluster)
+    division = Division(
+        folder=parts,
+        size=_size(part_size),
+        share=(0, 1) if shard is None else parse_share(shard, os.environ),
+        only=only_parts,
+        processes=True,
+        cluster=RayCluster(address or "auto", workers) if engine else None,
+    )
+    asked = {**items.arguments(), **columns.arguments(), **kept.arguments(), "unit": unit}
+    if shard is not None:
+        return _compute_share(corpus, benchmark, division, workers, asked, output)
 
     def search(progress: ScanProgress) -> ScanResult:
         from contam.detect.scan import scan as run_scan
 
         return run_scan(
-            corpus,
-            benchmark,
-            unit=unit,
-            workers=workers,
-            workshop=workshop,
-            progress=progress,
-            **asked,
+            corpus, benchmark, workers=workers, division=division, progress=progress, **asked
         )
 
-    try:
-        result = write_result(search, folder, output)
-    except (KeyboardInterrupt, SystemExit, ContamError):
-        if folder == LAST.shown and LAST.is_there():
-            workshop.discard()
-        elif n_done := workshop.n_done():
-            talk(f"leases done: {n_done}; the same call with --resume goes on from there")
-        raise
-    workshop.discard()
-    return print_result(result, folder, output)
+    target = place(out or "")
+    result = write_result(search, target, output)
+    return print_result(result, target, output)
+
+
+def _size(given: str | None) -> int | None:
+    size = options.parse_size(given, "--part-size") if given is not None else None
+    if size == 0:
+        raise UsageError("--part-size 0 holds no text", hint="for example --part-size 512MB")
+    return size
+
+
+def _compute_share(
+    corpus: list[str],
+    benchmark: list[str],
+    division: Division,
+    workers: int | None,
+    asked: dict[str, Any],
+    output: options.VerdictOptions,
+) -> int:
+    """Compute a share of the parts, and say what was done; returns the exit code."""
+    if division.folder is None:
+        raise UsageError("--shard needs --parts", hint="a folder for the parts of all shares")
+    from contam.cli.progress import Reporter
+    from contam.detect.scan import scan_share
+
+    with Reporter(quiet=output.quiet) as progress:
+        work = scan_share(corpus, benchmark, division, workers=workers, progress=progress, **asked)
+    return tell_work(
+        "part",
+        work.total,
+        done=work.done,
+        kept=work.kept,
+        not_whole=work.not_whole,
+        failures=[(failure.name, failure.reason) for failure in work.failures],
+        out=division.folder,
+        as_json=output.as_json,
+    )

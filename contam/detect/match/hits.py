@@ -1,7 +1,7 @@
 """Keep every match that a policy counts, with its stretches, for those who take documents out.
 
 Evidence keeps the best documents of an item; these are all of them, and lie in the parts of a
-search, a lease each.
+search, a piece each.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def test_every_option_reaches_the_library(tmp_path):
         "--policy", "contam,gpt3-test", "palm-70", "--unit", "char", "--workers", "3",
         "--text", "meta.text", "--map", "question=prompt,answer=x", "--name", "n", "--split", "s",
         "--no-text", "--allow-missing", "--max-evidence", "7", "--seed", "4", "--min-run", "9",
-        "--id-column", "key", "--date-column", "day", "--exclude", "x*", "y", "--resume",
+        "--id-column", "key", "--date-column", "day", "--exclude", "x*", "y", "--parts", "p",
         "--ignore", "rubric", "notes",
         canned=True, CANNED_CALL=str(call),
     )  # fmt: skip
@@ -109,7 +109,7 @@ def test_every_option_reaches_the_library(tmp_path):
         "policies": ["contam", "gpt3-test", "palm-70"], "unit": "char", "workers": 3,
         "text": "meta.text", "mapping": {"question": "prompt", "answer": "x"}, "name": "n",
         "split": "s", "keep_text": False, "allow_missing": True, "max_evidence": 7, "seed": 4,
-        "min_run": 9, "resume": True, "ignore": ["rubric", "notes"],
+        "min_run": 9, "parts": "p", "ignore": ["rubric", "notes"],
     }  # fmt: skip
 
 

@@ -21,8 +21,8 @@ from contam.detect.policies.policy import get_policy, list_policies
 from contam.errors import ConfigError, IndexMismatchError, MissingExtraError, PolicyError
 from contam.index.build import build
 from contam.kernels._jit import INTERPRETED
-from tests.detect.leases.test_work import all_done, in_one, merged, planned
 from tests.detect.meaning.small_model import install
+from tests.detect.parts.test_parts import compute, in_one, in_parts
 from tests.property.worlds import write_items, write_shard
 
 ITEMS = [
@@ -220,12 +220,9 @@ def test_the_reach_of_words_is_the_shortest_stretch_with_all_of_them():
         assert reach(tokens, rare) == min(lengths, default=0)
 
 
-def test_workers_leases_and_one_scan_give_the_same_bytes(world):
-    policies = (str(world / "small.toml"), "contam")
-    whole = in_one(world / "corpus", world / "bench.jsonl", world / "one", policies)
-    planned(world / "corpus", world / "bench.jsonl", world / "plan", policies)
-    assert all_done(world).failures == ()
-    assert merged(world / "plan", [world / "parts"], world / "two") == whole
+def test_workers_parts_and_one_scan_give_the_same_bytes(world):
+    asked = {"policies": (str(world / "small.toml"), "contam"), "max_evidence": 2}
+    assert in_parts(world, asked=asked) == in_one(world, **asked)
     again = scan(world, ("small.toml", "contam"), workers=3, max_evidence=2)
     assert again.verdicts == scan(world, ("small.toml", "contam"), workers=1).verdicts
 
@@ -258,12 +255,11 @@ def test_with_another_model_nothing_is_judged_either(world):
         contam.scan(world / "corpus", world / "bench.jsonl", policies=["contam-meaning"])
 
 
-def test_a_worker_without_the_model_of_its_plan_fails(world):
-    planned(world / "corpus", world / "bench.jsonl", world / "plan", (str(world / "small.toml"),))
+def test_a_share_without_the_model_fails(world):
     install(world / "site", seed=8)
     vectors._load.cache_clear()
     with pytest.raises(ConfigError, match="another model"):
-        all_done(world)
+        compute(world, policies=(str(world / "small.toml"),))
 
 
 def test_an_index_refuses_it_and_names_the_way_out(world):

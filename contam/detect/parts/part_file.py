@@ -1,18 +1,16 @@
-"""Write what a lease gave to a file, and read it back: a zip archive of JSON and NumPy arrays.
+"""Write a part to bytes, and read it back: a zip archive of JSON and NumPy arrays.
 
-Behind the archive is its SHA-256: an archive alone would not show bytes that were added to it. Only
-items that something was found for are in it. Equal answers are equal bytes.
+Only items that something was found for are in it. Equal answers are equal bytes.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import json
 import zipfile
 import zlib
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -24,22 +22,16 @@ from contam.detect.match.counts import COUNTED, PolicyCount
 from contam.detect.match.hits import Hits
 from contam.detect.match.pieces import Pieces
 from contam.detect.model import Matches
-from contam.detect.partial import PartialAnswer
-from contam.errors import OutputError
+from contam.detect.parts.part import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from contam.detect.match.token_view import TokenView
     from contam.detect.plan import Plan
 
-_REPEAT_CALL_OF_WORKER: Final = "repeat the call of its worker, which does such a lease again"
-
-
-FORMAT: Final = "contam-part-1"
 _META: Final = "part.json"
 #: The array of places of documents; the names of others begin with the number of their view.
 _DOCUMENTS: Final = "documents"
@@ -48,48 +40,27 @@ _HITS: Final = ".hits."
 #: A part is mostly zeros and small numbers: more effort saves little.
 _EFFORT: Final = 1
 _MADE: Final = (1980, 1, 1, 0, 0, 0)
-_DIGEST_BYTES: Final = hashlib.sha256().digest_size
 
 
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """The answer of one lease.
-
-    lease      its number
-    machine    kind of processor that worked it out
-    answer     what was found and read
-    documents  (shard, row) -> what is known of a document that may become evidence
-    sha256     of the files that were searched, by the number of their shard: of a search for a
-               cleaning
-    """
-
-    lease: int
-    machine: str
-    answer: PartialAnswer
-    documents: Mapping[tuple[int, int], DocumentMeta] = field(default_factory=dict)
-    sha256: Mapping[int, str] = field(default_factory=dict)
+class PartError(ValueError):
+    """Bytes that are no part, or the part of another piece or plan."""
 
 
 def part_bytes(part: Part) -> bytes:
     """The content of a part's file."""
     arrays: dict[str, NDArray[Any]] = {}
-    for number, collected in enumerate(part.answer.collected):
+    for number, collected in enumerate(part.collected):
         _put(arrays, f"{number}", collected)
     places = sorted(part.documents)
     arrays[_DOCUMENTS] = np.array(places, np.int64).reshape(-1, 2)
-    answer = part.answer
     meta = {
-        "format": FORMAT,
-        "question": answer.question,
-        "lease": part.lease,
-        "machine": part.machine,
-        "chunks": sorted(answer.chunks),
-        "n_tokens": [collected.n_tokens for collected in answer.collected],
+        "name": part.name,
+        "chunks": sorted(part.chunks),
+        "n_tokens": [collected.n_tokens for collected in part.collected],
         "read": [
-            [shard, counts.to_dict(), counts.columns]
-            for shard, counts in sorted(answer.read.items())
+            [shard, counts.to_dict(), counts.columns] for shard, counts in sorted(part.read.items())
         ],
-        "failures": [[failure.shard, failure.name, failure.reason] for failure in answer.failures],
+        "failures": [[failure.shard, failure.name, failure.reason] for failure in part.failures],
         "documents": [_known(part.documents[place]) for place in places],
         "sha256": sorted(part.sha256.items()),
     }
@@ -100,102 +71,73 @@ def part_bytes(part: Part) -> bytes:
             raw = io.BytesIO()
             np.lib.format.write_array(raw, np.ascontiguousarray(array), allow_pickle=False)
             _add(archive, f"{name}.npy", raw.getvalue())
-    packed.write(hashlib.sha256(packed.getbuffer()).digest())
     return packed.getvalue()
 
 
-def part_of(data: bytes, path: Path, plan: Plan, question: str) -> Part:
-    """The part that is the content of a file, for the views of a plan.
-
-    Raises OutputError, naming the file, for what is not whole or belongs to another plan.
-    """
-    with _errors(path):
-        meta, arrays = _unpacked(data, path, question, lambda _: True)
+def part_of(data: bytes, plan: Plan, name: str) -> Part:
+    """The part of this name that these bytes are, for the views of a plan. Raises PartError."""
+    with _errors():
+        meta, arrays = _unpacked(data, name, lambda _: True)
         if len(meta["n_tokens"]) != len(plan.views):
             raise ValueError("other views than those of the plan")
         n_policies = _policies_by_view(plan)
-        collected = tuple(
-            _get(arrays, str(at), plan.views[at], n_policies[at], meta["n_tokens"][at])
-            for at in range(len(plan.views))
-        )
-        answer = PartialAnswer(
-            question=meta["question"],
+        return Part(
+            name=name,
             chunks=frozenset(meta["chunks"]),
-            collected=collected,
+            collected=tuple(
+                _get(arrays, str(at), view, n_policies[at], meta["n_tokens"][at])
+                for at, view in enumerate(plan.views)
+            ),
             read={shard: _counts(counts, columns) for shard, counts, columns in meta["read"]},
             failures=tuple(ShardFailure.noted(*facts) for facts in meta["failures"]),
-        )
-        documents = {
-            (shard, row): DocumentMeta(*known)
-            for (shard, row), known in zip(
-                arrays[_DOCUMENTS].tolist(), meta["documents"], strict=True
-            )
-        }
-        return Part(
-            lease=meta["lease"],
-            machine=meta["machine"],
-            answer=answer,
-            documents=documents,
+            documents={
+                (shard, row): DocumentMeta(*known)
+                for (shard, row), known in zip(
+                    arrays[_DOCUMENTS].tolist(), meta["documents"], strict=True
+                )
+            },
             sha256={int(shard): str(found) for shard, found in meta["sha256"]},
         )
 
 
-def hits_of(data: bytes, path: Path, plan: Plan, question: str) -> tuple[int, tuple[Hits, ...]]:
-    """Of the part that is the content of a file only its lease and the hits, of each view.
-
-    Raises OutputError as `part_of`, and for a part of a search that kept no hits.
-    """
-    with _errors(path):
-        meta, arrays = _unpacked(data, path, question, lambda name: _HITS in name)
-        hits = tuple(
+def hits_of(data: bytes, plan: Plan, name: str) -> tuple[Hits, ...]:
+    """The hits alone, of each view. Raises PartError, also where the search kept none."""
+    with _errors():
+        _, arrays = _unpacked(data, name, lambda array: _HITS in array)
+        return tuple(
             _hits(arrays, f"{number}", view, n_policies)
             for number, (view, n_policies) in enumerate(
                 zip(plan.views, _policies_by_view(plan), strict=True)
             )
         )
-        return int(meta["lease"]), hits
 
 
 def _unpacked(
-    data: bytes, path: Path, question: str, wanted: Callable[[str], bool]
+    data: bytes, name: str, wanted: Callable[[str], bool]
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """What a part says of itself, and those of its arrays whose names are wanted."""
-    packed, digest = memoryview(data)[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
-    if hashlib.sha256(packed).digest() != digest:
-        raise OutputError("{}: is not whole", path, hint=_REPEAT_CALL_OF_WORKER)
-    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
         meta = json.loads(archive.read(_META))
-        if meta["format"] != FORMAT:
-            raise OutputError(
-                "{}: made by another version of contam", path, hint=_REPEAT_CALL_OF_WORKER
-            )
-        if meta["question"] != question:
-            raise OutputError(
-                "{}: belongs to another plan",
-                path,
-                hint="give the folders that workers on this plan wrote",
-            )
+        if meta["name"] != name:
+            raise ValueError("the part of another piece")
         return meta, {
-            name.removesuffix(".npy"): np.lib.format.read_array(
-                io.BytesIO(archive.read(name)), allow_pickle=False
+            entry.removesuffix(".npy"): np.lib.format.read_array(
+                io.BytesIO(archive.read(entry)), allow_pickle=False
             )
-            for name in archive.namelist()
-            if name != _META and wanted(name)
+            for entry in archive.namelist()
+            if entry != _META and wanted(entry)
         }
 
 
 @contextlib.contextmanager
-def _errors(path: Path) -> Iterator[None]:
-    """Turn what a file that is no part gives when it is read into an OutputError."""
+def _errors() -> Iterator[None]:
     try:
         yield
     except (
         zipfile.BadZipFile, zlib.error, EOFError,
         ValueError, KeyError, TypeError, IndexError, AttributeError,
     ) as error:  # fmt: skip
-        raise OutputError(
-            "{}: is no part of a scan, or is damaged", path, hint=_REPEAT_CALL_OF_WORKER
-        ) from error
+        raise PartError(str(error)) from error
 
 
 def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:

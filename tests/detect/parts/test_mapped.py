@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from contam.corpus.chunks import Chunk
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.listing import Skipped
-from contam.detect.leases.mapped import MappedFile, TreeError, write_tree
 from contam.detect.match.matching import Matcher
+from contam.detect.parts.mapped import MappedFile, TreeError, write_tree
 from contam.facts import Place
 from contam.files.addresses import checked
 from contam.kernels.score_item import ViewSpec
@@ -113,7 +113,7 @@ def test_a_file_that_names_anything_else_is_refused(tmp_path, monkeypatch, tree)
         ("contam.files.single", "write_file"),
         ("contam.files.single", "Path"),
         ("contam.cli.main", "signal.Signals"),
-        ("contam.detect.leases.mapped", "pickle.Pickler"),
+        ("contam.detect.parts.mapped", "pickle.Pickler"),
     ],
 )
 def test_names_of_others_in_our_modules_are_refused(tmp_path, module, name):

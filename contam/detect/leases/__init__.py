@@ -1,1 +1,0 @@
-"""Divide a scan into leases that other processes and machines work on, and merge their parts."""

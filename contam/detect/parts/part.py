@@ -1,0 +1,77 @@
+"""What was found in a piece of a corpus, as plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contam.corpus.coverage import ShardCoverage, ShardFailure
+    from contam.corpus.documents import DocumentMeta
+    from contam.detect.match.collect import Collected
+    from contam.detect.match.hits import Hits
+    from contam.detect.model import Matches
+
+    Table = TypeVar("Table", Matches, Hits)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Part:
+    """What was found in a piece of a corpus, whose shards and chunks are numbered from 0.
+
+    name       digest of all that decides it
+    chunks     numbers of the chunks that were tried, those that failed among them
+    collected  what each view found
+    read       what was read, by shard;  failures  shards that could not be read
+    documents  (shard, row) -> what is known of a document that may become evidence
+    sha256     of the files that were searched, by shard, where every hit is kept
+    """
+
+    name: str
+    chunks: frozenset[int]
+    collected: tuple[Collected, ...]
+    read: Mapping[int, ShardCoverage]
+    failures: tuple[ShardFailure, ...] = ()
+    documents: Mapping[tuple[int, int], DocumentMeta] = field(default_factory=dict)
+    sha256: Mapping[int, str] = field(default_factory=dict)
+
+    def placed(self, shards: tuple[int, ...], first: int) -> Part:
+        """The same under the numbers that its shards and chunks have in a larger corpus.
+
+        first  number there of its first chunk
+        """
+        numbers = np.array(shards, np.int32)
+        return replace(
+            self,
+            chunks=frozenset(first + chunk for chunk in self.chunks),
+            collected=tuple(_placed(collected, numbers) for collected in self.collected),
+            read={shards[shard]: counts for shard, counts in self.read.items()},
+            failures=tuple(replace(one, shard=shards[one.shard]) for one in self.failures),
+            documents={(shards[shard], row): meta for (shard, row), meta in self.documents.items()},
+            sha256={shards[shard]: digest for shard, digest in self.sha256.items()},
+        )
+
+
+def hits_placed(hits: Hits, shards: tuple[int, ...]) -> Hits:
+    """Hits of a piece, under the numbers that its shards have in a larger corpus."""
+    return _moved(hits, np.array(shards, np.int32))
+
+
+def _placed(collected: Collected, numbers: np.ndarray) -> Collected:
+    return replace(
+        collected,
+        counts=tuple(
+            replace(count, best=_moved(count.best, numbers)) for count in collected.counts
+        ),
+        matches=_moved(collected.matches, numbers),
+        hits=None if collected.hits is None else _moved(collected.hits, numbers),
+    )
+
+
+def _moved(table: Table, numbers: np.ndarray) -> Table:
+    # Rows of no document have the number -1.
+    return replace(table, shard=np.where(table.shard < 0, table.shard, numbers[table.shard]))

@@ -1,0 +1,109 @@
+"""Keep parts in a folder or below an address, each there whole or not at all.
+
+Behind the content of a file is its SHA-256. A file that is not whole is taken for none, and made
+again; whoever makes the same part at the same time writes the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from contam.detect.parts.part_file import PartError, hits_of, part_of
+from contam.errors import OutputError, Public
+from contam.files.addresses import Address
+from contam.files.publish import output_errors
+from contam.files.single import read_file, write_file
+from contam.files.uploads import store_errors, upload, writable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from contam.detect.match.hits import Hits
+    from contam.detect.parts.part import Part
+    from contam.detect.parts.pieces import Piece
+    from contam.detect.plan import Plan
+
+#: Parts quote the corpus's metadata.
+_RIGHTS: Final = 0o700
+_DIGEST_BYTES: Final = hashlib.sha256().digest_size
+
+
+@dataclass(frozen=True, slots=True)
+class PartStore:
+    """The parts in a folder or below an address, by name."""
+
+    folder: Path
+
+    def path(self, name: str) -> Path:
+        """Where the part of this name is."""
+        return self.folder / f"{name}.part"
+
+    def begin(self) -> None:
+        """Make the folder. Raises OutputError where it cannot be written to."""
+        if isinstance(self.folder, Address):
+            writable(self.folder)
+            return
+        with output_errors(self.folder):
+            self.folder.mkdir(mode=_RIGHTS, parents=True, exist_ok=True)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Keep the content of a part, whole or not at all. Raises OutputError."""
+        path, whole = self.path(name), data + hashlib.sha256(data).digest()
+        if isinstance(path, Address):
+            upload(path, whole)
+        else:
+            write_file(path, whole, overwrite=True)
+
+    def read(self, name: str) -> bytes | None:
+        """The content of a part; None where it is not there, or not whole.
+
+        Raises OutputError for what cannot be read.
+        """
+        path = self.path(name)
+        try:
+            whole = read_file(path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if isinstance(path, Address):
+                with store_errors(path):
+                    raise
+            raise OutputError(
+                "{}: cannot be read: {}", path, Public(error.strerror),
+                hint="remove it, and the same call makes it again",
+            ) from error  # fmt: skip
+        data, digest = whole[:-_DIGEST_BYTES], whole[-_DIGEST_BYTES:]
+        return data if hashlib.sha256(data).digest() == digest else None
+
+    def find(self, piece: Piece, plan: Plan) -> Part | None:
+        """The part of a piece, of which every shard was read; None where there is none.
+
+        Raises OutputError for what cannot be read.
+        """
+        data = self.read(piece.name)
+        if data is None:
+            return None
+        try:
+            part = part_of(data, plan, piece.name)
+        except PartError:
+            return None
+        is_whole = part.chunks == set(range(len(piece.corpus.chunks))) and not part.failures
+        return part if is_whole else None
+
+    def hits(self, piece: Piece, plan: Plan) -> tuple[Hits, ...]:
+        """The hits of each view in the part of a piece that was found before.
+
+        Raises OutputError for a part that is gone or not whole any more.
+        """
+        data = self.read(piece.name)
+        try:
+            if data is not None:
+                return hits_of(data, plan, piece.name)
+        except PartError:
+            pass
+        raise OutputError(
+            "{}: changed after it was read", self.path(piece.name),
+            hint="let nobody write to it meanwhile",
+        )  # fmt: skip

@@ -1,0 +1,237 @@
+"""Search a corpus part by part: take the parts that are there, and compute the others."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from contam.corpus.coverage import ShardFailure
+from contam.corpus.each import of_each_readable
+from contam.corpus.shards import file_sha256
+from contam.detect.corpus_checks import changed_shards
+from contam.detect.partial import PartialResult
+from contam.detect.parts.division import THREADS
+from contam.detect.parts.part_file import part_bytes, part_of
+from contam.detect.parts.pieces import cut_pieces
+from contam.detect.parts.processes import in_processes
+from contam.detect.parts.search_piece import search_piece, unread_part
+from contam.errors import ShardError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
+    from contam.detect.parts.division import Division
+    from contam.detect.parts.part import Part
+    from contam.detect.parts.pieces import Piece
+    from contam.detect.plan import Plan
+    from contam.detect.scan import Corpus, ScanProgress
+
+
+class Work(NamedTuple):
+    """What was done of the parts of a corpus.
+
+    total     parts of the whole corpus
+    done      numbers of the parts, from 1, that were computed;  kept  of those that were there
+    not_whole those of the computed ones of which a shard was not read, which are not kept
+    failures  these shards
+    """
+
+    total: int
+    done: tuple[int, ...]
+    kept: tuple[int, ...]
+    not_whole: tuple[int, ...]
+    failures: tuple[ShardFailure, ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Searched:
+    """A corpus that was searched.
+
+    plan    the plan; where parts are missing, one that allows no shard to be missing
+    whole   without the hits of a search that keeps every one: nobody could hold them
+    pieces  those whose parts were found;  missing  whether some were not
+    sha256  of the shards that were searched for every hit, by their numbers
+    """
+
+    plan: Plan
+    whole: PartialResult
+    missing: bool = False
+    pieces: list[Piece] = field(default_factory=list)
+    sha256: dict[int, str] = field(default_factory=dict)
+
+
+def compute_share(
+    plan: Plan,
+    corpus: Corpus,
+    division: Division,
+    *,
+    workers: int,
+    progress: ScanProgress | None = None,
+) -> Work:
+    """Compute the parts of a share that are not kept yet. Raises OutputError."""
+    pieces = cut_pieces(plan, corpus, division.size)
+    index, count = division.share
+    kept: list[int] = []
+    done: list[int] = []
+    not_whole: list[int] = []
+    failures: list[ShardFailure] = []
+    mine = range(index, len(pieces), count)
+    for at, part, is_new in _parts(plan, pieces, mine, division, workers, progress):
+        (done if is_new else kept).append(at + 1)
+        if part.failures:
+            not_whole.append(at + 1)
+            failures += part.placed(pieces[at].shards, 0).failures
+    return Work(
+        total=len(pieces),
+        done=tuple(sorted(done)),
+        kept=tuple(sorted(kept)),
+        not_whole=tuple(sorted(not_whole)),
+        failures=tuple(sorted(failures, key=lambda failure: failure.shard)),
+    )
+
+
+def search_parts(
+    plan: Plan,
+    corpus: Corpus,
+    division: Division,
+    *,
+    workers: int,
+    progress: ScanProgress | None = None,
+) -> Searched:
+    """What is found in all parts of a corpus.
+
+    The shards of a part that is not there, where nothing may be computed, were not read, nor were
+    those that have changed since they were listed. Raises OutputError.
+    """
+    pieces = cut_pieces(plan, corpus, division.size)
+    found = Searched(plan=plan, whole=PartialResult.start(plan, corpus))
+    fresh: set[int] = set()
+    left = dict(enumerate(pieces))
+    for at, part, is_new in _parts(plan, pieces, range(len(pieces)), division, workers, progress):
+        piece = left.pop(at)
+        if is_new:
+            fresh.update(piece.shards)
+        _take(found, piece, part, corpus)
+    for at, piece in left.items():
+        reason = f"part {at + 1} of {len(pieces)} is not there"
+        _take(found, piece, unread_part(piece, plan, reason), corpus)
+    failed = {failure.shard for failure in found.whole.read.failures}
+    if plan.parameters.every_hit:
+        _note_without_text(found, corpus, failed)
+    for failure in changed_shards(corpus, sorted(fresh), failed):
+        found.whole.read.add_failure(failure)
+    if not left:
+        return found
+    # A plan allows shards that cannot be read, not parts that nobody computed.
+    parameters = replace(plan.parameters, allow_missing=False)
+    return replace(found, plan=replace(plan, parameters=parameters), missing=True)
+
+
+def _parts(
+    plan: Plan,
+    pieces: Sequence[Piece],
+    wanted: Sequence[int],
+    division: Division,
+    workers: int,
+    progress: ScanProgress | None,
+) -> Iterator[tuple[int, Part, bool]]:
+    """The parts of these pieces with their places in the list; whether each was computed now."""
+    store = division.store
+    waiting = list(wanted)
+    if store is not None:
+        if not division.only:
+            store.begin()
+        waiting = []
+        for at in wanted:
+            part = store.find(pieces[at], plan)
+            if part is None:
+                waiting.append(at)
+            else:
+                yield at, part, False
+        if progress is not None and len(waiting) < len(wanted):
+            progress.note(f"parts there before: {len(wanted) - len(waiting):,}")
+    if division.only:
+        return
+    todo = [pieces[at] for at in waiting]
+    if progress is not None:
+        progress.start(sum(piece.n_bytes for piece in todo))
+    with closing(_computed(plan, todo, division, workers, progress)) as computed:
+        for number, data in computed:
+            piece = todo[number]
+            part = part_of(data, plan, piece.name)
+            if store is not None and not part.failures:
+                store.write(piece.name, data)
+            yield waiting[number], part, True
+    if progress is not None:
+        progress.finish()
+
+
+def _computed(
+    plan: Plan,
+    pieces: Sequence[Piece],
+    division: Division,
+    workers: int,
+    progress: ScanProgress | None,
+) -> Generator[tuple[int, bytes], None, None]:
+    """The part of each piece as bytes, with its place in the list, as they are done."""
+    if not pieces:
+        return
+    if division.cluster is not None:
+        from contam.detect.parts.on_ray import on_ray  # which not everybody has
+
+        with closing(on_ray(plan, pieces, division.cluster)) as answers:
+            for at, answer in answers:
+                if isinstance(answer, str):
+                    answer = part_bytes(unread_part(pieces[at], plan, answer))  # noqa: PLW2901
+                yield at, answer
+                _advance(progress, pieces[at])
+    elif division.processes and workers > THREADS and len(pieces) > 1:
+        with closing(in_processes(plan, pieces, workers)) as found:
+            for at, data in found:
+                yield at, data
+                _advance(progress, pieces[at])
+    else:
+        for at, piece in enumerate(pieces):
+            part = search_piece(plan, piece.name, piece.corpus, workers=workers, progress=progress)
+            yield at, part_bytes(part)
+
+
+def _advance(progress: ScanProgress | None, piece: Piece) -> None:
+    if progress is not None:
+        progress.advance(piece.n_bytes)
+
+
+def _take(found: Searched, piece: Piece, part: Part, corpus: Corpus) -> None:
+    """Add a part to what was found."""
+    whole = found.whole
+    part = replace(
+        part, collected=tuple(replace(each, hits=None) for each in part.collected)
+    ).placed(piece.shards, piece.first)
+    whole.take(part)
+    whole.found.merge(part.documents)
+    whole.found.shrink(whole.collections)
+    if not part.failures:
+        found.pieces.append(piece)
+    for number, digest in part.sha256.items():
+        if found.sha256.setdefault(number, digest) != digest:
+            name = corpus.shards[number].name
+            error = ShardError(
+                "{shard}: was written to between two parts", shard=name,
+                hint="let nobody write to the corpus while it is read",
+            )  # fmt: skip
+            whole.read.add_failure(ShardFailure.of(number, name, error))
+
+
+def _note_without_text(found: Searched, corpus: Corpus, failed: set[int]) -> None:
+    """Note the digests of shards of which no part has a chunk.
+
+    What comes to stand in them later was not searched.
+    """
+    known = {chunk.shard for chunk in corpus.chunks} | failed
+    known.update(failure.shard for failure in corpus.coverage.failures)
+    left = [number for number in range(len(corpus.shards)) if number not in known]
+    digests, failures = of_each_readable(lambda _, shard: file_sha256(shard), corpus.shards, left)
+    found.sha256.update(digests)
+    for failure in failures:
+        found.whole.read.add_failure(failure)

@@ -1,0 +1,117 @@
+"""Parts of a corpus, searched anywhere and merged in any order, give the bytes of one scan."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import numba
+import numpy as np
+import pytest
+
+from contam.corpus.batches import read_chunk
+from contam.detect import partial as partials
+from contam.detect.chunk_scan import scan_chunk, scan_chunks
+from contam.detect.judge import finish_scan
+from contam.detect.match.matching import matcher_of
+from contam.detect.parameters import ScanParameters
+from contam.detect.partial import PartialResult
+from contam.detect.parts.part import Part
+from contam.detect.plan import make_plan
+from contam.detect.scan import Corpus
+from contam.errors import InternalError
+from contam.kernels.document import scan_batch
+from tests.property.worlds import ALL_POLICIES, write_items, write_shard
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TABLES = ("verdicts.parquet", "evidence.parquet", "items.parquet")
+
+
+def opened(corpus: str, items: str, policies=ALL_POLICIES):
+    plan = make_plan([items], ScanParameters(policies=policies, max_evidence=2))
+    return plan, Corpus.open([corpus], None)
+
+
+def part_of_chunks(plan, shards, chunks) -> Part:
+    """What is found in some chunks."""
+    found = scan_chunks(plan, shards, workers=1, chunks=chunks)
+    return Part(
+        name="",
+        chunks=frozenset(found.chunks),
+        collected=tuple(collection.collected() for collection in found.collections),
+        read=found.read.read,
+    )
+
+
+def written(home: Path, world) -> tuple[str, str]:
+    rows, texts = world
+    for number in range(2):
+        write_shard(home / "corpus" / f"part-{number}.parquet", [*texts, None, *texts[::-1]])
+    return str(home / "corpus"), str(write_items(home / "bench.jsonl", rows))
+
+
+@pytest.fixture
+def world(tmp_path):
+    rows = [
+        {"id": f"q{k}", "question": f"the {k}th lantern of the old harbour burns copper green {k}"}
+        for k in range(5)
+    ]
+    return written(tmp_path, (rows, [row["question"] for row in rows]))
+
+
+def spoilt(array: np.ndarray) -> np.ndarray:
+    """The same values as a way through files may leave them: read-only, and in another order."""
+    found = np.asfortranarray(array)
+    found.setflags(write=False)
+    return found
+
+
+def test_kernels_take_what_was_merged_without_compiling_anew(world):
+    plan, shards = opened(*world, policies=("contam",))
+    first, rest = shards.chunks[0], shards.chunks[1:]
+    part = part_of_chunks(plan, shards, rest)
+    for one in part.collected:
+        object.__setattr__(one, "runs", spoilt(one.runs))
+        for table in (one.matches, one.pieces, *(count.best for count in one.counts)):
+            for name in table.__dataclass_fields__:
+                object.__setattr__(table, name, spoilt(getattr(table, name)))
+    whole = PartialResult.start(plan, shards)
+    (collection,) = whole.collections
+    before = numba.typeof(collection.longest_at)
+    matchers = [matcher_of(view) for view in plan.views]
+    batches = [*read_chunk(first, shards.shards, shards.selections)]
+    scan_chunk(shards, first, batches, matchers, whole)
+    compiled = list(scan_batch.signatures)
+    whole.take(part)
+    assert numba.typeof(collection.longest_at) == before
+    scan_chunk(shards, first, batches, matchers, PartialResult([collection], whole.read))
+    assert list(scan_batch.signatures) == compiled
+
+
+def test_a_part_that_is_merged_twice_is_refused(world):
+    plan, shards = opened(*world)
+    part = part_of_chunks(plan, shards, shards.chunks[:1])
+    whole = PartialResult.start(plan, shards)
+    whole.take(part)
+    with pytest.raises(InternalError, match="1 chunks were counted before"):
+        whole.take(part)
+
+
+def test_a_missing_part_leaves_nothing_clean(world):
+    plan, shards = opened(*world)
+    whole = PartialResult.start(plan, shards)
+    whole.take(part_of_chunks(plan, shards, shards.chunks[1:]))
+    result = finish_scan(plan, shards, whole, workers=1, started=time.time())
+    assert not result.coverage["complete"]
+    assert "clean" not in {verdict.label for verdict in result}
+
+
+@pytest.mark.parametrize("n_items", [0, 1, 2, 5])
+def test_a_question_is_the_same_text_in_pieces(monkeypatch, n_items):
+    monkeypatch.setattr(partials, "_ROWS", 2)
+    items = [["quiz", "", f"q{n}, \u00e9"] for n in range(n_items)]
+    pieces = partials._json_pieces({"versions": ["1"], "items": iter(items), "every_hit": True})
+    assert "".join(pieces) == json.dumps({"versions": ["1"], "items": items, "every_hit": True})
