@@ -127,7 +127,9 @@ class Texts:
 
     def is_text(self) -> bool:
         """Whether they are of several words."""
-        return self.n > 0 and self.n_words >= _SEVERAL_WORDS * self.n
+        # A word has a character: most labels and numbers are too short to be counted.
+        enough = _SEVERAL_WORDS * self.n
+        return self.n > 0 and self.n_chars >= enough and self.n_words >= enough
 
 
 class Column(Texts):
@@ -185,8 +187,9 @@ class Column(Texts):
         """Whether the text is no category, and no row is like most others."""
         different = len(self._values)
         most = max(self._values.values(), default=0)
-        is_category = different < _DIFFERENT_SHARE * self.n and self.n_words < _LONG * self.n
-        return self.n == 1 or (0 < 2 * most <= self.n and not is_category)
+        if self.n == 1 or not 0 < 2 * most <= self.n:
+            return self.n == 1
+        return different >= _DIFFERENT_SHARE * self.n or self.n_words >= _LONG * self.n
 
     @cached_property
     def is_own(self) -> bool:
@@ -253,12 +256,12 @@ class Look:
     def is_item_text(self, name: str) -> bool:
         """Whether a column that nobody knows holds text that tells rows apart."""
         column = self.columns[name]
-        return column.is_text() and column.tells_apart()
+        return column.tells_apart() and column.is_text()
 
     def has_texts(self, name: str) -> bool:
         """Whether a column tells rows apart and holds a text, among others of a word or two."""
         column = self.columns[name]
-        return column.most_words >= _SEVERAL_WORDS and column.tells_apart()
+        return column.tells_apart() and column.most_words >= _SEVERAL_WORDS
 
     def is_own(self, names: Sequence[str]) -> bool:
         """Whether one of these columns says in most rows what no other row does."""
@@ -315,9 +318,12 @@ def completed(plan: FieldPlan, columns: Sequence[str], fields: FieldMap, look: L
     paths = tuple((name,) for name in unknown)
     if "passage" in fields.fields and ("question" in fields.fields or look.is_own(asked)):
         unread += paths
-    elif look.is_lone or look.is_own(asked):
+    elif look.is_lone or (not paths and len(question) == 1 and look.differs(asked)):
+        # Nothing is to be placed.
         passage += paths
-        doubtful = paths if look.is_lone else ()
+        doubtful = paths
+    elif look.is_own(asked):
+        passage += paths
     else:
         question = _in_order((*question, *paths), columns)
         beside = [path[0] for path in passage]
@@ -436,7 +442,7 @@ def _left_out(
     for name in columns:
         column = look.columns[name]
         out = field_names.is_left_out(name) or name in fields.ignored
-        if name not in roots and out and column.is_text() and column.tells_apart():
+        if name not in roots and out and column.tells_apart() and column.is_text():
             found[name] = None
         if name in roots:
             found |= {path: None for path in fields.ignored if path.startswith(f"{name}.")}

@@ -34,7 +34,7 @@ from contam.files.single import open_file, read_file
 from contam.files.stores import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -125,12 +125,12 @@ class _FileReader:
         elif source.family in ("parquet", "arrow"):
             state.unit = "row"
             refuse_pointer(source.path)
-            with _unchanged(source.path):
-                format_name, digest, size = source.family, *_digest(source.path)
+            format_name = source.family
+            with _unchanged(source.path) as (digest, size):
                 self._take(state, _TableRows(source))
         elif source.family == "json" and is_long_lines(source.path):
-            with _unchanged(source.path):
-                format_name, digest, size = "jsonl", *_digest(source.path)
+            format_name = "jsonl"
+            with _unchanged(source.path) as (digest, size):
                 self._take(state, Lines(source.path))
         else:
             file = read_unpacked(source.path)
@@ -277,38 +277,34 @@ class _TableRows:
     source: BenchmarkFile
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
-        place = 0
-        for row in _table_rows(self.source, _without_bulk):
-            for one in unfolded(row):
-                place += 1
-                yield place, one
+        # Here, not above: reading only text formats must not load the table library.
+        from contam.tables.input_tables import arrow_rows, parquet_rows
+
+        source = self.source
+        read = parquet_rows if source.family == "parquet" else arrow_rows
+        try:
+            # Tables are read here and there; of an object that would be a request each time.
+            data = read_file(source.path) if isinstance(source.path, Address) else source.data
+            rows = read(source.path, _without_bulk, data)
+            yield from enumerate((one for row in rows for one in unfolded(row)), 1)
+        except StoreError as error:
+            raise unreadable(source.path, error) from error
 
 
 def _without_bulk(columns: Mapping[str, bool]) -> Sequence[str]:
     return [name for name, is_bulk in columns.items() if not is_bulk or is_usual(name)]
 
 
-def _table_rows(
-    source: BenchmarkFile, choose: Callable[[Mapping[str, bool]], Sequence[str]]
-) -> Iterator[Row]:
-    """Rows of a Parquet or Arrow file, with the columns that are chosen."""
-    # Here, not above: reading only text formats must not load the table library.
-    from contam.tables.input_tables import arrow_rows, parquet_rows
-
-    try:
-        # Tables are read here and there; of an object that would be a request each time.
-        data = read_file(source.path) if isinstance(source.path, Address) else source.data
-        rows = parquet_rows if source.family == "parquet" else arrow_rows
-        yield from rows(source.path, choose, data)
-    except StoreError as error:
-        raise unreadable(source.path, error) from error
-
-
 @contextmanager
-def _unchanged(path: Path) -> Iterator[None]:
-    """Raise BenchmarkError where a file is another one when the block ends."""
+def _unchanged(path: Path) -> Iterator[tuple[str, int]]:
+    """SHA-256 and size of a file. Raises BenchmarkError where it is another when the block ends."""
     listed = _state_of(path)
-    yield
+    try:
+        with open_file(path) as file:
+            digest, size = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
+    except OSError as error:
+        raise unreadable(path, error) from error
+    yield digest, size
     if fact := difference(listed, _state_of(path)):
         raise BenchmarkError(
             "{}: {} while it was read", path, Public(fact), hint="let nobody write to it meanwhile"
@@ -318,14 +314,5 @@ def _unchanged(path: Path) -> Iterator[None]:
 def _state_of(path: Path) -> FileState:
     try:
         return FileState.at(str(path))
-    except OSError as error:
-        raise unreadable(path, error) from error
-
-
-def _digest(path: Path) -> tuple[str, int]:
-    """SHA-256 and size of a file, read in pieces."""
-    try:
-        with open_file(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
     except OSError as error:
         raise unreadable(path, error) from error
