@@ -2,7 +2,8 @@
 
 The type of a fact says who may be told. Numbers and `Public` words are for everybody, a path or
 `Place` is for who may know where things lie, and everything else counts as quoted from the user's
-files: it is left out where those may not be shown.
+files: it is left out where those may not be shown. Numbers and sizes in sentences are written here,
+too.
 """
 
 from __future__ import annotations

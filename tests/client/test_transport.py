@@ -20,6 +20,8 @@ from contam.client import (
     UnreachableError,
 )
 from contam.client.failures import retry_after_s
+from contam.client.wire import verdict_of
+from contam.detect.policies.verdict import COLUMNS
 from contam.errors import ContamError, UsageError
 
 FAST = Retry(attempts=4, first_s=0.001, longest_s=0.002, total_s=5.0)
@@ -315,3 +317,33 @@ def test_a_file_is_sent_whole_again_when_the_service_was_busy(peer, tmp_path):
         client.rescore("abc", log)
     first, second = (body for _, _, body in peer.told)
     assert first.count(b"id,score") == second.count(b"id,score") == 1000
+
+
+# -- verdicts as a service sends them ---------------------------------------------------------
+
+STRANGE = {str: 3, int: "3", float: "0.25"}
+
+
+def test_a_verdict_may_lack_what_may_be_null_and_have_what_is_not_known():
+    nullable = {column.name for column in COLUMNS if column.nullable}
+    bare = {name: value for name, value in VERDICT.items() if name not in nullable}
+    verdict = verdict_of({**bare, "mood": "sunny"})
+    assert {name for name, value in verdict.to_dict().items() if value is None} == nullable
+
+
+def test_whole_numbers_are_scores():
+    score = verdict_of({**VERDICT, "score": 1}).score
+    assert (score, type(score)) == (1.0, float)
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda one: one.name)
+def test_a_value_of_another_kind_is_refused_by_the_name_of_its_column(column):
+    wrong = [STRANGE[column.kind], True, ["x"]] + ([] if column.nullable else [None])
+    for value in wrong:
+        with pytest.raises(AnswerError, match=f"a verdict without {column.name}"):
+            verdict_of({**VERDICT, column.name: value})
+
+
+def test_a_label_that_nobody_gives_is_refused():
+    with pytest.raises(AnswerError, match="known label"):
+        verdict_of({**VERDICT, "label": "fine"})

@@ -1,4 +1,4 @@
-"""Draw the items to review, and store the labels that readers give them."""
+"""Draw the items to review, show them to readers, and store the labels that these give."""
 
 from __future__ import annotations
 
