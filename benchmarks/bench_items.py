@@ -121,7 +121,7 @@ def measure(corpus: list[str], items: str, policies: list[str]) -> dict[str, Any
     from contam.detect.chunk_scan import scan_chunks
     from contam.detect.judge import finish_scan
     from contam.detect.parameters import ScanParameters
-    from contam.detect.plan import plan_and_empty
+    from contam.detect.plan import plan_for
     from contam.detect.report import write_report
     from contam.detect.scan import Corpus
     from contam.detect.warm import match_a_little
@@ -138,7 +138,7 @@ def measure(corpus: list[str], items: str, policies: list[str]) -> dict[str, Any
     benchmarks = list(read_benchmarks([items]))
     lap("read")
     opened = Corpus.open(corpus, None)
-    plan = plan_and_empty(benchmarks, ScanParameters(policies=tuple(policies)))
+    plan = plan_for(benchmarks, ScanParameters(policies=tuple(policies)))
     lap("plan")
     n_tokens = sum(len(view.items.token_hash) for view in plan.views)
     partial = scan_chunks(plan, opened, workers=1)

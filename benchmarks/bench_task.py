@@ -178,7 +178,7 @@ def command(corpus: list[str], items: list[str], policies: list[str], out: str) 
     from contam.detect.chunk_scan import scan_chunks
     from contam.detect.judge import finish_scan
     from contam.detect.parameters import ScanParameters
-    from contam.detect.plan import plan_and_empty
+    from contam.detect.plan import plan_for
     from contam.detect.report import write_report
     from contam.detect.scan import Corpus
     from contam.detect.warm import match_a_little
@@ -189,7 +189,7 @@ def command(corpus: list[str], items: list[str], policies: list[str], out: str) 
     benchmarks = list(read_benchmarks(items))
     lap("benchmark")
     opened = Corpus.open(corpus, None)
-    plan = plan_and_empty(benchmarks, ScanParameters(policies=tuple(policies)))
+    plan = plan_for(benchmarks, ScanParameters(policies=tuple(policies)))
     lap("plan")
     partial = scan_chunks(plan, opened, workers=1)
     lap("scan")

@@ -64,22 +64,20 @@ def make_plan(benchmark: Sequence[str | Path | BenchmarkFile], parameters: ScanP
     """
     policies = _policies(parameters)
     try:
-        benchmarks = [
-            *read_benchmarks(
-                benchmark,
-                mapping=parameters.mapping,
-                ignore=parameters.ignore,
-                name=parameters.name,
-                split=parameters.split,
-                secret=not parameters.keep_text,
-            )
-        ]
+        benchmarks = read_benchmarks(
+            benchmark,
+            mapping=parameters.mapping,
+            ignore=parameters.ignore,
+            name=parameters.name,
+            split=parameters.split,
+            secret=not parameters.keep_text,
+        )
     except MemoryError as error:
         raise PlanMemoryError(
             "out of memory while reading the benchmark",
             hint=_SPLIT_BENCHMARK_OR_GIVE_MEMORY,
         ) from error
-    return plan_and_empty(benchmarks, parameters, policies)
+    return plan_for(benchmarks, parameters, policies)
 
 
 def plan_for(
@@ -90,18 +88,6 @@ def plan_for(
     """Build the views for benchmarks that are read already; policies None takes those named.
 
     Raises PolicyError, UsageError, ConfigError or PlanMemoryError.
-    """
-    return plan_and_empty(list(benchmarks), parameters, policies)
-
-
-def plan_and_empty(
-    benchmarks: list[Benchmark],
-    parameters: ScanParameters,
-    policies: Sequence[Policy] | None = None,
-) -> Plan:
-    """What `plan_for` gives; the list is emptied.
-
-    Where nobody else has its items, many of them are let go for packed ones, half as large.
     """
     n_items = sum(len(benchmark.items) for benchmark in benchmarks)
     try:
@@ -115,13 +101,12 @@ def plan_and_empty(
 
 
 def _plan_for(
-    benchmarks: list[Benchmark],
+    benchmarks: Sequence[Benchmark],
     parameters: ScanParameters,
     policies: Sequence[Policy] | None,
 ) -> Plan:
     policies = _policies(parameters) if policies is None else tuple(policies)
-    known, items = tuple(benchmarks), _in_order(benchmarks)
-    benchmarks.clear()
+    items = _in_order(benchmarks)
     if len(items) > _MANY_ITEMS:
         trim()  # what reading left behind
     units: list[str] = []
@@ -157,7 +142,7 @@ def _plan_for(
         trim()  # what planning left behind
     return Plan(
         parameters=parameters,
-        benchmarks=known,
+        benchmarks=tuple(benchmarks),
         items=items,
         policies=policies,
         views=views,
