@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from contam.cli import render
 from contam.cli.results import EXIT_INCOMPLETE
+from contam.cli.terminal import emit, plain, talk
 from contam.errors import UsageError
 from contam.extras import require
 from contam.facts import counted
@@ -60,9 +62,6 @@ def tell_work(
     failures   names of shards, and why each was not read
     then       what comes next, where the folder holds nothing yet
     """
-    from contam.cli import render
-    from contam.cli.terminal import emit, plain, talk
-
     code = EXIT_INCOMPLETE if failures else 0
     for name, reason in failures[:_NAMED]:
         shown = reason.removeprefix(f"{name}: ")

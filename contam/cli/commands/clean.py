@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from contam.cli import options
+from contam.cli import options, render
+from contam.cli.progress import Reporter
 from contam.cli.results import EXIT_FLAGGED, refuse_out_in
 from contam.cli.shares import AddressOption, EngineOption, parse_share, refuse_engine, tell_work
+from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import UsageError
 from contam.facts import counted
 
@@ -146,7 +148,6 @@ def clean(
     from contam.cleaning.clean import clean as run_clean
     from contam.cleaning.clean import clean_share
     from contam.cleaning.run import Cleaned
-    from contam.cli.progress import Reporter
     from contam.detect.parts.division import Division, RayCluster
 
     chosen = CleanOptions(
@@ -220,9 +221,6 @@ def _weights(given: Iterable[str]) -> dict[str, float]:
 
 def _tell(result: Cleaned, out: str, output: options.OutputOptions) -> int:
     """Say what was done, or would be; returns the exit code."""
-    from contam.cli import render
-    from contam.cli.terminal import emit, plain, talk, visible
-
     code = EXIT_FLAGGED if result.too_many else 0
     record = result.record
     if not output.quiet:

@@ -9,6 +9,7 @@ import typer
 
 from contam.cli import options
 from contam.cli.defaults import say_supplied
+from contam.cli.progress import Reporter
 from contam.cli.results import print_result, refuse_out_in, write_result
 from contam.cli.shares import (
     AddressOption,
@@ -117,7 +118,6 @@ def _compute_share(
     """Compute a share of the parts, and say what was done; returns the exit code."""
     if division.folder is None:
         raise UsageError("--shard needs --parts", hint="a folder for the parts of all shares")
-    from contam.cli.progress import Reporter
     from contam.detect.scan import scan_share
 
     with Reporter(quiet=output.quiet) as progress:
