@@ -120,7 +120,7 @@ def check(
     benchmarks: Sequence[Benchmark],
     *,
     workers: int | None,
-    division: Division | None,
+    division: Division | None = None,
     progress: ScanProgress | None,
 ) -> ScanResult:
     """Scan a corpus, or ask its index, for every item. Raises what a scan and a query raise."""

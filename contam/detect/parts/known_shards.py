@@ -44,6 +44,8 @@ class KnownShards(NamedTuple):
         named: Mapping[str, str] | None = None,
     ) -> OpenedShards:
         """What `contam.corpus.opening.open_shards` gives. Raises also OutputError."""
+        if self.writes:
+            self.store.begin()
         stamps = [_stamp(shard) for shard in shards]
         asked = [versions(), text, dict(named or {}), stamps]
         name = hashlib.sha256(json.dumps(asked).encode()).hexdigest()
@@ -63,7 +65,6 @@ class KnownShards(NamedTuple):
         if is_more and self.writes:
             file = io.BytesIO()
             write_tree(file, tuple(kept))
-            self.store.begin()
             self.store.write(name, file.getvalue())
         return collected(found)
 
