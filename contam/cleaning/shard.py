@@ -32,7 +32,7 @@ from contam.detect.partial import start_collections
 from contam.detect.scan import Corpus
 from contam.errors import CorpusError, InternalError, ShardError
 from contam.files.listed import FileState, opened
-from contam.tables.edits import Edit, edited
+from contam.tables.edits import Edit, Rewrite, edited
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -261,19 +261,17 @@ def written(
 
     Raises ShardError when anything is found, or when a row is not what it should be.
     """
-    replacement = cleaning.options.replacement
     sources = selection.sources
     if sources is None:
         raise InternalError(f"{shard.name}: rows were found without a text column")
     edits = [Edit(one.found.row, one.drop, () if one.drop else one.found.spans) for one in removed]
+    how = Rewrite(edits, sources, cleaning.options.replacement)
     with errors_named(shard):
-        done = shard.kind.rewrite(shard.path, target, edits, sources, replacement=replacement)
+        done = shard.kind.rewrite(shard.path, target, how)
     state = FileState.at(str(target))
     new = replace(shard, uri=str(target), size_bytes=state.size, state=state)
     with errors_named(new):
-        n_same = shard.kind.count_same(
-            shard.path, new.path, edits, sources, replacement=replacement
-        )
+        n_same = shard.kind.count_same(shard.path, new.path, how)
     if left := found_in(cleaning, new, selection, done.rows_after, workers=workers):
         raise _still_found(shard, left)
     return Written(done=done, n_same=n_same)

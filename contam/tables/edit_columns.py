@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,8 +20,8 @@ from contam.tables.some_rows import kept, taken
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from contam.tables.columns import ColumnRef, TextColumns
-    from contam.tables.edits import Edit
+    from contam.tables.columns import ColumnRef
+    from contam.tables.edits import Rewrite
 
     #: A text of an array: its row, the path to it inside the value, and what becomes of it.
     Placed = tuple[int, tuple[str | int, ...], str]
@@ -39,23 +40,20 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     return with_leaves(kind, of_leaf)
 
 
-def edited_batch(
-    batch: pa.RecordBatch, sources: TextColumns, edits: Sequence[Edit], replacement: str | None
-) -> pa.RecordBatch:
+def edited_batch(batch: pa.RecordBatch, how: Rewrite) -> pa.RecordBatch:
     """The batch without the rows that are dropped, and with the spans of others cut or masked.
 
-    batch        of plain types in the columns of `sources`; others are returned as they are
-    edits        their rows count from the batch's first
-    replacement  what stands in place of each span; None cuts it out
+    batch  of plain types in the columns of the text; others are returned as they are
+    how    its rows count from the batch's first
 
     Raises ValueError where a span is not in the text, or in a place that is not edited.
     """
     stays = np.ones(batch.num_rows, np.bool_)
-    stays[[edit.row for edit in edits if edit.drop]] = False
-    changed = [edit for edit in edits if edit.spans and not edit.drop]
+    stays[[edit.row for edit in how.edits if edit.drop]] = False
+    changed = [edit for edit in how.edits if edit.spans and not edit.drop]
     if changed:
         columns = list(batch.columns)
-        for (name, *inside), texts in _changes(batch, sources, changed, replacement).items():
+        for (name, *inside), texts in _changes(batch, replace(how, edits=changed)).items():
             at = batch.schema.get_field_index(name)
             columns[at] = _put(
                 columns[at], [(row, (*inside, *path), text) for row, path, text in texts]
@@ -64,14 +62,12 @@ def edited_batch(
     return kept(batch, stays)
 
 
-def _changes(
-    batch: pa.RecordBatch, sources: TextColumns, edits: Sequence[Edit], replacement: str | None
-) -> dict[tuple[str, ...], list[Placed]]:
+def _changes(batch: pa.RecordBatch, how: Rewrite) -> dict[tuple[str, ...], list[Placed]]:
     """What becomes of texts, by column."""
-    names = {part.path[0] for ref in sources.every for part in ref.single}
+    sources, names = how.sources, how.texts
     some = taken(
         batch.select([name for name in batch.schema.names if name in names]),
-        np.array([edit.row for edit in edits]),
+        np.array([edit.row for edit in how.edits]),
     )
     texts: dict[ColumnRef, list[str]] = {}
 
@@ -81,10 +77,10 @@ def _changes(
         return texts[ref][place]
 
     found: dict[tuple[str, ...], list[Placed]] = {}
-    for place, edit in enumerate(edits):
+    for place, edit in enumerate(how.edits):
         filled = (ref for ref in sources.every if not _is_blank(text_of(ref, place)))
         ref = next(filled, sources.first)
-        edited(text_of(ref, place), edit.spans, replacement)
+        edited(text_of(ref, place), edit.spans, how.replacement)
         parts = [part for part in ref.single if ref.kind != "group" or text_of(part, place)]
         pieces = [text_of(part, place) for part in parts]
         for part, text, spans in zip(parts, pieces, spread(edit.spans, pieces), strict=True):
@@ -95,7 +91,7 @@ def _changes(
                 (value,) = values_of(pick(some, part.column).slice(place, 1))
             elif part.kind != "text":
                 value = None
-            made = edited_value(value, text, spans, replacement)
+            made = edited_value(value, text, spans, how.replacement)
             found.setdefault(part.column, []).extend((edit.row, new.path, new.text) for new in made)
     return found
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from contam.tables.chat import turns_of
 from contam.tables.columns import CONTENT_KEYS
@@ -12,9 +14,10 @@ from contam.tables.json_text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from contam.tables.columns import TextColumns
+
+_row_of: Final = attrgetter("row")
 
 #: A stretch of a document: code points [start, end) of the text as contam reads it.
 Span = tuple[int, int]
@@ -35,6 +38,36 @@ class Edit(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Rewrite:
+    """What is done to a shard when it is written again; all other values are as they were.
+
+    edits        rows ascending, one edit a row
+    sources      the columns that the scan read the text from
+    replacement  written in place of every span; None cuts the span away
+    """
+
+    edits: Sequence[Edit]
+    sources: TextColumns
+    replacement: str | None = None
+
+    @property
+    def texts(self) -> set[str]:
+        """The names of the columns that the text is read from."""
+        return {part.path[0] for ref in self.sources.every for part in ref.single}
+
+    def of_rows(self, begin: int, end: int) -> Rewrite:
+        """What is done to the rows [begin, end), counted from the first of them."""
+        first, last = (bisect_left(self.edits, row, key=_row_of) for row in (begin, end))
+        here = [edit._replace(row=edit.row - begin) for edit in self.edits[first:last]]
+        return replace(self, edits=here)
+
+    def refuse_beyond(self, n_rows: int) -> None:
+        """Raise ValueError for an edit of a row that a shard of so many does not have."""
+        if self.edits and self.edits[-1].row >= n_rows:
+            raise ValueError(f"it has no row {self.edits[-1].row}")
+
+
+@dataclass(frozen=True, slots=True)
 class Rewritten:
     """What a writer did.
 
@@ -46,31 +79,6 @@ class Rewritten:
     rows_before: int
     rows_after: int
     not_kept: tuple[str, ...] = ()
-
-
-class Rewriter(Protocol):
-    """Writes a shard of one format again, with edits.
-
-    source       the shard as it was listed (`ListedPath`), opened through `contam.files.listed`
-    target       a file that does not exist, on this machine
-    edits        rows ascending, one edit a row
-    sources      the columns that the scan read the text from
-    replacement  written in place of every span; None cuts the span away
-
-    All other values are as they were. Raises ShardError when the shard changed or cannot be read,
-    when a row is not there, or when a span is not in the text or lies elsewhere than in a text
-    column or the content of a message. The target may then be there in part; the caller removes it.
-    """
-
-    def __call__(  # noqa: D102 - told above
-        self,
-        source: str,
-        target: Path,
-        edits: Sequence[Edit],
-        sources: TextColumns,
-        *,
-        replacement: str | None,
-    ) -> Rewritten: ...
 
 
 def edited(text: str, spans: Sequence[Span], replacement: str | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -14,7 +13,7 @@ from contam.errors import Public, ShardError
 from contam.files.publish import output_errors
 from contam.files.single import created
 from contam.tables.edit_columns import edited_batch, plain_type
-from contam.tables.edits import Rewritten
+from contam.tables.edits import Rewrite, Rewritten
 from contam.tables.ipc import FILE_MAGIC, stream_problem
 from contam.tables.shard_errors import arrow_file, shard_errors
 
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from contam.tables.columns import TextColumns
-    from contam.tables.edits import Edit
 
 LEVEL: Final = "the compression level"
 _CODECS: Final = ("lz4", "zstd")
@@ -51,26 +48,18 @@ class _Batch(NamedTuple):
     metadata: pa.KeyValueMetadata | None
 
 
-def rewrite(
-    source: str,
-    target: Path,
-    edits: Sequence[Edit],
-    sources: TextColumns,
-    *,
-    replacement: str | None,
-) -> Rewritten:
-    """Write an Arrow shard again, see `contam.tables.edits.Rewriter`.
+def rewrite(source: str, target: Path, how: Rewrite) -> Rewritten:
+    """Write an Arrow shard again, see `contam.corpus.formats.base.CorpusFormat`.
 
     Batches stay as they are cut; one that loses all its rows goes. A file whose texts are encoded
     in dictionaries has one of each for all batches, and is held in memory.
     """
     n_before = n_after = 0
-    rows = [edit.row for edit in edits]
     with shard_errors(source):
         with arrow_file(source) as file:
             layout = _layout(file)
             schema, noted = _head(file, layout)
-        names = {part.path[0] for ref in sources.every for part in ref.single}
+        names = how.texts
         plain = pa.schema(
             [one.with_type(plain_type(one.type)) if one.name in names else one for one in schema]
         )
@@ -78,9 +67,7 @@ def rewrite(
         with _writer(target, layout, schema, noted) as write:
             for batch, metadata in _batches(source, layout):
                 end = n_before + batch.num_rows
-                here = edits[bisect_left(rows, n_before) : bisect_left(rows, end)]
-                here = [edit._replace(row=edit.row - n_before) for edit in here]
-                left = edited_batch(_cast(batch, plain), sources, here, replacement)
+                left = edited_batch(_cast(batch, plain), how.of_rows(n_before, end))
                 n_before = end
                 n_after += left.num_rows
                 if left.num_rows or not batch.num_rows:
@@ -88,8 +75,7 @@ def rewrite(
                     write(left) if held is None else held.append(left)
             for left in _unified(held or (), schema):
                 write(left)
-        if rows and rows[-1] >= n_before:
-            raise ValueError(f"it has no row {rows[-1]}")
+        how.refuse_beyond(n_before)
     return Rewritten(n_before, n_after, (LEVEL,) if layout.codec else ())
 
 

@@ -6,7 +6,6 @@ dictionaries, encodings, statistics and sorting of the old file. What it cannot 
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +17,7 @@ from contam.files.publish import output_errors
 from contam.files.single import created
 from contam.tables import same_rows
 from contam.tables.edit_columns import edited_batch, plain_type
-from contam.tables.edits import Edit, Rewritten
+from contam.tables.edits import Rewrite, Rewritten
 from contam.tables.parquet import footer
 from contam.tables.shard_errors import arrow_file, shard_errors
 
@@ -58,20 +57,12 @@ _COMPARE_BYTES, _COMPARE_ROWS = 2 << 20, 4096
 _NAMED: Final = 5
 
 
-def rewrite(
-    source: str,
-    target: Path,
-    edits: Sequence[Edit],
-    sources: TextColumns,
-    *,
-    replacement: str | None,
-) -> Rewritten:
-    """Write a Parquet shard again, see `contam.tables.edits.Rewriter`.
+def rewrite(source: str, target: Path, how: Rewrite) -> Rewritten:
+    """Write a Parquet shard again, see `contam.corpus.formats.base.CorpusFormat`.
 
     A row group is held in memory, and becomes a row group; one that loses all its rows goes.
     """
     begin = n_after = 0
-    rows = [edit.row for edit in edits]
     not_kept: set[str] = set()
     with shard_errors(source), _opened(source) as file, created(target) as out:
         # Its own metadata say again what were dictionaries and views.
@@ -80,21 +71,15 @@ def rewrite(
         with _library_errors(source, target):
             columns = _written(schema, options)
         options |= _packing(file, columns, not_kept)
-        if any(not edit.drop for edit in edits):
-            _forget_order(options, file, sources, not_kept)
+        if any(not edit.drop for edit in how.edits):
+            _forget_order(options, file, how.sources, not_kept)
         with _library_errors(source, target):
             writer = pq.ParquetWriter(out, schema, **options)
         with _closing(writer, source, target):
             for index, group in enumerate(footer(source).layout.groups):
                 end = begin + group.n_rows
-                here = edits[bisect_left(rows, begin) : bisect_left(rows, end)]
-                table = _edited(
-                    _batches(file, source, [index], _WRITE_BYTES, _WRITE_ROWS),
-                    schema,
-                    [edit._replace(row=edit.row - begin) for edit in here],
-                    sources,
-                    replacement,
-                )
+                batches = _batches(file, source, [index], _WRITE_BYTES, _WRITE_ROWS)
+                table = _edited(batches, schema, how.of_rows(begin, end))
                 if table.num_rows:
                     with _library_errors(source, target):
                         writer.write_table(table, row_group_size=table.num_rows)
@@ -102,16 +87,13 @@ def rewrite(
                     not_kept.add(EMPTY)
                 n_after += table.num_rows
                 begin = end
-            if rows and rows[-1] >= begin:
-                raise ValueError(f"it has no row {rows[-1]}")
+            how.refuse_beyond(begin)
             if file.metadata.metadata:
                 writer.add_key_value_metadata(file.metadata.metadata)
     return Rewritten(begin, n_after, tuple(sorted(not_kept)))
 
 
-def count_same(
-    source: str, new: str, edits: Sequence[Edit], sources: TextColumns, *, replacement: str | None
-) -> int:
+def count_same(source: str, new: str, how: Rewrite) -> int:
     """How many rows are the same in a shard that was written again; see `CorpusFormat.count_same`.
 
     The library reads both files, and all columns are compared row by row.
@@ -125,7 +107,7 @@ def count_same(
             _batches(file, path, range(file.num_row_groups), _COMPARE_BYTES, _COMPARE_ROWS)
             for file, path in ((old, source), (made, new))
         )
-        return same_rows.count_same(before, after, edits, sources, replacement, new)
+        return same_rows.count_same(before, after, how, new)
 
 
 @contextmanager
@@ -193,27 +175,13 @@ def _batches(
                 raise ValueError(f"{n_rows} rows where its footer promises {group.n_rows}")
 
 
-def _edited(
-    batches: Iterator[pa.RecordBatch],
-    schema: pa.Schema,
-    edits: Sequence[Edit],
-    sources: TextColumns,
-    replacement: str | None,
-) -> pa.Table:
+def _edited(batches: Iterator[pa.RecordBatch], schema: pa.Schema, how: Rewrite) -> pa.Table:
     """A row group, whose first row is 0, without what its edits take out."""
-    rows = [edit.row for edit in edits]
     left, begin = [], 0
     for batch in batches:
         end = begin + batch.num_rows
-        here = edits[bisect_left(rows, begin) : bisect_left(rows, end)]
-        left.append(
-            edited_batch(
-                batch if batch.schema.equals(schema) else batch.cast(schema),
-                sources,
-                [edit._replace(row=edit.row - begin) for edit in here],
-                replacement,
-            )
-        )
+        plain = batch if batch.schema.equals(schema) else batch.cast(schema)
+        left.append(edited_batch(plain, how.of_rows(begin, end)))
         begin = end
     return pa.Table.from_batches(left, schema)
 

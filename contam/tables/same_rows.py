@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,46 +17,40 @@ from contam.tables.fallback import filled_block
 from contam.tables.some_rows import kept, taken
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from contam.tables.edits import Edit
+    from contam.tables.edits import Edit, Rewrite
 
 
 def count_same(
     old: Iterable[pa.RecordBatch],
     new: Iterable[pa.RecordBatch],
-    edits: Sequence[Edit],
-    sources: TextColumns,
-    replacement: str | None,
+    how: Rewrite,
     path: str,
-    first_row: int = 0,
 ) -> int:
     """How many rows are the same in all columns.
 
-    old, new   batches of equal columns, cut in any way
-    edits      rows ascending, counted from the first batch: nothing is there of rows that were
-               dropped; of others the text that a scan reads is the old one with its spans replaced,
-               and all columns but those of `sources` are the same
-    path       of the file that was written
-    first_row  number of the first row, for errors
+    old, new  batches of equal columns, cut in any way
+    how       nothing is there of rows that were dropped; of others with an edit the text that a
+              scan reads is the old one with its spans replaced, and all other columns are the same
+    path      of the file that was written
 
     Raises ValueError where a row is missing, too many or another, ShardError where its text is.
     """
     stream = _Rows(new)
-    compare = _Compare(sources, replacement, path)
+    compare = _Compare(how, path)
     n_same = begin = 0
-    rows = [edit.row for edit in edits]
     for batch in old:
         end = begin + batch.num_rows
-        here = edits[bisect_left(rows, begin) : bisect_left(rows, end)]
+        here = how.of_rows(begin, end).edits
         keep = np.ones(batch.num_rows, np.bool_)
-        keep[[edit.row - begin for edit in here if edit.drop]] = False
+        keep[[edit.row for edit in here if edit.drop]] = False
         left = kept(batch, keep)
         # Where the rows that stay are among those that are left.
         places = np.cumsum(keep) - 1
-        edited = {int(places[edit.row - begin]): edit for edit in here if not edit.drop}
+        edited = {int(places[edit.row]): edit for edit in here if not edit.drop}
         done = 0
         for piece in stream.take(left.num_rows):
             inside = {
@@ -65,10 +58,10 @@ def count_same(
                 for place, edit in edited.items()
                 if done <= place < done + piece.num_rows
             }
-            compare(left.slice(done, piece.num_rows), piece, inside, first_row)
+            compare(left.slice(done, piece.num_rows), piece, inside, begin)
             done += piece.num_rows
         if done < left.num_rows:
-            raise ValueError(f"rows behind row {first_row + begin} are missing")
+            raise ValueError(f"rows behind row {begin} are missing")
         n_same += left.num_rows - len(edited)
         begin = end
     if stream.rest():
@@ -105,10 +98,9 @@ class _Rows:
 class _Compare:
     """Compares rows with what was written of them."""
 
-    def __init__(self, sources: TextColumns, replacement: str | None, path: str) -> None:
-        self._sources = TextColumns(sources.every[0], sources.every[1:])
-        self._replacement, self._path = replacement, path
-        self._texts = {part.path[0] for ref in sources.every for part in ref.single}
+    def __init__(self, how: Rewrite, path: str) -> None:
+        self._sources = TextColumns(how.sources.every[0], how.sources.every[1:])
+        self._replacement, self._path, self._texts = how.replacement, path, how.texts
 
     def __call__(
         self, old: pa.RecordBatch, new: pa.RecordBatch, edits: Mapping[int, Edit], first_row: int

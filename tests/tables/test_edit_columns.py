@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from contam.tables.blocks import texts_of
 from contam.tables.columns import ColumnRef, TextColumns, describe
 from contam.tables.edit_columns import edited_batch
-from contam.tables.edits import Edit, edited
+from contam.tables.edits import Edit, Rewrite, edited
 from contam.tables.fields import as_text_block
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
@@ -103,7 +103,7 @@ def test_only_the_spans_change(name, data):
         edits.append(Edit(row, drop, spans))
         if not drop:
             expected.append((begin + row, by_slicing(texts, spans, replacement)))
-    out = edited_batch(batch, TextColumns(ref), edits, replacement)
+    out = edited_batch(batch, Rewrite(edits, TextColumns(ref), replacement))
     out.validate(full=True)
     assert out.schema.equals(schema, check_metadata=True)
     assert out["id"].to_pylist() == [row for row, _ in expected]
@@ -123,7 +123,7 @@ def column_of(batch, dotted="text"):
 
 def test_bytes_that_are_no_utf8_become_what_is_read_of_them():
     batch = one(b"ab\xe2\x82cd\xff", pa.binary())
-    out = edited_batch(batch, column_of(batch), [Edit(1, False, ((3, 5),))], None)
+    out = edited_batch(batch, Rewrite([Edit(1, False, ((3, 5),))], column_of(batch)))
     assert out["text"].to_pylist() == [b"ab\xe2\x82cd\xff", "ab\ufffd\ufffd".encode()]
 
 
@@ -138,16 +138,15 @@ def test_the_column_that_was_read_is_the_one_that_is_edited():
     text, question, answer = describe(batch.schema)
     group = ColumnRef(("question+answer",), "group", parts=(question, answer))
     edits = [Edit(0, False, ((0, 4),)), Edit(1, False, ((3, 8),)), Edit(2, False, ((5, 9),))]
-    out = edited_batch(batch, TextColumns(text, (group,)), edits, "_")
+    out = edited_batch(batch, Rewrite(edits, TextColumns(text, (group,)), "_"))
     assert out.to_pydict() == {
         "text": ["_ here", "  ", None],
         "question": ["said here", "ask_", None],
         "answer": ["said here", "_CDEF", "only _"],
     }
     with pytest.raises(ValueError, match="outside a text"):
-        edited_batch(
-            batch, TextColumns(text, (group,), named=True), [Edit(2, False, ((5, 9),))], "_"
-        )
+        sources = TextColumns(text, (group,), named=True)
+        edited_batch(batch, Rewrite([Edit(2, False, ((5, 9),))], sources, "_"))
 
 
 @pytest.mark.parametrize("word", ["first", "second", "think", "called", "so"])
@@ -160,19 +159,19 @@ def test_what_stands_elsewhere_than_in_the_content_of_a_message_is_refused(word)
     (text, _) = texts_of(as_text_block(batch, sources.first))
     found = tuple(match.span() for match in re.finditer(word, text))
     with pytest.raises(ValueError):
-        edited_batch(batch, sources, [Edit(1, False, found)], "_")
-    assert edited_batch(batch, sources, [Edit(1, True, found)], "_").num_rows == 1
+        edited_batch(batch, Rewrite([Edit(1, False, found)], sources, "_"))
+    assert edited_batch(batch, Rewrite([Edit(1, True, found)], sources, "_")).num_rows == 1
 
 
 def test_a_text_inside_json_in_a_column_is_refused():
     batch = one('{"a": {"text": "asked"}}', name="meta")
     sources = TextColumns(ColumnRef(("meta", "a", "text"), "json", depth=1))
     with pytest.raises(ValueError):
-        edited_batch(batch, sources, [Edit(0, False, ((1, 4),))], None)
+        edited_batch(batch, Rewrite([Edit(0, False, ((1, 4),))], sources))
 
 
 @pytest.mark.parametrize("spans", [((0, 99),), ((3, 3),), ((4, 6), (2, 3)), ((-1, 2),)])
 def test_spans_that_are_not_in_the_text_are_errors(spans):
     batch = one("some text")
     with pytest.raises(ValueError, match="outside a text"):
-        edited_batch(batch, column_of(batch), [Edit(0, False, spans)], None)
+        edited_batch(batch, Rewrite([Edit(0, False, spans)], column_of(batch)))

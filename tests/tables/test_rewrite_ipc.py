@@ -9,7 +9,7 @@ from pyarrow import ipc
 from contam.errors import ShardError
 from contam.files.listed import FileState, ListedPath
 from contam.tables.columns import ColumnRef, TextColumns
-from contam.tables.edits import Edit, Rewritten
+from contam.tables.edits import Edit, Rewrite, Rewritten
 from contam.tables.rewrite_ipc import rewrite
 
 LEAK = "the question that leaked"
@@ -78,7 +78,7 @@ def batches_in(path, *, stream):
 def test_batches_stay_as_they_are(tmp_path, stream, options):
     source = stored(tmp_path / "in", stream=stream, **options)
     edits = [Edit(0, True), Edit(3, False, ((7, 7 + len(LEAK)),)), Edit(5, True)]
-    found = rewrite(source, tmp_path / "out", edits, TEXT, replacement="_")
+    found = rewrite(source, tmp_path / "out", Rewrite(edits, TEXT, "_"))
     assert found == Rewritten(6, 4, ("the compression level",) if "compression" in options else ())
     schema, left = batches_in(tmp_path / "out", stream=stream)
     assert schema.equals(SCHEMA, check_metadata=True)
@@ -101,7 +101,7 @@ def test_batches_stay_as_they_are(tmp_path, stream, options):
             assert dict(reader.metadata) == {b"of": b"the file"}
     # Written again without an edit it is the file it was.
     again = ListedPath(str(tmp_path / "out"), FileState.at(str(tmp_path / "out")))
-    rewrite(again, tmp_path / "again", [], TEXT, replacement=None)
+    rewrite(again, tmp_path / "again", Rewrite([], TEXT, None))
     assert (tmp_path / "again").read_bytes() == data
 
 
@@ -117,7 +117,7 @@ def test_what_was_taken_out_of_one_batch_is_in_the_dictionary_of_none(tmp_path, 
     ]  # fmt: skip
     source = stored(tmp_path / "in", stream=stream, batches=batches)
     edits = [Edit(3, True), Edit(4, False, ((3, 3 + len(LEAK)),))]
-    found = rewrite(source, tmp_path / "out", edits, TEXT, replacement="_")
+    found = rewrite(source, tmp_path / "out", Rewrite(edits, TEXT, "_"))
     assert found == Rewritten(6, 5)
     _, left = batches_in(tmp_path / "out", stream=stream)
     assert [one.batch["text"].to_pylist() for one in left] == [["a", "b"], ["a"], ["in _", "b"]]
@@ -131,9 +131,9 @@ def test_a_stream_that_was_cut_or_a_file_that_changed_is_an_error(tmp_path):
     (tmp_path / "cut").write_bytes((tmp_path / "in").read_bytes()[:-8])
     cut = ListedPath(str(tmp_path / "cut"), FileState.at(str(tmp_path / "cut")))
     with pytest.raises(ShardError, match="no end mark"):
-        rewrite(cut, tmp_path / "a", [Edit(0, True)], TEXT, replacement=None)
+        rewrite(cut, tmp_path / "a", Rewrite([Edit(0, True)], TEXT, None))
     with pytest.raises(ShardError, match="no row 6"):
-        rewrite(source, tmp_path / "b", [Edit(6, True)], TEXT, replacement=None)
+        rewrite(source, tmp_path / "b", Rewrite([Edit(6, True)], TEXT, None))
     stored(tmp_path / "in", stream=True, batches=BATCHES[:1])
     with pytest.raises(ShardError, match="after it was listed"):
-        rewrite(source, tmp_path / "c", [Edit(0, True)], TEXT, replacement=None)
+        rewrite(source, tmp_path / "c", Rewrite([Edit(0, True)], TEXT, None))

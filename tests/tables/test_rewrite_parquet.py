@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from contam.errors import OutputError, ShardError
 from contam.tables.columns import ColumnRef, TextColumns, describe
-from contam.tables.edits import Edit, edited
+from contam.tables.edits import Edit, Rewrite, edited
 from contam.tables.rewrite_parquet import BLOOM, EMPTY, SORTING, count_same, rewrite
 
 TEXT = TextColumns(ColumnRef(("text",), "text"))
@@ -80,7 +80,7 @@ def written(tmp_path, table, **how):
 def again(path, edits, replacement=None, sources=TEXT):
     target = path.with_name("out.parquet")
     target.unlink(missing_ok=True)
-    done = rewrite(str(path), target, edits, sources, replacement=replacement)
+    done = rewrite(str(path), target, Rewrite(edits, sources, replacement))
     return target, done
 
 
@@ -133,7 +133,7 @@ def test_only_what_an_edit_names_changes(tmp_path, way, replacement):
     assert new.schema.equals(old.schema, check_metadata=True)
     assert repr(new.to_pylist()) == repr(expected(old, edits, replacement))
     assert pq.read_metadata(target).metadata == pq.read_metadata(path).metadata
-    assert count_same(str(path), str(target), edits, TEXT, replacement=replacement) == N_ROWS - 53
+    assert count_same(str(path), str(target), Rewrite(edits, TEXT, replacement)) == N_ROWS - 53
     sizes = [pq.read_metadata(target).row_group(i).num_rows for i in range(5)]
     assert sizes == [49, 50, 50, 50, 50]
     n_leaves = pq.read_metadata(path).num_columns
@@ -182,7 +182,7 @@ def test_a_thousand_row_groups(tmp_path):
     assert done.rows_after == 2000 - 42
     meta = pq.read_metadata(target)
     assert meta.num_row_groups == 999
-    assert count_same(str(path), str(target), sorted(edits), TEXT, replacement=None) == 1958
+    assert count_same(str(path), str(target), Rewrite(sorted(edits), TEXT, None)) == 1958
 
 
 def test_all_rows_and_no_rows(tmp_path):
@@ -234,7 +234,7 @@ def test_what_duckdb_writes(tmp_path, precision, codec):
     rows[70]["text"] = f"{MASK} 70"
     del rows[3]
     assert pq.read_table(target).to_pylist() == rows
-    assert count_same(str(path), str(target), edits, TEXT, replacement=MASK) == 98
+    assert count_same(str(path), str(target), Rewrite(edits, TEXT, MASK)) == 98
     others = [duckdb.read_parquet(str(one)).filter("id NOT IN (3, 70)") for one in (path, target)]
     assert others[0].types == others[1].types
     assert others[0].fetchall() == others[1].fetchall()
@@ -266,7 +266,7 @@ def test_stretches_go_from_the_content_of_messages_alone(tmp_path, kind):
     chats[8][0]["content"], chats[8][1]["content"] = f"{MASK} this", f"{MASK} 8"
     del chats[1]
     assert pq.read_table(target)["chat"].to_pylist() == chats
-    assert count_same(str(path), str(target), edits, sources, replacement=MASK) == 28
+    assert count_same(str(path), str(target), Rewrite(edits, sources, MASK)) == 28
 
 
 @pytest.mark.parametrize(
@@ -348,14 +348,14 @@ def test_a_file_that_is_cut_or_altered_is_an_error(tmp_path):
         made[at] ^= 1
         target.write_bytes(made)
         with pytest.raises(ShardError, match=r"out\.parquet"):
-            count_same(str(path), str(target), [Edit(1, drop=True)], TEXT, replacement=None)
+            count_same(str(path), str(target), Rewrite([Edit(1, drop=True)], TEXT, None))
         made[at] ^= 1
 
 
 def test_a_place_that_cannot_be_written_is_not_the_shards_fault(tmp_path):
     path = written(tmp_path, shapes())
     with pytest.raises(OutputError):
-        rewrite(str(path), tmp_path / "gone" / "out.parquet", [], TEXT, replacement=None)
+        rewrite(str(path), tmp_path / "gone" / "out.parquet", Rewrite([], TEXT, None))
 
 
 @st.composite
@@ -379,7 +379,7 @@ def test_any_edits(tmp_path_factory, drawn):
     target, done = again(path, edits, replacement)
     assert pq.read_table(target).to_pylist() == expected(table, edits, replacement)
     assert done.rows_after == len(texts) - sum(edit.drop for edit in edits)
-    assert count_same(str(path), str(target), edits, TEXT, replacement=replacement) == len(
+    assert count_same(str(path), str(target), Rewrite(edits, TEXT, replacement)) == len(
         texts
     ) - len(edits)
 

@@ -12,12 +12,12 @@ from contam.tables.same_rows import count_same
 from contam.tables.shard_errors import shard_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from contam.tables.blocks import TextBlock
     from contam.tables.columns import ColumnRef, TextColumns
-    from contam.tables.edits import Edit, Rewritten
+    from contam.tables.edits import Rewrite, Rewritten
     from contam.tables.lookup import TableReader
 
 
@@ -63,27 +63,11 @@ class Arrow(TabularFormat):
     ) -> Iterator[TextBlock]:
         return ipc.text_blocks(path, sources, chunk.row_groups)
 
-    def rewrite(
-        self,
-        path: str,
-        target: Path,
-        edits: Sequence[Edit],
-        sources: TextColumns,
-        *,
-        replacement: str | None,
-    ) -> Rewritten:
-        return rewrite_ipc.rewrite(path, target, edits, sources, replacement=replacement)
+    def rewrite(self, path: str, target: Path, how: Rewrite) -> Rewritten:
+        return rewrite_ipc.rewrite(path, target, how)
 
-    def count_same(
-        self,
-        path: str,
-        new: str,
-        edits: Sequence[Edit],
-        sources: TextColumns,
-        *,
-        replacement: str | None,
-    ) -> int:
+    def count_same(self, path: str, new: str, how: Rewrite) -> int:
         names = [ref.dotted for ref in self.columns(path) if len(ref.path) == 1]
         files = ipc.batches(path, names), ipc.batches(new, names)
         with shard_errors(new):
-            return count_same(*files, edits, sources, replacement, new)
+            return count_same(*files, how, new)

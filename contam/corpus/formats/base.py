@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from contam.corpus.offsets import ByteSpan
     from contam.tables.blocks import TextBlock
     from contam.tables.columns import ColumnRef, TextColumns
-    from contam.tables.edits import Edit, Rewritten
+    from contam.tables.edits import Rewrite, Rewritten
     from contam.tables.parquet import RowGroup
 
 _HEAD_BYTES = 64 << 10
@@ -139,31 +139,20 @@ class CorpusFormat(ABC):
         """
 
     @abstractmethod
-    def rewrite(
-        self,
-        path: str,
-        target: Path,
-        edits: Sequence[Edit],
-        sources: TextColumns,
-        *,
-        replacement: str | None,
-    ) -> Rewritten:
-        """Write a file again with edits, see `contam.tables.edits.Rewriter`."""
+    def rewrite(self, path: str, target: Path, how: Rewrite) -> Rewritten:
+        """Write a file again, to one on this machine that does not exist.
+
+        Raises ShardError when a row is not there, or when a span is not in the text or lies
+        elsewhere than in a text column or the content of a message. The target may then be there in
+        part; the caller removes it.
+        """
 
     @abstractmethod
-    def count_same(
-        self,
-        path: str,
-        new: str,
-        edits: Sequence[Edit],
-        sources: TextColumns,
-        *,
-        replacement: str | None,
-    ) -> int:
+    def count_same(self, path: str, new: str, how: Rewrite) -> int:
         """How many rows of a file are the same in what `rewrite` wrote of it.
 
         Of rows whose text was edited the text is the old one with its spans replaced, and all but
-        the columns of `sources` is the same. Raises ShardError, naming the new file, where a row
+        the columns of the text is the same. Raises ShardError, naming the new file, where a row
         is missing, too many or another.
         """
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from contam.tables.blocks import TextBlock
     from contam.tables.columns import ColumnRef, TextColumns
-    from contam.tables.edits import Edit, Rewritten
+    from contam.tables.edits import Rewrite, Rewritten
     from contam.tables.lookup import TableReader
 
 _MAGIC = b"PAR1"
@@ -69,24 +69,8 @@ class Parquet(TabularFormat):
     ) -> Iterator[TextBlock]:
         return parquet.text_blocks(path, sources, chunk.row_groups, max_bytes=max_bytes)
 
-    def rewrite(
-        self,
-        path: str,
-        target: Path,
-        edits: Sequence[Edit],
-        sources: TextColumns,
-        *,
-        replacement: str | None,
-    ) -> Rewritten:
-        return rewrite_parquet.rewrite(path, target, edits, sources, replacement=replacement)
+    def rewrite(self, path: str, target: Path, how: Rewrite) -> Rewritten:
+        return rewrite_parquet.rewrite(path, target, how)
 
-    def count_same(
-        self,
-        path: str,
-        new: str,
-        edits: Sequence[Edit],
-        sources: TextColumns,
-        *,
-        replacement: str | None,
-    ) -> int:
-        return rewrite_parquet.count_same(path, new, edits, sources, replacement=replacement)
+    def count_same(self, path: str, new: str, how: Rewrite) -> int:
+        return rewrite_parquet.count_same(path, new, how)

@@ -14,7 +14,7 @@ from contam.errors import ShardError
 from contam.facts import Plain
 from contam.tables.blocks import TextBlock, block_of
 from contam.tables.chat import Turn
-from contam.tables.edits import Rewritten
+from contam.tables.edits import Rewrite, Rewritten
 from contam.tables.json_text import at_path, clean
 from contam.tables.same_rows import check_text
 
@@ -87,16 +87,8 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
         del path
         return ()
 
-    def rewrite(
-        self,
-        path: str,
-        target: Path,
-        edits: Sequence[Edit],
-        sources: TextColumns,
-        *,
-        replacement: str | None,
-    ) -> Rewritten:
-        left: dict[int | None, Edit] = {edit.row: edit for edit in edits}
+    def rewrite(self, path: str, target: Path, how: Rewrite) -> Rewritten:
+        left: dict[int | None, Edit] = {edit.row: edit for edit in how.edits}
         names = self.names(path)
         n_rows = 0
 
@@ -109,7 +101,7 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
                     yield raw
                 elif not edit.drop:
                     try:
-                        yield self.edited(raw, names, sources, edit.spans, replacement)
+                        yield self.edited(raw, names, how.sources, edit.spans, how.replacement)
                     except (ValueError, RecursionError) as error:
                         raise ShardError(
                             "{shard}, row {}: its text cannot be edited: {}", edit.row,
@@ -120,22 +112,13 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
         not_kept = write_again(path, target, written(), members=self.members)
         if left:
             raise ShardError(
-                "{shard}: row {} is not there", edits[-1].row, shard=path,
+                "{shard}: row {} is not there", how.edits[-1].row, shard=path,
                 hint="the file may have changed since it was scanned",
             )  # fmt: skip
-        return Rewritten(n_rows, n_rows - sum(edit.drop for edit in edits), not_kept)
+        return Rewritten(n_rows, n_rows - sum(edit.drop for edit in how.edits), not_kept)
 
-    def count_same(
-        self,
-        path: str,
-        new: str,
-        edits: Sequence[Edit],
-        sources: TextColumns,
-        *,
-        replacement: str | None,
-    ) -> int:
-        texts = {part.path[0] for ref in sources.every for part in ref.single}
-        edited = {edit.row: edit for edit in edits}
+    def count_same(self, path: str, new: str, how: Rewrite) -> int:
+        edited = {edit.row: edit for edit in how.edits}
         written = self.numbered(new, None)
         n_same = 0
         for row, raw in self.numbered(path, None):
@@ -150,13 +133,13 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
                 n_same += same
             else:
                 records = self.record(path, row, raw), self.record(new, number, found)
-                old, now = ({**(record or {}), **dict.fromkeys(texts)} for record in records)
+                old, now = ({**(record or {}), **dict.fromkeys(how.texts)} for record in records)
                 same = old == now
                 before, after = (
-                    (self._found(file, row, record, sources).text or b"").decode()
+                    (self._found(file, row, record, how.sources).text or b"").decode()
                     for file, record in zip((path, new), records, strict=True)
                 )
-                check_text(before, after, edit, row, replacement, new)
+                check_text(before, after, edit, row, how.replacement, new)
             if not same:
                 raise _other(new, "row {} is another", row)
         if next(written, None) is not None:

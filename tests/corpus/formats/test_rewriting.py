@@ -22,7 +22,7 @@ from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_texts
 from contam.errors import OutputError, ShardError
 from contam.files.compression import unpack
-from contam.tables.edits import Edit, Rewritten, edited
+from contam.tables.edits import Edit, Rewrite, Rewritten, edited
 from tests.corpus_files import find_shards, wet_record
 
 PACKERS = {
@@ -44,7 +44,7 @@ def rewritten(tmp_path, name, data, edits, *, replacement=None, text=None):
     target.parent.mkdir(exist_ok=True)
     target.unlink(missing_ok=True)
     sources = select_columns(shard, text).sources
-    found = shard.kind.rewrite(shard.path, target, edits, sources, replacement=replacement)
+    found = shard.kind.rewrite(shard.path, target, Rewrite(edits, sources, replacement))
     return found, target.read_bytes()
 
 
@@ -200,12 +200,10 @@ def test_a_shard_that_changed_or_a_target_that_is_there_is_an_error(tmp_path):
     sources = select_columns(shard).sources
     (tmp_path / "there").touch()
     with pytest.raises(OutputError):
-        shard.kind.rewrite(
-            shard.path, tmp_path / "there", [Edit(0, True)], sources, replacement=None
-        )
+        shard.kind.rewrite(shard.path, tmp_path / "there", Rewrite([Edit(0, True)], sources))
     (tmp_path / "a.jsonl").write_bytes(b'{"text": "abc"}\n')
     with pytest.raises(ShardError, match="after it was listed"):
-        shard.kind.rewrite(shard.path, tmp_path / "new", [Edit(0, True)], sources, replacement=None)
+        shard.kind.rewrite(shard.path, tmp_path / "new", Rewrite([Edit(0, True)], sources, None))
 
 
 # --------------------------------------------------------------------------- tables and archives
