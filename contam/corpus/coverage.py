@@ -187,6 +187,11 @@ class Coverage:
         """Record shards that failed while they were read."""
         return self.merge(Coverage(self.names, self.units, {}, failures))
 
+    def without_failure(self, shard: int) -> Coverage:
+        """Forget that a shard failed: it is to be read again."""
+        left = tuple(failure for failure in self.failures if failure.shard != shard)
+        return replace(self, failures=left)
+
     def merge(self, other: Coverage) -> Coverage:
         """Add up two coverages of one plan."""
         if (self.names, self.units) != (other.names, other.units):

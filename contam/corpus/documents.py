@@ -16,8 +16,8 @@ from contam.corpus.columns import (
     selection_of,
 )
 from contam.corpus.shards import errors_named, held
-from contam.errors import ASK_STORE_LATER, ShardError
-from contam.files.listed import check
+from contam.errors import ShardError
+from contam.files.listed import check, may_pass
 from contam.tables.json_text import at_path, clean
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def metadata_or_lost(shard: Shard, selection: Selection, rows: Sequence[int]) ->
 
 def _raise_for_store(error: ShardError) -> None:
     """Raise an error of a store, which another row group would have to wait for, too."""
-    if ASK_STORE_LATER in map(str, error.hints):
+    if may_pass(error):
         raise error
 
 

@@ -150,7 +150,7 @@ def answered(
         # What became of a shard meanwhile was not looked for where none of its documents was
         # wanted.
         opened.check_shards()
-        answer.coverage = opened.coverage
+        answer.coverage = answer.coverage.with_failures(*opened.coverage.failures)
         about()  # which asks the weights that go now
         for view in plan.views:
             view.release_table()

@@ -248,6 +248,11 @@ def not_answered(path: str, error: OSError) -> ShardError:
     )  # fmt: skip
 
 
+def may_pass(error: ShardError) -> bool:
+    """Whether a store did not answer, which may be otherwise later."""
+    return ASK_STORE_LATER in map(str, error.hints)
+
+
 def difference(listed: FileState, now: FileState) -> str:
     """What happened to a file between two states: `was written to`; "" for nothing.
 

@@ -303,6 +303,7 @@ class IndexRegistry:
                         self._damage[name] = error
         for snapshot in (*self._snapshots.values(), *groups):
             snapshot.opened.check_shards()
+            snapshot.opened.look_again()
 
     def _note_damage(self, snapshot: IndexSnapshot, error: IndexDamageError) -> None:
         """Let the indexes of a snapshot answer nothing more, unless they were opened anew since."""

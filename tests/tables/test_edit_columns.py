@@ -144,8 +144,8 @@ def test_the_column_that_was_read_is_the_one_that_is_edited():
         "question": ["said here", "ask_", None],
         "answer": ["said here", "_CDEF", "only _"],
     }
+    sources = TextColumns(text, (group,), named=True)
     with pytest.raises(ValueError, match="outside a text"):
-        sources = TextColumns(text, (group,), named=True)
         edited_batch(batch, Rewrite([Edit(2, False, ((5, 9),))], sources, "_"))
 
 

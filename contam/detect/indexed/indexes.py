@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from contam.corpus.shards import Shard
 from contam.detect.indexed.near_copies import Windows
 from contam.detect.scan import as_list
 from contam.errors import IndexMismatchError, Public, ShardError, UsageError
-from contam.files.listed import is_gone
+from contam.files.listed import is_gone, may_pass
 from contam.files.natural_order import natural_key
 from contam.index.open import Index
 from contam.index.shards import by_digest, not_indexed, placed
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 PathLike = str | Path
 
+#: How long a shard whose store did not answer is not asked for again, in seconds.
+LOOK_AGAIN_S: Final = 10.0
 _AGREE: Final = ("unit", "gram", "stride", "cap", "normaliser", "minhash")
 
 
@@ -78,7 +81,9 @@ class IndexSet:
     gone      shards that the index answers for but whose text cannot be read: their documents are
               compared by hashes
     lock      whoever changes the states of documents for a moment holds it
-    failing   whoever adds a failure holds it: of two at once none may be lost
+    failing   whoever adds or removes a failure holds it: of two at once none may be lost
+    waiting   failures of shards whose store did not answer: they are looked at again
+    look_at   when, in seconds of `time.monotonic`
     """
 
     indexes: tuple[Index, ...]
@@ -92,6 +97,8 @@ class IndexSet:
     gone: frozenset[int] = frozenset()
     lock: threading.Lock = field(default_factory=threading.Lock)
     failing: threading.Lock = field(default_factory=threading.Lock)
+    waiting: frozenset[int] = frozenset()
+    look_at: float = 0.0
 
     @classmethod
     def open(
@@ -165,7 +172,32 @@ class IndexSet:
         with self.failing:
             if gone:
                 self.gone = self.gone | {number}
+            elif may_pass(error):
+                self.waiting = self.waiting | {number}
+                self.look_at = time.monotonic() + LOOK_AGAIN_S
             self.coverage = self.coverage.with_failures(failure)
+
+    def look_again(self) -> None:
+        """Look at the shards whose store did not answer; those that can be read answer again.
+
+        An answer that began before is made anew, as the coverage is another.
+        """
+        with self.failing:
+            if not self.waiting or time.monotonic() < self.look_at:
+                return
+            self.look_at = time.monotonic() + LOOK_AGAIN_S
+            waiting = self.waiting
+        for number in sorted(waiting):
+            failures: list[ShardFailure] = []
+            try:
+                self.rows.check(number)
+            except ShardError as error:
+                if may_pass(error):
+                    continue
+                failures = [ShardFailure.of(number, self.names[number], error)]
+            with self.failing:
+                self.waiting = self.waiting - {number}
+                self.coverage = self.coverage.without_failure(number).with_failures(*failures)
 
     @cached_property
     def windows(self) -> tuple[Windows, ...]:

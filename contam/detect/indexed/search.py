@@ -104,6 +104,7 @@ def search(
     (view,) = plan.views
     lookup = Lookup.of(view, opened.recipe)
     deadline.check()
+    opened.look_again()
     proposed = None
     if near and opened.recipe.minhash is not None:
         proposed = near_copies(view, opened.windows)
@@ -111,8 +112,12 @@ def search(
     with opened.lock:
         found = find_candidates(lookup, opened.parts, proposed)
     wanted = _wanted(opened, found)
+    coverage = opened.coverage
     while True:
-        coverage = opened.coverage
+        seen = opened.coverage
+        if seen is not coverage:
+            # What failed for this answer stays so, even if it could be read by now.
+            coverage = coverage.with_failures(*seen.failures)
         lost = np.array([failure.shard for failure in coverage.failures], np.int64)
         unread = np.isin(wanted.shard, lost) if len(lost) else np.zeros(len(wanted.row), np.bool_)
         readable = wanted.take(~unread) if len(lost) else wanted
@@ -120,7 +125,7 @@ def search(
             collection = _match_documents(opened, plan, readable, deadline)
         else:
             collection = _match_streamed(opened, plan, readable, workers, progress, deadline)
-        if opened.coverage is not coverage:
+        if opened.coverage is not seen:
             # A shard failed meanwhile: the answer is the one that will be given from now on.
             continue
         hashed = frozenset(opened.gone & set(wanted.shard[unread].tolist()))

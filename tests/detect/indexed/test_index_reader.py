@@ -19,7 +19,7 @@ from contam.detect.indexed.search import search
 from contam.detect.match.deadline import Deadline, DeadlinePassed
 from contam.detect.parameters import ScanParameters
 from contam.detect.plan import make_plan
-from contam.errors import ShardError
+from contam.errors import ASK_STORE_LATER, ShardError
 from tests.detect.indexed.indexes import make
 
 FIXTURES = Path(__file__).parents[3] / "bench_fixtures"
@@ -99,6 +99,33 @@ def test_a_shard_that_goes_under_an_open_index_changes_the_answer_once(tmp_path,
     assert said(reader.check(items, policies=POLICIES)) == after
     assert said(contam.open_index(home).check(items, policies=POLICIES)) == after
     assert after == said(reader.check(items, policies=POLICIES, deadline=math.inf))
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_a_shard_whose_store_did_not_answer_is_asked_for_again(home, items, monkeypatch, passes):
+    reader = contam.open_index(home)
+    whole = said(reader.check(items, policies=POLICIES))
+    opened = reader._opened
+    texts, check = opened.rows.texts, opened.rows.check
+    hint = ASK_STORE_LATER if passes else "repair it"
+
+    def refuse(number, *_):
+        raise ShardError("{shard}: no answer", shard=opened.names[number], hint=hint)
+
+    monkeypatch.setattr(opened.rows, "texts", refuse)
+    lost = reader.check(items, policies=POLICIES)
+    assert not lost.complete
+    assert not {verdict.label for verdict in lost} & {"clean", "contaminated"}
+    monkeypatch.setattr(opened.rows, "texts", texts)
+    # Not at once: each question would wait for the store.
+    assert not reader.check(items, policies=POLICIES).complete
+    monkeypatch.setattr(opened.rows, "check", refuse)
+    opened.look_at = 0.0
+    assert not reader.check(items, policies=POLICIES).complete
+    monkeypatch.setattr(opened.rows, "check", check)
+    opened.look_at = 0.0
+    again = reader.check(items, policies=POLICIES)
+    assert (said(again) == whole) == again.complete == passes
 
 
 def test_rows_are_those_of_the_tables(home, items):
