@@ -1,6 +1,6 @@
-"""Array files with a checksum per block: no byte is used before it is verified.
+"""Files with a checksum per block: no byte is used before it is verified.
 
-`name.npy` is the array, `name.crc` the CRC-32 of each of its blocks of 64 KiB, header included.
+Beside each file lies `name.crc`, the CRC-32 of each of its blocks of 64 KiB.
 """
 
 from __future__ import annotations
@@ -112,11 +112,22 @@ def write_synced(path: Path, *pieces: bytes | memoryview) -> None:
 
 
 def record_file(path: Path) -> FileRecord:
-    """The record of a file that is not an array (no block checksums). Raises OutputError."""
+    """The record of a file that is not an array; writes its checksums. Raises OutputError."""
+    digest, found, n_bytes = hashlib.sha256(), [], 0
     with writing(path), path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        while block := file.read(BLOCK_BYTES):
+            digest.update(block)
+            found.append(zlib.crc32(block))
+            n_bytes += len(block)
         os.fsync(file.fileno())
-        return FileRecord(name=path.name, n_bytes=file.tell(), sha256=digest, checks=None)
+        checks = np.array(found, "<u4").tobytes()
+        write_synced(path.with_suffix(".crc"), checks)
+    return FileRecord(
+        name=path.name,
+        n_bytes=n_bytes,
+        sha256=digest.hexdigest(),
+        checks=hashlib.sha256(checks).hexdigest(),
+    )
 
 
 def map_file(folder: Path, record: FileRecord) -> memoryview:
@@ -133,31 +144,80 @@ def map_file(folder: Path, record: FileRecord) -> memoryview:
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b"")
 
 
-class CheckedArray:
-    """An array of an index, mapped; the parts that were asked for in `check` are as written.
+class CheckedFile:
+    """A file of an index, mapped; the bytes that `read` gives are as they were written.
 
-    array  read-only, little-endian, C order, one or two dimensions
     Several threads may use one: a block that two of them check at once is checked twice.
     """
 
-    __slots__ = ("_checks", "_done", "_raw", "_row_bytes", "array", "path")
+    __slots__ = ("_checks", "_done", "_raw", "path")
 
-    def __init__(self, path: Path, raw: memoryview, checks: NDArray[np.uint32]) -> None:
+    def __init__(self, folder: Path, record: FileRecord) -> None:
+        """Map the file: its length and table of checksums are checked, its data is not yet.
+
+        Raises IndexDamageError.
+        """
+        self.path = folder / record.name
+        table = self.path.with_suffix(".crc")
+        with reading(table):
+            checks = read_file(table)
+        if hashlib.sha256(checks).hexdigest() != record.checks:
+            raise damaged(table, "the table of checksums was altered")
+        self._raw = map_file(folder, record)
+        self._checks = np.frombuffer(checks, "<u4")
+        if len(self._checks) != -(-len(self._raw) // BLOCK_BYTES):
+            raise damaged(self.path, "block count does not match the checksum table")
+        self._done = np.zeros(len(self._checks), np.bool_)
+
+    @property
+    def n_bytes(self) -> int:
+        """Length of the file."""
+        return len(self._raw)
+
+    def read(self, begin: int, end: int) -> memoryview:
+        """Bytes [begin, end). Raises IndexDamageError."""
+        if begin < end:
+            self._check_blocks(begin // BLOCK_BYTES, (end - 1) // BLOCK_BYTES + 1)
+        return self._raw[begin:end]
+
+    def check_all(self) -> None:
+        """Make sure that the whole file is as it was written. Raises IndexDamageError."""
+        self._check_blocks(0, len(self._done))
+
+    def sha256(self) -> str:
+        """The digest of the whole file, hexadecimal."""
+        return hashlib.sha256(self._raw).hexdigest()
+
+    def _check_blocks(self, first: int, stop: int) -> None:
+        for number in range(first, stop):
+            if not self._done[number]:
+                begin = number * BLOCK_BYTES
+                found = zlib.crc32(self._raw[begin : begin + BLOCK_BYTES])
+                if found != self._checks[number]:
+                    end = min(begin + BLOCK_BYTES, len(self._raw))
+                    raise damaged(self.path, f"bytes {begin} to {end - 1} were altered")
+                self._done[number] = True
+
+
+class CheckedArray(CheckedFile):
+    """An array of an index, mapped; the parts that were asked for in `check` are as written.
+
+    array  read-only, little-endian, C order, one or two dimensions
+    """
+
+    __slots__ = ("_row_bytes", "array")
+
+    def __init__(self, folder: Path, record: FileRecord) -> None:
+        """Map an array and check its header, besides what is checked of each file."""
+        super().__init__(folder, record)
         try:
-            dtype, shape = parse_header(bytes(raw[:HEADER_BYTES]))
+            dtype, shape = parse_header(bytes(self._raw[:HEADER_BYTES]))
         except HeaderError as error:
-            raise damaged(path, str(error)) from error
-        row_bytes = dtype.itemsize * (shape[1] if len(shape) > 1 else 1)
-        if len(raw) != HEADER_BYTES + shape[0] * row_bytes:
-            raise damaged(path, f"its header speaks of {shape[0]} rows, its length does not")
-        if len(checks) != -(-len(raw) // BLOCK_BYTES):
-            raise damaged(path, "has not as many blocks as checksums")
-        self.path = path
-        self._raw = raw
-        self._checks = checks
-        self._done = np.zeros(len(checks), np.bool_)
-        self._row_bytes = row_bytes
-        array = np.frombuffer(raw, dtype, offset=HEADER_BYTES).reshape(shape)
+            raise damaged(self.path, str(error)) from error
+        self._row_bytes = dtype.itemsize * (shape[1] if len(shape) > 1 else 1)
+        if len(self._raw) != HEADER_BYTES + shape[0] * self._row_bytes:
+            raise damaged(self.path, f"its header speaks of {shape[0]} rows, its length does not")
+        array = np.frombuffer(self._raw, dtype, offset=HEADER_BYTES).reshape(shape)
         array.flags.writeable = False
         self.array: NDArray[Any] = array
 
@@ -184,37 +244,9 @@ class CheckedArray:
         for number in np.flatnonzero(wanted & ~self._done).tolist():
             self._check_blocks(number, number + 1)
 
-    def check_all(self) -> None:
-        """`check` for the whole file."""
-        self._check_blocks(0, len(self._done))
-
     def _block(self, row: int, *, last: bool = False) -> int:
         at = HEADER_BYTES + row * self._row_bytes
         return (at + self._row_bytes - 1 if last else at) // BLOCK_BYTES
-
-    def _check_blocks(self, first: int, stop: int) -> None:
-        for number in range(first, stop):
-            if not self._done[number]:
-                begin = number * BLOCK_BYTES
-                found = zlib.crc32(self._raw[begin : begin + BLOCK_BYTES])
-                if found != self._checks[number]:
-                    end = min(begin + BLOCK_BYTES, len(self._raw))
-                    raise damaged(self.path, f"bytes {begin} to {end - 1} were altered")
-                self._done[number] = True
-
-
-def open_array(folder: Path, record: FileRecord) -> CheckedArray:
-    """Map an array: its length, header and table of checksums are checked, its data is not yet.
-
-    Raises IndexDamageError.
-    """
-    path = folder / record.name
-    table = path.with_suffix(".crc")
-    with reading(table):
-        raw = read_file(table)
-    if hashlib.sha256(raw).hexdigest() != record.checks:
-        raise damaged(table, "the table of checksums was altered")
-    return CheckedArray(path, map_file(folder, record), np.frombuffer(raw, "<u4"))
 
 
 def sync(folder: Path) -> None:

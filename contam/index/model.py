@@ -119,13 +119,13 @@ class RowSpan:
 class FileRecord:
     """One file of a segment.
 
-    checks  SHA-256 of its table of block checksums; None where the file has none
+    checks  SHA-256 of its table of block checksums
     """
 
     name: str
     n_bytes: int
     sha256: str
-    checks: str | None
+    checks: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.index.array_files import damaged, open_array, write_array
+from contam.index.array_files import CheckedArray, damaged, write_array
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +48,7 @@ def read_retired(folder: Path, record: FileRecord | None) -> Retired:
     """The retired documents of an index, checked whole. Raises IndexDamageError."""
     if record is None:
         return Retired(np.empty((0, 2), np.int64))
-    file = open_array(folder, record)
+    file = CheckedArray(folder, record)
     file.check_all()
     pairs = file.array
     if pairs.dtype != np.int64 or pairs.ndim != 2 or pairs.shape[1] != 2:  # noqa: PLR2004 - shard and row

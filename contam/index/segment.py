@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.corpus.documents import DocumentMeta
-from contam.index.array_files import damaged, map_file, open_array, reading
+from contam.index.array_files import CheckedArray, CheckedFile, damaged, reading
 from contam.index.manifest import SEGMENTS
 from contam.index.model import BUCKET_BITS, KEY_BITS
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from contam.index.array_files import CheckedArray
-    from contam.index.model import FileRecord, Recipe, SegmentRecord
+    from contam.index.model import Recipe, SegmentRecord
     from contam.tables.documents import DocumentTable
 
 REST_BITS: Final = KEY_BITS - BUCKET_BITS
@@ -72,13 +71,12 @@ class Segment:
             if name not in files:
                 raise damaged(self.folder / name, "not listed in the manifest")
         arrays = {
-            name.removesuffix(".npy"): open_array(self.folder, file)
+            name.removesuffix(".npy"): CheckedArray(self.folder, file)
             for name, file in files.items()
             if name.endswith(".npy")
         }
         self.arrays: Mapping[str, CheckedArray] = MappingProxyType(arrays)
-        self._documents_record: FileRecord = files[DOCUMENTS]
-        self._documents_raw = map_file(self.folder, files[DOCUMENTS])
+        self._documents_file = CheckedFile(self.folder, files[DOCUMENTS])
         self._documents: DocumentTable | None = None
         spans = np.array([(s.shard, s.first_row, s.n_rows) for s in record.spans], np.int64)
         self._spans = spans.reshape(-1, 3)
@@ -117,17 +115,13 @@ class Segment:
         return [DocumentMeta(row[0] or "", *row[1:]) for row in rows]
 
     def document_table(self) -> DocumentTable:
-        """The table of all documents, its checksum compared when it is first asked for."""
+        """The table of all documents; of its file, blocks are compared when they are read."""
         if self._documents is None:
-            import hashlib
-
             from contam.tables.documents import DocumentTable
 
             path = self.folder / DOCUMENTS
-            if hashlib.sha256(self._documents_raw).hexdigest() != self._documents_record.sha256:
-                raise damaged(path, "its content is not what its digest says")
             with reading(path):
-                table = DocumentTable(self._documents_raw)
+                table = DocumentTable(self._documents_file.read, self._documents_file.n_bytes)
             if len(table) != self.n_documents:
                 raise damaged(path, f"has {len(table)} rows for {self.n_documents} documents")
             self._documents = table

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from contam.errors import IndexBusyError, IndexDamageError, OutputError
-from contam.index.array_files import map_file, open_array
+from contam.index.array_files import CheckedFile
 from contam.index.manifest import MANIFEST, SEGMENTS, index_id, read_manifest, writer_lock
 from contam.index.retired import read_retired
 from contam.index.segment import Segment
@@ -124,10 +123,9 @@ def _check_file(folder: Path, record: FileRecord, report: VerificationReport) ->
     report.n_bytes += record.n_bytes
     path = folder / record.name
     try:
-        if record.checks is not None:
-            open_array(folder, record).check_all()
-        raw = map_file(folder, record)
-        same = hashlib.sha256(raw).hexdigest() == record.sha256
+        file = CheckedFile(folder, record)
+        file.check_all()
+        same = file.sha256() == record.sha256
     except IndexDamageError as error:
         report.findings.append(Finding("index", error.file, error.message))
         return False
@@ -182,7 +180,7 @@ def _leftovers(index: Path, manifest: Manifest) -> list[str]:
         f"{SEGMENTS}/{segment.id}/{name}"
         for segment in manifest.segments
         for file in segment.files
-        for name in (file.name, file.name.removesuffix(".npy") + ".crc")
+        for name in (file.name, f"{file.name.partition('.')[0]}.crc")
     }
     if manifest.retired is not None:
         known |= {manifest.retired.name, manifest.retired.name.removesuffix(".npy") + ".crc"}

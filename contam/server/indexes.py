@@ -79,8 +79,7 @@ class Watched:
                 for file in segment.files:
                     path = folder / SEGMENTS / segment.id / file.name
                     digests[str(path)] = file.sha256
-                    if file.checks is not None:
-                        digests[str(path.with_suffix(".crc"))] = file.checks
+                    digests[str(path.with_suffix(".crc"))] = file.checks
                 # Others may be written just now.
                 for path in (folder / SEGMENTS / segment.id).glob("*"):
                     stamp = stamp_of(str(path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import threading
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from contam.tables.schemas import Column
@@ -59,16 +60,45 @@ def _write(path: Path, table: pa.Table) -> None:
     )
 
 
-class DocumentTable:
-    """A table that `write_documents` wrote, read from memory or a mapped file.
+class _Ranges(io.RawIOBase):
+    """A file whose bytes a function gives."""
 
+    def __init__(self, fetch: Callable[[int, int], memoryview], size: int) -> None:
+        self._fetch, self._size, self._at = fetch, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = (0, self._at, self._size)[whence] + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - any buffer
+        found = self._fetch(self._at, min(self._at + len(buffer), self._size))
+        buffer[: len(found)] = found
+        self._at += len(found)
+        return len(found)
+
+
+class DocumentTable:
+    """A table that `write_documents` wrote.
+
+    fetch  gives the bytes [begin, end) of its file, which has `size`
     Raises ValueError when it is no such table. Several threads may use one.
     """
 
-    def __init__(self, raw: memoryview) -> None:
+    def __init__(self, fetch: Callable[[int, int], memoryview], size: int) -> None:
         try:
             self._file = pq.ParquetFile(
-                pa.py_buffer(raw), pre_buffer=False, page_checksum_verification=True
+                pa.PythonFile(_Ranges(fetch, size), "r"),
+                pre_buffer=False,
+                page_checksum_verification=True,
             )
             meta = self._file.metadata
             names = tuple(self._file.schema_arrow.names)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.index import build as build_module
-from contam.index.array_files import open_array
+from contam.index.array_files import CheckedArray
 from contam.index.model import Manifest, Recipe
 from contam.index.recipe import load_recipe
 from contam.index.writing import intake
@@ -82,7 +82,7 @@ def read_index(folder: Path, manifest: Manifest) -> dict[tuple[str, int], list[i
         home = folder / "segments" / segment.id
         arrays = {}
         for name in ("starts", "postings", "doc_entries", "doc_tokens", "doc_crc"):
-            opened = open_array(home, records[f"{name}.npy"])
+            opened = CheckedArray(home, records[f"{name}.npy"])
             opened.check_all()
             arrays[name] = opened.array
         ordinals, entries = _entries(arrays["starts"], arrays["postings"])

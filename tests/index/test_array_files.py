@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 
 import numpy as np
@@ -13,9 +14,10 @@ from contam.errors import IndexDamageError, OutputError
 from contam.index.array_files import (
     BLOCK_BYTES,
     HEADER_BYTES,
+    CheckedArray,
+    CheckedFile,
     HeaderError,
     header,
-    open_array,
     parse_header,
     record_file,
     write_array,
@@ -45,7 +47,7 @@ def test_an_array_is_written_as_the_format_says_and_read_back(tmp_path, name):
     assert content == twin.npy(code, array.shape, np.ascontiguousarray(array).tobytes())
     assert (tmp_path / f"{name}.crc").read_bytes() == twin.crc(content)
     assert record.n_bytes == len(content)
-    file = open_array(tmp_path, record)
+    file = CheckedArray(tmp_path, record)
     file.check_all()
     assert np.array_equal(file.array, array)
     assert file.array.dtype == array.dtype
@@ -54,7 +56,7 @@ def test_an_array_is_written_as_the_format_says_and_read_back(tmp_path, name):
 
 
 def test_a_big_endian_array_is_written_little_endian(tmp_path):
-    file = open_array(tmp_path, write_array(tmp_path, "x", np.arange(9, dtype=">i8")))
+    file = CheckedArray(tmp_path, write_array(tmp_path, "x", np.arange(9, dtype=">i8")))
     assert file.array.dtype.str == "<i8"
     assert file.array.tolist() == list(range(9))
 
@@ -83,7 +85,7 @@ def test_a_flipped_byte_is_noticed_in_its_block_and_no_other(tmp_path):
     raw = bytearray(path.read_bytes())
     raw[BLOCK_BYTES + 5] ^= 1
     path.write_bytes(raw)
-    file = open_array(tmp_path, record)
+    file = CheckedArray(tmp_path, record)
     first = (BLOCK_BYTES - HEADER_BYTES) // 4
     file.check(0, first)
     file.check(5, 5)
@@ -119,7 +121,7 @@ def test_many_ranges_are_checked_like_each_by_itself(tmp_path_factory, ranges, b
         if lo < hi
     )
     lo, hi = zip(*ranges, strict=True)
-    many, single = open_array(folder, record), open_array(folder, record)
+    many, single = CheckedArray(folder, record), CheckedArray(folder, record)
     assert fails(lambda: many.check_many(lo, hi)) == touched
     assert fails(lambda: [single.check(*one) for one in ranges]) == touched
 
@@ -161,13 +163,13 @@ def test_other_damage_is_noticed_when_the_array_is_opened(tmp_path, name, harm):
     record = write_array(tmp_path, "x", np.arange(1000, dtype=np.int64))
     harm(tmp_path / name)
     with pytest.raises(IndexDamageError, match=name) as found:
-        open_array(tmp_path, record)
+        CheckedArray(tmp_path, record)
     assert found.value.file == str(tmp_path / name)
     assert "index" in found.value.hint
 
 
 def test_an_open_array_outlives_its_files(tmp_path):
-    file = open_array(tmp_path, write_array(tmp_path, "x", np.arange(1000, dtype=np.int64)))
+    file = CheckedArray(tmp_path, write_array(tmp_path, "x", np.arange(1000, dtype=np.int64)))
     remove(tmp_path / "x.npy")
     remove(tmp_path / "x.crc")
     file.check_all()
@@ -179,8 +181,18 @@ def test_what_cannot_be_written_is_said(tmp_path):
         write_array(tmp_path / "nowhere", "x", np.arange(3))
 
 
-def test_a_file_that_is_no_array_has_a_record_without_a_table(tmp_path):
-    (tmp_path / "documents.parquet").write_bytes(b"abc")
-    record = record_file(tmp_path / "documents.parquet")
-    assert (record.n_bytes, record.checks) == (3, None)
-    assert record.sha256.startswith("ba7816bf")
+def test_of_any_file_the_blocks_that_are_read_are_compared(tmp_path):
+    path = tmp_path / "documents.parquet"
+    raw = bytes(range(256)) * 600
+    path.write_bytes(raw)
+    record = record_file(path)
+    assert (record.n_bytes, record.sha256) == (len(raw), hashlib.sha256(raw).hexdigest())
+    flipped = bytearray(raw)
+    flipped[70_000] ^= 1
+    path.write_bytes(flipped)
+    file = CheckedFile(tmp_path, record)
+    assert bytes(file.read(3, 1000)) == raw[3:1000]
+    assert bytes(file.read(140_000, len(raw))) == raw[140_000:]
+    for begin, end in ((0, len(raw)), (65_536, 65_537), (60_000, 66_000)):
+        with pytest.raises(IndexDamageError, match="documents"):
+            file.read(begin, end)

@@ -15,7 +15,7 @@ from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_metadata
 from contam.errors import CorpusError, IndexBusyError, IndexMismatchError, OutputError, UsageError
 from contam.index import build as build_module
-from contam.index.array_files import open_array
+from contam.index.array_files import CheckedArray
 from contam.index.manifest import read_manifest, writer_lock
 from contam.index.open import Index
 from contam.index.recipe import load_recipe
@@ -115,8 +115,8 @@ def test_a_capped_gram_keeps_its_true_count(tmp_path):
     (segment,) = manifest.segments
     records = {file.name: file for file in segment.files}
     home = tmp_path / "ix" / "segments" / segment.id
-    assert open_array(home, records["capped_count.npy"]).array.tolist() == [30]
-    assert len(open_array(home, records["postings.npy"])) == 7
+    assert CheckedArray(home, records["capped_count.npy"]).array.tolist() == [30]
+    assert len(CheckedArray(home, records["postings.npy"])) == 7
     assert segment.n_entries == 30
 
 

@@ -41,6 +41,7 @@ ARRAYS = (
 )
 SEGMENT_FILES = (
     "documents.parquet",
+    "documents.crc",
     *(f"{name}.{kind}" for name in ARRAYS for kind in ("npy", "crc")),
 )
 FILES = (MANIFEST, "retired.npy", "retired.crc", *SEGMENT_FILES)

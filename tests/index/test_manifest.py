@@ -160,7 +160,7 @@ FORGED = {
     "a wrong digest": (put("segments", 0, "files", 0, "sha256", value="x"), "record of"),
     "an array without checksums": (
         put("segments", 0, "files", 0, "checks", value=None),
-        "no table of checksums",
+        "checks is None",
     ),
     "a negative size": (put("shards", 0, "size_bytes", value=-1), "negative"),
     "an unknown file format": (put("shards", 0, "format", value="zip"), "unknown format"),

@@ -68,7 +68,9 @@ def write_segment(folder, spans, tokens):
     }
     write_documents(place / "documents.parquet", columns)
     content = (place / "documents.parquet").read_bytes()
-    records.append(_record("documents.parquet", content, None))
+    table = twin.crc(content)
+    (place / "documents.crc").write_bytes(table)
+    records.append(_record("documents.parquet", content, hashlib.sha256(table).hexdigest()))
     keys = [key for key, _, _ in twin.entries(tokens, k, w, BASE, SPREAD)]
     return SegmentRecord(
         id=name,

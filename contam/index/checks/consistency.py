@@ -90,11 +90,9 @@ def _check_file(file: FileRecord, where: str) -> None:
     if not _FILE.fullmatch(file.name):
         # A name is joined to a folder: it must not lead out of it.
         raise Inconsistent(f"{where}: {file.name!r} is no name for a file")
-    digests = [file.sha256, *([] if file.checks is None else [file.checks])]
+    digests = (file.sha256, file.checks)
     if file.n_bytes < 0 or not all(_SHA256.fullmatch(digest) for digest in digests):
         raise Inconsistent(f"{where}: the record of {file.name} is wrong")
-    if file.name.endswith(".npy") != (file.checks is not None):
-        raise Inconsistent(f"{where}: {file.name} has no table of checksums, or should have none")
 
 
 def _check_rows(manifest: Manifest) -> None:

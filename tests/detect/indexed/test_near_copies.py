@@ -11,7 +11,7 @@ import pytest
 from contam.detect.indexed import near_copies
 from contam.detect.indexed.near_copies import Windows
 from contam.errors import IndexDamageError
-from contam.index.array_files import CheckedArray, open_array, write_array
+from contam.index.array_files import CheckedArray, write_array
 from contam.index.minhash import arrays as minhash
 from contam.index.recipe import load_recipe
 from contam.text.tokenizer import tokenize_bytes
@@ -58,7 +58,7 @@ def sketch(texts: list[str]) -> minhash.MinHashSketch:
 def piece(folder: Path, arrays: dict[str, np.ndarray]) -> Piece:
     folder.mkdir()
     records = [write_array(folder, name, array) for name, array in arrays.items()]
-    opened = {record.name.removesuffix(".npy"): open_array(folder, record) for record in records}
+    opened = {record.name.removesuffix(".npy"): CheckedArray(folder, record) for record in records}
     return Piece(folder, opened)
 
 
