@@ -199,6 +199,8 @@ def read_slowly(
         ):
             line = read_break(text, after, stop, table) if c == 45 or c >= 0x80 else -1
             if line >= 0:
+                if code == SOFT_HYPHEN and end == p - lo:
+                    end = after - lo
                 p = line
                 continue
         entry = TRANSPARENT if code == JOIN else SEPARATOR
@@ -255,7 +257,7 @@ def read_slowly(
                         h2, chunk2, filled2 = h, chunk, filled
                     h2, chunk2, filled2 = push(h2, chunk2, filled2, latin)
             else:
-                flags &= ~LAST_IS_LETTER
+                flags = flags | LAST_IS_LETTER if kind == LETTER else flags & ~LAST_IS_LETTER
                 if flags & HAS_ALIKE:
                     h2, chunk2, filled2 = push(h2, chunk2, filled2, folded)
             h, chunk, filled = push(h, chunk, filled, folded)

@@ -63,6 +63,8 @@ def test_frozen_answers(unit, repository):
 @example(text="a-")
 @example(text="a-\n")
 @example(text="a-\n<b>b")
+@example(text="a-\num of")
+@example(text="a\u00ad\num of")
 def test_any_text_reads_as_the_twin_reads_it(unit, text):
     data = text.encode()
     assert read(data, unit) == said(data, unit)
