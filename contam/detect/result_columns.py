@@ -8,7 +8,7 @@ import numpy as np
 
 from contam.benchmark.items import PARTS, ItemName
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
-from contam.detect.match.item_tokens import spans_of
+from contam.detect.match.spans import spans_of
 from contam.detect.model import Judgements
 from contam.detect.policies.exposure import (
     EXPOSURES,

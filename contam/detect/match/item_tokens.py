@@ -31,14 +31,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.benchmark.item_table import ItemTable
-    from contam.detect.match.token_view import TokenView
     from contam.detect.match.variant_texts import Variant
     from contam.text.bpe import FileTokenizer
 
 #: Bytes of two ASCII characters; a character of a script without spaces has more.
 _PAIR_BYTES = 2
-#: Tokens whose spans are made at once.
-_SPANS_AT_ONCE = 1 << 19
 #: Text of the items that is tokenised at once, in bytes.
 _BLOCK_BYTES = 1 << 19
 
@@ -85,7 +82,7 @@ def read_block(
     data, offsets  their texts, as `ItemTable.part_texts` has them
     code           the unit as the kernels know it
     """
-    hashes, spans, starts = _tokens(data, offsets, code, tokenizer)
+    hashes, spans, starts = tokens_of(data, offsets, code, tokenizer)
     points = code_point_spans(data, offsets, starts, spans) if tokenizer is not None else None
     weight, single = _base_weights(hashes, spans, points)
     return Block(
@@ -102,61 +99,6 @@ def read_block(
     )
 
 
-def spans_of(items: ItemTable, view: TokenView, tokens: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Code points of tokens of a view, in any order, in the texts of their parts: int32[n, 2]."""
-    if view.tokenizer is not None:
-        return view.points[tokens]
-    spans = np.empty((len(tokens), 2), np.int32)
-    order = np.argsort(tokens, kind="stable")
-    for begin in range(0, len(order), _SPANS_AT_ONCE):
-        some = order[begin : begin + _SPANS_AT_ONCE]
-        spans[some] = _spans_by_token(items, view, tokens[some])[tokens[some]]
-    return spans
-
-
-def _spans_by_token(
-    items: ItemTable, view: TokenView, tokens: NDArray[np.int64]
-) -> NDArray[np.int32]:
-    """The same as a table of all tokens; of items and variants without `tokens` all is 0.
-
-    What is not asked for takes no memory.
-    """
-    begin, n, code = view.gram_table.part_start[::N_PARTS], len(items), view.spec.unit
-    result = np.zeros((int(begin[-1]), 2), np.int32)
-    asked = np.unique(np.searchsorted(begin, tokens, side="right") - 1)
-
-    def fill(rows: NDArray[np.int64], spans: list[NDArray[np.int32]]) -> None:
-        """Put the spans of these items or variants, behind each other, in their places."""
-        length = begin[rows + 1] - begin[rows]
-        moved = np.repeat(begin[rows] - (np.cumsum(length) - length), length)
-        result[moved + np.arange(len(moved))] = np.concatenate(spans)
-
-    own = asked[asked < n]
-    if len(own):
-        fill(own, [spans for spans, _ in _points(items.take(own), code)])
-    owner = np.empty(0, np.int32) if view.variants is None else view.variants.owner
-    owners = np.unique(owner[asked[asked >= n] - n]).astype(np.int64)
-    if len(owners):
-        # Their blocks are others than those of all items: an item's variants keep their order.
-        chosen = items.take(owners)
-        counts = [of_block for _, of_block in _points(chosen, code)]
-        traced = [trace for _, _, trace in _traced(chosen, counts)]
-        found = np.argsort(np.concatenate([trace.owner for trace in traced]), kind="stable")
-        rows = np.flatnonzero(np.isin(owner, owners))
-        placed = np.empty_like(rows)
-        placed[found] = n + rows[np.argsort(owner[rows], kind="stable")]
-        fill(placed, [trace.spans for trace in traced])
-    return result
-
-
-def _points(items: ItemTable, code: int) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int64]]]:
-    """Code points of the tokens of each block of items, and how many each part has."""
-    for some in in_blocks(items):
-        data, offsets = some.part_texts()
-        _, spans, starts = _tokens(data, offsets, code, None)
-        yield code_point_spans(data, offsets, starts, spans), np.diff(starts)
-
-
 def read_variants(
     items: ItemTable, own: Sequence[Block], code: int
 ) -> tuple[list[Block], list[TracedVariants], list[str]]:
@@ -166,16 +108,16 @@ def read_variants(
     """
     blocks, traces, names = [], [], []
     benchmarks, number = items.codes("benchmark")
-    for variants, texts, traced in _traced(items, [block.n_tokens for block in own]):
+    for variants, texts, traced in traced_variants(items, [block.n_tokens for block in own]):
         blocks.append(read_block(*texts.left(), code, None))
-        # Spans are asked for at the end, and made again then: see `spans_of`.
+        # Spans are asked for at the end, and made again then: see `match.spans`.
         traces.append(traced._replace(spans=np.empty((0, 2), np.int32)))
         # No name of a benchmark holds a null character.
         names += [f"{benchmarks[number[some.owner]]}\0{some.name}" for some in variants]
     return blocks, traces, names
 
 
-def _traced(
+def traced_variants(
     items: ItemTable, n_tokens: Sequence[NDArray[np.int64]]
 ) -> Iterator[tuple[list[Variant], VariantTexts, TracedVariants]]:
     """The variants of each block of items that has some; n_tokens  of the parts of each block."""
@@ -230,7 +172,7 @@ for _number, _weight in enumerate((PAIR_WEIGHT, SHORT_WEIGHT, SINGLE_WEIGHT, COM
 _SINGLE: Final = np.uint8(1 << 2)
 
 
-def _tokens(
+def tokens_of(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], code: int, tokenizer: FileTokenizer | None
 ) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]]:
     """The tokens of all parts: see tokenize_parts; code  the unit as the kernels know it."""
