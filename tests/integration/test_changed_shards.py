@@ -351,7 +351,7 @@ def test_a_shard_that_changes_during_an_audit_was_not_read(world, change, monkey
     before_call(monkeypatch, checks, "scan_opened", lambda: change(world.path))
     corpus = CorpusSpec(name="corpus", paths=(str(world.path.parent),))
     items = read_benchmarks([world.items])
-    result = checks.check(AuditSpec(), corpus, items, workers=1, progress=None)
+    result = checks.check(AuditSpec(), corpus, items, workers=1, division=None, progress=None)
     assert_not_read(result, world)
 
 
