@@ -20,13 +20,14 @@ Kind = Literal["name", "text", "texts", "number"]
 """What a column holds: texts of which few differ, any texts, lists of texts, whole numbers."""
 
 _TYPES: Final[dict[str, pa.DataType]] = {
-    "name": pa.dictionary(pa.int32(), pa.string()),
+    "name": pa.dictionary(pa.int32(), pa.binary()),
     "text": pa.large_string(),
     "texts": pa.list_(pa.large_string()),
     "number": pa.int64(),
 }
 
-
+#: Names of files may hold bytes that are no UTF-8.
+_NAMES: Final = ("utf-8", "surrogatepass")
 #: Texts of which keys are made at a time.
 _AT_ONCE: Final = 1 << 14
 
@@ -100,7 +101,8 @@ class Records:
     def codes(self, name: str) -> tuple[list[str], NDArray[np.int32]]:
         """The different names of a column, and for each record which of them it has."""
         column = self.column(name)
-        return column.dictionary.to_pylist(), column.indices.to_numpy()
+        names = [value.decode(*_NAMES) for value in column.dictionary.to_pylist()]
+        return names, column.indices.to_numpy()
 
     def numbers(self, name: str, absent: int) -> NDArray[np.int64]:
         """A column of numbers."""
@@ -183,5 +185,6 @@ class Records:
 
 def _array(values: Sequence[Any], kind: Kind) -> pa.Array:
     if kind == "name":
-        return pa.array(values, pa.string()).dictionary_encode()
+        encoded = [value.encode(*_NAMES) for value in values]
+        return pa.array(encoded, pa.binary()).dictionary_encode()
     return pa.array(values, _TYPES[kind])
