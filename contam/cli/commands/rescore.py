@@ -234,7 +234,10 @@ def _benchmark_pairs(given: list[str]) -> tuple[tuple[str, str], ...]:
     option = "--reference-benchmark"
     found = pairs(option, split_names(given), "gsm8k=gsm8k_rephrased")
     if alike := [name for name, other in found.items() if name == other]:
-        raise UsageError(f"{option} {alike[0]}={alike[0]} names one benchmark twice")
+        raise UsageError(
+            f"{option} {alike[0]}={alike[0]} names one benchmark twice",
+            hint="give the benchmark and another one that is like it",
+        )
     return tuple(found.items())
 
 
