@@ -133,7 +133,7 @@ class DocumentTable:
     def column(self, name: str) -> Any:  # noqa: ANN401 - Arrow ships no types
         """A whole column, as an Arrow array."""
         with self._reading:
-            return self._file.read([name]).column(name).combine_chunks()
+            return self._file.read([name], use_threads=False).column(name).combine_chunks()
 
     def whole(self) -> pa.Table:
         """All rows and columns."""

@@ -70,7 +70,8 @@ class Records:
         return {"data": np.frombuffer(sink.getvalue(), np.uint8)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        table = pa.ipc.open_stream(pa.py_buffer(state["data"])).read_all()
+        alone = pa.ipc.IpcReadOptions(use_threads=False)
+        table = pa.ipc.open_stream(pa.py_buffer(state["data"]), options=alone).read_all()
         object.__setattr__(self, "table", table)
 
     def select(self, *names: str) -> Records:
