@@ -1,6 +1,7 @@
 """What is written wrong is refused: nothing is published."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -142,13 +143,13 @@ def cleaned_wrong(monkeypatch, tmp_path, items, name, action, mistake):
     kind = next(kind for kind in FORMATS if shard.suffix in kind.suffixes)
     right, n_calls = type(kind).rewrite, []
 
-    def wrong(self, path, target, edits, sources, *, replacement):
-        n_calls.append(len(edits))
+    def wrong(self, path, target, how):
+        n_calls.append(len(how.edits))
 
         def write(source, target, edits):
-            return right(self, source, target, edits, sources, replacement=replacement)
+            return right(self, source, target, replace(how, edits=edits))
 
-        return mistake(write, path, target, edits)
+        return mistake(write, path, target, how.edits)
 
     monkeypatch.setattr(type(kind), "rewrite", wrong)
     with pytest.raises(ContamError) as told:
