@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from contam.benchmark import field_names
@@ -22,6 +23,7 @@ from contam.benchmark.values import (
     references,
     scalar_text,
     whole_number,
+    without_labels,
 )
 
 _HIDDEN = (-1, -1.0, "-1")
@@ -41,6 +43,7 @@ def read_parts(row: Row, plan: FieldPlan) -> Parts:
         part = "choices"
         is_empty = question is None or not question.strip()
         choices = _choices(row, plan) if not is_empty or plan.choices.paths else Choices()
+        choices = replace(choices, texts=without_labels(choices.texts))
         if plan.choices_ask or is_empty:
             asked = "\n".join(choices.texts)
             question = f"{question}\n{asked}" if not is_empty else asked or passage or ""
@@ -57,7 +60,7 @@ def read_parts(row: Row, plan: FieldPlan) -> Parts:
         raise
     if plan.choices.kind == "wrong":
         texts = tuple(dict.fromkeys([*([answer] if answer else []), *choices.texts]))
-        choices, place = Choices(texts), 0 if answer else None
+        choices, place = Choices(without_labels(texts)), 0 if answer else None
     if passage is not None and not passage.strip():
         passage = None
     incomplete = as_label(get(row, plan.incomplete), "incomplete") if plan.incomplete else ""

@@ -101,14 +101,14 @@ def as_choices(value: object) -> Choices:
     if isinstance(value, str):
         value = _list_in_text(value)
     if isinstance(value, list) and all(type(choice) is str for choice in value):
-        return Choices(_without_labels(tuple(value)))
+        return Choices(tuple(value))
     if isinstance(value, Mapping):
         return _choices_of_record(value)
     if not isinstance(value, Sequence) or isinstance(value, bytes):
         raise RowError("the choices are {}, expected a list of texts", Public(_kind(value)))
     if value and all(isinstance(choice, Mapping) for choice in value):
         return _choices_of_records(value)
-    return Choices(_without_labels(tuple(_choice(choice) for choice in value)))
+    return Choices(tuple(_choice(choice) for choice in value))
 
 
 class Places:
@@ -238,7 +238,7 @@ def _choice(value: object) -> str:
     return text
 
 
-def _without_labels(texts: tuple[str, ...]) -> tuple[str, ...]:
+def without_labels(texts: tuple[str, ...]) -> tuple[str, ...]:
     """Cut `(A)`, `B)`, `C.` off when every choice carries its own letter and more than that."""
     bare = []
     for place, text in enumerate(texts):

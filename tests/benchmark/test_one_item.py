@@ -61,6 +61,9 @@ def test_a_record_is_what_a_file_with_that_row_gives(tmp_path_factory, record):
 
 
 @given(RECORDS)
+@example({"question": "Which?", "Options": {"text": "(A) red"}})
+@example({"question": "Which?", "A": "(A) red", "B": "(B) blue", "answer": "B"})
+@example({"question": "Which?", "answer": "A. red", "distractor_1": "B. blue"})
 def test_an_item_that_was_read_is_read_again_as_it_is(record):
     """Clients read a row, and so does the service; that it is not all there is sent along."""
     try:
