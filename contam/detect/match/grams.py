@@ -26,6 +26,7 @@ from contam.kernels.gram_table import (
     note_skips,
     short_places_first,
 )
+from contam.kernels.letters import enter_letters
 from contam.kernels.part_facts import gather_places, group_grams
 from contam.kernels.tokenize_items import note_shared, template_weights
 from contam.memory import trim
@@ -177,12 +178,14 @@ def make_table(
     benchmark: NDArray[np.int32],
     spec: ViewSpec,
     variants: Variants | None = None,
+    letters: tuple[NDArray[np.uint8], NDArray[np.uint64]] | None = None,
 ) -> GramTable:
     """What the kernels see of items with these tokens.
 
     hashes, starts  uint64[total] tokens, and where each part's begin: int64[parts + 1]
     weight          what each token says by itself; becomes the gram table's own weight
     benchmark       int32[items and variants];  variants  the variants, where there are some
+    letters         of the tokens, and their grams of letters: see `word_letters`
     """
     n_items = len(benchmark) if variants is None else variants.n_items
     shared = np.zeros(len(hashes), np.uint8)
@@ -234,10 +237,31 @@ def make_table(
         part_at=_noted_parts(starts),
         filter_words=filter_words,
         front_words=_folded(filter_words),
+        **_letter_table(letters),
     )
     for array in gram_table:
         array.setflags(write=False)
     return gram_table
+
+
+def _letter_table(
+    letters: tuple[NDArray[np.uint8], NDArray[np.uint64]] | None,
+) -> dict[str, NDArray[Any]]:
+    """The columns of a gram table about letters."""
+    counts, grams = letters or (np.empty(0, np.uint8), np.empty((0, 2), np.uint64))
+    n_grams = int(np.count_nonzero(grams[:, 0]))
+    slots = 2 * n_grams + _LEAST_SLOTS if n_grams else 0
+    tags, places = np.zeros(slots, np.uint8), np.zeros(slots, np.int32)
+    words = np.zeros(_power_of_two(n_grams // _FILTERED + 1), np.uint64)
+    heads = np.zeros_like(words)
+    enter_letters(grams, tags, places, words, heads)
+    return {
+        "letters": counts,
+        "letter_tag": tags,
+        "letter_place": places,
+        "letter_words": words,
+        "letter_heads": heads,
+    }
 
 
 def without_table(gram_table: GramTable) -> GramTable:
