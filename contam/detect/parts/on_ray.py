@@ -177,15 +177,15 @@ def _connected(address: str) -> Iterator[None]:
             "no Ray cluster at {}: {}", Public(address), Plain(_last_line(error)),
             hint=_START_CLUSTER,
         ) from error  # fmt: skip
-    try:
-        if in_main:
-            # Ray has put its own in its place, which would leave drafts behind.
-            signal.signal(signal.SIGTERM, terminate)
-        # A thread of Ray's prints there what it knows of lost processes.
-        with contextlib.redirect_stdout(io.StringIO()):
+    # A thread of Ray's prints there what it knows of lost processes, the last of it as it ends.
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            if in_main:
+                # Ray has put its own in its place, which would leave drafts behind.
+                signal.signal(signal.SIGTERM, terminate)
             yield
-    finally:
-        ray.shutdown()
+        finally:
+            ray.shutdown()
 
 
 def _last_line(error: BaseException) -> str:
