@@ -280,7 +280,7 @@ def _seal(
 
 def _scoring(spec: AuditSpec, verdicts: Path) -> Callable[[Path], dict[str, Any]]:
     def make(draft: Path) -> dict[str, Any]:
-        from contam.rescore.complete import offering
+        from contam.rescore.logs.read import offering
         from contam.rescore.run import rescore, write_rescore
         from contam.rescore.tables import RescoreSettings
 

@@ -12,8 +12,7 @@ from contam.audit.checks import digest_of, without_times
 from contam.audit.public_names import public
 from contam.files.single import fingerprint
 from contam.study.by_name import BY_VERDICTS, paths_of, run_named
-from contam.study.model import STUDY_FORMAT
-from contam.study.write import TABLES, write_study
+from contam.study.model import STUDY_FORMAT, TABLES, write_study
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

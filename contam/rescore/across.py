@@ -15,7 +15,7 @@ from contam.rescore.stats.ranking import borda, win_rate
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from contam.rescore.arrays import Floats, Row
+    from contam.rescore import Floats, Row
     from contam.rescore.metrics import MainMetric
     from contam.rescore.panel import Flags
     from contam.rescore.rankings import Matrix

@@ -9,13 +9,13 @@ import numpy as np
 from contam.errors import Public, UsageError
 from contam.rescore.rankings import matrices
 from contam.rescore.stats.clusters import several
+from contam.rescore.stats.dealing import adjust
 from contam.rescore.stats.holdout import MARGIN, constat, equivalent, inflation
-from contam.rescore.stats.multiple import adjust
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from contam.rescore.arrays import Floats, Ints, Row
+    from contam.rescore import Floats, Ints, Row
     from contam.rescore.logs.model import Log
     from contam.rescore.panel import Series
     from contam.rescore.rankings import Matrix

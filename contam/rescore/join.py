@@ -18,14 +18,13 @@ import numpy as np
 
 from contam.benchmark.keys import KEY_VERSION, normalise, text_key
 from contam.benchmark.row_hashes import row_hashes
-from contam.errors import LogError, Statement
-from contam.rescore.complete import ResultItems
+from contam.errors import LogError, Public, Statement
 from contam.tables.schemas import column
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from contam.rescore.arrays import Ints
+    from contam.rescore import Ints
     from contam.rescore.logs.model import Log, LoggedItem
     from contam.tables.schemas import Table
 
@@ -40,6 +39,65 @@ SAME_ANSWERS: Final = 0.95
 """Share of right answers that must agree where only numbers, and no name, join a log."""
 _NAMED: Final = 20
 _SHOWN: Final = 3
+
+
+MOST_MISSING: Final = 0.01
+
+
+class ResultItems:
+    """The items of a result by benchmark and split, identified by content."""
+
+    def __init__(self, sets: Sequence[tuple[str, str]], keys: Sequence[str]) -> None:
+        self._sets = sorted(set(sets))
+        places = {name: at for at, name in enumerate(self._sets)}
+        self._set: Ints = np.array([places[name] for name in sets], np.int64)
+        self._key: Ints = np.unique(keys, return_inverse=True)[1].astype(np.int64)
+        pairs = np.unique(np.stack([self._key, self._set]), axis=1)
+        # An item that two benchmarks hold does not tell which of them a log is of.
+        self._alone = np.bincount(pairs[0])[self._key] == 1
+
+    def missing(self, rows: Ints, met: Ints | None = None) -> Iterator[tuple[str, int, int]]:
+        """(benchmark, items missing in these rows of the table, all its items) of every set met.
+
+        met  the rows that tell which sets are meant, where these are only a part of them
+
+        A set is met when an item that only it holds is among them, or, where no item tells its
+        set, when any is.
+        """
+        met = rows if met is None else met
+        own = met[self._alone[met]]
+        there = np.zeros(int(self._key.max(initial=-1)) + 1, np.bool_)
+        there[self._key[rows]] = True
+        absent = np.bincount(self._set[~there[self._key]], minlength=len(self._sets))
+        sizes = np.bincount(self._set, minlength=len(self._sets))
+        for at in np.unique(self._set[own if len(own) else met]).tolist():
+            yield self._sets[at][0], int(absent[at]), int(sizes[at])
+
+
+def refuse_partial(log: Log, index: Ints, judged: ResultItems) -> None:
+    """Demand a score for all but 1 % of the items, where the tool reports no number to check by.
+
+    index  int64[n], places of the log's items in the result, -1 for none
+
+    Raises LogError with both counts. A tool's own number that its rows give again shows that the
+    rows are all it scored, so a run over a part of a benchmark is then no error.
+    """
+    if any(scores.reported is not None or scores.reported_n is not None for scores in log.columns):
+        return
+    for scores in log.columns:
+        if scores.kind == "none":
+            continue
+        known = index >= 0
+        there = index[known & scores.scored]
+        for benchmark, n_missing, n_items in judged.missing(there, index[known]):
+            if n_missing > MOST_MISSING * n_items:
+                said = "{} has no {} for {} of the {} items of {} that were judged"
+                facts = Public(log.model), Public(scores.metric), n_missing, n_items
+                hint = (
+                    "is the log whole? it reports no number to check that by; --allow-partial "
+                    "scores what is there"
+                )
+                raise log.fault(said, *facts, Public(benchmark), hint=hint)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

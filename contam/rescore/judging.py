@@ -10,8 +10,7 @@ from contam.detect.given import IN_MEMORY, given_benchmark
 from contam.detect.report import RUN_FILE, Report, load_report
 from contam.detect.result import ScanResult
 from contam.errors import Statement, UsageError
-from contam.rescore.annotated import Judging, annotate
-from contam.rescore.annotations import Annotations, read_annotations
+from contam.rescore.annotations import Annotations, Judging, annotate, read_annotations
 from contam.rescore.join import Joiner, sources_of
 from contam.rescore.panel import flags_in
 from contam.tables import schemas

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.report import Report
-    from contam.rescore.arrays import Bools, Floats, Ints, Row
+    from contam.rescore import Bools, Floats, Ints, Row
     from contam.rescore.logs.model import Setup
 
     Int8s = NDArray[np.int8]

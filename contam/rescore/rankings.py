@@ -26,7 +26,7 @@ from contam.tables.distinct import distinct
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from contam.rescore.arrays import Bools, Floats, Ints, Row
+    from contam.rescore import Bools, Floats, Ints, Row
     from contam.rescore.panel import Flags, Series, Units
     from contam.rescore.stats.ranking import Pairwise
 

@@ -14,12 +14,13 @@ from contam.detect.notebook import table_html
 from contam.errors import LogError, Place, Public, Statement, UsageError
 from contam.extras import require
 from contam.facts import counted
-from contam.rescore.complete import left_out, refuse_partial, whole_logs
 from contam.rescore.export.folder import Tables, write_folder
 from contam.rescore.export.plots import draw, plot_names, score_figure
-from contam.rescore.export.summary import figure, gain_of, markdown
+from contam.rescore.export.summary import figure, gain_of, left_out, markdown
 from contam.rescore.holdouts import item_numbers
+from contam.rescore.join import refuse_partial
 from contam.rescore.judging import LabelOptions, join_logs, open_verdicts, policies_of
+from contam.rescore.logs.read import whole_logs
 from contam.rescore.metrics import directed, main_metrics
 from contam.rescore.panel import Series, group_series
 from contam.rescore.tables import RescoreSettings, make_tables
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from contam.rescore.arrays import Bools, Ints
+    from contam.rescore import Bools, Ints
     from contam.rescore.join import Joined
     from contam.rescore.judging import Verdicts
     from contam.rescore.logs.model import Log, ScoreColumn

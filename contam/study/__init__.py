@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from contam.study.boards import board
     from contam.study.dates import time
     from contam.study.fresh_sets import FreshSettings, fresh
-    from contam.study.model import Study
+    from contam.study.model import Study, write_study
     from contam.study.preparing import PreparationSettings, preparation
-    from contam.study.write import write_study
 
 __all__ = [
     "FreshSettings",
@@ -35,7 +34,7 @@ _HOME = {
     "fresh": "contam.study.fresh_sets",
     "preparation": "contam.study.preparing",
     "time": "contam.study.dates",
-    "write_study": "contam.study.write",
+    "write_study": "contam.study.model",
 }
 
 

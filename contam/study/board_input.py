@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from contam.detect.given import Source
-    from contam.rescore.arrays import Bools, Floats, Row
+    from contam.rescore import Bools, Floats, Row
     from contam.rescore.run import Rescore
 
 _SCORES: Final = "scores.parquet"

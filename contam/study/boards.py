@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.detect.given import Source
-    from contam.rescore.arrays import Floats, Row
+    from contam.rescore import Floats, Row
     from contam.rescore.run import Rescore
     from contam.rescore.stats.board import Board, Change
     from contam.study.board_input import Given

@@ -18,17 +18,24 @@ from contam.rescore.holdouts import item_numbers
 from contam.rescore.panel import labels_at
 from contam.rescore.stats.clusters import Estimate, difference_of
 from contam.rescore.stats.difficulty import crossed
-from contam.study.inputs import USUAL, Rows, columns_of, refuse_unknown_sides
-from contam.study.scored import judged_logs, open_logs, series_in, sources_of
+from contam.study.inputs import (
+    USUAL,
+    Rows,
+    columns_of,
+    judged_logs,
+    open_logs,
+    refuse_unknown_sides,
+    series_in,
+    sources_of,
+)
 from contam.tables import schemas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from contam.detect.given import Source
-    from contam.rescore.annotated import Judging
-    from contam.rescore.annotations import Annotations
-    from contam.rescore.arrays import Bools, Floats, Ints
+    from contam.rescore import Bools, Floats, Ints
+    from contam.rescore.annotations import Annotations, Judging
     from contam.rescore.judging import Verdicts
 
     Days = tuple[int, int]

@@ -14,24 +14,23 @@ import numpy as np
 from scipy.special import ndtri
 
 from contam.errors import Public, Statement, UsageError
+from contam.rescore.stats.dealing import adjust
 from contam.rescore.stats.gain import LEAST, two_proportions
 from contam.rescore.stats.holdout import LEAST_REFERENCES, MARGIN, constat, equivalent, inflation
 from contam.rescore.stats.intervals import newcombe, wilson
-from contam.rescore.stats.multiple import adjust
 from contam.rescore.stats.ranking import kendall
 from contam.study.fresh_words import finding_of, pictures_of
-from contam.study.inputs import GIVE_SHARES, refuse_unknown_sides
+from contam.study.inputs import GIVE_SHARES, read_scores, refuse_unknown_sides
 from contam.study.lines import LEAST_MODELS, far_out, fit_line, resampled_slope, residuals
 from contam.study.model import Refusal, Study, rows_of, table_of
-from contam.study.scored import read_scores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from contam.detect.given import Source
-    from contam.rescore.arrays import Floats, Row
+    from contam.rescore import Floats, Row
     from contam.rescore.judging import Verdicts
-    from contam.study.scored import Scores
+    from contam.study.inputs import Scores
 
 ORIGINAL, FRESH = "original", "fresh"
 ALL, CLEAN = "all", "clean"

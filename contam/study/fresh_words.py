@@ -11,7 +11,7 @@ from contam.study.model import TONES, Chart, Finding, Line, Panel, Points
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from contam.rescore.arrays import Row
+    from contam.rescore import Row
 
 
 _CLOSES: Final = 0.25

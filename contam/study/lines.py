@@ -11,7 +11,7 @@ from scipy.special import stdtr, stdtrit
 if TYPE_CHECKING:
     from statsmodels.regression.linear_model import RegressionResults
 
-    from contam.rescore.arrays import Bools, Floats
+    from contam.rescore import Bools, Floats
 
 
 LEAST_MODELS: Final = 5

@@ -14,7 +14,7 @@ import numpy as np
 
 from contam.errors import Statement, UsageError
 from contam.extras import require
-from contam.rescore.stats.multiple import adjust
+from contam.rescore.stats.dealing import adjust
 from contam.rescore.stats.ranking import kendall, ranks
 from contam.study.inputs import GIVE_SHARES, Rows
 from contam.study.lines import hinge, segmented
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.given import Source
-    from contam.rescore.arrays import Bools, Floats, Row
+    from contam.rescore import Bools, Floats, Row
     from contam.study.lines import Effect
 
 PREPARATION: Final = "preparation"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import contam as library
-from contam.rescore.stats import difficulty, gain, intervals, multiple, ranking
+from contam.rescore.stats import dealing, difficulty, gain, intervals, ranking
 
 
 @pytest.fixture(scope="module")
@@ -217,8 +217,8 @@ def test_gpt_3_gains_and_the_family_of_tests(published, expected):
     assert len(names) == tests["n_tests"]
     for adjusted, key in (
         (values, "raw_p_lt_.05"),
-        (multiple.benjamini_hochberg(values), "bh_reject_5pct"),
-        (multiple.holm(values), "holm_reject_5pct"),
+        (dealing.benjamini_hochberg(values), "bh_reject_5pct"),
+        (dealing.holm(values), "holm_reject_5pct"),
     ):
         assert {name for name, q in zip(names, adjusted, strict=True) if q < 0.05} == set(
             tests[key]

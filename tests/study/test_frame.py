@@ -10,9 +10,8 @@ import pytest
 from contam.errors import ContamError, LogError, OutputError, UsageError
 from contam.study import Study, write_study
 from contam.study.by_name import KINDS, checked, paths_of, run_named, with_paths
-from contam.study.inputs import Rows, columns_of, refuse_unknown_sides
+from contam.study.inputs import Rows, columns_of, read_scores, refuse_unknown_sides
 from contam.study.model import Bump, Chart, Finding, Line, Panel, Points, Refusal, table_of
-from contam.study.scored import read_scores
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 import contam
 from contam.errors import ContamError, UsageError
 from contam.study import FreshSettings, fresh
+from contam.study.inputs import read_scores
 from contam.study.lines import far_out, fit_line, resampled_slope, residuals
-from contam.study.scored import read_scores
 from tests.rescore.refused import refused
 
 SIDES = {"MatchedFrequency": "matched", "Threshold0.7": "thr07", "TopImages": "top"}

@@ -184,7 +184,7 @@ def rescore(
     """
     say_supplied(context)
     from contam.benchmark.mapping import parse_mapping
-    from contam.rescore.complete import offering
+    from contam.rescore.logs.read import offering
     from contam.rescore.run import rescore as run_rescore
     from contam.rescore.run import write_rescore
     from contam.rescore.tables import RescoreSettings

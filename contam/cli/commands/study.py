@@ -120,7 +120,7 @@ def _parameters(declared: Callable[..., None]) -> list[inspect.Parameter]:
 
 def finish(study: Study, out: str, output: options.OutputOptions) -> int:
     """Write a study and show it: exit code 4 if its verdicts do not cover the whole corpus."""
-    from contam.study.write import SUMMARY, tree, write_study
+    from contam.study.model import SUMMARY, tree, write_study
 
     write_study(study, out, overwrite=output.overwrite)
     code = tell_scored(study.run, output)

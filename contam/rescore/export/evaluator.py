@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.report import Report
-    from contam.rescore.arrays import Bools, Row
+    from contam.rescore import Bools, Row
     from contam.rescore.logs.model import Log, ScoreColumn
     from contam.rescore.panel import Flags
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from contam.rescore.arrays import Row
+    from contam.rescore import Row
 
 
 _LABELLED: Final = 12

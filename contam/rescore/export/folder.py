@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from contam.rescore.arrays import Row
+    from contam.rescore import Row
     from contam.tables.schemas import Table
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from contam.rescore.arrays import Row
+    from contam.rescore import Row
     from contam.tables.schemas import Table
 
 

@@ -12,7 +12,7 @@ from contam.tables import schemas
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from contam.rescore.arrays import Row
+    from contam.rescore import Row
     from contam.tables.schemas import Table
 
 
@@ -76,6 +76,14 @@ def _section(scores: Sequence[Row]) -> list[str]:
         )
         lines.append("")
     return lines
+
+
+def left_out(files: Sequence[tuple[str, str]]) -> str:
+    """The section of a summary that names the files left out, "" where there is none."""
+    if not files:
+        return ""
+    lines = "".join(f"- `{' '.join(reason.split())}`\n" for _, reason in files)
+    return f"\n## Files left out\n\n{lines}"
 
 
 def _ranking(rows: Sequence[Row], pairs: Sequence[Row]) -> list[str]:

@@ -20,7 +20,7 @@ from contam.rescore.logs.model import close
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from contam.rescore.arrays import Bools
+    from contam.rescore import Bools
     from contam.rescore.logs.model import Log
 
     Aggregate = Callable[[list[object]], float]

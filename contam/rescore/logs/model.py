@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.errors import Hint
-    from contam.rescore.arrays import Bools, Floats
+    from contam.rescore import Bools, Floats
 
 
 Setup = tuple[tuple[str, str], ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from contam.benchmark.paths import expanded, passed_over, refuse_pipe
 from contam.errors import LogError, Place, Public, Statement, UsageError
 from contam.facts import counted
 from contam.rescore.logs.log_files import GIVE_ROWS, LogFile, LogReader, NoScoresError, Record
-from contam.rescore.logs.model import Log, LoggedItem
+from contam.rescore.logs.model import Log, LoggedItem, self_check
 from contam.rescore.logs.tools import (
     every_eval,
     helm,
@@ -25,7 +26,7 @@ from contam.rescore.logs.tools import (
     simple,
     swe_bench,
 )
-from contam.rescore.logs.tools.table_roles import check_columns
+from contam.rescore.logs.tools.simple import check_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -91,6 +92,41 @@ def find_logs(
     every = tuple(log for own in reading.logs.values() for log in own)
     logs = _noted(every, reading)
     return LogFiles(logs, tuple(reading.skipped.items()), tuple(reading.damaged.items()))
+
+
+def whole_logs(
+    paths: Sequence[str | Path], columns: Mapping[str, str] | None, *, skip_damaged: bool
+) -> tuple[list[Log], list[tuple[str, str]], list[tuple[str, str]]]:
+    """The logs that give their tool's numbers, and (path, reason) of those left out and of no logs.
+
+    Raises DamagedLogError for the first that is not whole, unless they are skipped; LogError when
+    none is left.
+    """
+    found = find_logs(paths, columns=columns, skip_damaged=skip_damaged)
+    damaged = [(path, error.statement) for path, error in found.damage]
+    logs = []
+    for log in found.logs:
+        try:
+            self_check(log)
+        except LogError as error:
+            if not skip_damaged:
+                raise DamagedLogError(error.statement, hint=error.hints) from error
+            damaged.append((log.path, error.statement))
+        else:
+            logs.append(log)
+    if not logs:
+        hint = "`contam logs` lists them with the reasons"
+        raise LogError("none of the logs is whole; the first: {}", damaged[0][1], hint=hint)
+    return logs, [(path, str(said)) for path, said in damaged], [*found.skipped]
+
+
+@contextlib.contextmanager
+def offering(hint: str) -> Iterator[None]:
+    """Have the error of a damaged log offer to go on without such logs."""
+    try:
+        yield
+    except DamagedLogError as error:
+        raise LogError(error.statement, hint=(*error.hints, Statement(hint))) from error
 
 
 @dataclass(slots=True)

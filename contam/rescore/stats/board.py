@@ -10,7 +10,7 @@ import numpy as np
 from contam.rescore.stats.ranking import average_ranks, kendall, published_win_rate, win_shares
 
 if TYPE_CHECKING:
-    from contam.rescore.arrays import Bools, Floats, Ints
+    from contam.rescore import Bools, Floats, Ints
 
 
 _HAIR: Final = 1e-8

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 if TYPE_CHECKING:
-    from contam.rescore.arrays import Floats, Ints
+    from contam.rescore import Floats, Ints
 
 
 _HUGE: Final = 1e9

@@ -11,7 +11,7 @@ import numpy as np
 from contam.rescore.stats.clusters import Estimate, difference_of, right_or_wrong
 
 if TYPE_CHECKING:
-    from contam.rescore.arrays import Bools, Floats, Ints
+    from contam.rescore import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from contam.rescore.stats.intervals import newcombe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from contam.rescore.arrays import Floats, Ints
+    from contam.rescore import Floats, Ints
 
 
 LEAST_REFERENCES: Final = 5

@@ -13,7 +13,7 @@ from contam.rescore.stats.clusters import right_or_wrong, shared, spread_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from contam.rescore.arrays import Bools, Floats, Ints
+    from contam.rescore import Bools, Floats, Ints
 
 
 LEVEL: Final = 0.95

@@ -9,15 +9,14 @@ import numpy as np
 from scipy.special import betainc, ndtri, stdtr
 
 from contam.rescore.stats.clusters import blocks_of, freedom, right_or_wrong, shuffled
-from contam.rescore.stats.dealing import ENOUGH
-from contam.rescore.stats.multiple import holm, in_threads
+from contam.rescore.stats.dealing import ENOUGH, holm, in_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from contam.rescore.arrays import Bools, Floats, Ints
+    from contam.rescore import Bools, Floats, Ints
 
 
 def average_ranks(values: NDArray[np.generic]) -> Floats:

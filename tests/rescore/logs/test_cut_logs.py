@@ -9,8 +9,7 @@ import shutil
 import pytest
 
 from contam.errors import LogError
-from contam.rescore.complete import refuse_partial
-from contam.rescore.join import Joiner
+from contam.rescore.join import Joiner, refuse_partial
 from contam.rescore.logs import find_logs, self_check
 from tests.rescore.logs.small import QUESTIONS, item, items_table
 from tests.rescore.logs.tools import RIGHT, RUNS, inspect_eval, inspect_json, openai_evals

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from contam.rescore.stats import clusters, difficulty, ranking, sweep
+from contam.rescore.stats import clusters, difficulty, gain, ranking
 from contam.rescore.tables import RescoreSettings, make_tables
 from contam.tables import schemas
 from tests.rescore.panels import flags_of, series_of
@@ -106,7 +106,7 @@ def test_a_sweep_over_passages_raises_no_alarm():
     for seed in range(ROUNDS // 4):
         rng = np.random.default_rng(seed)
         contamination = np.repeat(rng.integers(0, 6, GROUPS) / 5, SIZE)
-        found = sweep.sweep(
+        found = gain.sweep(
             answers(rng), contamination, least=20, permutations=99, seed=seed, cluster=CLUSTER
         )
         alarms += found.p <= 0.05

@@ -178,7 +178,7 @@ def panel():
         ]
         series.append(series_of(leak, model="leak", metric=metric))
     settings = RescoreSettings(permutations=199, draws=20, sweep_permutations=199)
-    from contam.rescore.scores import score_rows
+    from contam.rescore.tables import score_rows
 
     primary = {"b": "score"}
     return score_rows(series, [flags], permutations=settings.permutations, primary=primary)

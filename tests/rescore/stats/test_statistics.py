@@ -12,9 +12,7 @@ from contam.rescore.stats import (
     difficulty,
     gain,
     intervals,
-    multiple,
     ranking,
-    sweep,
 )
 from contam.rescore.stats.clusters import spread_of
 from tests.rescore.stats.one_pair import compare
@@ -237,7 +235,7 @@ def test_a_sweep_looks_at_every_threshold(seed, real):
     rng = np.random.default_rng(seed)
     scores = rng.random(80) if real else (rng.random(80) < 0.5).astype(float)
     contamination = rng.integers(0, 9, 80) / 8
-    found = sweep.sweep(scores, contamination, least=5, permutations=50)
+    found = gain.sweep(scores, contamination, least=5, permutations=50)
     for threshold, n_flagged, epg in zip(found.threshold, found.flagged, found.epg, strict=True):
         flagged = contamination >= threshold
         assert n_flagged == flagged.sum()
@@ -255,7 +253,7 @@ def test_the_best_of_many_thresholds_is_not_taken_at_its_word(real):
     for seed in range(200):
         rng = np.random.default_rng(seed)
         scores = rng.random(200) if real else (rng.random(200) < 0.5).astype(float)
-        found = sweep.sweep(scores, rng.random(200), least=20, permutations=99, seed=seed)
+        found = gain.sweep(scores, rng.random(200), least=20, permutations=99, seed=seed)
         rejected += found.p <= 0.05
         own += stats.norm.sf(found.z_nested[found.best]) <= 0.05
     assert rejected <= 200 * 0.05 + 4 * np.sqrt(200 * 0.05 * 0.95)
@@ -286,17 +284,17 @@ def test_a_shared_gap_is_no_contamination_and_a_leak_is():
 def test_adjusted_p_as_statsmodels_has_it(n):
     values = np.random.default_rng(n).random(n).round(1)
     for ours, method in (
-        (multiple.holm, "holm"),
-        (multiple.benjamini_hochberg, "fdr_bh"),
+        (dealing.holm, "holm"),
+        (dealing.benjamini_hochberg, "fdr_bh"),
     ):
         assert ours(values) == pytest.approx(multipletests(values, method=method)[1], abs=1e-15)
 
 
 def test_adjusted_p_values():
     p = np.array([0.01, np.nan, 0.04, 0.03])
-    assert multiple.holm(p) == pytest.approx([0.03, np.nan, 0.06, 0.06], nan_ok=True)
-    assert multiple.benjamini_hochberg(p) == pytest.approx([0.03, np.nan, 0.04, 0.04], nan_ok=True)
-    assert np.isnan(multiple.holm(np.full(2, np.nan))).all()
+    assert dealing.holm(p) == pytest.approx([0.03, np.nan, 0.06, 0.06], nan_ok=True)
+    assert dealing.benjamini_hochberg(p) == pytest.approx([0.03, np.nan, 0.04, 0.04], nan_ok=True)
+    assert np.isnan(dealing.holm(np.full(2, np.nan))).all()
 
 
 def test_nothing_to_say_is_said():

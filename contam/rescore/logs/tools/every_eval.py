@@ -6,7 +6,6 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from contam.rescore.logs.item_parts import real_choices
 from contam.rescore.logs.log_files import (
     CUT_OR_CHANGED,
     LogReader,
@@ -15,6 +14,7 @@ from contam.rescore.logs.log_files import (
     fields,
     first_line,
     place_in,
+    real_choices,
     text_or_none,
 )
 from contam.rescore.logs.model import Log, LoggedItem, mean_column

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.files.compression import DamagedError, unpack
-from contam.rescore.logs.item_parts import real_choices
 from contam.rescore.logs.log_files import (
     CUT_OR_CHANGED,
     LogReader,
@@ -25,6 +24,7 @@ from contam.rescore.logs.log_files import (
     document,
     fields,
     parsed,
+    real_choices,
     records,
     text_or_none,
 )

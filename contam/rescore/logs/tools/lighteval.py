@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.rescore.logs.item_parts import PartsReader, Texts, real_choices
 from contam.rescore.logs.log_files import (
     LogFile,
     LogReader,
+    PartsReader,
     Record,
+    Texts,
     document,
     fields,
     place_in,
+    real_choices,
     text_or_none,
 )
 from contam.rescore.logs.model import Log, LoggedItem, mean_column, no_column, setup_of

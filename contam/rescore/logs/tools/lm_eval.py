@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.rescore.logs.aggregate import CORPUS, ELSEWHERE
-from contam.rescore.logs.item_parts import PartsReader, field_of_template
 from contam.rescore.logs.log_files import (
     LogFile,
     LogReader,
+    PartsReader,
     Record,
     as_list,
     document,
+    field_of_template,
     first_line,
     number_or_none,
     place_in,

@@ -10,14 +10,16 @@ import glob
 import re
 from typing import TYPE_CHECKING, Final
 
-from contam.rescore.logs.item_parts import PartsReader, is_of_user, last_asked
 from contam.rescore.logs.log_files import (
     LogReader,
+    PartsReader,
     Record,
     document,
     fields,
     first_line,
     is_number,
+    is_of_user,
+    last_asked,
 )
 from contam.rescore.logs.model import Log, LoggedItem, mean_column, no_column, setup_of
 
@@ -25,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from contam.rescore.logs.item_parts import Texts
-    from contam.rescore.logs.log_files import LogFile
+    from contam.rescore.logs.log_files import LogFile, Texts
     from contam.rescore.logs.model import ScoreColumn
 
 _NAME: Final = re.compile(r"(?:task-\d+-)?(?P<task>.+)-predictions\.jsonl(?:\.\w+)?")

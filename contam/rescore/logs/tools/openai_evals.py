@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.rescore.logs.item_parts import last_asked
 from contam.rescore.logs.log_files import (
     LogReader,
     Record,
     first_line,
     is_number,
+    last_asked,
     place_in,
     text_or_none,
 )

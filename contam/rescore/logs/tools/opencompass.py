@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from contam.rescore.logs.item_parts import is_of_user, last_asked
 from contam.rescore.logs.log_files import (
     LogFile,
     LogReader,
@@ -17,6 +16,8 @@ from contam.rescore.logs.log_files import (
     as_list,
     digest_of,
     is_number,
+    is_of_user,
+    last_asked,
     number_or_none,
     records,
     text_or_none,
