@@ -2,7 +2,7 @@
 
 A change in the middle of a shard shows in none of the digests that an answer has time for, but in
 the time of the file. These states are stored next to the manifest, not in it: copying a corpus
-changes times and not what is indexed. See docs/adr/0024-times-of-shards.md.
+changes times and not what is indexed. See docs/adr/0007-the-index.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 An index's windows are entered under the shingles that are smallest in some permutation. A question
 is looked up under all of its shingles, so that only the index's side is sampled: see ADR
-0012-minhash-windows. What is proposed here proves nothing; the text is read and aligned.
+0007-the-index. What is proposed here proves nothing; the text is read and aligned.
 """
 
 from __future__ import annotations
