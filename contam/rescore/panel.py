@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -111,7 +111,7 @@ class Series:
     setup      examples, prompt and version, as far as the log records them
     named_main  the metric that the log calls its main one, None where it names none
     kind       "log" for a metric of a log, "group" for a number over several benchmarks, weighed as
-               `weighting` says, "unscored" for a metric that cannot be scored again
+               `weighting` says
     units      how its figures are shown, where less is better and `score` was flipped
     """
 
@@ -128,32 +128,8 @@ class Series:
     setup: Setup = ()
     named_main: str | None = None
     units: Units = AS_LOGGED
-    kind: Literal["log", "group", "unscored"] = "log"
+    kind: Literal["log", "group"] = "log"
     weighting: str = ""
-
-    @classmethod
-    def unscored(
-        cls,
-        model: str,
-        benchmark: str,
-        metric: str,
-        item: Ints,
-        why: str,
-        **more: Any,  # noqa: ANN401 - further fields
-    ) -> Series:
-        """A metric that cannot be scored again, over the items it was logged for."""
-        fields = {"kind": "unscored", **more}
-        return cls(
-            model=model,
-            benchmark=benchmark,
-            metric=metric,
-            score=np.full(len(item), np.nan),
-            item=item,
-            aggregate=lambda _: float("nan"),
-            additive=False,
-            notes=(f"not estimable: {why}",),
-            **fields,
-        )
 
     @property
     def head(self) -> Row:
@@ -319,18 +295,15 @@ GROUP: Final = "group"
 
 
 def group_series(indices: Mapping[Log, Ints]) -> Iterator[Series]:
-    """The series of each reported group number; one of unknown weighting has no item.
+    """The series of each reported group number whose weighting is known.
 
     indices  log -> int64[n], places of its items in the result
     """
     taken = {log.benchmark for log in indices}
     for group in find_groups(indices):
-        name = f"{group.name} (group)" if group.name in taken else group.name
         if group.weighting == "unknown":
-            nothing = np.empty(0, np.int64)
-            about = {"kind": "group", "weighting": group.weighting}
-            yield Series.unscored(group.model, name, group.metric, nothing, group.note, **about)
             continue
+        name = f"{group.name} (group)" if group.name in taken else group.name
         masks = [log.column(group.metric).scored for log in group.logs]
         pairs = list(zip(group.logs, masks, strict=True))
         alike = "item" if group.weighting == "micro" else "task"

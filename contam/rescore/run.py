@@ -20,6 +20,7 @@ from contam.rescore.export.summary import figure, gain_of, left_out, markdown
 from contam.rescore.holdouts import item_numbers
 from contam.rescore.join import refuse_partial
 from contam.rescore.judging import LabelOptions, join_logs, open_verdicts, policies_of
+from contam.rescore.logs.aggregate import find_groups
 from contam.rescore.logs.read import whole_logs
 from contam.rescore.metrics import directed, main_metrics
 from contam.rescore.panel import Series, group_series
@@ -142,6 +143,15 @@ def rescore(
     joined_logs = [_JoinedLog(_named(log, joined), joined) for log, joined in pairs]
     refuse_two_logs([*(own.log for own in joined_logs), *second_logs])
     series = [run for own in joined_logs for run in own.series()]
+    unscored = [said for own in joined_logs for said in own.unscored()]
+    unscored += [
+        f"group {group.name}: {group.metric}: {group.note}"
+        for group in find_groups(own.log for own in joined_logs)
+        if group.weighting == "unknown"
+    ]
+    if not series:
+        said, way_out = "no metric can be scored again", "`contam logs` has the reasons"
+        raise own_logs[0].fault(said, hint=way_out)
     unknown = set(settings.references) - {run.model for run in series}
     if unknown:
         known = ", ".join(sorted({run.model for run in series}))
@@ -149,12 +159,12 @@ def rescore(
         raise UsageError("no log of reference model {}", min(unknown), hint=hint)
     series += group_series({own.log: own.joined.index for own in joined_logs})
     main = main_metrics(series, settings.metrics)
-    series += [run for own in joined_logs for run in own.unscored()]
     notes = [
         *(f"bad log, left out: {reason}" for _, reason in damaged),
         *(f"not a log: {reason}" for _, reason in skipped),
         *judging.notes,
         *(note for own in joined_logs for note in own.notes()),
+        *unscored,
         *(f"{log.path}: a reference benchmark, not joined to verdicts" for log in second_logs),
         *(f"{own.why}; {own.shown} is shown" for own in main.values() if own.metric is None),
     ]
@@ -191,7 +201,8 @@ def rescore(
             "seconds": round(time.time() - started, 3),
         },
     }
-    summary = markdown(tables, settings.least) + left_out([*damaged, *skipped])
+    lost = [*(reason for _, reason in (*damaged, *skipped)), *unscored]
+    summary = markdown(tables, settings.least) + left_out(lost)
     return Rescore(tables=tables, summary=summary, run=run)
 
 
@@ -228,20 +239,12 @@ class _JoinedLog:
         notes = (f"{n_missing} items of the benchmark are not in the log",) if n_missing else ()
         return series_of(self.log, self.joined.index, notes)
 
-    def unscored(self) -> Iterator[Series]:
-        """The other metrics, with the reason."""
+    def unscored(self) -> Iterator[str]:
+        """The metrics that cannot be scored again, with the reason."""
         for column in self.log.columns:
-            if column.kind != "none" and column.scored.any():
-                continue
-            reason = column.note if column.kind == "none" else "no item has a score"
-            yield Series.unscored(
-                self.log.model,
-                self.log.benchmark,
-                column.metric,
-                self.joined.index,
-                reason,
-                higher_is_better=column.higher_is_better is not False,
-            )
+            if column.kind == "none" or not column.scored.any():
+                reason = column.note or "no item has a score"
+                yield f"{self.log.path}: {column.metric}: {reason}"
 
 
 def series_of(log: Log, index: Ints, notes: tuple[str, ...] = ()) -> Iterator[Series]:

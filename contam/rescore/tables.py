@@ -63,11 +63,11 @@ def score_rows(
     tasks = [(run, policy) for run in own for policy in flags]
     found = in_threads(lambda task: list(_rows_of(*task, how)), tasks)
     rows = [row for of_run in found for row in of_run]
-    for kind in ("unscored", "group"):
-        for run in (run for run in series if run.kind == kind):
-            subset = (GROUP, run.weighting) if kind == "group" else (ALL, ALL)
-            whole = np.ones(len(run.item), np.bool_)
-            rows += [_row(_View.of(run, policy), subset, whole, how) for policy in flags]
+    for run in (run for run in series if run.kind == "group"):
+        whole = np.ones(len(run.item), np.bool_)
+        rows += [
+            _row(_View.of(run, policy), (GROUP, run.weighting), whole, how) for policy in flags
+        ]
     for row in rows:
         row["primary"] = primary.get(row["benchmark"]) == row["metric"]
     # Over all models, benchmarks and subsets of one kind. Tests of a benchmark's other metrics are
@@ -201,7 +201,7 @@ def _row(view: _View, subset: tuple[str, str], inside: Bools, how: _How) -> Row:
     if unchecked.any() and not tested.note:
         tested = _test(view, inside, clean, how)
     row["gain_p"], row["gain_test"] = tested.p, tested.how
-    if tested.note and not any(note.startswith("not estimable") for note in notes):
+    if tested.note:
         notes.append(tested.note)
     if unchecked.any():
         notes.append(f"{int(unchecked.sum())} not checkable, counted in full, not in clean")

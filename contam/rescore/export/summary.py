@@ -78,12 +78,10 @@ def _section(scores: Sequence[Row]) -> list[str]:
     return lines
 
 
-def left_out(files: Sequence[tuple[str, str]]) -> str:
-    """The section of a summary that names the files left out, "" where there is none."""
-    if not files:
-        return ""
-    lines = "".join(f"- `{' '.join(reason.split())}`\n" for _, reason in files)
-    return f"\n## Files left out\n\n{lines}"
+def left_out(reasons: Sequence[str]) -> str:
+    """The section of a summary that names files and metrics left out, "" where there is none."""
+    lines = "".join(f"- `{' '.join(reason.split())}`\n" for reason in reasons)
+    return f"\n## Left out\n\n{lines}" if lines else ""
 
 
 def _ranking(rows: Sequence[Row], pairs: Sequence[Row]) -> list[str]:

@@ -143,7 +143,7 @@ def test_damaged_logs_stop_a_rescore_unless_they_are_left_out_by_name(
     assert [one["path"] for one in run["inputs"]["damaged"]] == [str(cut), str(started)]
     assert run["parameters"]["skip_damaged"] is True
     summary = (out / "summary.md").read_text(encoding="utf-8")
-    assert "## Files left out" in summary
+    assert "## Left out" in summary
     assert str(started) in summary
 
 
