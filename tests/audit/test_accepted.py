@@ -7,8 +7,7 @@ import json
 
 import pytest
 
-from contam.audit.gate.judge import run_gate
-from contam.audit.gate.rules import load_rules
+from contam.audit.gate import load_rules, run_gate
 from contam.audit.manifest import TIMES, files_of
 from contam.audit.pack import run_audit
 from contam.audit.review.sample import AcceptSession

@@ -9,10 +9,9 @@ import json
 import numpy as np
 import pytest
 
+from contam.audit import gate
 from contam.audit.facts import read_facts
-from contam.audit.gate import judge
-from contam.audit.gate.judge import run_gate
-from contam.audit.gate.rules import load_rules
+from contam.audit.gate import load_rules, run_gate
 from contam.audit.report.build import headline
 from contam.audit.report.render import largest_changes
 from contam.cli.main import main
@@ -81,7 +80,7 @@ COUNTS = {"contaminated": 0, "suspect": 0, "clean": 49, "not_checkable": 0}
 )
 def test_a_share_is_judged_with_what_could_not_be_checked(facts, tmp_path, counts, keys, status):
     known = {"benchmark": "brook_math", "most_percent": 0, **keys}
-    found = judge.flagged_share(
+    found = gate.flagged_share(
         rule(tmp_path, "flagged_share", **known), with_policy(facts, **{**COUNTS, **counts})
     )
     assert statuses(found) == [status]
@@ -92,12 +91,12 @@ def test_rows_that_could_not_be_read_as_items_may_be_flagged(facts, tmp_path):
     clean = with_policy(facts, **COUNTS)
     bench = dataclasses.replace(clean.benchmarks[0], n_skipped=1)
     skipped = dataclasses.replace(clean, benchmarks=(bench, *clean.benchmarks[1:]))
-    assert statuses(judge.flagged_share(strict, clean)) == ["pass"]
-    assert statuses(judge.flagged_share(strict, skipped)) == ["unknown"]
+    assert statuses(gate.flagged_share(strict, clean)) == ["pass"]
+    assert statuses(gate.flagged_share(strict, skipped)) == ["unknown"]
 
 
 def test_a_share_of_one_corpus_is_that_corpus_s(facts, tmp_path):
-    found = judge.flagged_share(
+    found = gate.flagged_share(
         rule(tmp_path, "flagged_share", benchmark="brook_math", corpus="early", most_percent=1),
         facts,
     )
@@ -148,7 +147,7 @@ SCORE = {
 )
 def test_a_gap_is_judged_in_points(facts, tmp_path, row, keys, status):
     known = {"benchmark": "brook_math", "models": ["heron-8b"], "most_points": 2, **keys}
-    found = judge.gap(rule(tmp_path, "gap", **known), with_scores(facts, **{**SCORE, **row}))
+    found = gate.gap(rule(tmp_path, "gap", **known), with_scores(facts, **{**SCORE, **row}))
     assert statuses(found) == [status]
 
 
@@ -165,7 +164,7 @@ def test_the_bound_of_a_gap_is_that_of_simulated_evaluations():
         )
         found = gain_interval(scores, np.arange(n_flagged + n_clean) >= n_flagged)
         row = {"n": len(scores), "n_clean": n_clean}
-        inside += judge._far_end(row | {"gain_low": found.low, "gain_high": found.high}) >= true
+        inside += gate._far_end(row | {"gain_low": found.low, "gain_high": found.high}) >= true
     # One end of a 95 % interval: 97.5 % of 400, less four standard errors.
     assert inside / 400 > 0.975 - 4 * np.sqrt(0.975 * 0.025 / 400)
 
@@ -175,10 +174,10 @@ def test_benchmarks_and_models_without_scores_are_not_judged(facts, tmp_path):
         facts, scores=tuple(row for row in facts.scores if row["benchmark"] == "brook_math")
     )
     wide = rule(tmp_path, "gap", most_points=100, least_clean=1)
-    assert set(statuses(judge.gap(wide, facts))) == {"pass"}
-    assert statuses(judge.gap(wide, alone)) == ["pass"] * 3 + ["unknown"]
+    assert set(statuses(gate.gap(wide, facts))) == {"pass"}
+    assert statuses(gate.gap(wide, alone)) == ["pass"] * 3 + ["unknown"]
     named = rule(tmp_path, "gap", most_points=100, least_clean=1, models=["nobody"])
-    assert statuses(judge.gap(named, facts)) == ["unknown", "unknown"]
+    assert statuses(gate.gap(named, facts)) == ["unknown", "unknown"]
 
 
 def test_rules_follow_the_join_where_logs_call_a_benchmark_otherwise(facts, tmp_path):
@@ -195,61 +194,47 @@ def test_rules_follow_the_join_where_logs_call_a_benchmark_otherwise(facts, tmp_
     )
     wide = rule(tmp_path, "gap", most_points=100, least_clean=1)
     ours = rule(tmp_path, "leads", benchmark="brook_math")
-    assert statuses(judge.gap(wide, renamed)) == statuses(judge.gap(wide, facts))
-    assert statuses(judge.leads(ours, renamed)) == statuses(judge.leads(ours, facts)) == ["fail"]
+    assert statuses(gate.gap(wide, renamed)) == statuses(gate.gap(wide, facts))
+    assert statuses(gate.leads(ours, renamed)) == statuses(gate.leads(ours, facts)) == ["fail"]
     by_task = rule(tmp_path, "gap", benchmark="brook_math_local", most_points=100, least_clean=1)
-    assert set(statuses(judge.gap(by_task, renamed))) == {"pass"}
+    assert set(statuses(gate.gap(by_task, renamed))) == {"pass"}
     one_log = dataclasses.replace(
         renamed, logged={"brook_math_local": tuple(name.name for name in facts.benchmarks)}
     )
     n_scores = len([row for row in renamed.scores if row["benchmark"] == "brook_math_local"])
-    both = [part.of for part in judge.gap(rule(tmp_path, "gap", most_points=100), one_log)]
+    both = [part.of for part in gate.gap(rule(tmp_path, "gap", most_points=100), one_log)]
     assert len(both) == len(set(both)) <= n_scores
     elsewhere = dataclasses.replace(renamed, logged={"brook_math_local": ("another",)})
-    assert "unknown" in statuses(judge.gap(wide, elsewhere))
+    assert "unknown" in statuses(gate.gap(wide, elsewhere))
 
 
 def test_coverage_is_whole_or_fails(facts, tmp_path):
     all_of = rule(tmp_path, "coverage", corpora=["early", "late"])
-    assert statuses(judge.coverage(all_of, facts)) == ["pass", "pass"]
+    assert statuses(gate.coverage(all_of, facts)) == ["pass", "pass"]
     more = rule(tmp_path, "coverage", corpora=["early", "books"])
-    assert statuses(judge.coverage(more, facts)) == ["unknown", "pass", "pass"]
+    assert statuses(gate.coverage(more, facts)) == ["unknown", "pass", "pass"]
     part = {**facts.corpora[0].coverage, "complete": False, "shards_read": 1}
     corpora = (dataclasses.replace(facts.corpora[0], coverage=part), facts.corpora[1])
-    found = judge.coverage(all_of, dataclasses.replace(facts, corpora=corpora))
+    found = gate.coverage(all_of, dataclasses.replace(facts, corpora=corpora))
     assert statuses(found) == ["fail", "pass"]
 
 
 def test_a_lead_that_is_gone_on_clean_items_fails(facts, tmp_path):
     ours = rule(tmp_path, "leads", benchmark="brook_math")
-    assert statuses(judge.leads(ours, facts)) == ["fail"]
+    assert statuses(gate.leads(ours, facts)) == ["fail"]
     stands = tuple(
         {**row, "lead_clean": True} if row["benchmark"] == "brook_math" else row
         for row in facts.leads
     )
-    assert statuses(judge.leads(ours, dataclasses.replace(facts, leads=stands))) == ["pass"]
+    assert statuses(gate.leads(ours, dataclasses.replace(facts, leads=stands))) == ["pass"]
     blind = tuple({**row, "difference_clean": None} for row in facts.leads)
-    assert statuses(judge.leads(ours, dataclasses.replace(facts, leads=blind))) == ["unknown"]
-    assert statuses(judge.leads(ours, dataclasses.replace(facts, leads=()))) == ["pass"]
-    assert statuses(judge.leads(ours, dataclasses.replace(facts, ours=()))) == ["unknown"]
+    assert statuses(gate.leads(ours, dataclasses.replace(facts, leads=blind))) == ["unknown"]
+    assert statuses(gate.leads(ours, dataclasses.replace(facts, leads=()))) == ["pass"]
+    assert statuses(gate.leads(ours, dataclasses.replace(facts, ours=()))) == ["unknown"]
     unranked = dataclasses.replace(facts, rankings=(), leads=())
-    assert statuses(judge.leads(ours, unranked)) == ["unknown"]
+    assert statuses(gate.leads(ours, unranked)) == ["unknown"]
     last = rule(tmp_path, "leads", models=["plover-3b"])
-    assert set(statuses(judge.leads(last, facts))) == {"pass"}
-
-
-def test_clean_items_and_chance_have_limits(facts, tmp_path):
-    def clean(n):
-        return judge.clean_items(
-            rule(tmp_path, "clean_items", least=n, benchmark="brook_math"), facts
-        )
-
-    assert statuses(clean(13)) == ["pass"]
-    assert statuses(clean(14)) == ["fail"]
-    limit = rule(tmp_path, "fdr", most_percent=5, benchmark="brook_math")
-    for fdr, status in ((None, "unknown"), (0.05, "pass"), (0.051, "fail")):
-        assert statuses(judge.chance(limit, with_policy(facts, fdr=fdr))) == [status]
-    assert statuses(judge.chance(limit, with_policy(facts, **COUNTS, fdr=None))) == ["pass"]
+    assert set(statuses(gate.leads(last, facts))) == {"pass"}
 
 
 RULES = """

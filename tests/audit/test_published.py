@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from contam.audit.chance import fdr
+from contam.audit.chance import calibration
 from contam.audit.review import rates
 
 
@@ -19,14 +19,14 @@ def test_q_values_of_the_worked_example(expected):
     case = expected["target_decoy_oracle"]
     targets, decoys = np.array(case["targets"]), np.array(case["decoys"])
     for name, cautious in (("plus1", True), ("plus0", False)):
-        found = fdr.calibrate(targets, decoys, cautious=cautious)
+        found = calibration.calibrate(targets, decoys, cautious=cautious)
         assert found.fdr == pytest.approx(case[f"fdr_{name}"], abs=1e-10)
         assert found.q == pytest.approx(case[f"q_{name}"], abs=1e-10)
-    cautious, plain = (fdr.calibrate(targets, decoys, cautious=c).q for c in (True, False))
+    cautious, plain = (calibration.calibrate(targets, decoys, cautious=c).q for c in (True, False))
     assert (cautious <= 0.2).sum() == case["n_target_q_le_.20_plus1"] == 11
     assert (cautious <= 0.1).sum() == case["n_target_q_le_.10_plus1"] == 0
     assert (plain <= 0.05).sum() == case["n_target_q_le_.05_plus0"] == 9
-    p = fdr.calibrate(targets, decoys).p
+    p = calibration.calibrate(targets, decoys).p
     assert p == pytest.approx(case["empirical_p_of_each_target"], abs=1e-10)
     from contam.rescore.stats.dealing import benjamini_hochberg
 

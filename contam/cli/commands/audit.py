@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from contam.audit.diff import Difference, FigureChange, ItemChange
     from contam.audit.facts import Facts
-    from contam.audit.gate.judge import GateVerdict
+    from contam.audit.gate import GateVerdict
     from contam.audit.pack import Pack
     from contam.detect.scan import ScanProgress
 
@@ -252,8 +252,7 @@ def gate(
         contam audit gate RULES.toml
         contam audit gate RULES.toml pack --json
     """
-    from contam.audit.gate.judge import run_gate
-    from contam.audit.gate.rules import load_rules
+    from contam.audit.gate import load_rules, run_gate
 
     read = load_rules(rules)
     where = folder or (Path(read.pack) if read.pack else None)

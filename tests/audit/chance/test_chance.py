@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.audit.chance import fdr
+from contam.audit.chance import calibration
 from contam.audit.chance.calibration import QValues, q_values
 from contam.audit.review import rates
 from contam.cli.main import main
@@ -24,7 +24,7 @@ scores = st.lists(st.integers(0, 20).map(lambda n: n / 20), min_size=1, max_size
 
 @given(scores, scores)
 def test_a_higher_score_never_has_a_higher_q(targets, decoys):
-    found = fdr.calibrate(np.array(targets), np.array(decoys))
+    found = calibration.calibrate(np.array(targets), np.array(decoys))
     order = np.argsort(targets, kind="stable")
     assert (np.diff(found.q[order]) <= 1e-12).all()
     assert ((found.q >= 0) & (found.q <= 1)).all()
@@ -35,7 +35,7 @@ def test_a_higher_score_never_has_a_higher_q(targets, decoys):
 
 @given(scores, scores)
 def test_q_is_the_least_fdr_of_any_threshold_that_accepts_the_item(targets, decoys):
-    found = fdr.calibrate(np.array(targets), np.array(decoys))
+    found = calibration.calibrate(np.array(targets), np.array(decoys))
     for i, score in enumerate(targets):
         best = 1.0
         for t in set(targets):
@@ -52,7 +52,7 @@ def test_the_claimed_share_of_chance_holds_on_average():
     shares = []
     for _ in range(300):
         null, leaked = rng.normal(0, 1, 80), rng.normal(4, 1, 20)
-        found = fdr.calibrate(np.concatenate([null, leaked]), rng.normal(0, 1, 400))
+        found = calibration.calibrate(np.concatenate([null, leaked]), rng.normal(0, 1, 400))
         accepted = found.q <= 0.1
         shares.append(accepted[:80].sum() / max(1, accepted.sum()))
     assert np.mean(shares) <= 0.1
@@ -63,17 +63,17 @@ def test_held_out_decoys_expose_decoys_that_were_too_easy():
     rng = np.random.default_rng(8)
     targets = np.concatenate([rng.normal(0, 1, 300), rng.normal(6, 1, 100)])
     held_out = rng.normal(0, 1, 300)
-    honest = fdr.entrap(targets, rng.normal(0, 1, 2000), held_out, claimed=0.1)
+    honest = calibration.entrap(targets, rng.normal(0, 1, 2000), held_out, claimed=0.1)
     assert honest.holds
-    too_easy = fdr.entrap(targets, rng.normal(-3, 1, 2000), held_out, claimed=0.1)
+    too_easy = calibration.entrap(targets, rng.normal(-3, 1, 2000), held_out, claimed=0.1)
     assert not too_easy.holds
     assert too_easy.n_held_out > too_easy.expected
 
 
 def test_no_claim_without_decoys():
     with pytest.raises(ValueError, match="decoys"):
-        fdr.calibrate(np.array([0.5]), np.array([]))
-    assert fdr.smallest_claim(9, 20, 20) == pytest.approx(1 / 9)
+        calibration.calibrate(np.array([0.5]), np.array([]))
+    assert calibration.smallest_claim(9, 20, 20) == pytest.approx(1 / 9)
 
 
 def test_a_perfect_proxy_gives_the_mean_of_all():

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from contam.audit.chance import fdr
+from contam.audit.chance import calibration
 from contam.audit.chance.decoys import make_decoys
-from contam.audit.gate import judge, rules
 from contam.audit.pack import run_audit
 from contam.audit.spec import AuditSpec, checked, load_spec
 from contam.benchmark.read_files import read_benchmarks
@@ -124,11 +123,11 @@ def test_leaks_do_not_hide_chance_and_their_clones_are_not_chance(claimed):
         found = leaked - rng.uniform(0, 0.1, 60)
         items, beside = np.concatenate([null, leaked]), np.concatenate([clones, found])
         none = np.full(len(items), np.nan)
-        scores = fdr.compete(items, beside, np.zeros(len(items)), none)
-        q = fdr.calibrate(items, scores, n_decoys=len(items)).q
+        scores = calibration.compete(items, beside, np.zeros(len(items)), none)
+        q = calibration.calibrate(items, scores, n_decoys=len(items)).q
         accepted = q <= claimed
         shares.append(accepted[:160].sum() / max(1, accepted.sum()))
-        naive.append((fdr.calibrate(items, beside).q <= claimed).sum() / 60)
+        naive.append((calibration.calibrate(items, beside).q <= claimed).sum() / 60)
     assert np.mean(shares) <= claimed
     assert np.mean(shares) > claimed / 4
     # Counted as they are, clones of leaks hide nearly every leak.
@@ -138,11 +137,15 @@ def test_leaks_do_not_hide_chance_and_their_clones_are_not_chance(claimed):
 def test_a_clone_of_two_items_must_beat_both():
     one, nan = np.array([0.5]), np.array([np.nan])
     zero = np.array([0.0])
-    assert fdr.compete(one, np.array([0.4]), zero, np.array([0.1])).size == 0
-    assert sorted(fdr.compete(one, np.array([0.6]), zero, np.array([0.1]))) == [0.1, 0.5, 0.6]
-    assert sorted(fdr.compete(one, np.array([0.6]), zero, nan)) == [0.5, 0.6]
-    assert fdr.compete(one, one, zero, nan).tolist() == [0.5]
-    assert fdr.compete(one, one, np.array([3.0]), nan).size == 0
+    assert calibration.compete(one, np.array([0.4]), zero, np.array([0.1])).size == 0
+    assert sorted(calibration.compete(one, np.array([0.6]), zero, np.array([0.1]))) == [
+        0.1,
+        0.5,
+        0.6,
+    ]
+    assert sorted(calibration.compete(one, np.array([0.6]), zero, nan)) == [0.5, 0.6]
+    assert calibration.compete(one, one, zero, nan).tolist() == [0.5]
+    assert calibration.compete(one, one, np.array([3.0]), nan).size == 0
 
 
 def test_leaked_items_leave_no_chance_though_their_decoys_are_found(tmp_path):
@@ -212,12 +215,6 @@ def test_too_few_decoys_and_unread_shards_estimate_nothing(tmp_path):
     assert found["reason"] == "12 decoys, and 20 are needed"
     page = (pack.folder / "report.html").read_text("utf-8")
     assert "by contam: 12 decoys, and 20 are needed." in page
-    rule = rules.ChanceLimit(check="fdr", most_percent=5)
-    assert [part.text for part in judge.chance(rule, pack.facts)] == [
-        "items, contam: chance is not estimated: 12 decoys, and 20 are needed"
-    ]
-    alone = dataclasses.replace(pack.facts, calibration=None)
-    assert judge.chance(rule, alone)[0].text.endswith("no decoys were searched for")
     (tmp_path / "pack").rename(tmp_path / "before")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
     spec = {"paths": [str(tmp_path / "web.jsonl"), str(tmp_path / "broken.parquet")]}

@@ -8,7 +8,7 @@ import pytest
 
 from contam.audit.pack import run_audit
 from contam.audit.review import rates
-from contam.audit.review.judged import flagged_pairs, read_judged, write_judged
+from contam.audit.review.judged import read_judged, write_judged
 from contam.audit.review.rates import powered, reviewed
 from contam.audit.review.sample import Case, Label, population, write_labels
 from contam.audit.spec import load_spec
@@ -176,10 +176,11 @@ def test_two_judges_are_listed_apart_and_their_mean_counts():
 def test_an_audit_takes_what_a_judge_said(tmp_path, capsys):
     spec = load_spec(write_spec(tmp_path, audit="decoys = 0"))
     first = run_audit(spec).folder
-    pairs = flagged_pairs(population(load_report(first / "checks" / "together")), spec.policies)
+    every = population(load_report(first / "checks" / "together"))
+    pairs = {case.pair: case.key._asdict() for case in every if case.pair}
     rows = [
-        {**pair.key._asdict(), "pair": pair.digest, "model": "grep", "answer": "yes", "more": 1}
-        for pair in pairs
+        {**key, "pair": pair, "model": "grep", "answer": "yes", "more": 1}
+        for pair, key in pairs.items()
     ]
     path = tmp_path / "judged.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -1,30 +1,28 @@
-"""Decide whether a pack passes: one outcome per rule; what cannot be judged does not pass."""
+"""Judge a pack by the rules of a release: one outcome per rule; what cannot be judged fails."""
 
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple
+
+from annotated_types import Ge, Le
+from pydantic import Field, TypeAdapter, ValidationError
 
 from contam.audit.diff import compare_packs
-from contam.audit.gate.rules import (
-    ALL,
-    ChanceLimit,
-    CleanItems,
-    FlaggedShare,
-    FullCoverage,
-    Leads,
-    ScoreGap,
-)
-from contam.audit.spec import TOGETHER
+from contam.audit.facts import BenchmarkFacts
+from contam.audit.spec import TOGETHER, describe_mistake, first_wrong, read_toml, spec_error
 from contam.audit.verify import checked_facts
 from contam.benchmark.items import ItemName
 from contam.detect.accepted import Accepted, find_accepted, read_accepted
 from contam.detect.labels import FLAGGED
 from contam.detect.report import load_report
+from contam.errors import ConfigError, Public
 from contam.facts import counted
 from contam.tables import schemas
 
@@ -33,16 +31,161 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from contam.audit.diff import Difference
-    from contam.audit.facts import BenchmarkFacts, Facts, PolicyFacts
-    from contam.audit.gate.rules import (
-        AnyRule,
-        NewFlags,
-        Rule,
-        Rules,
-    )
+    from contam.audit.facts import Facts, PolicyFacts
     from contam.detect.accepted import Flag
 
     Row = Mapping[str, Any]
+
+
+ALL: Final = "*"
+_STRICT: Final = {"extra": "forbid"}
+Percent = Annotated[float, Ge(0), Le(100)]
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What all rules have.
+
+    name       what a report calls it; made of its keys when empty
+    benchmark  the one it is about; "*" is each
+    policy     the one that judges; "*" is each, None the first of the audit
+    """
+
+    __pydantic_config__: ClassVar = _STRICT
+
+    name: str = ""
+    benchmark: str = ALL
+    policy: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlaggedShare(Rule):
+    """The share of flagged items, of all items.
+
+    count_accepted  whether flags that a person accepted count, too
+    unchecked       "count": what could not be checked may be flagged; "ignore": it is left out
+    """
+
+    check: Literal["flagged_share"]
+    most_percent: Percent
+    corpus: str = TOGETHER
+    count_accepted: bool = False
+    unchecked: Literal["count", "ignore"] = "count"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreGap(Rule):
+    """How far the score on all items is from that on clean items.
+
+    most_points  hundredths of the metric, in either direction
+    bound        whether the far end of the 95 % interval must lie within, not the estimate alone
+    least_clean  clean items without which nothing is judged
+    """
+
+    check: Literal["gap"]
+    most_points: Annotated[float, Ge(0)]
+    models: Names = ()
+    metric: str | None = None
+    bound: bool = False
+    least_clean: Annotated[int, Ge(1)] = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullCoverage(Rule):
+    """All shards of all corpora were read; the named corpora are among them."""
+
+    check: Literal["coverage"]
+    corpora: Names = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leads(Rule):
+    """No lead of these models on all items is gone on the clean ones; none named are `ours`."""
+
+    check: Literal["leads"]
+    models: Names = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewFlags(Rule):
+    """Items that an earlier pack did not flag.
+
+    baseline  that pack, relative to the rules
+    """
+
+    check: Literal["new_flags"]
+    baseline: str
+    most: Annotated[int, Ge(0)] = 0
+    count_accepted: bool = False
+
+
+AnyRule = FlaggedShare | ScoreGap | FullCoverage | Leads | NewFlags
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules of a file, the pack it names, and the file of what a person accepted."""
+
+    rules: tuple[AnyRule, ...]
+    pack: str | None = None
+    accept: str | None = None
+
+
+def load_rules(path: str | Path) -> Rules:
+    """Read RULES.toml; paths in it are relative to its folder.
+
+    Raises ConfigError naming the file and the key; a file without a rule passes nothing.
+    """
+    path = Path(path)
+    tree = read_toml(path, hint="give a file")
+    if unknown := set(tree) - {"rule", "pack", "accept"}:
+        raise ConfigError(
+            "{}: there is no {}", path, min(unknown), hint="keys: pack, accept, [[rule]]"
+        )
+    rules = _parse(tree.get("rule", []), str(path))
+    if not rules:
+        raise ConfigError("{} has no rule", path, hint="add a [[rule]]")
+    base = path.resolve().parent
+    named: dict[str, str] = {}
+    for name in ("pack", "accept"):
+        if name in tree:
+            if not isinstance(tree[name], str):
+                raise ConfigError("{}: {} must be a path, as text", path, Public(name))
+            named[name] = _absolute(tree[name], base)
+    return Rules(
+        tuple(
+            replace(rule, baseline=_absolute(rule.baseline, base))
+            if isinstance(rule, NewFlags)
+            else rule
+            for rule in rules
+        ),
+        **named,
+    )
+
+
+@cache
+def _adapter() -> TypeAdapter[tuple[AnyRule, ...]]:
+    kind: Any = Annotated[AnyRule, Field(discriminator="check")]
+    return TypeAdapter(tuple[kind, ...])
+
+
+def _parse(values: Any, origin: str) -> tuple[AnyRule, ...]:  # noqa: ANN401 - not yet checked
+    if not isinstance(values, list):
+        raise spec_error(origin, "write [[rule]], with two brackets")
+    try:
+        found = _adapter().validate_python(values)
+    except ValidationError as error:
+        first = first_wrong(error)
+        where, *rest = first["loc"]
+        place = ", ".join(filter(None, [f"rule {int(where) + 1}", ".".join(map(str, rest))]))
+        hint = "docs/guides/audit.md names every key"
+        raise spec_error(origin, "{}: {}", place, describe_mistake(first), hint=hint) from error
+    return found
+
+
+def _absolute(path: str, base: Path) -> str:
+    return os.path.normpath(base / path)
 
 
 HOLDS: Final = "pass"
@@ -244,48 +387,6 @@ def _signed(difference: float) -> str:
     return f"{_POINTS * difference:+.1f} points"
 
 
-def clean_items(rule: CleanItems, facts: Facts) -> list[RulePart]:
-    """Items that are clean in all corpora."""
-    return [
-        RulePart(UNKNOWN, of, "not in this audit")
-        if found is None
-        else RulePart(
-            HOLDS if found.clean >= rule.least else FAILS,
-            of,
-            f"{counted(found.clean, 'clean item')} of {found.n_items:,}",
-            -found.clean,
-        )
-        for _, found, of in _policies(rule, facts, TOGETHER)
-    ]
-
-
-def chance(rule: ChanceLimit, facts: Facts) -> list[RulePart]:
-    """The estimated share of chance among the flags, where decoys were judged."""
-    parts = []
-    for bench, found, of in _policies(rule, facts, TOGETHER):
-        if found is None:
-            parts.append(RulePart(UNKNOWN, of, "not in this audit"))
-        elif not found.contaminated + found.suspect:
-            parts.append(RulePart(HOLDS, of, "no flags"))
-        elif found.fdr is None:
-            reason = _uncalibrated(facts, bench.name, found.policy)
-            parts.append(RulePart(UNKNOWN, of, f"chance is not estimated: {reason}"))
-        else:
-            within = _POINTS * found.fdr <= rule.most_percent
-            said = f"{_POINTS * found.fdr:.1f} % of flags may be chance"
-            parts.append(RulePart(HOLDS if within else FAILS, of, said, found.fdr))
-    return parts
-
-
-def _uncalibrated(facts: Facts, bench: str, policy: str) -> str:
-    if facts.calibration is None:
-        return "no decoys were searched for"
-    reasons = {
-        (row["benchmark"], row["policy"]): row["reason"] for row in facts.calibration["policies"]
-    }
-    return reasons.get((bench, policy)) or "no decoy of it was judged"
-
-
 def new_flags(
     rule: NewFlags,
     facts: Facts,
@@ -316,8 +417,6 @@ def _policies(
     rule: Rule, facts: Facts, corpus: str
 ) -> Iterator[tuple[BenchmarkFacts, PolicyFacts | None, str]]:
     """What is said of every benchmark and policy of a rule; None where nothing is."""
-    from contam.audit.facts import BenchmarkFacts
-
     alone = [known.name for known in facts.corpora] == [corpus]
     where = TOGETHER if alone else corpus
     by_name = {benchmark.name: benchmark for benchmark in facts.benchmarks}
@@ -429,10 +528,6 @@ def _outcome(rule: AnyRule, facts: Facts, folder: Path, accepted: AcceptedFlags)
         parts, limit = coverage(rule, facts), "all of the corpora read"
     elif isinstance(rule, Leads):
         parts, limit = leads(rule, facts), "no lead rests on flagged items"
-    elif isinstance(rule, CleanItems):
-        parts, limit = clean_items(rule, facts), f"at least {counted(rule.least, 'clean item')}"
-    elif isinstance(rule, ChanceLimit):
-        parts, limit = chance(rule, facts), f"at most {rule.most_percent:g} % chance flags"
     else:
         difference = compare_packs(Path(rule.baseline), folder)
         parts = new_flags(rule, facts, difference, accepted)

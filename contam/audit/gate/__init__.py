@@ -1,1 +1,0 @@
-"""Decide whether an audit meets the rules of a release."""
