@@ -15,7 +15,7 @@ from contam.benchmark.items import ItemName
 from contam.detect.match.variant_texts import ways_to_read
 from contam.detect.report import load_report
 from contam.detect.show.reread import Library
-from contam.errors import OutputError, UsageError
+from contam.errors import OutputError
 from contam.files.single import fingerprint, reading
 from contam.kernels.tokens import CHARS, WORDS
 from contam.tables import schemas
@@ -168,17 +168,6 @@ def _equal(text: bytes, other: bytes, unit: int) -> bool:
 
 
 REPORT: Final = "report.json"
-
-
-def refuse_inside(path: Path, folder: Path) -> None:
-    """Raise UsageError for a file to be written inside the folder of a pack or a result."""
-    if path.resolve().is_relative_to(folder.resolve()):
-        raise UsageError(
-            "{} lies in {}, which must stay as it was published",
-            path,
-            folder,
-            hint="choose a place outside of it",
-        )
 
 
 def checked_pack(folder: Path, digest: str | None = None) -> dict[str, Any]:

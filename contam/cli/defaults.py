@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.cli.terminal import plain, talk
@@ -26,27 +25,6 @@ HOME: Final = f"{PREFIX}HOME"
 """What names the folder of indexes for every command."""
 
 _SOURCES: Final = ("ENVIRONMENT", "DEFAULT_MAP")
-
-
-@dataclass(frozen=True, slots=True)
-class Supplied:
-    """An option that was not typed, its values, and what gave them."""
-
-    option: str
-    values: tuple[str, ...]
-    origin: str
-
-
-_supplied: tuple[Supplied, ...] = ()
-
-
-def noted(run: dict[str, Any]) -> None:
-    """Let the record of a run say which options were not typed."""
-    if _supplied:
-        run["defaults"] = [
-            {"option": one.option, "values": list(one.values), "from": one.origin}
-            for one in _supplied
-        ]
 
 
 def settings_of(command: Any, name: str, file: str | None) -> dict[str, Any]:  # noqa: ANN401 - typer's
@@ -72,23 +50,17 @@ def settings_of(command: Any, name: str, file: str | None) -> dict[str, Any]:  #
 
 def say_supplied(context: typer.Context) -> None:
     """Tell on stderr which options of the call were not typed, as they would be typed."""
-    global _supplied  # noqa: PLW0603 - a process runs one command
     file = context.params.get("settings") or FILE
-    found = []
+    by_origin: dict[str, list[str]] = {}
     for param in context.command.params:
         origin = origin_of(context, param, file)
-        if origin and origin != HOME:
-            value = context.params[param.name or ""]
-            values = (
-                [*value] if isinstance(value, list | tuple) else [] if value is True else [value]
-            )
-            found.append(Supplied(_flag(param), tuple(map(str, values)), origin))
-    # A switch that is turned off gives nothing.
-    _supplied = tuple(one for one in found if one.values != ("False",))
-    by_origin: dict[str, list[str]] = {}
-    for one in _supplied:
-        words = [f"{one.option}={value}" for value in one.values] or [one.option]
-        by_origin.setdefault(one.origin, []).extend(words)
+        value = context.params[param.name or ""]
+        # A switch that is turned off gives nothing.
+        if origin and origin != HOME and value is not False:
+            flag = _flag(param)
+            values = value if isinstance(value, list | tuple) else [value]
+            words = [flag] if value is True else [f"{flag}={each}" for each in values]
+            by_origin.setdefault(origin, []).extend(words)
     told = (f"{origin} gives {shlex.join(words)}" for origin, words in by_origin.items())
     if by_origin:
         talk(plain("; ".join(told)))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.cli import render
-from contam.cli.defaults import noted
 from contam.cli.progress import Reporter
 from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import UsageError
@@ -18,13 +16,12 @@ from contam.files.addresses import is_address
 from contam.files.uploads import lies_in, writable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     import typer
 
     from contam.cli.options import OutputOptions, VerdictOptions
     from contam.client.answers import Answer
-    from contam.detect.report import Report
     from contam.detect.result import ScanResult
     from contam.detect.scan import ScanProgress
 
@@ -46,7 +43,6 @@ def write_result(
     with report_draft(folder, overwrite=output.overwrite) as draft:
         with Reporter(quiet=output.quiet) as progress:
             result = search(progress)
-        noted(result.run)
         draft.write(result)
     return result
 
@@ -90,11 +86,8 @@ def refuse_out_in(out: str | Path, corpus: Iterable[str], flag: str = "--out") -
             )
 
 
-def refuse_replacing(out: Path, inputs: Iterable[str | Path] = (), option: str = "--out") -> None:
-    """Raise UsageError for a file in a result, pack or index, or that a command also reads.
-
-    inputs  files, folders or patterns. Links are followed; hard links are the same file.
-    """
+def refuse_inside(out: Path, option: str = "--out") -> None:
+    """Raise UsageError for a file in a result, pack or index. Links are followed."""
     from contam.corpus.outputs import what_wrote
 
     for folder in Path(os.path.realpath(out)).parents:
@@ -102,45 +95,6 @@ def refuse_replacing(out: Path, inputs: Iterable[str | Path] = (), option: str =
             raise UsageError(
                 f"{option} {out} lies inside {what}, {folder}", hint="choose a place outside of it"
             )
-    if out.exists():
-        for path in _files(inputs):
-            if path.exists() and path.samefile(out):
-                raise _replaces(out, path, option)
-
-
-def refuse_replacing_source(out: Path, report: Report, option: str = "--out") -> None:
-    """Raise UsageError as above; inputs are the files that a result was made of."""
-    from contam.detect.show.reread import Library
-    from contam.files.single import fingerprint
-
-    inputs = report.run.get("inputs", {})
-    # Paths of benchmarks are as they were typed, perhaps in another folder than this one.
-    sources = [
-        source
-        for benchmark in inputs.get("benchmarks", ())
-        for source in benchmark.get("sources", ())
-        if "path" in source
-    ]
-    library = Library(report.run, report.folder)
-    shards = [library.place(shard["uri"]) for shard in inputs.get("shards", ())]
-    refuse_replacing(out, [*shards, *(source["path"] for source in sources)], option)
-    if sources and out.is_file():
-        found = fingerprint(out)
-        for source in sources:
-            if source.get("sha256") == found["sha256"]:
-                raise _replaces(out, source["path"], option)
-
-
-def _replaces(out: Path, path: str | Path, option: str) -> UsageError:
-    return UsageError(f"{option} {out} would replace an input: {path}", hint="choose another file")
-
-
-def _files(inputs: Iterable[str | Path]) -> Iterator[Path]:
-    for given in inputs:
-        path = Path(given)
-        found = [path] if path.exists() else map(Path, glob.glob(str(given), recursive=True))  # noqa: PTH207 - takes absolute patterns
-        for one in found:
-            yield from one.rglob("*") if one.is_dir() else (one,)
 
 
 def _left_open(result: ScanResult) -> int:

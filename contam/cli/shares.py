@@ -18,6 +18,8 @@ from contam.facts import counted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from contam.detect.parts.search import Work
+
 _SHARD: Final = re.compile(r"(\d+)/(\d+)")
 _AUTO: Final = re.compile(r"auto(?:/(\d+))?")
 _NAMED: Final = 20
@@ -93,6 +95,21 @@ def tell_work(
     last = f"then      {then}" if then else f"parts     {out}"
     emit(f"{counted(n_done, thing)} of {total:,} done{before}{again}\n{last}\n")
     return code
+
+
+def tell_search(work: Work, out: str, *, as_json: bool, then: str = "") -> int:
+    """Say which parts of a search a worker computed; returns the exit code."""
+    return tell_work(
+        "part",
+        work.total,
+        done=work.done,
+        kept=work.kept,
+        not_whole=work.not_whole,
+        failures=[(failure.name, failure.reason) for failure in work.failures],
+        out=out,
+        as_json=as_json,
+        then=then,
+    )
 
 
 def refuse_engine(engine: Engine | None, address: str | None) -> None:

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import os
 import shutil
 
 import pyarrow as pa
@@ -135,34 +134,6 @@ def contents(home):
     return {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
 
 
-def through(way, target, home):
-    """Another name of the same file."""
-    if way == "itself":
-        return target
-    link = home / f"link{target.suffix}"
-    if way == "symbolic link":
-        link.symlink_to(target)
-    elif way == "hard link":
-        os.link(target, link)
-    else:
-        (home / "folder").symlink_to(target.parent)
-        link = home / "folder" / target.name
-    return link
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["itself", "symbolic link", "hard link", "linked folder"])
-@pytest.mark.parametrize(
-    "target", ["corpus/b.jsonl", "items/quiz.csv", "corpus/a.parquet", "items/quiz.json"]
-)
-def test_no_input_is_replaced(home, target, way):
-    out = through(way, home / target, home)
-    before = contents(home)
-    done = contam_here("show", "result", "--html", out, "--overwrite")
-    assert_one_line_error(done, 2, "--html")
-    assert contents(home) == before
-
-
 @pytest.mark.parametrize(
     "target",
     ["result/verdicts.parquet", "result/new.json", "result/deep/new.csv", "index/new.parquet"],
@@ -171,15 +142,6 @@ def test_nothing_is_written_into_a_result_or_an_index(home, target):
     before = contents(home)
     done = contam_here("show", "result", "--html", home / target, "--overwrite")
     assert_one_line_error(done, 2, "--html")
-    assert contents(home) == before
-
-
-def test_a_benchmark_named_from_another_folder_is_known_by_its_bytes(home, monkeypatch):
-    (home / "elsewhere").mkdir()
-    monkeypatch.chdir(home / "elsewhere")
-    before = contents(home)
-    done = contam_here("show", "../result", "--html", "../items/quiz.csv", "--overwrite")
-    assert_one_line_error(done, 2, "--html", "quiz.csv")
     assert contents(home) == before
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -319,7 +321,6 @@ def test_the_reference_names_every_key_of_a_run(repository, bench_fixtures, tmp_
         "parameters.every_hit",
         "parameters.exclude",
         "parameters.ignore",
-        *(f"defaults[].{name}" for name in ("option", "values", "from")),
     }
 
 
@@ -369,3 +370,29 @@ def test_dir_names_what_is_public_and_nothing_else():
 def test_a_list_is_what_the_code_says(name):
     made = lists.LISTS[name][1]()
     assert lists.committed(name) == made, "`python -m tests.contracts.lists` writes it afresh"
+
+
+# ------------------------------------------------------------------------------- pictures
+
+
+PICTURES = "docs/pictures"
+
+
+@pytest.mark.slow
+def test_the_pictures_are_current(repository, tmp_path):
+    script = repository / PICTURES / "make_pictures.py"
+    done = subprocess.run([sys.executable, script, tmp_path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    kept = {path.name: path.read_text() for path in (repository / PICTURES).glob("*.svg")}
+    drawn = {path.name: path.read_text() for path in tmp_path.glob("*.svg")}
+    assert kept == drawn, "`make pictures` draws them again"
+    for text in drawn.values():
+        # A picture of a page that opens offline fetches nothing.
+        assert "href" not in text
+        assert "<title>" in text
+
+
+def test_the_readme_shows_the_pictures(repository):
+    text = (repository / "README.md").read_text(encoding="utf-8")
+    for path in (repository / PICTURES).glob("*.svg"):
+        assert f"]({PICTURES}/{path.name})" in text

@@ -14,7 +14,7 @@ import typer
 from contam.cli import options, render
 from contam.cli.progress import Reporter
 from contam.cli.render import new_table
-from contam.cli.results import refuse_out_in, refuse_replacing
+from contam.cli.results import refuse_inside, refuse_out_in
 from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import OutputError, UsageError
 
@@ -112,7 +112,7 @@ def init(
 
     if target.exists() and not overwrite:
         raise OutputError(f"{target} already exists", hint="choose another, or --overwrite")
-    refuse_replacing(target)
+    refuse_inside(target)
     text = (files("contam.audit") / "AUDIT.toml").read_bytes()
     write_file(target, text, overwrite=overwrite)
     shown = visible(str(target))
@@ -130,12 +130,11 @@ def verify(
         ),
     ] = None,
     sample: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Evidence rows to check in the corpora.")
+        int,
+        typer.Option(
+            min=0, metavar="N", help="Evidence rows to check in the corpora; 0 needs no corpora."
+        ),
     ] = 200,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the sample.")] = 0,
-    no_evidence: Annotated[
-        bool, typer.Option("--no-evidence", help="Only the pack: the corpora are not needed.")
-    ] = False,
     as_json: options.Json = False,
 ) -> int:
     """Hash every file, and check a sample of the evidence against the source rows.
@@ -146,7 +145,7 @@ def verify(
     """
     from contam.audit.verify import verify_pack
 
-    found = verify_pack(folder, digest=digest, sample=0 if no_evidence else sample, seed=seed)
+    found = verify_pack(folder, digest=digest, sample=sample)
     if as_json:
         render.emit_json(asdict(found))
     else:
@@ -162,7 +161,7 @@ def verify(
             said = "FAILED: the pack was changed after it was published"
         emit(
             f"files:    {found.n_files:,} hashed\n"
-            f"evidence: {'not re-read' if no_evidence else evidence}\n"
+            f"evidence: {evidence if sample else 'not re-read'}\n"
             f"digest:   {found.digest}\n"
             f"{said}\n"
         )
@@ -419,12 +418,10 @@ def export(
         contam audit export pack --format model-card --out card.md
     """
     from contam.audit.exports import conda, model_card
-    from contam.audit.verify import refuse_inside
     from contam.files.single import write_file
 
     if out is not None:
-        refuse_inside(out, folder)
-        refuse_replacing(out)
+        refuse_inside(out)
     if fmt == ExportFormat.CONDA:
         text = conda(folder, policy, reference or "")
     else:

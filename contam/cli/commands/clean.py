@@ -12,7 +12,14 @@ import typer
 from contam.cli import options, render
 from contam.cli.progress import Reporter
 from contam.cli.results import EXIT_FLAGGED, refuse_out_in
-from contam.cli.shares import AddressOption, EngineOption, parse_share, refuse_engine, tell_work
+from contam.cli.shares import (
+    AddressOption,
+    EngineOption,
+    parse_share,
+    refuse_engine,
+    tell_search,
+    tell_work,
+)
 from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import UsageError
 from contam.facts import counted
@@ -186,18 +193,8 @@ def clean(
 def _tell_share(done: Share, out: str, output: options.OutputOptions) -> int:
     """Say what was done of a share; returns the exit code."""
     if done.search is not None:
-        work = done.search
-        return tell_work(
-            "part",
-            work.total,
-            done=work.done,
-            kept=work.kept,
-            not_whole=work.not_whole,
-            failures=[(failure.name, failure.reason) for failure in work.failures],
-            out=out,
-            as_json=output.as_json,
-            then="the same call writes shards, once the parts of all shares are there",
-        )
+        then = "the same call writes shards, once the parts of all shares are there"
+        return tell_search(done.search, out, as_json=output.as_json, then=then)
     return tell_work(
         "shard",
         done.n_shards,

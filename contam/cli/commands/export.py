@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contam.cli import options
-from contam.cli.results import refuse_replacing
+from contam.cli.results import refuse_inside
 from contam.cli.terminal import emit, plain, talk
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def export(
     if out is None:
         emit(text)
     else:
-        refuse_replacing(out, [verdicts, *logs])
+        refuse_inside(out)
         write_file(out, text.encode(), overwrite=overwrite)
     if not quiet:
         for log in judged:

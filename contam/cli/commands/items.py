@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options, render
-from contam.cli.results import refuse_beside, refuse_replacing
+from contam.cli.results import refuse_beside, refuse_inside
 from contam.cli.terminal import plain, talk
 from contam.errors import IncompleteError, UsageError
 from contam.facts import counted
@@ -196,7 +196,7 @@ def _make(
     from contam.rescore.logs import read_logs
     from contam.rescore.logs.logged_items import benchmark_of, write_items
 
-    refuse_replacing(out, from_logs)
+    refuse_inside(out)
     found = benchmark_of(read_logs(from_logs, columns=parse_mapping(columns or [])))
     write_items(found.rows, out, overwrite=overwrite)
     for path, n_items in found.without:

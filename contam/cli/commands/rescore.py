@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options, render
-from contam.cli.defaults import noted, say_supplied
+from contam.cli.defaults import say_supplied
 from contam.cli.options import pairs, split_names
 from contam.cli.render import new_table
 from contam.cli.results import tell_scored
@@ -218,7 +218,6 @@ def rescore(
                 mixed_setups=metrics.mixed_setups,
             ),
         )
-    noted(result.run)
     write_rescore(result, out, overwrite=output.overwrite)
     code = tell_scored(result.run, output)
     if output.as_json:

@@ -12,6 +12,7 @@ import typer
 from contam.cli import render
 from contam.cli.commands.audit import day
 from contam.cli.commands.show import item_blocks
+from contam.cli.results import refuse_inside
 from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import UsageError
 
@@ -76,13 +77,12 @@ def review(
         contam review pack --accept accepted.csv --reader Anna
     """
     from contam.audit.review.sample import reader_name
-    from contam.audit.verify import refuse_inside
 
     reader = reader_name(reader)
     path = labels or accept
     if path is None or (labels and accept):
         raise UsageError("give exactly one of --labels and --accept")
-    refuse_inside(path, folder)
+    refuse_inside(path, "--labels" if labels else "--accept")
     if accept:
         if until is None:
             raise UsageError("--accept needs --until", hint="--until 2027-12-31")

@@ -16,7 +16,7 @@ from contam.cli.shares import (
     EngineOption,
     parse_share,
     refuse_engine,
-    tell_work,
+    tell_search,
 )
 from contam.errors import UsageError
 from contam.files.uploads import place
@@ -122,13 +122,4 @@ def _compute_share(
 
     with Reporter(quiet=output.quiet) as progress:
         work = scan_share(corpus, benchmark, division, workers=workers, progress=progress, **asked)
-    return tell_work(
-        "part",
-        work.total,
-        done=work.done,
-        kept=work.kept,
-        not_whole=work.not_whole,
-        failures=[(failure.name, failure.reason) for failure in work.failures],
-        out=division.folder,
-        as_json=output.as_json,
-    )
+    return tell_search(work, division.folder, as_json=output.as_json)

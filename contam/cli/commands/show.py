@@ -11,7 +11,7 @@ import typer
 from contam.cli import options, render
 from contam.cli.options import split_names
 from contam.cli.render import label_style, new_table
-from contam.cli.results import refuse_replacing_source
+from contam.cli.results import refuse_inside
 from contam.cli.terminal import csv_text, emit, page_width, shows_unicode, talk, visible
 from contam.detect.labels import FLAGGED, LABELS, NOT_CHECKABLE, SHOWN
 from contam.detect.policies.verdict import Verdict
@@ -123,6 +123,7 @@ def show(
         flagged_items,
     )
     from contam.detect.show.side_by_side import view_items
+    from contam.files.single import write_file
 
     report = open_result(folder)
     chance = chance_of(folder)
@@ -139,7 +140,8 @@ def show(
     shown = keys[: limit or (_LISTED if form == "text" else len(keys))]
     if html is not None:
         page = html_page(shown, choice, report, chance, documents, about=about)
-        _write(html, page, report, overwrite=overwrite)
+        refuse_inside(html, "--html")
+        write_file(html, page.encode("utf-8", "replace"), overwrite=overwrite)
         emit(visible(f"{counted(len(shown), 'item')} written to {html}") + "\n")
         return
     whole = item is not None or form == "json"
@@ -178,13 +180,6 @@ def show(
             render.emit_renderable(item_table(views, choice, report, chance), "")
             last = [*last, visible(f"side by side: contam show {folder} ITEM")]
         emit("".join(f"{line}\n" for line in last))
-
-
-def _write(out: Path, page: str, report: Report, *, overwrite: bool) -> None:
-    from contam.files.single import write_file
-
-    refuse_replacing_source(out, report, "--html")
-    write_file(out, page.encode("utf-8", "replace"), overwrite=overwrite)
 
 
 def _form(*, as_json: bool, as_csv: bool, html: Path | None) -> str:
