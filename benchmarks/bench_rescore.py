@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.detect.labels import CLEAN, CONTAMINATED
-from contam.rescore.panel import Flags, Series
-from contam.rescore.tables import RescoreSettings, make_tables
+from contam.rescore.panel import Flags, RescoreSettings, Series
+from contam.rescore.tables import make_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -281,8 +281,8 @@ def _seal(
 def _scoring(spec: AuditSpec, verdicts: Path) -> Callable[[Path], dict[str, Any]]:
     def make(draft: Path) -> dict[str, Any]:
         from contam.rescore.logs.read import offering
+        from contam.rescore.panel import RescoreSettings
         from contam.rescore.run import rescore, write_rescore
-        from contam.rescore.tables import RescoreSettings
 
         with offering("skip_damaged = true under [logs] goes on without such logs"):
             result = rescore(

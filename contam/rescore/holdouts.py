@@ -13,11 +13,11 @@ from contam.rescore.stats.dealing import adjust
 from contam.rescore.stats.holdout import MARGIN, constat, equivalent, inflation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from contam.rescore import Floats, Ints, Row
     from contam.rescore.logs.model import Log
-    from contam.rescore.panel import Series
+    from contam.rescore.panel import RescoreSettings, Series
     from contam.rescore.rankings import Matrix
 
 
@@ -44,22 +44,17 @@ def item_numbers(logs: Sequence[Log]) -> list[Ints]:
 def holdout_rows(
     series: Sequence[Series],
     second: Sequence[Series],
-    pairs: Mapping[str, str],
-    references: Sequence[str],
+    settings: RescoreSettings,
     cluster: Ints,
-    *,
-    least: int,
-    seed: int = 0,
 ) -> list[Row]:
     """Rows for each benchmark, model tested and method, of benchmarks with a reference benchmark.
 
-    second      scores on the reference benchmarks; references  models that saw neither
-    pairs       benchmark -> its reference benchmark
-    cluster     int64[N], of the items judged: those that rise and fall together
+    second   scores on the reference benchmarks of `settings`
+    cluster  int64[N], of the items judged: those that rise and fall together
     """
     rows: list[Row] = []
     first_matrices, second_matrices = (matrices(own, mixed_setups=True) for own in (series, second))
-    for benchmark, other in pairs.items():
+    for benchmark, other in settings.reference_benchmarks:
         ours = [matrix for matrix in first_matrices if matrix.benchmark == benchmark]
         theirs = [matrix for matrix in second_matrices if matrix.benchmark == other]
         for name, found, kind in ((benchmark, ours, "benchmark"), (other, theirs, "reference")):
@@ -69,7 +64,7 @@ def holdout_rows(
         for matrix in ours:
             counterpart = _counterpart(matrix, ours, theirs)
             own = several(cluster[matrix.items])
-            rows += _rows_of(matrix, counterpart, references, own, least=least, seed=seed)
+            rows += _rows_of(matrix, counterpart, settings, own)
     adjust(rows, ("p",), lambda row: (row["benchmark"], row["metric"], row["method"]), by=("holm",))
     return rows
 
@@ -89,18 +84,16 @@ def _counterpart(
 def _rows_of(
     matrix: Matrix,
     counterpart: tuple[Matrix | None, str],
-    references: Sequence[str],
+    settings: RescoreSettings,
     cluster: Ints | None,
-    *,
-    least: int,
-    seed: int,
 ) -> Iterator[Row]:
     other, note = counterpart
+    references = settings.references
     models = [name for name in matrix.models if name not in references]
     without = {run.model: why for run, why in zip(matrix.short, matrix.why, strict=True)}
     if other is None:
         without |= dict.fromkeys(models, note)
-    elif reason := _refusal(matrix, other, least):
+    elif reason := _refusal(matrix, other, settings.least):
         without |= dict.fromkeys(models, reason)
     else:
         absent = [name for name in models if name not in other.models]
@@ -114,7 +107,7 @@ def _rows_of(
     known = [name for name in references if name in matrix.models and name in other.models]
     public, retro = _of(matrix, other, tested)
     beside = _of(matrix, other, known)
-    expected = constat((public, retro), beside, seed=seed, cluster=cluster)
+    expected = constat((public, retro), beside, seed=settings.seed, cluster=cluster)
     for model, found, own in zip(tested, expected, retro, strict=True):
         notes = "; ".join(filter(None, [note, found.note]))
         yield _head(matrix, other, model, "ConStat", notes) | {

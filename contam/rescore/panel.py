@@ -15,6 +15,7 @@ from contam.errors import InternalError, LogError, OutputError, Public
 from contam.rescore.logs.aggregate import find_groups
 from contam.rescore.logs.model import combined
 from contam.rescore.metrics import say_which
+from contam.rescore.stats.gain import LEAST
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -36,6 +37,36 @@ ALL: Final = "all"
 """Name of the subset that holds every item, and of what it is a subset by."""
 
 _FLAGGED_CODES: Final = tuple(LABELS.index(name) for name in FLAGGED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RescoreSettings:
+    """What decides the figures, apart from scores and verdicts.
+
+    least         items a subset needs before a gain or a ranking is estimated
+    permutations  of a permutation test at first; draws  of random deletions at first. More are
+                  made where p is small beside the number of tests it is adjusted over
+    references    models that cannot have seen the corpus
+    reference_benchmarks  a benchmark and one like it that nobody can have seen, pair by pair
+    metrics       METRIC or BENCHMARK=METRIC: the main metrics, where the logs do not name them
+    lower_is_better, higher_is_better  metrics by name whose direction is not what the log or the
+                  name says
+    all_metrics   pictures and the terminal show every metric, not the main ones only
+    mixed_setups  runs with other examples, prompts or versions stand in one ranking
+    """
+
+    least: int = LEAST
+    permutations: int = 10_000
+    draws: int = 1_000
+    sweep_permutations: int = 1_000
+    seed: int = 0
+    references: tuple[str, ...] = ()
+    reference_benchmarks: tuple[tuple[str, str], ...] = ()
+    metrics: tuple[str, ...] = ()
+    lower_is_better: tuple[str, ...] = ()
+    higher_is_better: tuple[str, ...] = ()
+    all_metrics: bool = False
+    mixed_setups: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

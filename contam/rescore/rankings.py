@@ -12,7 +12,7 @@ from contam.rescore.logs.model import words
 from contam.rescore.panel import AS_LOGGED, Split
 from contam.rescore.stats.clusters import several
 from contam.rescore.stats.dealing import most_draws
-from contam.rescore.stats.gain import LEAST, too_few
+from contam.rescore.stats.gain import too_few
 from contam.rescore.stats.ranking import (
     agreement,
     detectable,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from contam.rescore import Bools, Floats, Ints, Row
-    from contam.rescore.panel import Flags, Series, Units
+    from contam.rescore.panel import Flags, RescoreSettings, Series, Units
     from contam.rescore.stats.ranking import Pairwise
 
 
@@ -240,19 +240,13 @@ _ACROSS_MODELS: Final = (
 
 
 def ranking_rows(
-    matrix: Matrix,
-    flags: Flags,
-    *,
-    least: int = LEAST,
-    draws: int = 1_000,
-    family: int = 1,
-    seed: int = 0,
+    matrix: Matrix, flags: Flags, settings: RescoreSettings, family: int
 ) -> tuple[list[Row], list[Row]]:
     """One row per model, and one per pair of models, of one matrix under one policy.
 
     A higher score is better. Short runs have a row without a rank.
 
-    draws  of random deletions at first; family  how many benchmarks are tested together
+    family  how many benchmarks are tested together
     """
     split = Split.of(flags.label[matrix.items])
     n_clean = int(split.clean.sum())
@@ -261,7 +255,7 @@ def ranking_rows(
     head = {**matrix.head, "setup": matrix.setup, "policy": flags.policy}
     full = _means(matrix.scores)
     clean = _means(matrix.scores[:, split.clean])
-    reason = _refusal(m, n_clean, least)
+    reason = _refusal(m, n_clean, settings.least)
     if reason:
         note = f"{note}; {reason}" if note else reason
     tests = None if reason else _tests(matrix, flags, split)
@@ -273,9 +267,9 @@ def ranking_rows(
         deletion = random_deletion(
             matrix.scores,
             ~split.clean,
-            draws=draws,
+            draws=settings.draws,
             most=most_draws(family),
-            seed=seed,
+            seed=settings.seed,
             cluster=several(flags.cluster[matrix.items]),
         )
         if np.isnan(deletion.p) and not np.isnan(deletion.tau):

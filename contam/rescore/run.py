@@ -23,8 +23,8 @@ from contam.rescore.judging import LabelOptions, join_logs, open_verdicts, polic
 from contam.rescore.logs.aggregate import find_groups
 from contam.rescore.logs.read import whole_logs
 from contam.rescore.metrics import directed, main_metrics
-from contam.rescore.panel import Series, group_series
-from contam.rescore.tables import RescoreSettings, make_tables
+from contam.rescore.panel import RescoreSettings, Series, group_series
+from contam.rescore.tables import make_tables
 from contam.tables.score_schemas import RESCORE_FORMAT, SUMMARY
 
 if TYPE_CHECKING:

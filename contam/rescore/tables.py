@@ -17,7 +17,6 @@ from contam.rescore.stats.clusters import several
 from contam.rescore.stats.dealing import adjust, in_threads
 from contam.rescore.stats.difficulty import against_references, bins, crossed, stratified
 from contam.rescore.stats.gain import (
-    LEAST,
     Gain,
     bounds,
     gain,
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     from contam.rescore import Bools, Floats, Ints, Row
     from contam.rescore.metrics import MainMetric
-    from contam.rescore.panel import Flags, Series
+    from contam.rescore.panel import Flags, RescoreSettings, Series
     from contam.rescore.rankings import Matrix
     from contam.tables.schemas import Table
 
@@ -46,10 +45,7 @@ _NOTHING: Final = Interval(np.nan, np.nan, np.nan, "")
 def score_rows(
     series: Sequence[Series],
     flags: Sequence[Flags],
-    *,
-    least: int = LEAST,
-    permutations: int = 10_000,
-    seed: int = 0,
+    settings: RescoreSettings,
     primary: Mapping[str, str],
 ) -> list[Row]:
     """One row per model, benchmark, metric, policy and subset; adjusted p over the family.
@@ -58,15 +54,15 @@ def score_rows(
     """
     own = [run for run in series if run.kind == "log"]
     size = sum(primary[run.benchmark] == run.metric for run in own)
-    how = _How(least, permutations, seed, size)
     own.sort(key=lambda run: (run.benchmark, run.metric, run.model))
     tasks = [(run, policy) for run in own for policy in flags]
-    found = in_threads(lambda task: list(_rows_of(*task, how)), tasks)
+    found = in_threads(lambda task: list(_rows_of(*task, settings, size)), tasks)
     rows = [row for of_run in found for row in of_run]
     for run in (run for run in series if run.kind == "group"):
         whole = np.ones(len(run.item), np.bool_)
         rows += [
-            _row(_View.of(run, policy), (GROUP, run.weighting), whole, how) for policy in flags
+            _row(_View.of(run, policy), (GROUP, run.weighting), whole, settings, size)
+            for policy in flags
         ]
     for row in rows:
         row["primary"] = primary.get(row["benchmark"]) == row["metric"]
@@ -81,16 +77,6 @@ def score_rows(
 
 def _family(row: Row) -> tuple[str, str, bool]:
     return row["policy"], row["subset_by"], row["primary"]
-
-
-@dataclass(frozen=True, slots=True)
-class _How:
-    """How the tests are made; family: primary tests over whole benchmarks, under one policy."""
-
-    least: int
-    permutations: int
-    seed: int
-    family: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,14 +132,14 @@ def _clusters(series: Series, flags: Flags) -> Ints:
     return np.where(known, flags.cluster[np.maximum(series.item, 0)], own) if known.any() else own
 
 
-def _rows_of(series: Series, flags: Flags, how: _How) -> Iterator[Row]:
+def _rows_of(series: Series, flags: Flags, settings: RescoreSettings, family: int) -> Iterator[Row]:
+    """Rows of all items and of each part; family  how many tests of the whole there are."""
     view = _View.of(series, flags)
     split = view.split
-    yield _row(view, (ALL, ALL), np.ones(len(series.item), np.bool_), how)
+    yield _row(view, (ALL, ALL), np.ones(len(series.item), np.bool_), settings, family)
     for by, names in flags.groups.items():
         mine = np.where(series.item >= 0, names[np.maximum(series.item, 0)], "")
         chosen = sorted(set(mine.tolist()) - {""})
-        within = replace(how, family=how.family * max(1, len(chosen)))
         for name in chosen:
             inside = mine == name
             if by != "subject":
@@ -161,10 +147,12 @@ def _rows_of(series: Series, flags: Flags, how: _How) -> Iterator[Row]:
                 inside = (inside & split.flagged) | split.clean
                 if not (inside & split.flagged).any():
                     continue
-            yield _row(view, (by, name), inside, within)
+            yield _row(view, (by, name), inside, settings, family * len(chosen))
 
 
-def _row(view: _View, subset: tuple[str, str], inside: Bools, how: _How) -> Row:
+def _row(
+    view: _View, subset: tuple[str, str], inside: Bools, settings: RescoreSettings, family: int
+) -> Row:
     series, split = view.series, view.split
     clean, flagged = split.clean & inside, split.flagged & inside
     unchecked = split.unchecked & inside
@@ -181,17 +169,17 @@ def _row(view: _View, subset: tuple[str, str], inside: Bools, how: _How) -> Row:
     units = series.units
     methods = []
     for name, mask in (("full", inside), ("clean", clean), ("flagged", flagged)):
-        found = view.score(mask, how.seed)
+        found = view.score(mask, settings.seed)
         row[name] = units.level(found.estimate)
         row[f"{name}_lo"], row[f"{name}_hi"] = units.levels(found.low, found.high)
         if found.method:
             methods.append(found.method)
-    gained = view.gain(inside, how.seed)
+    gained = view.gain(inside, settings.seed)
     row["gain"] = units.gain(gained.estimate)
     row["gain_low"], row["gain_high"] = units.gains(gained.low, gained.high)
     notes = [*series.notes]
     # The published gain is over the items that could be checked; full - clean is over all.
-    tested = _test(view, clean | flagged, clean, how)
+    tested = _test(view, clean | flagged, clean, settings, family)
     row |= {
         "epg": units.gain(tested.epg),
         "epg_z": units.gain(tested.z),
@@ -199,13 +187,14 @@ def _row(view: _View, subset: tuple[str, str], inside: Bools, how: _How) -> Row:
         "epg_p": tested.p,
     }
     if unchecked.any() and not tested.note:
-        tested = _test(view, inside, clean, how)
+        tested = _test(view, inside, clean, settings, family)
     row["gain_p"], row["gain_test"] = tested.p, tested.how
     if tested.note:
         notes.append(tested.note)
     if unchecked.any():
         notes.append(f"{int(unchecked.sum())} not checkable, counted in full, not in clean")
-    row["clean_with_unchecked"] = units.level(view.score(clean | unchecked, how.seed).estimate)
+    unsure = view.score(clean | unchecked, settings.seed)
+    row["clean_with_unchecked"] = units.level(unsure.estimate)
     row["bound_low"], row["bound_high"] = (
         units.levels(*bounds(series.score[inside], clean[inside]))
         if len(series.score) and series.is_share
@@ -220,7 +209,7 @@ def _row(view: _View, subset: tuple[str, str], inside: Bools, how: _How) -> Row:
     return row
 
 
-def _test(view: _View, judged: Bools, clean: Bools, how: _How) -> Gain:
+def _test(view: _View, judged: Bools, clean: Bools, settings: RescoreSettings, family: int) -> Gain:
     """The gain over the items judged, and the test of those that are not clean."""
     series = view.series
     left_out = ~clean[judged]
@@ -228,15 +217,15 @@ def _test(view: _View, judged: Bools, clean: Bools, how: _How) -> Gain:
         return gain(
             series.score[judged],
             left_out,
-            least=how.least,
-            permutations=how.permutations,
-            seed=how.seed,
-            family=how.family,
+            least=settings.least,
+            permutations=settings.permutations,
+            seed=settings.seed,
+            family=family,
             strata=None if series.strata is None else series.strata[judged],
             cluster=None if view.cluster is None else several(view.cluster[judged]),
         )
     n_left_out = int(left_out.sum())
-    note = not_estimable(n_left_out, len(left_out) - n_left_out, how.least)
+    note = not_estimable(n_left_out, len(left_out) - n_left_out, settings.least)
     epg = np.nan
     if not note:
         epg = series.aggregate(judged) - series.aggregate(clean)
@@ -263,36 +252,6 @@ _DIFFICULTY_BINS: Final = 3
 _LOGIT_REFERENCES: Final = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RescoreSettings:
-    """What decides the figures, apart from scores and verdicts.
-
-    least         items a subset needs before a gain or a ranking is estimated
-    permutations  of a permutation test at first; draws  of random deletions at first. More are
-                  made where p is small beside the number of tests it is adjusted over
-    references    models that cannot have seen the corpus
-    reference_benchmarks  a benchmark and one like it that nobody can have seen, pair by pair
-    metrics       METRIC or BENCHMARK=METRIC: the main metrics, where the logs do not name them
-    lower_is_better, higher_is_better  metrics by name whose direction is not what the log or the
-                  name says
-    all_metrics   pictures and the terminal show every metric, not the main ones only
-    mixed_setups  runs with other examples, prompts or versions stand in one ranking
-    """
-
-    least: int = LEAST
-    permutations: int = 10_000
-    draws: int = 1_000
-    sweep_permutations: int = 1_000
-    seed: int = 0
-    references: tuple[str, ...] = ()
-    reference_benchmarks: tuple[tuple[str, str], ...] = ()
-    metrics: tuple[str, ...] = ()
-    lower_is_better: tuple[str, ...] = ()
-    higher_is_better: tuple[str, ...] = ()
-    all_metrics: bool = False
-    mixed_setups: bool = False
-
-
 def make_tables(
     series: Sequence[Series],
     flags: Sequence[Flags],
@@ -314,45 +273,29 @@ def make_tables(
     ranked = [*lined_up, *matrices(grouped, mixed_setups=settings.mixed_setups)]
     # A model's own adjustment needs no other run of the same set-up.
     alone = [*matrices(own, mixed_setups=True), *matrices(grouped, mixed_setups=True)]
-    rankings: list[Row] = []
-    pairs: list[Row] = []
-    aggregates: list[Row] = []
-    diversities: list[Row] = []
-    adjusted: list[Row] = []
+    rows: dict[str, list[Row]] = {name: [] for name in score_schemas.TABLES}
     for policy in flags:
         for matrix in ranked:
-            found, paired = ranking_rows(
-                matrix,
-                policy,
-                least=settings.least,
-                draws=settings.draws,
-                family=len(primary),
-                seed=settings.seed,
-            )
-            rankings += found
-            pairs += paired
+            found, paired = ranking_rows(matrix, policy, settings, len(primary))
+            rows["rankings"] += found
+            rows["pairs"] += paired
         for matrix in alone:
-            adjusted += _adjusted_rows(matrix, policy, settings)
-            adjusted += _short_adjusted(matrix, policy, settings)
+            rows["adjusted"] += _adjusted_rows(matrix, policy, settings)
+            rows["adjusted"] += _short_adjusted(matrix, policy, settings)
         across = Across.of(lined_up, policy, main, settings.least)
-        aggregates += aggregate_rows(across, policy.policy)
-        diversities += diversity_rows(across, policy.policy, seed=settings.seed)
-    scores = score_rows(
-        every,
-        flags,
-        least=settings.least,
-        permutations=settings.permutations,
-        seed=settings.seed,
-        primary=primary,
-    )
-    for row in scores:
+        rows["aggregate"] += aggregate_rows(across, policy.policy)
+        rows["diversity"] += diversity_rows(across, policy.policy, seed=settings.seed)
+    rows["scores"] = score_rows(every, flags, settings, primary)
+    for row in rows["scores"]:
         row["shown"] = settings.all_metrics or row["primary"] or row["benchmark"] not in primary
     family = sum(primary[run.benchmark] == run.metric for run in own)
     swept = in_threads(
         lambda task: list(_sweep_rows(*task, settings, family)),
         [(run, policy) for run in own for policy in flags],
     )
-    sweeps = [row for own in swept for row in own]
+    rows["sweep"] = [row for own in swept for row in own]
+    single = [run for run in series if run.kind == "log"]
+    rows["holdout"] = holdout_rows(single, second, settings, flags[0].cluster)
 
     def together(row: Row) -> tuple[object, ...]:
         """Tests of one kind under one policy, those of primary metrics apart from the others."""
@@ -360,30 +303,11 @@ def make_tables(
         return row["policy"], row.get("method"), row["benchmark"] in groups_named, first
 
     groups_named = {group.benchmark for group in grouped}
-    adjust(sweeps, ("best_p",), together)
-    adjust(adjusted, ("p",), together)
-    _adjust_deletions(rankings, together)
-    return {
-        "scores": score_schemas.table_of(scores, score_schemas.SCORES),
-        "rankings": score_schemas.table_of(rankings, score_schemas.RANKINGS),
-        "sweep": score_schemas.table_of(sweeps, score_schemas.SWEEP),
-        "pairs": score_schemas.table_of(pairs, score_schemas.PAIRS),
-        "aggregate": score_schemas.table_of(aggregates, score_schemas.AGGREGATE),
-        "adjusted": score_schemas.table_of(adjusted, score_schemas.ADJUSTED),
-        "diversity": score_schemas.table_of(diversities, score_schemas.DIVERSITY),
-        "holdout": score_schemas.table_of(
-            holdout_rows(
-                [run for run in series if run.kind == "log"],
-                second,
-                dict(settings.reference_benchmarks),
-                settings.references,
-                flags[0].cluster,
-                least=settings.least,
-                seed=settings.seed,
-            ),
-            score_schemas.HOLDOUT,
-        ),
-    }
+    adjust(rows["sweep"], ("best_p",), together)
+    adjust(rows["adjusted"], ("p",), together)
+    _adjust_deletions(rows["rankings"], together)
+    schemas = score_schemas.TABLES.items()
+    return {name: score_schemas.table_of(rows[name], schema) for name, schema in schemas}
 
 
 def _adjust_deletions(rankings: Sequence[Row], together: Callable[[Row], Hashable]) -> None:

@@ -164,7 +164,14 @@ def table_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> Table:
 
 
 SUMMARY: Final = "summary.md"
-TABLES: Final = (
-    *("scores", "rankings", "sweep", "pairs"),
-    *("aggregate", "adjusted", "diversity", "holdout"),
-)
+TABLES: Final[Mapping[str, pa.Schema]] = {
+    "scores": SCORES,
+    "rankings": RANKINGS,
+    "sweep": SWEEP,
+    "pairs": PAIRS,
+    "aggregate": AGGREGATE,
+    "adjusted": ADJUSTED,
+    "diversity": DIVERSITY,
+    "holdout": HOLDOUT,
+}
+"""The tables of a re-scoring by name."""

@@ -7,8 +7,8 @@ from dataclasses import fields
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore
-from contam.rescore.tables import RescoreSettings
 from contam.server.metrics import Metrics
 from tests.contracts import lists, openapi_page
 

@@ -12,8 +12,8 @@ import pytest
 
 import contam
 from contam.errors import LogError, OutputError, UsageError
+from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore, write_rescore
-from contam.rescore.tables import RescoreSettings
 from tests.cli.processes import assert_one_line_error, contam_here
 from tests.rescore.logs.small import lm_eval, write_lines
 from tests.rescore.refused import refused

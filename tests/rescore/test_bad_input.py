@@ -13,8 +13,8 @@ import contam as library
 from contam.detect.result import VERDICTS
 from contam.errors import LogError, OutputError
 from contam.files.single import fingerprint
+from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore
-from contam.rescore.tables import RescoreSettings
 from contam.tables import schemas
 from tests.cli.processes import assert_one_line_error, contam_here
 from tests.rescore.logs.small import QUESTIONS, lm_eval, write_lines

@@ -12,8 +12,8 @@ from contam.errors import InternalError, LogError, UsageError
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
 from contam.rescore.logs.read import read_logs
 from contam.rescore.metrics import directed, sounds_lower
-from contam.rescore.panel import oriented
-from contam.rescore.tables import RescoreSettings, make_tables
+from contam.rescore.panel import RescoreSettings, oriented
+from contam.rescore.tables import make_tables
 from contam.tables import schemas, score_schemas
 from tests.rescore.panels import flags_of, series_of
 from tests.rescore.refused import refused

@@ -6,8 +6,8 @@ import pytest
 from contam.rescore.export.summary import markdown
 from contam.rescore.join import Joiner
 from contam.rescore.logs import read_logs
-from contam.rescore.panel import group_series
-from contam.rescore.tables import RescoreSettings, make_tables
+from contam.rescore.panel import RescoreSettings, group_series
+from contam.rescore.tables import make_tables
 from contam.tables import schemas
 from tests.rescore.logs.small import item, items_table, lm_eval_group
 from tests.rescore.panels import flags_of

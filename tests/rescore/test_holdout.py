@@ -9,6 +9,7 @@ from scipy import stats
 
 import contam as library
 from contam.rescore.holdouts import holdout_rows
+from contam.rescore.panel import RescoreSettings
 from contam.rescore.stats.holdout import constat, equivalent, inflation
 from tests.cli.processes import assert_one_line_error, contam_here
 from tests.rescore.panels import series_of
@@ -214,16 +215,20 @@ def panel(rng, models, n, benchmark, lift=0.0, memo=None):
     return series
 
 
+def beside_fresh(references):
+    return RescoreSettings(
+        references=tuple(references), reference_benchmarks=(("b", "fresh"),), least=50
+    )
+
+
 def test_each_model_has_its_gain_beside_the_reference_benchmark():
     rng = np.random.default_rng(5)
     known = [f"m{at}" for at in range(6)]
     rows = holdout_rows(
         panel(rng, 7, 2000, "b", memo=0.9),
         panel(rng, 7, 2000, "fresh", memo=0.5),
-        {"b": "fresh"},
-        known,
+        beside_fresh(known),
         np.arange(2000),
-        least=50,
     )
     found = {(row["model"], row["method"]): row for row in rows}
     assert set(found) == {
@@ -251,10 +256,8 @@ def test_a_retro_holdout_that_is_not_shown_to_be_the_same_test_gives_no_number(
     rows = holdout_rows(
         panel(rng, 3, 3000, "b"),
         panel(rng, 3, n, "fresh", lift),
-        {"b": "fresh"},
-        known,
+        beside_fresh(known),
         np.arange(3000),
-        least=50,
     )
     retro = [row for row in rows if row["method"] == "retro-holdout"]
     assert retro

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from contam.rescore.export.summary import markdown
 from contam.rescore.logs.model import combined, setup_of, words
+from contam.rescore.panel import RescoreSettings
 from contam.rescore.rankings import matrices
-from contam.rescore.tables import RescoreSettings, make_tables
+from contam.rescore.tables import make_tables
 from contam.tables import schemas
 from tests.rescore.panels import flags_of, series_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from contam.errors import UsageError
+from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore
-from contam.rescore.tables import RescoreSettings
 from tests.rescore.logs.small import write_lines
 from tests.rescore.logs.tools import write_json
 from tests.rescore.refused import refused

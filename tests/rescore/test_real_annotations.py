@@ -8,8 +8,8 @@ import json
 import pytest
 
 from contam.rescore.annotations import decon_text
+from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore
-from contam.rescore.tables import RescoreSettings
 from tests.rescore.logs.small import write_lines
 
 pytestmark = pytest.mark.labelled

@@ -8,8 +8,8 @@ from functools import cache
 import pytest
 
 import contam
+from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore, write_rescore
-from contam.rescore.tables import RescoreSettings
 from contam.tables import schemas
 
 pytestmark = pytest.mark.labelled

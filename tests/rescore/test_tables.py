@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from contam.rescore.export.summary import markdown
-from contam.rescore.panel import Series
+from contam.rescore.panel import RescoreSettings, Series
 from contam.rescore.stats.board import reweighed
-from contam.rescore.tables import RescoreSettings, make_tables
+from contam.rescore.tables import make_tables
 from contam.tables import schemas
 from tests.rescore.panels import flags_of, series_of
 

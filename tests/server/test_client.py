@@ -13,8 +13,8 @@ from contam.detect.report import load_report
 from contam.detect.show.choose import flagged_items
 from contam.detect.show.side_by_side import view_items
 from contam.errors import OutputError, UsageError
+from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore
-from contam.rescore.tables import RescoreSettings
 from tests.cli import processes
 from tests.server.conftest import ADMIN_KEY
 

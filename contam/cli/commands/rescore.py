@@ -185,9 +185,9 @@ def rescore(
     say_supplied(context)
     from contam.benchmark.mapping import parse_mapping
     from contam.rescore.logs.read import offering
+    from contam.rescore.panel import RescoreSettings
     from contam.rescore.run import rescore as run_rescore
     from contam.rescore.run import write_rescore
-    from contam.rescore.tables import RescoreSettings
 
     with offering("--skip-damaged goes on without such logs"):
         result = run_rescore(

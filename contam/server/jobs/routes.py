@@ -54,7 +54,7 @@ NDJSON: Final = "application/x-ndjson"
 _MOST_LISTED: Final = 500
 _TABLES: Final[dict[Kind, tuple[str, ...]]] = {
     "check": tuple(name.removesuffix(".parquet") for name in CHECK_TABLES),
-    "rescore": RESCORE_TABLES,
+    "rescore": tuple(RESCORE_TABLES),
 }
 
 Asker = Annotated[Caller, Depends(Needs("jobs"))]

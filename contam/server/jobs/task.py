@@ -180,9 +180,9 @@ def _refuse_documents(run: Mapping[str, Any]) -> None:
 def _rescore(request: Mapping[str, Any], report: ProgressWriter, out: Path) -> None:
     """Re-score the uploaded logs into a folder as `contam rescore --out` writes it."""
     from contam.rescore.logs.read import offering
+    from contam.rescore.panel import RescoreSettings
     from contam.rescore.run import rescore as run_rescore
     from contam.rescore.run import write_rescore
-    from contam.rescore.tables import RescoreSettings
 
     options = dict(request["options"])
     settings: dict[str, Any] = {

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 import contam
+from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore
-from contam.rescore.tables import RescoreSettings
 from tests.cli import processes
 from tests.waiting import HANG_S
 

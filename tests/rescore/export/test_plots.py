@@ -14,7 +14,8 @@ from matplotlib.text import Text
 from contam.errors import UsageError
 from contam.rescore.export.figures import DRAWN, both_scores, spread
 from contam.rescore.export.plots import SHOWS, draw, planned, plot_names, score_figure
-from contam.rescore.tables import RescoreSettings, make_tables
+from contam.rescore.panel import RescoreSettings
+from contam.rescore.tables import make_tables
 from contam.tables import schemas
 from tests.rescore.panels import flags_of, series_of
 from tests.rescore.refused import refused

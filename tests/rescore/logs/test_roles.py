@@ -15,8 +15,8 @@ import contam
 from contam.benchmark.read_files import read_benchmarks
 from contam.errors import LogError
 from contam.rescore.logs import find_logs, read_logs
+from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore
-from contam.rescore.tables import RescoreSettings
 from tests.cli.processes import contam_here
 from tests.rescore.logs.small import QUESTIONS, lm_eval, write_lines
 from tests.rescore.logs.tools import write_json

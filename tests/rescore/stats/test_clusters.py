@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from contam.rescore.panel import RescoreSettings
 from contam.rescore.stats import clusters, difficulty, gain, ranking
-from contam.rescore.tables import RescoreSettings, make_tables
+from contam.rescore.tables import make_tables
 from contam.tables import schemas
 from tests.rescore.panels import flags_of, series_of
 from tests.rescore.stats.one_pair import mcnemar

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from contam.rescore.panel import RescoreSettings
 from contam.rescore.stats import dealing
-from contam.rescore.tables import RescoreSettings, make_tables
+from contam.rescore.tables import make_tables
 from contam.tables import schemas
 from tests.rescore.panels import flags_of, series_of
 
@@ -181,7 +182,7 @@ def panel():
     from contam.rescore.tables import score_rows
 
     primary = {"b": "score"}
-    return score_rows(series, [flags], permutations=settings.permutations, primary=primary)
+    return score_rows(series, [flags], settings, primary)
 
 
 def test_one_leak_among_hundreds_of_models_is_found_after_adjustment(panel):

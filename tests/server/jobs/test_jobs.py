@@ -12,8 +12,8 @@ import pytest
 
 from contam.detect.query import query
 from contam.detect.report import load_report, write_report
+from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore
-from contam.rescore.tables import RescoreSettings
 from tests.server.jobs.jobbing import (
     PARQUET,
     ended,
