@@ -133,7 +133,6 @@ def test_numbers_that_begin_where_the_benchmark_does_are_taken_and_said():
     assert joined.index.tolist() == [0, 1, 2]
     assert joined.by["id"] == 3
     assert joined.n_missing == 3
-    assert any("by id alone" in note for note in joined.notes())
 
 
 @pytest.mark.parametrize("prefix", ["", "q", "item-"])
@@ -200,7 +199,6 @@ def test_a_question_at_the_end_of_a_prompt_is_found_behind_other_questions():
     joined = join(log_of(logged), items_table(plain_items()))
     assert joined.index.tolist() == list(range(6))
     assert joined.by["prompt_end"] == 6
-    assert any("end of their prompts" in note for note in joined.notes())
 
 
 def test_an_example_in_a_prompt_is_not_the_item():

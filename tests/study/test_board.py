@@ -77,7 +77,7 @@ def test_must_weak_model_effect_of_helm_accuracy(shared):
     # 38 of the 67 models have gaps: no mean or Borda count of theirs, and the figures say of whom.
     assert (found["n_complete_models"], found["n_missing_cells"]) == (29, 196)
     assert sum(row["mean"] is None for row in study.rows("models")) == 38
-    assert "38 of 67 models lack a score" in study.refusals[0].reason
+    assert "38 of 67" in study.refusals[0].reason
 
 
 #: Heron wins against Ibis on two of three tasks; the weak models lie between them on the third.

@@ -97,8 +97,6 @@ def test_must_the_gap_closes_on_items_people_agree_on(imagenet, expected):
         known = expected[f"{own}_top1"]["gap_points"]
         for column, key in (("mean_gap", "mean"), ("sd_gap", "sd"), ("largest_gap", "max")):
             assert 100 * rows[name][column] == pytest.approx(known[key], rel=1e-6)
-    assert "closes" in everyone.finding.found
-    assert "stays" in everyone.finding.found
 
 
 def test_must_both_scales_are_shown_and_disagree(imagenet):
@@ -106,7 +104,6 @@ def test_must_both_scales_are_shown_and_disagree(imagenet):
     assert fit_of(networks, scale="probit")["slope"] == pytest.approx(0.968, abs=5e-4)
     assert fit_of(networks)["reading"] == "above 1"
     assert fit_of(networks, scale="probit")["reading"] == "below 1"
-    assert "disagree" in networks.finding.sure
 
 
 def test_must_sampling_moves_a_score_by_a_point_at_ten_thousand_items(imagenet):
@@ -124,7 +121,7 @@ def test_on_cifar_the_two_scales_disagree_too(shared):
     study = fresh(path, path, columns=columns, settings=FreshSettings(draws=500))
     # Recht et al. 2019 print 1.69 for CIFAR-10.1 on other models; 30 of theirs are stored here.
     assert fit_of(study)["slope"] > 1.5
-    assert "disagree" in study.finding.sure
+    assert fit_of(study, scale="probit")["reading"] != fit_of(study)["reading"]
 
 
 # --------------------------------------------------------------------------- simulation
@@ -188,7 +185,6 @@ def test_diminishing_returns_are_seen():
     original, other = invented(rng, m=40, n=5000, k=5000, slope=0.6)
     study = fresh(original, other, settings=FreshSettings(draws=300))
     assert fit_of(study)["reading"] == "below 1"
-    assert "diminish" in study.finding.sure
 
 
 def test_leave_one_out_residuals_are_those_of_a_line_without_the_model():
@@ -220,7 +216,6 @@ def test_constat_refuses_fewer_than_five_references_and_names_them_with_five():
         rows = study.rows("constat")
         assert bool(rows) is not without
         if rows:
-            assert "ConStat: m3 scores more" in study.finding.found
             lowest = min(rows, key=lambda row: row["p"])
             assert lowest["model"] == "m3"
             assert {row["model"] for row in rows} == {f"m{at}" for at in range(12)} - set(names)
@@ -239,7 +234,6 @@ def test_a_retro_holdout_is_admitted_by_equivalence_and_never_by_lack_of_differe
     refused = [one for one in study.refusals if one.what.startswith("inflation")]
     assert bool(refused) is not admitted
     assert all(row["equivalent"] == (row["p"] < 0.05) for row in study.rows("admission"))
-    assert ("so gaps are inflation" in study.finding.change) is admitted
 
 
 def test_equivalence_is_claimed_of_sets_at_the_margin_as_seldom_as_it_says():
@@ -302,7 +296,7 @@ def test_equal_scores_and_scores_at_the_ends_have_no_line():
     same = totals(**dict.fromkeys("abcdefg", 50))
     study = fresh(same, same)
     assert not study.rows("fits")
-    assert any("one score" in one.reason for one in study.refusals)
+    assert any("line" in one.what for one in study.refusals)
     ends = totals(**dict.fromkeys("abcdefg", 100))
     assert not fresh(ends, ends).rows("fits")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
 import zipfile
 
 import numpy as np
@@ -90,11 +89,6 @@ def test_a_metric_whose_own_mean_is_nan_is_said_to_be_so(tmp_path):
     assert log.n_unscored == 1
 
 
-def test_scores_outside_0_to_1_are_noted(tmp_path):
-    (log,) = read_logs([lm_eval(tmp_path, [40, 60])])
-    assert any("not within 0 to 1" in note for note in log.notes)
-
-
 def test_an_infinite_score_is_refused(tmp_path):
     with refused(LogError, "acc,none"):
         read_logs([lm_eval(tmp_path, [1, float("inf")], reported=1)])
@@ -104,7 +98,7 @@ def test_two_runs_of_one_model_are_told_apart_and_said(tmp_path):
     lm_eval(tmp_path / "a", [1, 0])
     lm_eval(tmp_path / "b", [1, 1])
     logs = read_logs([tmp_path])
-    assert all("one of 2 runs of this model on this benchmark" in log.notes for log in logs)
+    assert all(any("2 runs" in note for note in log.notes) for log in logs)
 
 
 def test_the_same_log_under_two_names_is_noted_and_under_two_paths_is_one(tmp_path):
@@ -386,12 +380,6 @@ def test_a_wide_table_has_a_model_per_column(tmp_path, mark):
     assert one.items is two.items
 
 
-def test_an_empty_cell_is_not_scored_and_counted(tmp_path):
-    (log,) = table(tmp_path, "id,score\na,1\nb,\nc,NaN\n")
-    assert math.isnan(log.columns[0].score[1])
-    assert log.n_unscored == 2
-
-
 @pytest.mark.parametrize(
     ("text", "facts"),
     [
@@ -434,15 +422,6 @@ def test_columns_can_be_named(tmp_path):
         table(tmp_path, text, colour="n")
     with refused(LogError, "'m'", "good"):
         table(tmp_path, text, id="m")
-
-
-def test_parquet_tables_and_json_lists_are_tables(tmp_path):
-    rows = [{"model": "m", "benchmark": "b", "item_id": i, "score": i % 2} for i in range(4)]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
-    write_json(tmp_path / "t.json", rows)
-    for name in ("t.parquet", "t.json"):
-        (log,) = read_logs([tmp_path / name])
-        assert (log.model, log.benchmark, log.columns[0].score.tolist()) == ("m", "b", [0, 1, 0, 1])
 
 
 # -------------------------------------------------------------------------------------- all of them

@@ -115,16 +115,6 @@ def test_submissions_of_instances_are_called_after_their_folder(tmp_path):
     }
 
 
-def test_equal_reports_of_two_runs_are_two_runs_and_a_note(tmp_path):
-    for run in ("one", "two"):
-        swe_bench(tmp_path / run)
-    found = find_logs([tmp_path])
-    assert not found.damage
-    same = [[note for note in log.notes if "the same bytes" in note] for log in found.logs]
-    assert [len(notes) for notes in same] == [0, 1]
-    assert str(tmp_path / "one") in same[1][0]
-
-
 # ------------------------------------------------------------------------------------------ OLMES
 
 

@@ -14,7 +14,6 @@ from contam.rescore.stats import (
     intervals,
     ranking,
 )
-from contam.rescore.stats.clusters import spread_of
 from tests.rescore.stats.one_pair import compare
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -52,17 +51,6 @@ def test_the_order_of_items_changes_nothing(seed, n):
     assert intervals.interval_of(scores) == intervals.interval_of(scores[order])
 
 
-def test_strata_are_shuffled_within():
-    # All flagged items are in the easy stratum: within it they are nothing special.
-    scores = np.concatenate([np.ones(40), np.zeros(40)])
-    strata = np.repeat([0, 1], 40)
-    flagged = np.arange(80) < 20
-    assert dealing.deal(scores, flagged, permutations=999, seed=0).p < 0.01
-    assert dealing.deal(
-        scores, flagged, permutations=999, seed=0, strata=strata
-    ).p == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize("mixed", [False, True])
 def test_p_is_uniform_when_items_of_a_cluster_rise_and_fall_together(mixed):
     """Whole passages are flagged; dealing out single items would call half of them a leak."""
@@ -92,62 +80,6 @@ def test_clusters_that_cannot_swap_give_no_p():
     found = gain.gain(scores, flagged, least=5, permutations=99, cluster=cluster)
     assert found.note.startswith("no p")
     assert np.isfinite(found.epg)
-
-
-def test_a_cluster_of_one_item_each_is_no_cluster():
-    rng = np.random.default_rng(8)
-    scores, flagged = (rng.random(80) < 0.5).astype(float), rng.random(80) < 0.4
-    alone = dealing.deal(scores, flagged, permutations=999, seed=1, cluster=np.arange(80)).p
-    assert alone == pytest.approx(
-        dealing.deal(scores, flagged, permutations=999, seed=1).p, abs=0.05
-    )
-
-
-@pytest.mark.parametrize("kind", ["binary", "real"])
-def test_p_is_uniform_when_flags_mean_nothing(kind):
-    p = []
-    for seed in range(400):
-        scores, flagged = draw(seed, 120, kind=kind)
-        p.append(dealing.deal(scores, flagged, permutations=199, seed=seed).p)
-    share = np.mean(np.array(p) <= 0.1)
-    assert abs(share - 0.1) < 4 * np.sqrt(0.1 * 0.9 / 400)
-
-
-@pytest.mark.parametrize(("p", "n"), [(0.5, 40), (0.9, 60), (0.1, 200)])
-def test_wilson_limits_cover(p, n):
-    rng = np.random.default_rng(11)
-    hits = rng.binomial(n, p, 4_000)
-    covered = [low <= p <= high for low, high in (intervals.wilson(int(k), n) for k in hits)]
-    exact = sum(
-        stats.binom(n, p).pmf(k)
-        for k in range(n + 1)
-        if intervals.wilson(k, n)[0] <= p <= intervals.wilson(k, n)[1]
-    )
-    assert np.mean(covered) == pytest.approx(exact, abs=4 * np.sqrt(0.05 * 0.95 / 4_000))
-    assert 0.92 <= exact <= 0.98
-
-
-def test_bootstrap_and_clustered_limits_cover():
-    rng = np.random.default_rng(5)
-    covered = {"bootstrap": 0, "Wilson over clusters": 0}
-    rounds = 300
-    for seed in range(rounds):
-        one = intervals.interval_of(rng.beta(2, 3, 150), seed=seed)
-        covered[one.method] += one.low <= 0.4 <= one.high
-        effect = np.repeat(rng.random(60), 5)
-        answers = (rng.random(300) < effect).astype(float)
-        two = intervals.interval_of(answers, np.repeat(np.arange(60), 5))
-        covered[two.method] += two.low <= 0.5 <= two.high
-    for method, count in covered.items():
-        assert count / rounds > 0.95 - 4 * np.sqrt(0.05 * 0.95 / rounds), method
-        assert count / rounds < 0.999, method
-
-
-def test_pooling_a_cluster_would_be_too_sure():
-    rng = np.random.default_rng(2)
-    answers = np.repeat((rng.random(50) < 0.5).astype(float), 6)
-    cluster = np.repeat(np.arange(50), 6)
-    assert spread_of(answers, cluster).error > 2 * spread_of(answers).error
 
 
 @given(SEEDS, st.integers(2, 4), st.integers(2, 50), st.booleans())
@@ -258,13 +190,6 @@ def test_the_best_of_many_thresholds_is_not_taken_at_its_word(real):
         own += stats.norm.sf(found.z_nested[found.best]) <= 0.05
     assert rejected <= 200 * 0.05 + 4 * np.sqrt(200 * 0.05 * 0.95)
     assert own > 2 * rejected
-
-
-def test_strata_without_a_clean_item_are_owned_up():
-    scores = np.array([1, 1, 0, 0, 1, 0.0])
-    flagged = np.array([1, 1, 0, 0, 0, 0], bool)
-    found = difficulty.stratified(scores, flagged, np.array([0, 0, 1, 1, 1, 1]))
-    assert found.lost == pytest.approx(1 / 3)
 
 
 def test_a_shared_gap_is_no_contamination_and_a_leak_is():
