@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.detect.notebook import plot_counts, result_html, result_line
-from contam.detect.result import VERDICTS, iter_verdicts, label_counts, named_table
+from contam.detect.result import VERDICTS, ScanTables, iter_verdicts, label_counts
 from contam.errors import Hint, InternalError, OutputError, Public
 from contam.files.addresses import Address
 from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint, read_file
 from contam.files.uploads import fetch, names_below, place
 from contam.tables import schemas
-from contam.tables.frames import to_pandas, to_polars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +103,7 @@ def write_report(result: ScanResult, out: str | Path, *, overwrite: bool = False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Report:
+class Report(ScanTables):
     """A result folder, read and checked. Iterating gives a `Verdict` per item and policy.
 
     verdicts, evidence, items   Arrow tables, see `contam.tables.schemas`
@@ -122,14 +121,6 @@ class Report:
 
     def __len__(self) -> int:
         return int(self.verdicts.num_rows)
-
-    def to_pandas(self, table: str = "verdicts") -> Any:  # noqa: ANN401 - pandas may be missing
-        """One of `TABLE_NAMES` as a pandas DataFrame. Raises MissingExtraError without pandas."""
-        return to_pandas(named_table(self, table))
-
-    def to_polars(self, table: str = "verdicts") -> Any:  # noqa: ANN401 - Polars may be missing
-        """One of `TABLE_NAMES` as a Polars DataFrame. Raises MissingExtraError without Polars."""
-        return to_polars(named_table(self, table))
 
     def __repr__(self) -> str:
         counts = label_counts(self.verdicts)

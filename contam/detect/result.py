@@ -13,10 +13,10 @@ from contam.corpus.unread import UNREAD_COLUMNS
 from contam.detect.labels import FLAGGED, SHOWN
 from contam.detect.notebook import plot_counts, result_html, result_line
 from contam.detect.policies.verdict import COLUMNS, Verdict
-from contam.errors import IncompleteError, Statement, UsageError
+from contam.errors import IncompleteError
 from contam.files.natural_order import natural_key
 from contam.tables import schemas
-from contam.tables.frames import to_pandas, to_polars
+from contam.tables.frames import Frames, unknown_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -70,8 +70,20 @@ class Late(Generic[Value]):
         instance.__dict__[self._name] = value
 
 
+class ScanTables(Frames):
+    """The tables of a scan by their names: `TABLE_NAMES`."""
+
+    def to_arrow(self, table: str = "") -> Table:
+        """One table, the verdicts unless named. Raises UsageError for an unknown name."""
+        name = table or TABLE_NAMES[0]
+        if name not in TABLE_NAMES:
+            raise unknown_table(name, TABLE_NAMES)
+        found: Table = getattr(self, name)
+        return found
+
+
 @dataclass(eq=False, kw_only=True)
-class ScanResult:
+class ScanResult(ScanTables):
     """A finished scan. Iterating gives a `Verdict` per item and policy.
 
     verdict_columns   columns of `VERDICTS` by name; arrays, or lists with None for what is absent;
@@ -208,14 +220,6 @@ class ScanResult:
             return schemas.records(self.evidence_columns, schemas.EVIDENCE)
         return schemas.rows(self.evidence)
 
-    def to_pandas(self, table: str = "verdicts") -> Any:  # noqa: ANN401 - pandas may be missing
-        """One of `TABLE_NAMES` as a pandas DataFrame. Raises MissingExtraError without pandas."""
-        return to_pandas(named_table(self, table))
-
-    def to_polars(self, table: str = "verdicts") -> Any:  # noqa: ANN401 - Polars may be missing
-        """One of `TABLE_NAMES` as a Polars DataFrame. Raises MissingExtraError without Polars."""
-        return to_polars(named_table(self, table))
-
     def __repr__(self) -> str:
         return result_line(type(self).__name__, self.counts(), self.coverage)
 
@@ -228,18 +232,6 @@ class ScanResult:
 
     def _policy_rank(self) -> dict[str, int]:
         return {policy: rank for rank, policy in enumerate(self.policies)}
-
-
-def named_table(result: object, name: str) -> Table:
-    """One of the tables of a result. Raises UsageError for a name that none has."""
-    if name not in TABLE_NAMES:
-        raise UsageError(
-            "a result has no table {!r}",
-            name,
-            hint=Statement("known: {}", ", ".join(TABLE_NAMES)),
-        )
-    table: Table = getattr(result, name)
-    return table
 
 
 def iter_verdicts(table: Table) -> Iterator[Verdict]:

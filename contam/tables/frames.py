@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from contam.errors import MissingExtraError, Place, Public, Statement, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import ModuleType
 
     from contam.tables.schemas import Table
@@ -65,15 +66,27 @@ def _storable(field: pa.Field) -> pa.Field:
     return pa.field(field.name, _VIEWS.get(field.type, field.type), field.nullable)
 
 
-def to_pandas(table: Table) -> Any:  # noqa: ANN401 - a type of a package that may be missing
-    """A table as a pandas DataFrame. Raises MissingExtraError without pandas."""
-    _imported("pandas")
-    return table.to_pandas()
+class Frames:
+    """A result of several tables, the main one first, which other packages can take."""
+
+    def to_arrow(self, table: str = "") -> Table:
+        """One table, the main one unless named. Raises UsageError for an unknown name."""
+        raise NotImplementedError
+
+    def to_pandas(self, table: str = "") -> Any:  # noqa: ANN401 - pandas may be missing
+        """One table as a pandas DataFrame. Raises MissingExtraError without pandas."""
+        _imported("pandas")
+        return self.to_arrow(table).to_pandas()
+
+    def to_polars(self, table: str = "") -> Any:  # noqa: ANN401 - Polars may be missing
+        """One table as a Polars DataFrame. Raises MissingExtraError without Polars."""
+        return _imported("polars").from_arrow(self.to_arrow(table))
 
 
-def to_polars(table: Table) -> Any:  # noqa: ANN401 - a type of a package that may be missing
-    """A table as a Polars DataFrame. Raises MissingExtraError without Polars."""
-    return _imported("polars").from_arrow(table)
+def unknown_table(name: str, known: Iterable[str]) -> UsageError:
+    """What is said of a table that a result does not have."""
+    hint = Statement("known: {}", ", ".join(known))
+    return UsageError("a result has no table {!r}", name, hint=hint)
 
 
 def _imported(package: str) -> ModuleType:

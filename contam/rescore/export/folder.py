@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from contam.detect.report import RUN_FILE
-from contam.errors import Statement, UsageError
 from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint, read_file
 from contam.files.uploads import place
 from contam.tables import schemas
-from contam.tables.frames import to_pandas, to_polars
+from contam.tables.frames import Frames, unknown_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Tables:
+class Tables(Frames):
     """A result of several tables: Arrow tables by name, the main one first."""
 
     tables: Mapping[str, Table]
@@ -40,17 +39,8 @@ class Tables:
         """One table, the main one unless named. Raises UsageError for an unknown name."""
         name = table or next(iter(self.tables))
         if name not in self.tables:
-            known = Statement("known: {}", ", ".join(self.tables))
-            raise UsageError("the result has no table {!r}", name, hint=known)
+            raise unknown_table(name, self.tables)
         return self.tables[name]
-
-    def to_pandas(self, table: str = "") -> Any:  # noqa: ANN401 - pandas may be missing
-        """One table as a pandas DataFrame. Raises MissingExtraError without pandas."""
-        return to_pandas(self.to_arrow(table))
-
-    def to_polars(self, table: str = "") -> Any:  # noqa: ANN401 - Polars may be missing
-        """One table as a Polars DataFrame. Raises MissingExtraError without Polars."""
-        return to_polars(self.to_arrow(table))
 
 
 def write_folder(
