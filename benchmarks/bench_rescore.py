@@ -68,7 +68,7 @@ def main() -> None:
     given = parser.parse_args()
     series, flags = made_up(given.models, given.items)
     wall, cpu, serial = time.perf_counter(), time.process_time(), time.thread_time()
-    tables = make_tables(series, [flags], RescoreSettings())
+    tables, _ = make_tables(series, [flags], RescoreSettings())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     sys.stdout.write(
         f"re-scoring {given.models} models x {given.items:,} items: "

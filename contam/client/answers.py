@@ -171,7 +171,7 @@ class Rescored:
 
         return score_figure(
             self.tables["scores"],
-            self.run["parameters"]["least"],
+            self.run,
             benchmark=benchmark,
             metric=metric,
             policy=policy,

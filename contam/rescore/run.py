@@ -15,7 +15,7 @@ from contam.errors import LogError, Place, Public, Statement, UsageError
 from contam.extras import require
 from contam.facts import counted
 from contam.rescore.export.folder import Tables, write_folder
-from contam.rescore.export.plots import draw, plot_names, score_figure
+from contam.rescore.export.plots import draw, is_shown, planned, score_figure
 from contam.rescore.export.summary import figure, gain_of, left_out, markdown
 from contam.rescore.holdouts import item_numbers
 from contam.rescore.join import refuse_partial
@@ -58,7 +58,7 @@ class Rescore(Tables):
                 gain_of(row),
             )
             for row in kept
-            if row["shown"]
+            if is_shown(row, self.run)
         )
         head = ("model", "benchmark", "metric", "policy", "clean of all", "full", "clean", "gain")
         return table_html(head, cells)
@@ -75,7 +75,7 @@ class Rescore(Tables):
         require("scores", "matplotlib")
         return score_figure(
             self.rows("scores"),
-            self.run["parameters"]["least"],
+            self.run,
             benchmark=benchmark,
             metric=metric,
             policy=policy,
@@ -170,7 +170,7 @@ def rescore(
     ]
     cluster = _clustered(judging.flags[0].cluster, joined_logs)
     flags = [replace(policy, cluster=cluster) for policy in judging.flags]
-    tables = make_tables(series, flags, settings, _second_series(second_logs), main)
+    tables, families = make_tables(series, flags, settings, _second_series(second_logs), main)
     sources = [_source(own.log, own.joined) for own in joined_logs]
     sources += [_source(log, None) for log in second_logs]
     run = {
@@ -194,6 +194,7 @@ def rescore(
             "skipped": [{"path": path, "reason": reason} for path, reason in skipped],
         },
         "metrics": {name: asdict(metric) for name, metric in sorted(main.items())},
+        "families": families,
         "coverage": judging.coverage,
         "notes": list(dict.fromkeys(notes)),
         "timings": {
@@ -202,7 +203,7 @@ def rescore(
         },
     }
     lost = [*(reason for _, reason in (*damaged, *skipped)), *unscored]
-    summary = markdown(tables, settings.least) + left_out(lost)
+    summary = markdown(tables, planned(tables, run)) + left_out(lost)
     return Rescore(tables=tables, summary=summary, run=run)
 
 
@@ -210,14 +211,13 @@ def write_rescore(
     result: Rescore, out: PathLike, *, overwrite: bool = False, plots: bool = True
 ) -> Path:
     """Write tables, summary, plots and run.json into a folder, whole or not at all."""
-    least = result.run["parameters"]["least"]
+    drawn = planned(result.tables, result.run) if plots else []
 
     def write(folder: Path) -> None:
         (folder / SUMMARY).write_text(result.summary, encoding="utf-8")
-        if plots:
-            draw(result.tables, folder, least)
+        draw(drawn, folder)
 
-    others = [SUMMARY, *(plot_names(result.tables, least) if plots else ())]
+    others = [SUMMARY, *(f"{plot.name}.svg" for plot in drawn)]
     return write_folder(out, result, others, write, result.run, overwrite=overwrite)
 
 

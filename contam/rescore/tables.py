@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -51,6 +50,8 @@ def score_rows(
     """One row per model, benchmark, metric, policy and subset; adjusted p over the family.
 
     primary   benchmark -> the metric whose tests are one family
+
+    A row has the columns of the tables "scores" and "as_published", and what `families` tells.
     """
     own = [run for run in series if run.kind == "log"]
     size = sum(primary[run.benchmark] == run.metric for run in own)
@@ -69,14 +70,30 @@ def score_rows(
     # Over all models, benchmarks and subsets of one kind. Tests of a benchmark's other metrics are
     # a family of their own: they repeat the claims of the primary one.
     adjust(rows, ("gain_p", "epg_p"), _family)
-    tests = Counter(_family(row) for row in rows if not np.isnan(row["gain_p"]))
-    for row in rows:
-        row["family"] = tests[_family(row)]
     return rows
 
 
 def _family(row: Row) -> tuple[str, str, bool]:
     return row["policy"], row["subset_by"], row["primary"]
+
+
+def families(rows: Sequence[Row]) -> list[Row]:
+    """What run.json says of rows of scores: tests adjusted together, how these and limits are made.
+
+    primary  whether the tests are of the metrics shown
+    """
+    together: dict[tuple[str, str, bool], list[Row]] = {}
+    for row in rows:
+        together.setdefault(_family(row), []).append(row)
+    return [
+        {
+            **dict(zip(("policy", "subset_by", "primary"), key, strict=True)),
+            "tests": sum(not np.isnan(row["gain_p"]) for row in own),
+            "gain_tests": sorted({row["gain_test"] for row in own} - {""}),
+            "intervals": sorted({method for row in own for method in row["intervals"]}),
+        }
+        for key, own in together.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,7 +221,7 @@ def _row(
     row["plain_relative_difference"] = plain_relative_difference(row["full"], row["clean"])
     row |= _llama2(view, inside)
     row["n_clusters"] = row["n"] if view.cluster is None else len(np.unique(view.cluster[inside]))
-    row["interval"] = "; ".join(dict.fromkeys(methods))
+    row["intervals"] = methods
     row["note"] = "; ".join(dict.fromkeys(notes))
     return row
 
@@ -258,8 +275,8 @@ def make_tables(
     settings: RescoreSettings,
     second: Sequence[Series] = (),
     main: Mapping[str, MainMetric] | None = None,
-) -> dict[str, Table]:
-    """All tables by file name, without suffix.
+) -> tuple[dict[str, Table], list[Row]]:
+    """All tables by file name, without suffix, and the `families` of the tests of scores.
 
     second  scores on the reference benchmarks of `settings`
     main    by benchmark; as its logs and the settings say where it is not given
@@ -285,9 +302,10 @@ def make_tables(
         across = Across.of(lined_up, policy, main, settings.least)
         rows["aggregate"] += aggregate_rows(across, policy.policy)
         rows["diversity"] += diversity_rows(across, policy.policy, seed=settings.seed)
-    rows["scores"] = score_rows(every, flags, settings, primary)
-    for row in rows["scores"]:
-        row["shown"] = settings.all_metrics or row["primary"] or row["benchmark"] not in primary
+    scores = score_rows(every, flags, settings, primary)
+    for name in ("scores", "as_published"):
+        columns = score_schemas.TABLES[name].names
+        rows[name] = [{column: row.get(column) for column in columns} for row in scores]
     family = sum(primary[run.benchmark] == run.metric for run in own)
     swept = in_threads(
         lambda task: list(_sweep_rows(*task, settings, family)),
@@ -307,7 +325,8 @@ def make_tables(
     adjust(rows["adjusted"], ("p",), together)
     _adjust_deletions(rows["rankings"], together)
     schemas = score_schemas.TABLES.items()
-    return {name: score_schemas.table_of(rows[name], schema) for name, schema in schemas}
+    tables = {name: score_schemas.table_of(rows[name], schema) for name, schema in schemas}
+    return tables, families(scores)
 
 
 def _adjust_deletions(rankings: Sequence[Row], together: Callable[[Row], Hashable]) -> None:

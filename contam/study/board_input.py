@@ -214,7 +214,7 @@ def read_rescored(rescored: str | Path | Rescore, policy: str) -> Given:
         raise UsageError("the re-scoring has {}", fact, hint=hint)
     chosen = policy or known[0]
     rows = [row for row in found if row["policy"] == chosen and row["subset_by"] == ALL]
-    main = [row for row in rows if row["primary"]]
+    main = [row for row in rows if row["metric"] == run["metrics"][row["benchmark"]]["shown"]]
     models, tasks = (sorted({row[key] for row in main}) for key in ("model", "benchmark"))
     refusals = [
         Refusal(f"task {name}", "several metrics, and none is the main one")

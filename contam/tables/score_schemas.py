@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from contam.tables.schemas import Table
 
 
-RESCORE_FORMAT: Final = 2
+RESCORE_FORMAT: Final = 3
 
 
 def _texts(*names: str) -> list[pa.Field]:
@@ -41,17 +41,22 @@ SCORES: Final = pa.schema(
         *_counts("n", "n_clean", "n_flagged", "n_not_checkable"),
         *_figures("full", "full_lo", "full_hi", "clean", "clean_lo", "clean_hi"),
         *_figures("flagged", "flagged_lo", "flagged_hi"),
-        *_figures("epg", "epg_z", "epg_z_nested", "epg_p"),
+        *_figures("clean_with_unchecked", "bound_low", "bound_high"),
+        *_figures("gain", "gain_low", "gain_high", "gain_p", "gain_p_holm"),
+        *_counts("n_clusters"),
+        *_flags("higher_is_better"),
         *_texts("note"),
-        *_figures("epg_p_holm", "epg_p_bh", "clean_with_unchecked", "bound_low", "bound_high"),
+    ]
+)
+
+AS_PUBLISHED: Final = pa.schema(
+    [
+        *_texts("model", "benchmark", "metric", "policy", "subset_by", "subset"),
+        *_figures("epg", "epg_z", "epg_z_nested", "epg_p", "epg_p_holm", "epg_p_bh", "gain_p_bh"),
         *_figures("relative_difference", "plain_relative_difference"),
         *_figures("llama2_z_clean", "llama2_z_not_clean", "llama2_z_not_dirty", "llama2_z_dirty"),
         pa.field("llama2_rule", pa.bool_()),
-        *_texts("interval"),
-        *_figures("gain", "gain_low", "gain_high", "gain_p", "gain_p_holm", "gain_p_bh"),
-        *_texts("gain_test"),
-        *_counts("n_clusters", "family"),
-        *_flags("primary", "shown", "higher_is_better"),
+        *_flags("higher_is_better"),
     ]
 )
 
@@ -166,6 +171,7 @@ def table_of(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> Table:
 SUMMARY: Final = "summary.md"
 TABLES: Final[Mapping[str, pa.Schema]] = {
     "scores": SCORES,
+    "as_published": AS_PUBLISHED,
     "rankings": RANKINGS,
     "sweep": SWEEP,
     "pairs": PAIRS,

@@ -346,7 +346,7 @@ def score(model, full, clean, metric="acc"):
     return {
         "benchmark": "b", "policy": "contam", "model": model, "metric": metric,
         "full": full, "clean": clean, "gain": None if clean is None else full - clean,
-        "epg": clean and 0.1,
+        "n_clean": 9, "n_flagged": 9,
     }  # fmt: skip
 
 
@@ -363,6 +363,6 @@ def test_where_our_models_are_named_the_headline_and_the_table_are_about_them():
     unsure = told(("mine",), [score("other", 0.9, 0.1), score("mine", 0.6, None)])
     assert "mine" in unsure
     assert "0.600" not in unsure
-    tree = {"policies": {"contam": {}}, "ours": ["mine"], "scores": rows}
+    tree = {"policies": {"contam": {}}, "ours": ["mine"], "scores": rows, "least": 0}
     assert {row["model"] for row in largest_changes(tree)} == {"mine"}
     assert {row["model"] for row in largest_changes({**tree, "ours": []})} == {"other", "mine"}

@@ -4,6 +4,8 @@ import numpy as np
 
 from contam.detect.labels import LABELS
 from contam.rescore.panel import Flags, Series
+from contam.rescore.tables import make_tables
+from contam.tables import schemas
 
 
 def flags_of(labels, *, policy="contam", contamination=None, **groups):
@@ -37,3 +39,14 @@ def series_of(scores, *, model="m", benchmark="b", metric="acc", item=None):
         aggregate=lambda mask: float(score[mask].mean()),
         additive=True,
     )
+
+
+def tables_of(series, flags, settings):
+    """The tables of a re-scoring by name."""
+    return make_tables(series, flags, settings)[0]
+
+
+def scores_in(tables):
+    """The rows of the tables of scores, each with its figures as published."""
+    both = (schemas.rows(tables[name]) for name in ("scores", "as_published"))
+    return [{**published, **row} for row, published in zip(*both, strict=True)]

@@ -11,9 +11,8 @@ from contam.rescore.logs.model import Log, LoggedItem, mean_column
 from contam.rescore.logs.read import read_logs
 from contam.rescore.metrics import directed, sounds_lower
 from contam.rescore.panel import RescoreSettings, oriented
-from contam.rescore.tables import make_tables
 from contam.tables import schemas, score_schemas
-from tests.rescore.panels import flags_of, series_of
+from tests.rescore.panels import flags_of, series_of, tables_of
 from tests.rescore.refused import refused
 from tests.rescore.stats.one_pair import mcnemar
 
@@ -103,10 +102,10 @@ def test_the_other_way_round_is_the_same_answer(seed, kind, offset):
     settings = RescoreSettings(
         permutations=199, draws=50, sweep_permutations=99, least=20, references=("c", "d")
     )
-    up = rows_of(make_tables(series, [flags], settings))
-    down = rows_of(make_tables([lowered(one, offset) for one in series], [flags], settings))
+    up = rows_of(tables_of(series, [flags], settings))
+    down = rows_of(tables_of([lowered(one, offset) for one in series], [flags], settings))
     assert up.keys() == down.keys()
-    made = {"scores", "rankings", "pairs", "sweep", "aggregate", "adjusted"}
+    made = {"scores", "as_published", "rankings", "pairs", "sweep", "aggregate", "adjusted"}
     assert {key[0] for key in up} >= made
     for key, row in up.items():
         other = down[key]
@@ -127,7 +126,7 @@ def test_the_other_way_round_is_the_same_answer(seed, kind, offset):
 
 def test_every_figure_says_how_it_turns():
     """A new column is a score, a difference or neither; a forgotten one would keep its sign."""
-    for name in ("SCORES", "RANKINGS", "PAIRS", "SWEEP", "ADJUSTED"):
+    for name in ("SCORES", "AS_PUBLISHED", "RANKINGS", "PAIRS", "SWEEP", "ADJUSTED"):
         for field in getattr(score_schemas, name):
             if not pa.types.is_floating(field.type):
                 continue
@@ -152,7 +151,7 @@ def test_a_leak_of_a_metric_that_counts_down_is_found_by_the_sweep():
         lowered(series_of(-leaky, model="leaky", metric="loss"), 0.0),
         lowered(series_of(-honest, model="honest", metric="loss"), 0.0),
     ]
-    rows = schemas.rows(make_tables(series, [flags], FAST)["sweep"])
+    rows = schemas.rows(tables_of(series, [flags], FAST)["sweep"])
     best = {row["model"]: row for row in rows if row["best"]}
     assert best["leaky"]["best_p"] <= 0.02
     assert best["honest"]["best_p"] > 0.05
@@ -169,12 +168,11 @@ def test_errors_of_0_and_1_keep_their_exact_tests():
         lowered(series_of(1 - score, model=name, metric="error"), 1.0)
         for name, score in zip("ab", wrong, strict=True)
     ]
-    tables = make_tables(series, [flags], FAST)
+    tables = tables_of(series, [flags], FAST)
     (pair,) = schemas.rows(tables["pairs"])
     assert pair["first"] == "a"
     assert pair["p_full"] == pytest.approx(mcnemar(*wrong))
     for row in schemas.rows(tables["scores"]):
-        assert row["interval"] == "Wilson"
         assert row["full_lo"] < row["full"] < row["full_hi"]
         assert row["bound_low"] <= row["full"] <= row["bound_high"]
 
@@ -190,7 +188,7 @@ def test_benchmarks_that_count_in_different_directions_have_no_mean_but_a_win_ra
         own = series_of(right * 3, model=model, benchmark="speech", metric="wer")
         series.append(lowered(own, 9.0))
     rows = {
-        row["model"]: row for row in schemas.rows(make_tables(series, [flags], FAST)["aggregate"])
+        row["model"]: row for row in schemas.rows(tables_of(series, [flags], FAST)["aggregate"])
     }
     assert rows["good"]["win_rate_full"] == 0.5
     assert rows["bad"]["win_rate_full"] == 0

@@ -6,10 +6,9 @@ import pytest
 from contam.rescore.join import Joiner
 from contam.rescore.logs import read_logs
 from contam.rescore.panel import RescoreSettings, group_series
-from contam.rescore.tables import make_tables
 from contam.tables import schemas
 from tests.rescore.logs.small import item, items_table, lm_eval_group
-from tests.rescore.panels import flags_of
+from tests.rescore.panels import flags_of, scores_in, tables_of
 
 FAST = RescoreSettings(permutations=99, draws=20, sweep_permutations=20, least=2)
 TASKS = {"one": [1, 1, 1, 0, 1, 0, 1, 1], "two": [0, 1, 0, 1]}
@@ -35,13 +34,13 @@ def tables(tmp_path):
         joiner = Joiner(items_table(items))
         indices = {log: joiner.join(log).index for log in logs}
         groups = list(group_series(indices))
-        return make_tables(groups, [flags_of(list(labels))], FAST)
+        return tables_of(groups, [flags_of(list(labels))], FAST)
 
     return make
 
 
 def the_group(tables):
-    (row,) = [row for row in schemas.rows(tables["scores"]) if row["subset_by"] == "group"]
+    (row,) = [row for row in scores_in(tables) if row["subset_by"] == "group"]
     return row
 
 
@@ -88,6 +87,6 @@ def test_flags_of_a_group_are_dealt_out_within_its_tasks(tmp_path):
     labels = np.where(rng.random(120) < np.repeat([0.8, 0.2], 60), "contaminated", "clean")
     indices = {log: np.arange(60) + 60 * (log.benchmark == "two") for log in logs}
     groups = list(group_series(indices))
-    row = the_group(make_tables(groups, [flags_of(list(labels))], FAST))
+    row = the_group(tables_of(groups, [flags_of(list(labels))], FAST))
     assert row["epg"] > 0.2
     assert row["epg_p"] == 1.0

@@ -11,9 +11,9 @@ from contam.rescore.export.summary import markdown
 from contam.rescore.logs.model import combined, setup_of, words
 from contam.rescore.panel import RescoreSettings
 from contam.rescore.rankings import matrices
-from contam.rescore.tables import make_tables
 from contam.tables import schemas
 from tests.rescore.panels import flags_of, series_of
+from tests.rescore.panels import tables_of as made
 
 FAST = RescoreSettings(permutations=199, draws=50, sweep_permutations=99, least=20)
 LABELS = ["contaminated"] * 100 + ["clean"] * 300
@@ -28,7 +28,7 @@ def run_of(model, *, items=None, seed=0, p=0.5, setup=(), benchmark="b"):
 
 
 def tables_of(series, settings=FAST):
-    return make_tables(series, [flags_of(LABELS)], settings)
+    return made(series, [flags_of(LABELS)], settings)
 
 
 def without_notes(rows):

@@ -6,19 +6,19 @@ import pytest
 from contam.rescore.export.summary import markdown
 from contam.rescore.panel import RescoreSettings, Series
 from contam.rescore.stats.board import reweighed
-from contam.rescore.tables import make_tables
 from contam.tables import schemas
-from tests.rescore.panels import flags_of, series_of
+from tests.rescore.panels import flags_of, scores_in, series_of
+from tests.rescore.panels import tables_of as made
 
 FAST = RescoreSettings(permutations=199, draws=50, sweep_permutations=50)
 
 
 def tables_of(series, flags, settings=FAST):
-    return make_tables(series, flags, settings)
+    return made(series, flags, settings)
 
 
 def whole(tables):
-    return [row for row in schemas.rows(tables["scores"]) if row["subset_by"] == "all"]
+    return [row for row in scores_in(tables) if row["subset_by"] == "all"]
 
 
 @pytest.fixture

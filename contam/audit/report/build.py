@@ -15,6 +15,7 @@ from contam.audit.spec import TOGETHER
 from contam.corpus.dates import span_of
 from contam.detect.report import RUN_FILE
 from contam.errors import ConfigError, Public, Statement
+from contam.rescore.stats.gain import not_estimable
 from contam.tables import schemas, score_schemas
 from contam.tables.sql import Database
 
@@ -49,10 +50,12 @@ def headline(
     *,
     ours: Sequence[str] = (),
     n_left_out: int = 0,
+    least: int = 0,
 ) -> Headline:
     """The status and the sentence, by the first policy of the audit.
 
-    ours  the models that scores are told of; all where none are named
+    ours   the models that scores are told of; all where none are named
+    least  items without which nothing is said of a score
     """
     together = [
         result for bench in benchmarks for result in bench.policies if _counts(result, policy)
@@ -74,7 +77,7 @@ def headline(
         sentences.append(f"Most in {name}: {share}.")
     if unchecked:
         sentences.append(f"{unchecked:,} could not be checked.")
-    sentences += _largest_gain(scores, policy, ours)
+    sentences += _largest_gain(scores, policy, ours, least)
     if n_left_out:
         logs = "log is" if n_left_out == 1 else "logs are"
         sentences.append(f"{n_left_out:,} {logs} damaged and left out.")
@@ -94,9 +97,14 @@ def _counts(facts: PolicyFacts, policy: str) -> bool:
     return facts.policy == policy and facts.corpus == TOGETHER
 
 
-def _largest_gain(scores: Sequence[Row], policy: str, ours: Sequence[str]) -> list[str]:
+def estimated(row: Row, least: int) -> bool:
+    """Whether a score has enough flagged and enough clean items for a gain."""
+    return row["gain"] is not None and not not_estimable(row["n_flagged"], row["n_clean"], least)
+
+
+def _largest_gain(scores: Sequence[Row], policy: str, ours: Sequence[str], least: int) -> list[str]:
     own = [row for row in scores_of(ours, scores) if row["policy"] == policy]
-    known = [row for row in own if row["epg"] is not None]
+    known = [row for row in own if estimated(row, least)]
     if not known:
         unsure = f"No score on clean items could be estimated of {', '.join(ours)}."
         return [unsure] if own and ours else []
@@ -281,7 +289,13 @@ def make_facts(
         title=spec.title,
         tool={**together.run["versions"], "normaliser": together.run["parameters"]["normaliser"]},
         headline=headline(
-            benchmarks, coverage, policies[0], whole, ours=spec.logs.ours, n_left_out=len(left_out)
+            benchmarks,
+            coverage,
+            policies[0],
+            whole,
+            ours=spec.logs.ours,
+            n_left_out=len(left_out),
+            least=spec.least,
         ),
         verdicts=verdicts,
         corpora=tuple(_corpus(corpus, reports[corpus.name]) for corpus in spec.corpora),

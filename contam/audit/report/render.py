@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.facts import to_tree
-from contam.audit.report.build import scores_of
+from contam.audit.report.build import estimated, scores_of
 from contam.audit.report.pages import (
     COLUMNS,
     TEMPLATES,
@@ -21,6 +22,7 @@ from contam.audit.spec import TOGETHER
 from contam.audit.studies import SCORES, STUDIES
 from contam.corpus.dates import UNKNOWN
 from contam.detect.policies.exposure import EXPOSURES
+from contam.detect.report import RUN_FILE
 from contam.rescore.export.plots import planned
 from contam.rescore.export.summary import cell, figure, gain_of, small
 from contam.rescore.stats.gain import too_few
@@ -154,7 +156,7 @@ def chapters(facts: Tree, scores: Path) -> tuple[list[Tree], list[Tree]]:
     in no ranking (`unranked`) and `plots`; logs may name one benchmark otherwise,
     or its parts, so that scores do not always stand under a name that was checked.
     """
-    plots = _plots(scores, facts["least"])
+    plots = _plots(scores)
     shown = scores_shown(facts["scores"], facts["least"])
     rankings = [row for row in facts["rankings"] if row["rank_clean"] is not None]
 
@@ -210,14 +212,14 @@ def largest_changes(facts: Tree) -> list[Tree]:
     found: dict[tuple[str, str], Tree] = {}
     for row in scores_of(facts["ours"], facts["scores"]):
         key = (row["benchmark"], row["metric"])
-        if row["policy"] != first or row["epg"] is None:
+        if row["policy"] != first or not estimated(row, facts["least"]):
             continue
         if key not in found or abs(row["gain"]) > abs(found[key]["gain"]):
             found[key] = dict(row)
     return list(found.values())
 
 
-def _plots(folder: Path, least: int) -> list[Tree]:
+def _plots(folder: Path) -> list[Tree]:
     """Plots as images: what is drawn in an image runs nothing."""
     if not folder.is_dir():
         return []
@@ -229,13 +231,14 @@ def _plots(folder: Path, least: int) -> list[Tree]:
     tables = {
         name: schemas.read_parquet(folder / f"{name}.parquet", kind) for name, kind in kinds.items()
     }
+    run = json.loads((folder / RUN_FILE).read_bytes())
     return [
         {
             "benchmark": plot.benchmark,
             "caption": plot.caption,
             "data": base64.b64encode((folder / f"{plot.name}.svg").read_bytes()).decode(),
         }
-        for plot in planned(tables, least)
+        for plot in planned(tables, run)
     ]
 
 

@@ -246,13 +246,15 @@ def _trees(result: Rescore) -> dict[str, Any]:
 
 def _tables(result: Rescore) -> list[RenderableType]:
     """A table for each benchmark and metric shown, its rankings, and what is not estimated."""
+    from contam.rescore.export.plots import is_shown
+
     blocks: list[RenderableType] = []
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     others: dict[str, dict[str, None]] = {}
     for row in result.rows("scores"):
         if row["subset_by"] not in ("all", "group"):
             continue
-        if row["shown"]:
+        if is_shown(row, result.run):
             groups.setdefault((row["benchmark"], row["metric"]), []).append(row)
         else:
             others.setdefault(row["benchmark"], {}).setdefault(row["metric"])

@@ -54,17 +54,18 @@ class Plot:
         return f"{SHOWS[self.kind]}: {self.benchmark}, {self.metric}, by {self.policy}{runs}"
 
 
-def plot_names(tables: Mapping[str, Table], least: int) -> list[str]:
-    """The files that `draw` writes, in order."""
-    return [f"{plot.name}.svg" for plot in planned(tables, least)]
+def is_shown(row: Mapping[str, Any], run: Mapping[str, Any]) -> bool:
+    """Whether pictures and the terminal show a row of this benchmark and metric, by run.json."""
+    every, own = run["parameters"]["all_metrics"], run["metrics"]
+    return bool(every or own[row["benchmark"]]["shown"] == row["metric"])
 
 
-def draw(tables: Mapping[str, Table], folder: Path, least: int) -> None:
+def draw(plots: Iterable[Plot], folder: Path) -> None:
     """Write one figure for each benchmark, metric and policy and each kind of plot."""
     from contam.rescore.export.figures import DRAWN
 
     with steady():
-        for plot in planned(tables, least):
+        for plot in plots:
             save_figure(DRAWN[plot.kind](plot.rows), folder / plot.name)
 
 
@@ -91,13 +92,13 @@ def save_figure(figure: Figure, path: Path) -> None:
     figure.savefig(path.with_name(f"{path.name}.svg"), metadata={"Date": None})
 
 
-def planned(tables: Mapping[str, Table], least: int) -> list[Plot]:
+def planned(tables: Mapping[str, Table], run: Mapping[str, Any]) -> list[Plot]:
     """The figures for these tables "scores", "rankings" and "sweep", of the metrics shown.
 
-    least  clean items without which nothing is drawn of a score
+    run  the content of run.json; without its `least` clean items nothing is drawn of a score
     """
+    least = run["parameters"]["least"]
     scores = [row for row in schemas.rows(tables["scores"]) if row["subset_by"] in ("all", "group")]
-    shown = {(row["benchmark"], row["metric"]) for row in scores if row["shown"]}
     sources = {
         GAIN: [row for row in scores if row["gain"] is not None and row["n_clean"] >= least],
         RANKS: [row for row in schemas.rows(tables["rankings"]) if row["rank_clean"] is not None],
@@ -111,7 +112,7 @@ def planned(tables: Mapping[str, Table], least: int) -> list[Plot]:
     taken: set[str] = set()
     for kind, rows in sources.items():
         for key, group in grouped(rows, *_OF).items():
-            if key[:2] not in shown:
+            if not is_shown(group[0], run):
                 continue
             parts = [kind, *(re.sub(r"[^A-Za-z0-9]+", "_", part) for part in key if part)]
             stem = name = "-".join(parts)
@@ -125,7 +126,7 @@ def planned(tables: Mapping[str, Table], least: int) -> list[Plot]:
 
 def score_figure(
     scores: Iterable[Row],
-    least: int,
+    run: Mapping[str, Any],
     *,
     benchmark: str | None = None,
     metric: str | None = None,
@@ -134,7 +135,7 @@ def score_figure(
     """The scores on all and on clean items, of the metrics shown.
 
     scores  rows of the table of scores
-    least   clean items without which no score on them is drawn
+    run     the content of run.json; a score on fewer than its `least` clean items is not drawn
     benchmark, metric, policy  those of these alone; a metric that is asked for is drawn even if it
             is not shown
 
@@ -150,9 +151,9 @@ def score_figure(
             hint = Statement("known: {}", Names(known))
             raise UsageError("there are no scores of the {} {!r}", Public(name), value, hint=hint)
     drawn = [
-        row if row["n_clean"] >= least else {**row, "clean": None}
+        row if row["n_clean"] >= run["parameters"]["least"] else {**row, "clean": None}
         for row in rows
-        if row["full"] is not None and (row["shown"] or metric is not None)
+        if row["full"] is not None and (metric is not None or is_shown(row, run))
     ]
     if not drawn:
         raise UsageError("there are no scores to draw")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.rescore.export.plots import grouped, planned
-from contam.rescore.stats.gain import LEAST
+from contam.rescore.export.plots import grouped
 from contam.tables import schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from contam.rescore import Row
+    from contam.rescore.export.plots import Plot
     from contam.tables.schemas import Table
 
 
@@ -20,13 +20,10 @@ _SMALL: Final = 0.00005
 _OF: Final = ("benchmark", "metric", "policy")
 
 
-def markdown(tables: Mapping[str, Table], least: int = LEAST) -> str:
-    """The whole summary: a section for each benchmark, metric and policy, with its pictures.
-
-    least  clean items without which nothing is drawn of a score
-    """
+def markdown(tables: Mapping[str, Table], plots: Iterable[Plot] = ()) -> str:
+    """The whole summary: a section for each benchmark, metric and policy, with its pictures."""
     pictures: dict[tuple[str, ...], list[str]] = {}
-    for plot in planned(tables, least):
+    for plot in plots:
         link = [f"![{cell(plot.caption)}]({plot.name}.svg)", ""]
         pictures.setdefault((plot.benchmark, plot.metric, plot.policy), []).extend(link)
     rows = {name: schemas.rows(table) for name, table in tables.items()}

@@ -13,15 +13,24 @@ from matplotlib.text import Text
 
 from contam.errors import UsageError
 from contam.rescore.export.figures import DRAWN, both_scores, spread
-from contam.rescore.export.plots import SHOWS, draw, planned, plot_names, score_figure
+from contam.rescore.export.plots import SHOWS, draw, planned, score_figure
 from contam.rescore.panel import RescoreSettings
-from contam.rescore.tables import make_tables
 from contam.tables import schemas
 from tests.rescore.panels import flags_of, series_of
+from tests.rescore.panels import tables_of as made
 from tests.rescore.refused import refused
 from tests.rescore.test_direction import lowered
 
 FAST = RescoreSettings(permutations=99, draws=20, sweep_permutations=99)
+
+
+def told(*, least=50, shown=None):
+    """What run.json says of what is drawn: of one metric, or of all."""
+    metrics = {"b": {"shown": shown}}
+    return {"parameters": {"least": least, "all_metrics": shown is None}, "metrics": metrics}
+
+
+RUN = told()
 NAMES = (
     "llama-{}",
     "organisation/model-{}b",
@@ -42,7 +51,7 @@ def tables_of(m, *, metrics=("acc",), settings=FAST, turn=None):
             score[: 80 if at % 5 == 0 else 0] = 1
             one = series_of(score, model=NAMES[at % 4].format(at), metric=metric)
             series.append(lowered(one, 1.0) if turn else one)
-    return make_tables(series, [flags_of(labels, contamination=share)], settings)
+    return made(series, [flags_of(labels, contamination=share)], settings)
 
 
 def texts_of(figure):
@@ -72,7 +81,7 @@ def texts_of(figure):
 @pytest.mark.parametrize("kind", list(SHOWS))
 def test_no_two_texts_meet_and_none_is_cut(kind, m):
     tables = tables_of(m)
-    (plot,) = (one for one in planned(tables, 50) if one.kind == kind)
+    (plot,) = (one for one in planned(tables, RUN) if one.kind == kind)
     figure = DRAWN[kind](plot.rows)
     texts = texts_of(figure)
     width, height = figure.canvas.get_width_height()
@@ -97,7 +106,7 @@ def test_no_two_texts_meet_and_none_is_cut(kind, m):
 
 
 def test_a_slope_chart_has_scores_and_rank_intervals_on_both_sides():
-    (plot,) = (one for one in planned(tables_of(3), 50) if one.kind == "ranks")
+    (plot,) = (one for one in planned(tables_of(3), RUN) if one.kind == "ranks")
     texts = [
         text.replace("\N{FIGURE SPACE}", "").replace("\N{NO-BREAK SPACE}", " ")
         for text, _ in texts_of(DRAWN["ranks"](plot.rows))
@@ -110,7 +119,7 @@ def test_a_slope_chart_has_scores_and_rank_intervals_on_both_sides():
 
 
 def test_the_chosen_threshold_is_marked_in_the_sweep():
-    (plot,) = (one for one in planned(tables_of(3), 50) if one.kind == "sweep")
+    (plot,) = (one for one in planned(tables_of(3), RUN) if one.kind == "sweep")
     texts = [text for text, _ in texts_of(DRAWN["sweep"](plot.rows))]
     (marked,) = (text for text in texts if text.startswith("threshold 0.5"))
     above = [row for row in plot.rows if row["threshold"] >= 0.5]
@@ -118,10 +127,10 @@ def test_the_chosen_threshold_is_marked_in_the_sweep():
 
 
 def test_a_metric_that_counts_down_says_so():
-    for plot in planned(tables_of(2, turn=True), 50):
+    for plot in planned(tables_of(2, turn=True), RUN):
         texts = [text for text, _ in texts_of(DRAWN[plot.kind](plot.rows))]
         assert any("lower is better" in text for text in texts), plot.kind
-    (plot,) = (one for one in planned(tables_of(3, turn=True), 50) if one.kind == "gain")
+    (plot,) = (one for one in planned(tables_of(3, turn=True), RUN) if one.kind == "gain")
     rows = texts_of(DRAWN["gain"](plot.rows))
     places = {row["model"]: row["gain"] for row in plot.rows}
     # What the flagged items favour most stands on top: there the gain is lowest.
@@ -132,23 +141,16 @@ def test_a_metric_that_counts_down_says_so():
 @pytest.mark.slow
 def test_equal_tables_give_equal_bytes_and_one_metric_unless_asked(tmp_path):
     tables = tables_of(3, metrics=("f1", "acc"))
-    assert {plot.metric for plot in planned(tables, 50)} == {"f1"}
-    asked = RescoreSettings(permutations=99, draws=20, sweep_permutations=99, metrics=("acc",))
-    assert {
-        plot.metric for plot in planned(tables_of(3, metrics=("f1", "acc"), settings=asked), 50)
-    } == {"acc"}
-    every = RescoreSettings(permutations=99, draws=20, sweep_permutations=99, all_metrics=True)
-    assert {
-        plot.metric for plot in planned(tables_of(3, metrics=("f1", "acc"), settings=every), 50)
-    } == {"f1", "acc"}
+    for shown, metrics in (("acc", {"acc"}), (None, {"f1", "acc"})):
+        assert {plot.metric for plot in planned(tables, told(shown=shown))} == metrics
     written = []
     for name in ("one", "two"):
         folder = tmp_path / name
         folder.mkdir()
-        draw(tables, folder, 50)
+        draw(planned(tables, RUN), folder)
         written.append({path.name: path.read_bytes() for path in folder.iterdir()})
     assert written[0] == written[1]
-    assert sorted(written[0]) == sorted(plot_names(tables, 50))
+    assert sorted(written[0]) == sorted(f"{plot.name}.svg" for plot in planned(tables, RUN))
     for name, data in written[0].items():
         if name.endswith(".svg"):
             assert b"<dc:date>" not in data
@@ -171,7 +173,7 @@ def test_crowded_places_are_spread(values, step):
 
 def test_scores_on_all_and_on_clean_items_are_drawn_with_their_intervals():
     tables = tables_of(3, metrics=("acc", "f1"))
-    figure = score_figure(schemas.rows(tables["scores"]), 50, metric="f1")
+    figure = score_figure(schemas.rows(tables["scores"]), RUN, metric="f1")
     (axes,) = figure.axes
     rows = [row for row in schemas.rows(tables["scores"]) if row["metric"] == "f1"]
     rows = [row for row in rows if row["subset_by"] == "all"]
@@ -187,12 +189,12 @@ def test_scores_on_all_and_on_clean_items_are_drawn_with_their_intervals():
 
 def test_a_score_on_too_few_clean_items_is_not_drawn_and_a_name_without_scores_is_refused():
     scores = schemas.rows(tables_of(3)["scores"])
-    figure = score_figure(scores, 10_000)
+    figure = score_figure(scores, told(least=10_000))
     assert len(figure.axes[0].lines) == 2 * 3
     (other,) = figure.axes[0].child_axes
     assert all(label.get_text().endswith("too few items") for label in other.get_yticklabels())
     with refused(UsageError, "'nobody'", "'contam'"):
-        score_figure(scores, 50, policy="nobody")
+        score_figure(scores, RUN, policy="nobody")
 
 
 def test_more_plots_than_a_figure_holds_are_said_to_be_left_out(monkeypatch):

@@ -8,9 +8,8 @@ from scipy import stats
 
 from contam.rescore.panel import RescoreSettings
 from contam.rescore.stats import clusters, difficulty, gain, ranking
-from contam.rescore.tables import make_tables
 from contam.tables import schemas
-from tests.rescore.panels import flags_of, series_of
+from tests.rescore.panels import flags_of, series_of, tables_of
 from tests.rescore.stats.one_pair import mcnemar
 
 ROUNDS = 400
@@ -95,7 +94,7 @@ def test_passages_that_cannot_swap_give_no_deletion_p_and_say_so():
         for at in range(4)
     ]
     settings = RescoreSettings(permutations=99, draws=20, sweep_permutations=20, least=10)
-    tables = make_tables(series, [flags_], settings)
+    tables = tables_of(series, [flags_], settings)
     for row in schemas.rows(tables["rankings"]):
         assert row["deletion_p"] is None
         assert row["kendall_tau"] is not None
@@ -218,7 +217,7 @@ def test_strata_that_share_nothing_are_not_estimable():
     labels = ["contaminated"] * 100 + ["clean"] * 100
     flags_ = flags_of(labels, subject=np.repeat(["easy", "hard"], 100).astype(object))
     settings = RescoreSettings(permutations=99, draws=20, sweep_permutations=20)
-    (row,) = schemas.rows(make_tables(series, [flags_], settings)["adjusted"])
+    (row,) = schemas.rows(tables_of(series, [flags_], settings)["adjusted"])
     assert row["raw"] == pytest.approx(0.5)
     assert (row["adjusted"], row["error"], row["p"]) == (None, None, None)
     assert (row["share_lost"], row["share_flagged_lost"]) == (0.5, 1.0)

@@ -10,9 +10,9 @@ from scipy import stats
 
 from contam.rescore.panel import RescoreSettings
 from contam.rescore.stats import dealing
-from contam.rescore.tables import make_tables
+from contam.rescore.tables import families, score_rows
 from contam.tables import schemas
-from tests.rescore.panels import flags_of, series_of
+from tests.rescore.panels import flags_of, series_of, tables_of
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -179,8 +179,6 @@ def panel():
         ]
         series.append(series_of(leak, model="leak", metric=metric))
     settings = RescoreSettings(permutations=199, draws=20, sweep_permutations=199)
-    from contam.rescore.tables import score_rows
-
     primary = {"b": "score"}
     return score_rows(series, [flags], settings, primary)
 
@@ -197,9 +195,9 @@ def test_other_metrics_make_no_claim_of_the_primary_one_weaker(panel):
         metric: [row for row in panel if row["metric"] == metric and row["subset_by"] == "all"]
         for metric in ("score", "another")
     }
-    assert {row["primary"] for row in found["score"]} == {True}
-    assert {row["primary"] for row in found["another"]} == {False}
-    assert {row["family"] for row in panel if row["subset_by"] == "all"} == {301}
+    told = [one for one in families(panel) if one["subset_by"] == "all"]
+    assert {one["primary"]: one["tests"] for one in told} == {True: 301, False: 301}
+    assert {how for one in told for how in one["gain_tests"]} == {"exact"}
     for rows in found.values():
         p = np.array([row["gain_p"] for row in rows])
         least = min(rows, key=lambda row: row["gain_p"])
@@ -233,9 +231,10 @@ def test_every_raw_p_has_an_adjusted_one_beside_it():
     settings = RescoreSettings(
         permutations=99, draws=20, sweep_permutations=99, least=10, references=("m0", "m1")
     )
-    tables = make_tables(series, [flags], settings)
+    tables = tables_of(series, [flags], settings)
     raw = {
-        "scores": ["gain_p", "epg_p"],
+        "scores": ["gain_p"],
+        "as_published": ["epg_p"],
         "rankings": ["deletion_p"],
         "pairs": ["p_full", "p_clean"],
         "sweep": ["best_p"],
