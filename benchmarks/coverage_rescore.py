@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from contam.rescore.stats.clusters import gain_interval, interval_of
 from contam.rescore.stats.dealing import deal
 from contam.rescore.stats.difficulty import against_references, stratified
-from contam.rescore.stats.intervals import gain_interval, interval_of
 from contam.rescore.stats.ranking import pairwise
 
 if TYPE_CHECKING:

@@ -280,7 +280,7 @@ def _state(uri: str) -> list[int | str]:
 
 def _from_logs(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Path:
     from contam.rescore.logs import find_logs
-    from contam.rescore.logs.logged_items import benchmark_of, write_items
+    from contam.rescore.logs.model import benchmark_of, write_items
     from contam.rescore.logs.read import offering
 
     # An audit that was stopped may have left those of other logs.

@@ -18,7 +18,7 @@ from contam.errors import IncompleteError, LogError, OutputError
 from contam.files.single import write_file
 from contam.rescore.export.evaluator import clean_results, flags_by, label_logs
 from contam.rescore.export.summary import figure
-from contam.rescore.logs.logged_items import benchmark_of
+from contam.rescore.logs.model import benchmark_of
 from contam.rescore.logs.read import read_logs
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from contam.errors import LogError, Names, Public, Statement, UsageError
 from contam.rescore.join import MOST_UNMATCHED, Joined, Joiner, ResultItems
 from contam.rescore.logs.log_files import LogFile, PartsReader, Texts
 from contam.rescore.logs.model import LoggedItem
-from contam.rescore.logs.tools.plain_tables import load
+from contam.rescore.logs.tools.plain_tables import load, text_of
 from contam.rescore.panel import Flags
 from contam.tables import schemas
 
@@ -197,16 +197,8 @@ def decon_text(text: str) -> str:
 
 def _columns(table: Table, mapping: Mapping[str, str], *, of_decon: bool) -> dict[str, str]:
     """Role -> column, as mapped or by the usual names."""
-    for name in mapping.values():
-        if name and not table.has(name):
-            raise table.fault("no column {!r}", name, hint=table.there)
-    found = {role: name for role, name in mapping.items() if name or role == "question"}
-    by_name = {plain(name): name for name in reversed(list(table.columns))}
-    for role, usual in ROLES.items():
-        there = [by_name[name] for name in usual if name in by_name]
-        free = [name for name in there if name not in found.values()]
-        if role not in mapping and free:
-            found[role] = free[0]
+    found = table.roles(ROLES, mapping)
+    found = {role: name for role, name in found.items() if name or role == "question"}
     if of_decon:
         found.pop("id", None)
         found.pop("label", None)
@@ -219,7 +211,7 @@ def _refuse_answers(table: Table, name: str, threshold: float | None) -> None:
 
     Benchmarks keep their answers in a column `label`: with a threshold, that is what it is.
     """
-    words = {_name(value).lower() for value in table.column(name)} - {""}
+    words = {text_of(value).lower() for value in table.column(name)} - {""}
     answers = plain(name) == _ANSWERS and bool(words) and words <= _BARE
     if threshold is not None and not answers and words & _WORDS.keys():
         said = "{} has labels in {!r}, and a threshold is given for its scores"
@@ -246,7 +238,7 @@ def _row(
     of_decon: bool,
 ) -> Annotation:
     cells = {role: table.column(name)[at] for role, name in found.items() if name}
-    names = {role: _name(cells.get(role)) for role in ("id", "benchmark", "split", "policy")}
+    names = {role: text_of(cells.get(role)) for role in ("id", "benchmark", "split", "policy")}
     score = _score(table, at, cells["score"]) if "score" in found else math.nan
     label = _label(table, at, cells["label"]) if "label" in found else _CONTAMINATED
     if threshold is not None:
@@ -298,7 +290,7 @@ def _merged(table: Table, rows: list[Annotation], *, of_decon: bool) -> tuple[An
 
 
 def _label(table: Table, at: int, value: object) -> int:
-    word = _name(value).lower().replace("_", " ").replace("-", " ")
+    word = text_of(value).lower().replace("_", " ").replace("-", " ")
     if word not in _WORDS:
         hint = (
             "known are contaminated, dirty, leaked, true, yes and 1; clean, false, no and "
@@ -309,7 +301,7 @@ def _label(table: Table, at: int, value: object) -> int:
 
 
 def _score(table: Table, at: int, value: object) -> float:
-    word = _name(value)
+    word = text_of(value)
     try:
         score = float(word) if word else math.nan
     except ValueError:
@@ -317,16 +309,6 @@ def _score(table: Table, at: int, value: object) -> float:
     if math.isinf(score):
         raise table.fault("{!r} is no score", str(value)[:40], row=at, hint="scores are numbers")
     return score
-
-
-def _name(value: Any) -> str:  # noqa: ANN401 - a cell
-    """A cell as text; 1 and 1.0 are the same."""
-    if value is None:
-        return ""
-    if isinstance(value, float | np.floating):
-        return "" if math.isnan(value) else str(int(value) if value == int(value) else value)
-    text = str(value).strip()
-    return text.removesuffix(".0") if text.removesuffix(".0").isdecimal() else text
 
 
 UNLISTED: Final = ("not_checkable", "clean")

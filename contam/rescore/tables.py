@@ -7,12 +7,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.rescore.across import Across, aggregate_rows, diversity_rows
 from contam.rescore.holdouts import holdout_rows
 from contam.rescore.metrics import main_metrics
 from contam.rescore.panel import ALL, GROUP, Split, oriented
-from contam.rescore.rankings import judged_items, matrices, ranking_rows, rows_at
-from contam.rescore.stats.clusters import several
+from contam.rescore.rankings import (
+    Across,
+    aggregate_rows,
+    diversity_rows,
+    judged_items,
+    matrices,
+    ranking_rows,
+    rows_at,
+)
+from contam.rescore.stats.clusters import (
+    Interval,
+    gain_interval,
+    interval_of,
+    jackknife_gain,
+    several,
+)
 from contam.rescore.stats.dealing import adjust, in_threads
 from contam.rescore.stats.difficulty import against_references, bins, crossed, stratified
 from contam.rescore.stats.gain import (
@@ -25,7 +38,6 @@ from contam.rescore.stats.gain import (
     relative_difference,
     sweep,
 )
-from contam.rescore.stats.intervals import Interval, gain_interval, interval_of, jackknife_gain
 from contam.tables import score_schemas
 
 if TYPE_CHECKING:

@@ -189,7 +189,7 @@ def _table(
         raise UsageError("a task is named twice")
     for name in kinds:
         if name not in rows.names:
-            raise rows.no_column(name)
+            raise rows.fault("no column {!r}", name, hint=rows.there)
         if not tasks and plain(name) in _SUMMARIES:
             said = "{}: {!r} looks like a summary of the tasks: name the tasks"
             raise UsageError(said, rows.path, name, hint=rows.there)

@@ -11,9 +11,9 @@ import numpy as np
 
 from contam.corpus.dates import LEAK, SHARED, UNKNOWN, class_of, span_of
 from contam.errors import LogError, Names, Public, Statement, UsageError
+from contam.rescore.stats.clusters import interval_of
 from contam.rescore.stats.dealing import adjust
 from contam.rescore.stats.gain import LEAST, gain
-from contam.rescore.stats.intervals import interval_of
 from contam.study.dated import control_chart, drop, iso, read_dated, scan, stratified_drop
 from contam.study.model import (
     TONES,

@@ -14,10 +14,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from contam.errors import Public, Statement, UsageError
+from contam.rescore.stats.clusters import newcombe, wilson
 from contam.rescore.stats.dealing import adjust
 from contam.rescore.stats.gain import LEAST, two_proportions
 from contam.rescore.stats.holdout import LEAST_REFERENCES, MARGIN, constat, equivalent, inflation
-from contam.rescore.stats.intervals import newcombe, wilson
 from contam.rescore.stats.ranking import kendall
 from contam.study.fresh_words import finding_of, pictures_of
 from contam.study.inputs import GIVE_SHARES, read_scores, refuse_unknown_sides

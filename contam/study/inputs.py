@@ -20,7 +20,7 @@ from contam.rescore.join import refuse_partial
 from contam.rescore.judging import join_logs, one_policy, open_verdicts
 from contam.rescore.logs.log_files import GIVE_ROWS, LogFile
 from contam.rescore.logs.read import whole_logs
-from contam.rescore.logs.tools.plain_tables import load, number_of
+from contam.rescore.logs.tools.plain_tables import load, number_of, text_of
 from contam.rescore.metrics import directed, main_metrics
 from contam.rescore.panel import Split, labels_at, oriented
 from contam.rescore.run import refuse_two_logs, series_of
@@ -71,7 +71,11 @@ class Rows:
         self._table = _loaded(given, called)
         if not len(self._table):
             raise self.fault("the file has no rows", hint="is it the right file, and whole?")
-        self._found = self._columns(usual, columns or {})
+        for role in columns or {}:
+            if role not in usual:
+                known = Statement("known: {}", Public(", ".join(usual)))
+                raise UsageError("{} is no kind of column of this table", role, hint=known)
+        self._found = self._table.roles(usual, columns or {})
 
     def __len__(self) -> int:
         return len(self._table)
@@ -111,7 +115,7 @@ class Rows:
 
     def texts(self, role: str, *, empty: bool = False) -> list[str]:
         """A column as texts. Raises LogError for an empty cell unless those are fine."""
-        found = [_text(value) for value in self._table.column(self._name(role))]
+        found = [text_of(value) for value in self._table.column(self._name(role))]
         if not empty and "" in found:
             row, hint = found.index(""), "is the file whole?"
             raise self.fault("{} is empty", Public(role), row=row, hint=hint)
@@ -170,28 +174,6 @@ class Rows:
             raise UsageError(said, self.path, Public(role), hint=self.there)
         return self._found[role]
 
-    def no_column(self, name: str) -> LogError:
-        """What is said of a name that no column has."""
-        return self.fault("no column {!r}", name, hint=self.there)
-
-    def _columns(
-        self, usual: Mapping[str, Sequence[str]], columns: Mapping[str, str]
-    ) -> dict[str, str]:
-        for role, name in columns.items():
-            if role not in usual:
-                hint = Statement("known: {}", Public(", ".join(usual)))
-                raise UsageError("{} is no kind of column of this table", role, hint=hint)
-            if not self._table.has(name):
-                raise self.no_column(name)
-        found = dict(columns)
-        by_name = {plain(name): name for name in reversed(self.names)}
-        for role, known in usual.items():
-            names = [by_name[plain(name)] for name in known if plain(name) in by_name]
-            free = [name for name in names if name not in found.values()]
-            if role not in found and free:
-                found[role] = free[0]
-        return found
-
 
 def columns_of(columns: Mapping[str, str] | None, side: str) -> dict[str, str]:
     """Role -> column for one input of several: `SIDE.ROLE` goes before `ROLE`."""
@@ -227,12 +209,6 @@ def _loaded(given: Source, called: str) -> Table:
     if isinstance(one, BenchmarkFile):
         return load(LogFile(one.path, one.data))
     return load(LogFile(Path(one)))
-
-
-def _text(value: object) -> str:
-    if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
-        return ""
-    return str(value).strip()
 
 
 def _number(value: object) -> float | None:

@@ -16,7 +16,7 @@ from contam.audit.report.build import headline
 from contam.audit.report.render import largest_changes
 from contam.cli.main import main
 from contam.errors import ConfigError, OutputError
-from contam.rescore.stats.intervals import gain_interval
+from contam.rescore.stats.clusters import gain_interval
 from tests.audit.conftest import relabel, reseal
 
 NOW = dt.date(2026, 11, 1)

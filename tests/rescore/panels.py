@@ -1,6 +1,9 @@
 """Made-up scores and verdicts: a benchmark whose every figure is known."""
 
+from contextlib import contextmanager
+
 import numpy as np
+import pytest
 
 from contam.detect.labels import LABELS
 from contam.rescore.panel import Flags, Series
@@ -50,3 +53,12 @@ def scores_in(tables):
     """The rows of the tables of scores, each with its figures as published."""
     both = (schemas.rows(tables[name]) for name in ("scores", "as_published"))
     return [{**published, **row} for row, published in zip(*both, strict=True)]
+
+
+@contextmanager
+def refused(error, *facts):
+    """The block raises this error; numbers, names and flags stand in its message or hint."""
+    with pytest.raises(error) as caught:
+        yield
+    said = f"{caught.value.message} {caught.value.hint}"
+    assert all(str(fact) in said for fact in facts), said

@@ -16,7 +16,7 @@ from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore, write_rescore
 from tests.cli.processes import assert_one_line_error, contam_here
 from tests.rescore.logs.small import lm_eval, write_lines
-from tests.rescore.refused import refused
+from tests.rescore.panels import refused
 
 FAST = RescoreSettings(permutations=99, draws=20, sweep_permutations=20, least=5)
 N = 40

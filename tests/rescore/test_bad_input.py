@@ -18,7 +18,7 @@ from contam.rescore.run import rescore
 from contam.tables import schemas
 from tests.cli.processes import assert_one_line_error, contam_here
 from tests.rescore.logs.small import QUESTIONS, lm_eval, write_lines
-from tests.rescore.refused import refused
+from tests.rescore.panels import refused
 
 FAST = RescoreSettings(permutations=99, draws=20, sweep_permutations=20, least=5)
 FIELDS = ("item_id", "question", "model", "score")

@@ -12,9 +12,8 @@ from contam.rescore.logs.read import read_logs
 from contam.rescore.metrics import directed, sounds_lower
 from contam.rescore.panel import RescoreSettings, oriented
 from contam.tables import schemas, score_schemas
-from tests.rescore.panels import flags_of, series_of, tables_of
-from tests.rescore.refused import refused
-from tests.rescore.stats.one_pair import mcnemar
+from tests.rescore.panels import flags_of, refused, series_of, tables_of
+from tests.rescore.stats.by_hand import mcnemar
 
 FAST = RescoreSettings(permutations=199, draws=50, sweep_permutations=99, least=20)
 KEYS = ("model", "first", "second", "benchmark", "metric", "subset_by", "subset", "method")

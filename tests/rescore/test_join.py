@@ -15,7 +15,7 @@ from contam.rescore.join import Joiner
 from contam.rescore.logs import read_logs
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
 from tests.rescore.logs.small import QUESTIONS, item, items_table, lm_eval
-from tests.rescore.refused import refused
+from tests.rescore.panels import refused
 
 
 def join(log, items, **options):

@@ -9,7 +9,7 @@ from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore
 from tests.rescore.logs.small import write_lines
 from tests.rescore.logs.tools import write_json
-from tests.rescore.refused import refused
+from tests.rescore.panels import refused
 from tests.rescore.test_annotations import write
 
 N = 24

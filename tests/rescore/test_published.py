@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import contam as library
-from contam.rescore.stats import dealing, difficulty, gain, intervals, ranking
+from contam.rescore.stats import clusters, dealing, difficulty, gain, ranking
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +35,8 @@ def helm(published):
 def test_limits_of_proportions(expected):
     for case in expected["proportion_ci_oracle"]:
         k, n = case["k"], case["n"]
-        assert intervals.wilson(k, n) == pytest.approx(case["wilson"], abs=1e-9)
-        assert intervals.clopper_pearson(k, n) == pytest.approx(case["clopper_pearson"], abs=1e-9)
+        assert clusters.wilson(k, n) == pytest.approx(case["wilson"], abs=1e-9)
+        assert clusters.clopper_pearson(k, n) == pytest.approx(case["clopper_pearson"], abs=1e-9)
 
 
 def test_the_limits_of_imagenetv2_table_1(published, expected):
@@ -49,7 +49,7 @@ def test_the_limits_of_imagenetv2_table_1(published, expected):
             (new, new_limits, "matched_top1", "matched_n"),
         ):
             k, n = int(counts[name][hits]), int(counts[name][size])
-            found = [round(100 * value, 1) for value in (k / n, *intervals.clopper_pearson(k, n))]
+            found = [round(100 * value, 1) for value in (k / n, *clusters.clopper_pearson(k, n))]
             assert found == [score, *limits], name
 
 

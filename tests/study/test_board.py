@@ -13,7 +13,7 @@ from contam.rescore.stats.board import in_field, reweighed
 from contam.study import board, write_study
 from contam.study.boards import PUBLISHED
 from tests.cli.processes import contam_here
-from tests.rescore.refused import refused
+from tests.rescore.panels import refused
 from tests.rescore.test_published import benchbench
 
 #: Names, orders of magnitude and tolerance are those of science.md 2.2 and 2.3.

@@ -11,7 +11,7 @@ from contam.errors import ContamError, UsageError
 from contam.study import FreshSettings, fresh
 from contam.study.inputs import read_scores
 from contam.study.lines import far_out, fit_line, resampled_slope, residuals
-from tests.rescore.refused import refused
+from tests.rescore.panels import refused
 
 SIDES = {"MatchedFrequency": "matched", "Threshold0.7": "thr07", "TopImages": "top"}
 

@@ -12,7 +12,7 @@ from contam.errors import LogError, UsageError
 from contam.study import time, write_study
 from contam.study.dates import TimeSettings
 from tests.cli.processes import contam_here
-from tests.rescore.refused import refused
+from tests.rescore.panels import refused
 
 REFERENCE = "GPT-3.5-Turbo-0301"
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from contam.audit.review.judged import mean_answers, tally
-from contam.rescore.stats.intervals import LEVEL, Interval, clopper_pearson, wilson
+from contam.rescore.stats.clusters import LEVEL, Interval, clopper_pearson, wilson
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

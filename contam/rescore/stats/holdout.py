@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from scipy.special import stdtr
 
-from contam.rescore.stats.clusters import Estimate, difference_of, right_or_wrong
+from contam.rescore.stats.clusters import Estimate, difference_of, newcombe, right_or_wrong
 from contam.rescore.stats.gain import two_proportions
-from contam.rescore.stats.intervals import newcombe
 
 if TYPE_CHECKING:
     from collections.abc import Callable

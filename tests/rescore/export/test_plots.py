@@ -16,9 +16,8 @@ from contam.rescore.export.figures import DRAWN, both_scores, spread
 from contam.rescore.export.plots import SHOWS, draw, planned, score_figure
 from contam.rescore.panel import RescoreSettings
 from contam.tables import schemas
-from tests.rescore.panels import flags_of, series_of
+from tests.rescore.panels import flags_of, refused, series_of
 from tests.rescore.panels import tables_of as made
-from tests.rescore.refused import refused
 from tests.rescore.test_direction import lowered
 
 FAST = RescoreSettings(permutations=99, draws=20, sweep_permutations=99)

@@ -15,7 +15,7 @@ from contam.errors import LogError, UsageError
 from contam.rescore.logs import find_groups, find_logs, read_logs, self_check
 from tests.rescore.logs.small import QUESTIONS, TIME, lm_eval, lm_eval_group, write_lines
 from tests.rescore.logs.tools import helm, inspect_document, openai_evals, write_json
-from tests.rescore.refused import refused
+from tests.rescore.panels import refused
 
 
 def lines_of(path):

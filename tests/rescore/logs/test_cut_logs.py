@@ -13,7 +13,7 @@ from contam.rescore.join import Joiner, refuse_partial
 from contam.rescore.logs import find_logs, self_check
 from tests.rescore.logs.small import QUESTIONS, item, items_table
 from tests.rescore.logs.tools import RIGHT, RUNS, inspect_eval, inspect_json, openai_evals
-from tests.rescore.refused import refused
+from tests.rescore.panels import refused
 
 BESIDES = ("metrics-all.jsonl", "-requests.jsonl", "/metrics.json")
 """Files beside a log that it is whole without, or with a part of."""

@@ -21,7 +21,7 @@ from tests.rescore.logs.tools import (
     swe_bench_instances,
     write_json,
 )
-from tests.rescore.refused import refused
+from tests.rescore.panels import refused
 
 
 def edited(path, change):

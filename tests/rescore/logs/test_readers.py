@@ -13,7 +13,7 @@ from contam.rescore.logs.log_files import LogFile, LogReader, document
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
 from tests.rescore.logs.small import TIME, lm_eval
 from tests.rescore.logs.tools import RUNS
-from tests.rescore.refused import refused
+from tests.rescore.panels import refused
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -15,7 +15,7 @@ from contam.benchmark.read_files import read_benchmarks
 from contam.errors import LogError
 from contam.rescore.join import Joiner
 from contam.rescore.logs import find_groups, find_logs, read_logs, self_check
-from contam.rescore.logs.logged_items import benchmark_of, write_items
+from contam.rescore.logs.model import benchmark_of, write_items
 from tests.rescore.logs.small import items_table
 
 pytestmark = pytest.mark.labelled

@@ -20,7 +20,7 @@ from contam.rescore.run import rescore
 from tests.cli.processes import contam_here
 from tests.rescore.logs.small import QUESTIONS, lm_eval, write_lines
 from tests.rescore.logs.tools import write_json
-from tests.rescore.refused import refused
+from tests.rescore.panels import refused
 
 N = 12
 ASKED = [

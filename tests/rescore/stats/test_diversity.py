@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 from contam.rescore.stats import board, ranking
-from tests.rescore.stats.published_gaps import filled
-from tests.rescore.stats.published_search import draw_field
+from tests.rescore.stats.by_hand import draw_field, filled
 from tests.rescore.test_published import benchbench
 
 PRINTED = {  # science.md 2.3: one minus W, mean largest change of rank

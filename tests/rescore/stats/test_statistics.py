@@ -8,13 +8,13 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from contam.rescore.stats import (
+    clusters,
     dealing,
     difficulty,
     gain,
-    intervals,
     ranking,
 )
-from tests.rescore.stats.one_pair import compare
+from tests.rescore.stats.by_hand import compare
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -48,7 +48,7 @@ def test_the_order_of_items_changes_nothing(seed, n):
     one = gain.gain(scores, flagged, least=1, permutations=200)
     two = gain.gain(scores[order], flagged[order], least=1, permutations=200)
     assert (one.epg, one.p) == pytest.approx((two.epg, two.p))
-    assert intervals.interval_of(scores) == intervals.interval_of(scores[order])
+    assert clusters.interval_of(scores) == clusters.interval_of(scores[order])
 
 
 @pytest.mark.parametrize("mixed", [False, True])
@@ -223,14 +223,14 @@ def test_adjusted_p_values():
 
 
 def test_nothing_to_say_is_said():
-    empty = intervals.interval_of(np.empty(0))
+    empty = clusters.interval_of(np.empty(0))
     assert empty.method == "no item"
     assert np.isnan([empty.estimate, empty.low, empty.high]).all()
     assert np.isnan(ranking.agreement(np.ones(1), np.ones(1)).tau)
     assert np.isnan(ranking.agreement(np.ones(4), np.arange(4.0)).tau)
     assert np.isnan(ranking.random_deletion(np.ones((3, 4)), np.zeros(4, bool)).tau)
     with pytest.raises(ValueError):
-        intervals.wilson(3, 2)
+        clusters.wilson(3, 2)
     for k, n in ((0, 7), (7, 7)):
-        low, high = intervals.wilson(k, n)
+        low, high = clusters.wilson(k, n)
         assert 0 <= low < high <= 1

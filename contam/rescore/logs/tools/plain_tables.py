@@ -67,6 +67,29 @@ class Table:
             self._fields[name] = [_inside(value, path) for value in self.columns[root]]
         return self._fields[name]
 
+    def roles(
+        self, usual: Mapping[str, Sequence[str]], mapping: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Role -> column: as mapped, else the first free one that has a usual name of the role.
+
+        Raises LogError for a column that is mapped and not there; "" is mapped to none.
+        """
+        for name in mapping.values():
+            if name and not self.has(name):
+                raise self.no_column(name)
+        found = dict(mapping)
+        by_name = {plain(name): name for name in reversed(list(self.columns))}
+        for role, known in usual.items():
+            names = [by_name[plain(name)] for name in known if plain(name) in by_name]
+            free = [name for name in names if name not in found.values()]
+            if role not in found and free:
+                found[role] = free[0]
+        return found
+
+    def no_column(self, name: str) -> LogError:
+        """What is said of a name that no column has."""
+        return self.fault("no column {!r}", name, hint=self.there)
+
     @cached_property
     def _fields(self) -> Columns:
         return {}
@@ -214,6 +237,16 @@ def number_of(value: object) -> float | None:
         return float(word)
     except ValueError:
         return None
+
+
+def text_of(value: object) -> str:
+    """A cell as text, "" for an empty one; 1, 1.0 and "1.0" are the same."""
+    if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
+        return ""
+    if isinstance(value, float | np.floating) and value.is_integer():
+        return str(int(value))
+    text = str(value).strip()
+    return text.removesuffix(".0") if text.removesuffix(".0").isdecimal() else text
 
 
 DIRECTIONS: Final = ("higher_is_better", "lower_is_better")

@@ -35,6 +35,7 @@ from contam.rescore.logs.tools.plain_tables import (
     number_of,
     numbers_of,
     rows_inside,
+    text_of,
     zero_to_one,
 )
 
@@ -226,7 +227,7 @@ class Roles:
         # An item with a word among its scores is one all the same: the word is an error later.
         columns = [*columns, *(name for name in odd if numbers_of(table.column(name)) is None)]
         whole = all({*(numbers_of(table.column(name)) or ())} <= {0, 1} for name in columns)
-        names = [label(name) for name in table.column(model)]
+        names = [text_of(name) for name in table.column(model)]
         if len(columns) < 2 or not whole or len(set(names)) < len(names):  # noqa: PLR2004 - items
             raise _means(table)
         self.items = tuple(columns)
@@ -265,13 +266,13 @@ class Roles:
 
     def _repeats(self) -> bool:
         """Whether a column numbers repeats, and not rows: one of its values comes back."""
-        counts = Counter(zip(self.keys, map(label, self.cells("repeat")), strict=True))
+        counts = Counter(zip(self.keys, map(text_of, self.cells("repeat")), strict=True))
         return max(counts.values()) > 1 or len(self.table) == 1
 
     @cached_property
     def keys(self) -> list[tuple[str, ...]]:
         """Model, benchmark, split and metric of every row."""
-        return [tuple(map(label, key)) for key in zip(*map(self.cells, _KEYS), strict=True)]
+        return [tuple(map(text_of, key)) for key in zip(*map(self.cells, _KEYS), strict=True)]
 
     @cached_property
     def texts(self) -> list[Texts]:
@@ -297,10 +298,10 @@ class Roles:
 
         Rows with other questions are other items: a column that gives them one name is no id.
         """
-        keys = list(zip(self.keys, map(label, self.cells("repeat")), strict=True))
+        keys = list(zip(self.keys, map(text_of, self.cells("repeat")), strict=True))
         found = [*self._named(_ID), *self._nested(_ID)]
         for name in found:
-            labels = [label(cell) for cell in self.table.column(name)]
+            labels = [text_of(cell) for cell in self.table.column(name)]
             apart = len(set(zip(keys, labels, strict=True))) == len(labels)
             pairs = {(name, texts.question) for name, texts in zip(labels, self.texts, strict=True)}
             if apart and all(labels) and len({name for name, _ in pairs}) == len(pairs):
@@ -340,13 +341,6 @@ def _beyond(table: Table, name: str) -> str:
         if not math.isnan(number) and not 0 <= number <= 1:
             return f" ({table.at(row)}: {name!r} holds {number:.6g}, not within 0 to 1)"
     return ""
-
-
-def label(value: object) -> str:
-    """A cell as text; 1 and 1.0 are the same."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return "" if value is None else str(value).strip()
 
 
 TITLE: Final = "tables of scores"
@@ -434,7 +428,7 @@ def _once(
     met: set[tuple[str, str]] = set()
     for row in rows:
         name = items[row].item_id
-        turn = (name, label(repeats[row]))
+        turn = (name, text_of(repeats[row]))
         if turn in met:
             what, hint = (
                 ("the same repeat of item", "the file holds rows twice")
@@ -483,12 +477,12 @@ def _items(table: Table, roles: Roles) -> list[LoggedItem]:
     found = []
     named = zip(roles.texts, *map(roles.cells, ("id", "gold", "cluster")), strict=True)
     for row, (texts, name, gold, cluster) in enumerate(named):
-        item_id = label(name) or texts.question
+        item_id = text_of(name) or texts.question
         if not item_id:
             hint = "name one: --columns id=COLUMN"
             raise table.fault("neither an id nor a question", row=row, hint=hint)
-        parts = texts._asdict() | ({} if texts.question else {"answer": label(gold) or None})
-        found.append(LoggedItem(item_id=item_id, cluster=label(cluster) or None, **parts))
+        parts = texts._asdict() | ({} if texts.question else {"answer": text_of(gold) or None})
+        found.append(LoggedItem(item_id=item_id, cluster=text_of(cluster) or None, **parts))
     return found
 
 
