@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from contam.benchmark.items import Benchmark, SkippedRow, SourceFile
+from contam.benchmark.paths import GIVE_ROWS
 from contam.errors import BenchmarkError, Place, Plain
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class Collector:
             raise BenchmarkError(
                 "the benchmark has no items" + (f" ({template})" if passed else ""),
                 *facts,
-                hint="formats: JSONL, JSON, CSV, TSV, Parquet, Arrow, saved datasets folders",
+                hint=GIVE_ROWS,
             )
         self._skipped[min(taken)].extend(skipped_files)
         self._fill()

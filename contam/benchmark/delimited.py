@@ -59,8 +59,11 @@ def even_rows(path: Path, data: bytes) -> Table:
     Raises BenchmarkError, with the line, for a broken quote and uneven rows.
     """
     text = _decode(path, data)
-    delimiter = max(",;\t", key=text.partition("\n")[0].count)
-    return _even(path, _records(path, text, delimiter))
+    return _even(path, _records(path, text, _most(text)))
+
+
+def _most(text: str) -> str:
+    return max(",;\t", key=text.partition("\n")[0].count)
 
 
 def _below_title(table: Table, field_map: FieldMap) -> tuple[Table, tuple[tuple[int, str], ...]]:
@@ -77,7 +80,10 @@ def _below_title(table: Table, field_map: FieldMap) -> tuple[Table, tuple[tuple[
 
 
 def _csv_table(path: Path, text: str, field_map: FieldMap) -> Table:
-    """The table under the delimiter that finds a header in its first row, else under commas."""
+    """The table under the delimiter that finds a header in its first row.
+
+    Else under commas, or under that of a first row without any.
+    """
     for delimiter in (",", ";", "\t"):
         try:
             first = _records(path, text, delimiter, limit=_TITLE_ROWS)
@@ -86,7 +92,7 @@ def _csv_table(path: Path, text: str, field_map: FieldMap) -> Table:
         first, _ = _below_title(first, field_map)
         if first and len(first[0][1]) > 1 and _is_header(first[0][1], field_map):
             return _records(path, text, delimiter)
-    return _records(path, text, ",")
+    return _records(path, text, "," if "," in text.partition("\n")[0] else _most(text))
 
 
 def _tsv_table(path: Path, text: str, field_map: FieldMap) -> Table:

@@ -15,7 +15,7 @@ import orjson
 
 from contam.benchmark.field_names import is_question, plain
 from contam.benchmark.fields import RowError
-from contam.benchmark.paths import unreadable
+from contam.benchmark.paths import GIVE_ROWS, unreadable
 from contam.errors import BenchmarkError, Hint, Place, Public, Statement
 from contam.files.addresses import Address
 from contam.files.compression import codec_of
@@ -296,7 +296,7 @@ def _checked_list(path: Path, value: object) -> list[tuple[int, Row]]:
     if value and not any(isinstance(row, dict) for row in value):
         raise NoItemsHereError(
             path, f"a list of which no element is an object, but {_kind(value[0])}",
-            hint="formats: JSONL, JSON, CSV, TSV, Parquet, Arrow, saved datasets folders",
+            hint=GIVE_ROWS,
         )  # fmt: skip
     for place, row in enumerate(value, 1):
         if not isinstance(row, dict):

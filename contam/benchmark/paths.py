@@ -177,6 +177,12 @@ FORMATS = {
 """Suffix -> family of formats."""
 
 
+GIVE_ROWS = (
+    "formats: JSONL, JSON, CSV, TSV, Parquet, Arrow, saved datasets folders; of anything else, such"
+    " as a text file an item, make JSONL: a line an item, with its id, question and answer"
+)
+
+
 def format_of(path: Path) -> str:
     """Family of formats by suffix, compression suffixes aside; "" when the suffix is unknown."""
     for suffix in reversed(path.suffixes):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 import orjson
 
 from contam.benchmark.items import SkippedRow
 from contam.benchmark.paths import (
+    GIVE_ROWS,
     Naming,
     expanded,
     folder_name,
@@ -27,11 +28,6 @@ from contam.files.single import open_file, read_file
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-_GIVE_BENCHMARK_FILES: Final = (
-    "formats: JSONL, JSON, CSV, TSV, Parquet, Arrow, saved datasets folders"
-)
-
 
 # What the Hugging Face `datasets` library writes next to its data.
 _INFO, _STATE, _DICT = "dataset_info.json", "state.json", "dataset_dict.json"
@@ -84,7 +80,7 @@ def find_sources(
             raise BenchmarkError(
                 "no benchmark files in {} (it holds {})" if seen else "no benchmark files in {}",
                 path, Place(seen),
-                hint=_GIVE_BENCHMARK_FILES,
+                hint=GIVE_ROWS,
             )  # fmt: skip
         for source in found:
             sources.setdefault(source.path.resolve(), source)
@@ -112,7 +108,7 @@ def _in_store(given: str | Path, skipped: list[SkippedRow]) -> Iterator[Benchmar
         else:
             skipped.append(SkippedRow(str(path), 0, "not a benchmark format", n_rows=0))
     if not n_sources:
-        raise BenchmarkError("no benchmark files in {}", Place(given), hint=_GIVE_BENCHMARK_FILES)
+        raise BenchmarkError("no benchmark files in {}", Place(given), hint=GIVE_ROWS)
 
 
 def _below(

@@ -183,6 +183,15 @@ def test_quoted_cells_keep_delimiters_quotes_and_lines(tmp_path: Path, suffix: s
     assert (second.item_id, second.answer, second.line) == ("8", None, 4)
 
 
+def test_a_sheet_with_semicolons_and_names_of_its_own_is_told_by_its_first_row(tmp_path: Path):
+    path = tmp_path / "fragen.csv"
+    path.write_text('frage;antwort\nWas ist "rot", bitte?;der Mohn\nWo ist es;hier\n', "utf-8")
+    with pytest.raises(BenchmarkError, match="'frage', 'antwort'"):
+        read_benchmarks([path])
+    (benchmark,) = read_benchmarks([path], mapping={"question": "frage"})
+    assert [item.question for item in benchmark.items] == ['Was ist "rot", bitte?', "Wo ist es"]
+
+
 def test_utf_16_sheet_is_read(tmp_path: Path):
     path = tmp_path / "m.csv"
     path.write_bytes("question,answer\nWo ist Köln?,am Rhein\n".encode("utf-16"))
