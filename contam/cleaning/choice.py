@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -16,9 +17,9 @@ from contam.errors import PolicyError, Statement, UsageError
 from contam.text.text_tables import FoldKind, load_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
-    from contam.detect.match.collect import Collection
+    from contam.detect.match.collect import Collection as Collected
     from contam.detect.match.hits import Hits
     from contam.detect.model import Bools, Float64s, Int8s, Int64s
     from contam.detect.plan import Plan
@@ -108,6 +109,10 @@ def _refuse_unknown(what: str, given: Sequence[str], known: Sequence[str]) -> No
             )
 
 
+SparedRows: TypeAlias = Mapping[int, frozenset[tuple[int, int]]]
+"""Row of a shard -> the items and policies by which the document in it is harmless."""
+
+
 class Found(NamedTuple):
     """A document to take out.
 
@@ -136,14 +141,20 @@ class Choice:
     exposures: Bools
     weight: Float64s
 
-    def documents(self, hits: Mapping[int, Hits]) -> list[Found]:
-        """The documents of one shard that go, by row; hits  of each view that has some."""
+    def documents(self, hits: Mapping[int, Hits], spared: SparedRows) -> list[Found]:
+        """The documents of one shard that go, by row.
+
+        hits  of each view that has some;  spared  which of them do not count
+        """
         items: dict[int, set[int]] = {}
         policies: dict[int, set[int]] = {}
         spans: dict[int, list[Span]] = {}
         for view, found in sorted(hits.items()):
             numbers = np.array(self.policies[view])
             counted = found.counted & self.wanted[found.item[:, np.newaxis], numbers]
+            for at in np.flatnonzero(np.isin(found.row, list(spared))).tolist():
+                kept = spared[int(found.row[at])]
+                counted[at] &= [(int(found.item[at]), n) not in kept for n in numbers.tolist()]
             some = counted.any(axis=1) & self.exposures[found.exposure]
             some &= self.weight[found.item] > 0
             keep = np.flatnonzero(some)
@@ -183,16 +194,23 @@ def refuse_unfit(plan: Plan, options: CleanOptions) -> None:
 
 
 def choice_of(
-    plan: Plan, options: CleanOptions, labels: Int8s, n_documents: Int64s | None = None
+    plan: Plan,
+    options: CleanOptions,
+    labels: Int8s,
+    spared: Collection[tuple[int, int]] = (),
+    n_documents: Int64s | None = None,
 ) -> Choice:
     """Which hits count, for options that `refuse_unfit` let pass.
 
     labels       int8[n, p] of the corpus as it was
+    spared       items and policies by which they are harmless
     n_documents  int64[n, p] of it: hits of items without any then count too, as cutting made them
     """
     wanted = np.isin(labels, [LABELS.index(label) for label in options.labels])
     if n_documents is not None:
         wanted |= n_documents == 0
+    for item, policy in spared:
+        wanted[item, policy] = False
     names = plan.items.column("benchmark")
     exposed = np.array([name in options.exposures or not options.exposures for name in EXPOSURES])
     return Choice(
@@ -206,7 +224,7 @@ def choice_of(
     )
 
 
-def judged(plan: Plan, collections: Sequence[Collection]) -> tuple[Int8s, Int64s]:
+def judged(plan: Plan, collections: Sequence[Collected]) -> tuple[Int8s, Int64s]:
     """Labels of all items, int8[n, p], and how many documents count, int64[n, p]."""
     labels = np.zeros((len(plan.items), len(plan.policies)), np.int8)
     counts = np.zeros(labels.shape, np.int64)

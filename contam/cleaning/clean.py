@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from contam.cleaning.choice import CleanOptions, refuse_unfit
 from contam.cleaning.findings import Findings, refuse_unread
+from contam.cleaning.given_result import GivenResult, Spared
 from contam.cleaning.record import facts_of
 from contam.cleaning.run import NAMES, Cleaned, Run
 from contam.cleaning.shares import share_of
@@ -51,6 +52,8 @@ def clean(
     benchmark: PathLike | Sequence[PathLike],
     out: PathLike,
     *,
+    verdicts: PathLike | None = None,
+    spare: PathLike | None = None,
     workers: int | None = None,
     overwrite: bool = False,
     resume: bool = False,
@@ -63,6 +66,10 @@ def clean(
     corpus, benchmark  files, folders or globs, one or several
     out                a folder: `corpus/` with every shard, `removed/` with a table for each shard
                        that something was found in, and `clean.json`
+    verdicts           the result of a scan with `every_hit` of the same question, which is taken
+                       instead of searching
+    spare              a file of what a person found harmless in that result, as `contam review
+                       --accept` writes it: that stays
     resume             go on from what an interrupted run had done
     division           how the search is divided into parts, as for `contam.scan`; None keeps them
                        beside the result until that is there
@@ -79,14 +86,14 @@ def clean(
     if not resume:
         refuse_nested(out, as_list(corpus))
         check_publishable(out, names=NAMES, last=RECORD, overwrite=overwrite)
-    asked = Asked.of(corpus, benchmark, out, division, options)
+    asked = Asked.of(corpus, benchmark, out, division, options, verdicts=verdicts, spare=spare)
     work = WorkFolder.beside(out)
     if resume and (record := work.published(Path(out), asked.question)) is not None:
         # It was killed between its last two steps.
         work.discard()
         return Cleaned(record=record, folder=Path(out))
     check_publishable(out, names=NAMES, last=RECORD, overwrite=overwrite)
-    with work.alone():
+    with work.locked():
         own = work.folder / "scan"
         divided = asked.division
         if divided.folder is None:
@@ -94,15 +101,15 @@ def clean(
                 shutil.rmtree(own, ignore_errors=True)
             divided = replace(divided, folder=str(own))
         try:
-            run = asked.run(asked.search(divided, how), divided, how, started)
-            result = run.refused(kept=work.folder)
+            run = asked.run(asked.result or asked.search(divided, how), how, started)
+            result = run.refused(kept=work.folder if work.holds() else None)
             if result is None:
                 result = write_and_publish(run, work, Path(out), how)
         except BaseException:
-            if not (any(own.glob("*.part")) or work.n_done()):
+            if not work.holds():
                 work.discard()
             raise
-        if result.folder is not None:
+        if result.kept is None:
             work.discard()
     return result
 
@@ -139,7 +146,7 @@ def clean_share(
     found = asked.search(replace(division, only=True), how)
     if found.missing:
         return Share(done=(), kept=(), n_shards=len(shards), search=search)
-    run = asked.run(found, division, how, started)
+    run = asked.run(found, how, started)
     counted = run.refused()
     if counted is not None:
         return counted
@@ -151,7 +158,7 @@ def clean_share(
         return all_there
     check_publishable(out, names=NAMES, last=RECORD, overwrite=overwrite)
     work = WorkFolder.beside(out)
-    with work.shared():
+    with work.locked(shared=True):
         if published_record(Path(out), asked.question) is not None:
             # Published since, which had the folder removed.
             work.discard()
@@ -195,6 +202,7 @@ class Asked:
     """What is to be cleaned of what.
 
     question  digest of all that decides the result
+    result    of a scan that is taken instead of searching;  spared  what is harmless in it
     """
 
     plan: Plan
@@ -202,6 +210,8 @@ class Asked:
     options: CleanOptions
     division: Division
     question: str
+    result: GivenResult | None
+    spared: Spared
 
     @classmethod
     def of(
@@ -211,8 +221,16 @@ class Asked:
         out: PathLike,
         division: Division | None,
         options: CleaningOptions,
+        *,
+        verdicts: PathLike | None = None,
+        spare: PathLike | None = None,
     ) -> Self:
         """What a call asks for. Raises ContamError for what cannot be."""
+        if spare is not None and verdicts is None:
+            raise UsageError(
+                "what was found harmless holds for the evidence of one result",
+                hint="name that result: --verdicts DIR, made by `contam scan --every-hit`",
+            )
         chosen = CleanOptions.of(options)
         own = {one.name for one in fields(CleanOptions)}
         parameters = ScanParameters.of(
@@ -228,12 +246,18 @@ class Asked:
         refuse_unfit(plan, chosen)
         refuse_shards_in(out, opened)
         refuse_unread(opened.coverage)
+        result = None if verdicts is None else GivenResult.read(verdicts, plan, opened)
+        spared = Spared()
+        if result is not None and spare is not None:
+            spared = Spared.read(spare, result, plan, opened)
         return cls(
             plan=plan,
             corpus=opened,
             options=chosen,
             division=division,
-            question=question_of_run(question_of_search(plan, opened), chosen),
+            question=question_of_run(question_of_search(plan, opened), chosen, spared),
+            result=result,
+            spared=spared,
         )
 
     def search(self, division: Division, how: How) -> Searched:
@@ -242,11 +266,11 @@ class Asked:
             self.plan, self.corpus, division, workers=how.workers, progress=how.progress
         )
 
-    def run(self, found: Searched, division: Division, how: How, started: float) -> Run:
+    def run(self, found: Searched | GivenResult, how: How, started: float) -> Run:
         """The run once its corpus was searched. Raises IncompleteError unless all was read."""
         return Run(
             corpus=self.corpus,
-            findings=Findings.of(found, self.corpus, division, self.options),
+            findings=Findings.of(found, self.plan, self.corpus, self.options, self.spared),
             question=self.question,
             workers=how.workers,
             started=started,
@@ -301,9 +325,10 @@ def refuse_shards_in(out: PathLike, corpus: Corpus) -> None:
     refuse_nested(out, sorted(folder for folder in folders if folder.is_symlink()))
 
 
-def question_of_run(question: str, options: CleanOptions) -> str:
+def question_of_run(question: str, options: CleanOptions, spared: Spared) -> str:
     """Digest of all that decides what is written: of a search, and of what is done with its finds.
 
     `most` only decides whether.
     """
-    return digest_of(question, facts_of(replace(options, most=None)))
+    facts = facts_of(replace(options, most=None))
+    return digest_of(question, facts, *([spared.rows] if spared.rows else []))

@@ -5,25 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
-import numpy as np
-
 from contam.cleaning.choice import choice_of, judged
+from contam.cleaning.given_result import GivenResult
 from contam.cleaning.shard import Cleaning
 from contam.cleaning.writer import counts_of
 from contam.detect.corpus_checks import refuse_without_text, undecoded_shards
-from contam.detect.match.hits import Hits
-from contam.detect.parts.part import hits_placed
 from contam.errors import IncompleteError, InternalError, Place
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from contam.cleaning.choice import CleanOptions
+    from contam.cleaning.given_result import Spared
     from contam.corpus.coverage import Coverage
+    from contam.detect.every_hit import HitFile, PartHits
     from contam.detect.model import Int8s
-    from contam.detect.parts.division import Division
-    from contam.detect.parts.part_store import PartStore
-    from contam.detect.parts.pieces import Piece
     from contam.detect.parts.search import Searched
     from contam.detect.plan import Plan
     from contam.detect.scan import Corpus
@@ -36,32 +32,12 @@ _EXCLUDE_SHARDS: Final = (
 _NAMED: Final = 3
 
 
-@dataclass(frozen=True, eq=False)
-class PartHits:
-    """The hits in the parts of a search: those of a piece at a time are read."""
-
-    plan: Plan
-    pieces: Sequence[Piece]
-    store: PartStore
-
-    def of_piece(self, piece: Piece) -> tuple[Hits, ...]:
-        """The hits of a piece, by view. Raises OutputError."""
-        return tuple(hits_placed(hits, piece.shards) for hits in self.store.hits(piece, self.plan))
-
-    def of_shard(self, shard: int) -> dict[int, Hits]:
-        """The hits of a shard, by view. Raises OutputError."""
-        found = [self.of_piece(piece) for piece in self.pieces if shard in piece.shards]
-        return {
-            view: Hits.concat([_of_shard(hits, shard) for hits in tables]).in_order()
-            for view, tables in enumerate(zip(*found, strict=True))
-        }
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Findings:
     """What a search found.
 
     labels   int8[n, p], of every item and policy, before anything is taken out
+    spared   what a person found harmless
     touched  what goes of each shard that something goes of, by its number
     sha256   of the shards as they were searched
     """
@@ -69,40 +45,45 @@ class Findings:
     coverage: Coverage
     cleaning: Cleaning
     labels: Int8s
+    spared: Spared
     touched: dict[int, dict[str, Any]]
-    hits: PartHits
+    hits: PartHits | HitFile
     sha256: Mapping[int, str]
 
     @classmethod
-    def of(cls, found: Searched, corpus: Corpus, division: Division, options: CleanOptions) -> Self:
-        """What a search has found, whose parts are kept.
-
-        Raises IncompleteError unless everything was read, and OutputError.
-        """
-        coverage = found.whole.coverage
+    def of(
+        cls,
+        found: Searched | GivenResult,
+        plan: Plan,
+        corpus: Corpus,
+        options: CleanOptions,
+        spared: Spared,
+    ) -> Self:
+        """What a search has found. Raises IncompleteError unless all was read, and OutputError."""
+        if isinstance(found, GivenResult):
+            coverage, labels, n_documents = found.coverage, found.labels, found.n_documents
+        else:
+            coverage = found.whole.coverage
+            labels, n_documents = judged(plan, found.whole.collections)
         coverage = coverage.with_failures(*undecoded_shards(corpus, coverage))
         refuse_unread(coverage)
         if not coverage.complete:
             raise InternalError("a shard was neither read nor failed")
         refuse_without_text(coverage, allow_missing=False)
-        plan = found.plan
-        labels, n_documents = judged(plan, found.whole.collections)
         cleaning = Cleaning(
             plan=plan,
             options=options,
-            choice=choice_of(plan, options, labels),
-            after=choice_of(plan, options, labels, n_documents),
+            choice=choice_of(plan, options, labels, spared.items),
+            after=choice_of(plan, options, labels, spared.items, n_documents),
+            spared=spared.hits,
         )
-        store = division.store
-        if store is None:
-            raise InternalError("the parts of a search for every hit are kept")
-        hits = PartHits(plan, found.pieces, store)
         return cls(
             coverage=coverage,
             cleaning=cleaning,
             labels=labels,
-            touched=_touched(hits, cleaning, corpus),
-            hits=hits,
+            spared=spared,
+            touched=_touched(found.hits, cleaning, corpus),
+            hits=found.hits,
             sha256=found.sha256,
         )
 
@@ -129,35 +110,25 @@ def refuse_unread(coverage: Coverage) -> None:
     )  # fmt: skip
 
 
-def _touched(hits: PartHits, cleaning: Cleaning, corpus: Corpus) -> dict[int, dict[str, Any]]:
-    """What goes of each shard, piece by piece: a row is in one piece."""
+def _touched(
+    hits: PartHits | HitFile, cleaning: Cleaning, corpus: Corpus
+) -> dict[int, dict[str, Any]]:
+    """What goes of each shard."""
+    names = cleaning.plan.items.names().__getitem__
     touched: dict[int, dict[str, Any]] = {}
-    for piece in hits.pieces:
-        tables = hits.of_piece(piece)
-        for shard in sorted({n for table in tables for n in table.shard.tolist()}):
-            found = cleaning.choice.documents(
-                {view: _of_shard(table, shard) for view, table in enumerate(tables)}
-            )
-            if not found:
-                continue
-            counts = counts_of(hits.plan.items.names().__getitem__, found)
-            facts = touched.setdefault(
-                shard,
-                {
-                    "name": corpus.shards[shard].name,
-                    "found": 0,
-                    "benchmarks": {},
-                    "items": [],
-                },
-            )
-            facts["found"] += len(found)
-            sums = facts["benchmarks"]
-            for name, n in counts["benchmarks"].items():
-                sums[name] = sums.get(name, 0) + n
-            facts["benchmarks"] = dict(sorted(sums.items()))
-            facts["items"] = sorted({*facts["items"], *counts["items"]})
+    for shard, own in hits.by_shard():
+        found = cleaning.choice.documents(own, cleaning.spared.get(shard, {}))
+        if not found:
+            continue
+        counts = counts_of(names, found)
+        facts = touched.setdefault(
+            shard,
+            {"name": corpus.shards[shard].name, "found": 0, "benchmarks": {}, "items": []},
+        )
+        facts["found"] += len(found)
+        sums = facts["benchmarks"]
+        for name, n in counts["benchmarks"].items():
+            sums[name] = sums.get(name, 0) + n
+        facts["benchmarks"] = dict(sorted(sums.items()))
+        facts["items"] = sorted({*facts["items"], *counts["items"]})
     return dict(sorted(touched.items()))
-
-
-def _of_shard(hits: Hits, shard: int) -> Hits:
-    return hits.take(np.flatnonzero(hits.shard == shard))

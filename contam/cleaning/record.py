@@ -30,6 +30,7 @@ class Searched:
 
     labels    int8[n, p], of every item and policy, before anything was taken out
     question  digest of all that decides the result
+    spared    rows of the file of what a person found harmless, each with its `state`
     """
 
     plan: Plan
@@ -38,6 +39,8 @@ class Searched:
     options: CleanOptions
     labels: Int8s
     question: str
+    spared: Sequence[Mapping[str, str]]
+    notes: Sequence[str]
 
 
 def facts_of(options: CleanOptions) -> dict[str, Any]:
@@ -73,7 +76,8 @@ def record_of(
         "inputs": {**corpus.inputs(), "benchmarks": benchmarks_of(plan)},
         "versions": versions(),
         "coverage": run.coverage.totals,
-        "notes": list(corpus.notes),
+        **({"spared": list(run.spared)} if run.spared else {}),
+        "notes": list(run.notes),
         "before": _labels(run),
         "documents": {
             "before": n_rows,

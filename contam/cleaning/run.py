@@ -119,6 +119,8 @@ class Run:
             options=self.options,
             labels=found.labels,
             question=self.question,
+            spared=found.spared.rows,
+            notes=(*self.corpus.notes, *found.spared.notes()),
         )
         noted = [shards[number] for number in sorted(shards)]
         return record_of(searched, noted, self.started, self.workers, done=done)

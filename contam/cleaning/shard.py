@@ -6,6 +6,7 @@ import errno
 import fcntl
 import hashlib
 import shutil
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from contam.cleaning.choice import Choice, CleanOptions, Found
+    from contam.cleaning.choice import Choice, CleanOptions, Found, SparedRows
     from contam.corpus.columns import Selection
     from contam.corpus.documents import DocumentMeta
     from contam.corpus.formats.base import Document
@@ -62,12 +63,14 @@ class Cleaning:
     """What a run does with every shard.
 
     choice  which hits count in the corpus as it is;  after  and in what is written
+    spared  hits that do not count, by shard
     """
 
     plan: Plan
     options: CleanOptions
     choice: Choice
     after: Choice
+    spared: Mapping[int, SparedRows]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +126,11 @@ def _cloned(source: BinaryIO, target: BinaryIO) -> bool:
 
 
 def removals(
-    cleaning: Cleaning, shard: Shard, selection: Selection, found: Sequence[Found]
+    cleaning: Cleaning,
+    shard: Shard,
+    selection: Selection,
+    found: Sequence[Found],
+    spared: SparedRows,
 ) -> tuple[list[Removal], int]:
     """What is to be removed of documents that were found, and in how many passes that was settled.
 
@@ -154,7 +161,7 @@ def removals(
         final[one.row] = one._replace(spans=spans)
     n_passes = 1
     if options.action in ("mask", "cut"):
-        n_passes = _settle(cleaning, shard, documents, final)
+        n_passes = _settle(cleaning, shard, documents, final, spared)
     made = []
     for row, meta in zip(rows, metas, strict=True):
         one, text = final[row], documents[row].text
@@ -193,7 +200,11 @@ def _is_dropped(options: CleanOptions, text: str, spans: Sequence[Span]) -> bool
 
 
 def _settle(
-    cleaning: Cleaning, shard: Shard, documents: Mapping[int, Document], final: dict[int, Found]
+    cleaning: Cleaning,
+    shard: Shard,
+    documents: Mapping[int, Document],
+    final: dict[int, Found],
+    spared: SparedRows,
 ) -> int:
     """Add stretches to those in `final` until nothing is found; returns the number of passes."""
     options, replacement = cleaning.options, cleaning.options.replacement
@@ -204,7 +215,7 @@ def _settle(
         if not rows:
             return n_passes
         texts = [edited(documents[row].text, final[row].spans, replacement) for row in rows]
-        left = _found_in_texts(cleaning, rows, texts)
+        left = _found_in_texts(cleaning, rows, texts, spared)
         if not left:
             return n_passes
         for one in left:
@@ -228,7 +239,9 @@ def _still_found(shard: Shard, left: Sequence[Found]) -> ShardError:
     )  # fmt: skip
 
 
-def _found_in_texts(cleaning: Cleaning, rows: Sequence[int], texts: Sequence[str]) -> list[Found]:
+def _found_in_texts(
+    cleaning: Cleaning, rows: Sequence[int], texts: Sequence[str], spared: SparedRows
+) -> list[Found]:
     """What is found in some documents by themselves."""
     collections = start_collections(cleaning.plan)
     matchers = [Matcher(view) for view in cleaning.plan.views]
@@ -236,7 +249,7 @@ def _found_in_texts(cleaning: Cleaning, rows: Sequence[int], texts: Sequence[str
     for batch in gathered([documents], BATCH_BYTES):
         for matcher, collection in zip(matchers, collections, strict=True):
             matcher.match(batch, collection)
-    return cleaning.after.documents(_hits(collections))
+    return cleaning.after.documents(_hits(collections), spared)
 
 
 def _hits(collections: Sequence[Collection]) -> dict[int, Hits]:
@@ -254,10 +267,13 @@ def written(
     selection: Selection,
     removed: Sequence[Removal],
     target: Path,
+    spared: SparedRows,
     *,
     workers: int,
 ) -> Written:
     """Write a shard without what is removed, compare it with the original, and search it again.
+
+    spared  rows of the original
 
     Raises ShardError when anything is found, or when a row is not what it should be.
     """
@@ -272,13 +288,23 @@ def written(
     new = replace(shard, uri=str(target), size_bytes=state.size, state=state)
     with errors_named(new):
         n_same = shard.kind.count_same(shard.path, new.path, how)
-    if left := found_in(cleaning, new, selection, done.rows_after, workers=workers):
+    dropped = [one.found.row for one in removed if one.drop]
+    moved = {
+        row - bisect_left(dropped, row): kept for row, kept in spared.items() if row not in dropped
+    }
+    if left := found_in(cleaning, new, selection, done.rows_after, moved, workers=workers):
         raise _still_found(shard, left)
     return Written(done=done, n_same=n_same)
 
 
 def found_in(
-    cleaning: Cleaning, new: Shard, selection: Selection, n_rows: int, *, workers: int
+    cleaning: Cleaning,
+    new: Shard,
+    selection: Selection,
+    n_rows: int,
+    spared: SparedRows,
+    *,
+    workers: int,
 ) -> list[Found]:
     """What is still found in a shard that was written, by the columns read then and now.
 
@@ -318,5 +344,5 @@ def found_in(
                 shard=new.name,
             )  # fmt: skip
         hits = _hits(partial.collections)
-        found.update({one.row: one for one in cleaning.after.documents(hits)})
+        found.update({one.row: one for one in cleaning.after.documents(hits, spared)})
     return [found[row] for row in sorted(found)]

@@ -3,11 +3,11 @@
 state.json      which run it is
 scan/           parts of the search
 result/         what becomes OUT: corpus/, removed/ and clean.json
-draft/          shards that are being written, and a lock of each
+draft/          shards that are being written
 done/N.json     shard N is whole in result/; written last, so that a kill loses one shard a thread
-publisher.lock  of the process that will publish the result
-writers.lock    shared by processes that write shards for it; alone it lets the publisher begin, and
-                publish
+lock            shared by processes that write shards of their shares; alone it lets one publish
+
+Two processes that write the same shard write the same bytes, and the last takes its place.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ CORPUS: Final = "corpus"
 REMOVED: Final = "removed"
 RECORD: Final = "clean.json"
 _STATE: Final = "state.json"
-_PUBLISHER, _WRITERS = "publisher.lock", "writers.lock"
 #: It quotes the corpus.
 _RIGHTS: Final = 0o700
 
@@ -59,32 +58,13 @@ class WorkFolder:
         return self.folder / "result"
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """Let nobody else publish the result, or write shards for it.
+    def locked(self, *, shared: bool = False) -> Iterator[None]:
+        """Let nobody else publish the result in the block, or write shards for it.
+
+        shared  others may write shards, too
 
         Raises OutputError where somebody does.
         """
-        with self._locked(_PUBLISHER, shared=False), self._locked(_WRITERS, shared=False):
-            yield
-
-    @contextlib.contextmanager
-    def shared(self) -> Iterator[None]:
-        """Write shards beside others; meanwhile nobody publishes the result.
-
-        Raises OutputError where somebody is about to.
-        """
-        with self._locked(_WRITERS, shared=True):
-            yield
-
-    @contextlib.contextmanager
-    def _locked(self, name: str, *, shared: bool) -> Iterator[None]:
-        handle = self._lock(name, shared=shared)
-        try:
-            yield
-        finally:
-            os.close(handle)
-
-    def _lock(self, name: str, *, shared: bool) -> int:
         with output_errors(self.folder):
             while True:
                 self.folder.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +72,7 @@ class WorkFolder:
                 refuse_foreign(self.folder)
                 # Whoever has published removes the folder.
                 with contextlib.suppress(FileNotFoundError):
-                    handle = lock_file(self.folder / name, shared=shared)
+                    handle = lock_file(self.folder / "lock", shared=shared)
                     break
         if handle is None:
             raise OutputError(
@@ -100,7 +80,10 @@ class WorkFolder:
                 self.folder,
                 hint="wait until it has ended, or choose another folder",
             )
-        return handle
+        try:
+            yield
+        finally:
+            os.close(handle)
 
     def begin(self, question: str, *, resume: bool = False, shared: bool = False) -> None:
         """Let go of what another run has done, unless others do it together.
@@ -141,6 +124,10 @@ class WorkFolder:
         """Shards that are done, of whichever run."""
         return len(list((self.folder / "done").glob("*.json")))
 
+    def holds(self) -> bool:
+        """Whether there is something to go on from: parts of the search, or shards done."""
+        return any((self.folder / "scan").glob("*.part")) or self.n_done() > 0
+
     def published(self, out: Path, question: str) -> dict[str, Any] | None:
         """The record in `out`, where this folder's run published it and did not live to end."""
         record = published_record(out, question)
@@ -148,27 +135,8 @@ class WorkFolder:
         ours = self.folder.exists() and self._state().get("question", question) == question
         return record if ours and not self.result.exists() else None
 
-    @contextlib.contextmanager
-    def taken(self, number: int) -> Iterator[bool]:
-        """Let no other process write a shard in the block; whether that could be had.
-
-        Drafts of a process that was killed go.
-        """
-        home = self.folder / "draft"
-        with output_errors(home):
-            handle = lock_file(home / f"{number:08d}.lock")
-        if handle is None:
-            yield False
-            return
-        try:
-            for draft in home.glob(f"{number:08d}-*"):
-                shutil.rmtree(draft, ignore_errors=True)
-            yield True
-        finally:
-            os.close(handle)
-
     def draft(self, number: int, name: str) -> Path:
-        """A path for the draft of a shard that was taken, with the last part of its name."""
+        """A path for a draft of a shard, with the last part of its name."""
         folder = self.folder / "draft" / f"{number:08d}-{secrets.token_hex(4)}"
         with output_errors(folder):
             folder.mkdir()

@@ -30,13 +30,9 @@ if TYPE_CHECKING:
 _LET_NOBODY_WRITE_TO_CORPUS: Final = "let nobody write to the corpus while it is read"
 
 
-#: How often a shard that another process writes is looked at, in seconds.
-_PAUSE_S: Final = 0.2
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Writer:
-    """Writes shards, each whole or not at all, beside other processes that do.
+    """Writes shards, each whole or not at all.
 
     question  digest of what decides every byte that is written
     names     gives the name of an item by its number
@@ -76,10 +72,7 @@ class Writer:
     def write_all(
         self, numbers: Sequence[int], workers: int, progress: ScanProgress | None
     ) -> dict[int, dict[str, Any]]:
-        """Write shards unless they are done; returns what is to be said of each.
-
-        One that another process writes is waited for.
-        """
+        """Write shards unless they are done; returns what is to be said of each."""
         shards, touched = self.corpus.shards, self.touched
         # What takes longest comes first.
         order = sorted(numbers, key=lambda n: (n not in touched, -shards[n].size_bytes))
@@ -89,18 +82,12 @@ class Writer:
 
         def work(numbers: Iterator[int], stop: threading.Event) -> dict[int, dict[str, Any]]:
             done: dict[int, dict[str, Any]] = {}
-
-            def is_busy(number: int) -> bool:
-                noted = None if stop.is_set() else self.write(number, within)
-                if noted is not None:
-                    done[number] = noted
-                    if progress is not None:
-                        progress.advance(shards[number].size_bytes)
-                return noted is None
-
-            busy = [number for number in numbers if is_busy(number)]
-            while busy and not stop.wait(_PAUSE_S):
-                busy = [number for number in busy if is_busy(number)]
+            for number in numbers:
+                if stop.is_set():
+                    break
+                done[number] = self.write(number, within)
+                if progress is not None:
+                    progress.advance(shards[number].size_bytes)
             return done
 
         noted: dict[int, dict[str, Any]] = {}
@@ -111,33 +98,27 @@ class Writer:
             progress.finish()
         return noted
 
-    def write(self, number: int, workers: int) -> dict[str, Any] | None:
-        """Write one shard, unless that is done; returns what is to be said of it.
-
-        None where another process is writing it.
-        """
-        with self.work.taken(number) as is_ours:
-            if not is_ours:
-                return None
-            known = self.known(number)
-            if known is not None:
-                return known
-            shard = self.corpus.shards[number]
-            before = _digest(shard)
-            now = f"sha256:{before['sha256']}"
-            if self.sha256.get(number) != now:
-                raise IncompleteError(
-                    "{} is not the file that was searched",
-                    Place(shard.name),
-                    hint="remove the folder of parts to search the corpus again, and let nobody"
-                    " write to it until it is cleaned",
-                )
-            if number in self.touched:
-                noted = self._touched(number, shard, before, workers)
-            else:
-                noted = self._copied(number, shard, before)
-            self.work.note_done(number, self.question, noted, self.files(number))
-            return noted
+    def write(self, number: int, workers: int) -> dict[str, Any]:
+        """Write one shard, unless that is done; returns what is to be said of it."""
+        known = self.known(number)
+        if known is not None:
+            return known
+        shard = self.corpus.shards[number]
+        before = _digest(shard)
+        now = f"sha256:{before['sha256']}"
+        if self.sha256.get(number) != now:
+            raise IncompleteError(
+                "{} is not the file that was searched",
+                Place(shard.name),
+                hint="search the corpus again, without parts or a result of the old search, and let"
+                " nobody write to it until it is cleaned",
+            )
+        if number in self.touched:
+            noted = self._touched(number, shard, before, workers)
+        else:
+            noted = self._copied(number, shard, before)
+        self.work.note_done(number, self.question, noted, self.files(number))
+        return noted
 
     def _copied(self, number: int, shard: Shard, before: dict[str, Any]) -> dict[str, Any]:
         copied = None
@@ -163,14 +144,17 @@ class Writer:
         selection = self.corpus.selections[number]
         if selection is None:
             raise InternalError(f"{shard.name}: rows were found without a text column")
-        found = self.cleaning.choice.documents(self.hits(number))
-        removed, n_passes = removals(self.cleaning, shard, selection, found)
+        spared = self.cleaning.spared.get(number, {})
+        found = self.cleaning.choice.documents(self.hits(number), spared)
+        removed, n_passes = removals(self.cleaning, shard, selection, found, spared)
         rows_before = rows_after = self.rows[number]
         facts: dict[str, Any] = {}
         copied = None
         if self.options.action != "list":
             draft = self.work.draft(number, shard.name)
-            again = written(self.cleaning, shard, selection, removed, draft, workers=workers)
+            again = written(
+                self.cleaning, shard, selection, removed, draft, spared, workers=workers
+            )
             done = again.done
             if done.rows_before != rows_before:
                 raise ShardError(

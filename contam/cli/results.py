@@ -32,15 +32,20 @@ _NOTES_SHOWN: Final = 20
 
 
 def write_result(
-    search: Callable[[ScanProgress], ScanResult], folder: Path, output: OutputOptions
+    search: Callable[[ScanProgress], ScanResult],
+    folder: Path,
+    output: OutputOptions,
+    *,
+    every_hit: bool = False,
 ) -> ScanResult:
     """Search with progress on stderr, and write what was found to a folder.
 
-    search  loads the compiler, so it is called once the cheap refusals are over
+    search     loads the compiler, so it is called once the cheap refusals are over
+    every_hit  whether it keeps every hit
     """
     from contam.detect.report import report_draft
 
-    with report_draft(folder, overwrite=output.overwrite) as draft:
+    with report_draft(folder, overwrite=output.overwrite, every_hit=every_hit) as draft:
         with Reporter(quiet=output.quiet) as progress:
             result = search(progress)
         draft.write(result)

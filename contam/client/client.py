@@ -325,7 +325,10 @@ class Client:
         logs = [logs] if isinstance(logs, str | Path) else logs
         given = [("logs", *pair) for pair in _logs(logs)]
         if isinstance(verdicts, Path):
-            given += [("verdicts", path, path.name) for path in sorted(verdicts.iterdir())]
+            from contam.tables.hit_table import HITS_FILE
+
+            files_of = sorted(verdicts.iterdir())
+            given += [("verdicts", p, p.name) for p in files_of if p.name != HITS_FILE]
         else:
             request["job"] = _id(verdicts)
         with contextlib.ExitStack() as files:

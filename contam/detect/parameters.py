@@ -68,7 +68,13 @@ class QueryOptions(ItemOptions, total=False):
 
 
 class ScanOptions(CorpusOptions, QueryOptions, total=False):
-    """What `scan` may be told: of items, of a corpus and of its results."""
+    """What `scan` may be told: of items, of a corpus and of its results.
+
+    every_hit  keep every document that a policy counts, not the best of each item alone, so that
+               `clean` need not search again
+    """
+
+    every_hit: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from contam.files.publish import output_errors, publishing
 from contam.files.single import fingerprint, read_file
 from contam.files.uploads import fetch, names_below, place
 from contam.tables import schemas
+from contam.tables.hit_table import HITS_FILE, write_hits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,13 +61,16 @@ class ReportDraft:
     written: bool = field(default=False, init=False)
 
     def write(self, result: ScanResult) -> None:
-        """Write the four files. Raises OutputError when the disk refuses."""
+        """Write the files. Raises OutputError when the disk refuses."""
         with output_errors(self.out):
             outputs = {}
             for name in TABLES:
                 path = self.folder / name
                 n_rows = result.write_table(Path(name).stem, path)
                 outputs[name] = {"rows": n_rows, **fingerprint(path)}
+            if result.hits is not None:
+                path = self.folder / HITS_FILE
+                outputs[HITS_FILE] = {"rows": write_hits(result.hits(), path), **fingerprint(path)}
             run = {
                 "tool": "contam",
                 "format": schemas.RESULT_FORMAT,
@@ -81,14 +85,22 @@ class ReportDraft:
 
 
 @contextlib.contextmanager
-def report_draft(out: str | Path, *, overwrite: bool = False) -> Iterator[ReportDraft]:
+def report_draft(
+    out: str | Path, *, overwrite: bool = False, every_hit: bool = False
+) -> Iterator[ReportDraft]:
     """Reserve `out` for a result; it appears when the block ends well and `write` was called.
+
+    every_hit  whether the result will have the table of hits
 
     Raises OutputError at once when `out` cannot be written, holds a finished result and
     `overwrite` is not set, or holds other files.
     """
     target = place(out)
-    with publishing(target, names=FILES, last=RUN_FILE, overwrite=overwrite) as folder:
+    hits = (HITS_FILE,)
+    names, earlier = ((*hits, *FILES), ()) if every_hit else (FILES, hits)
+    with publishing(
+        target, names=names, last=RUN_FILE, overwrite=overwrite, earlier=earlier
+    ) as folder:
         draft = ReportDraft(out=target, folder=folder)
         yield draft
         if not draft.written:
@@ -97,7 +109,8 @@ def report_draft(out: str | Path, *, overwrite: bool = False) -> Iterator[Report
 
 def write_report(result: ScanResult, out: str | Path, *, overwrite: bool = False) -> Path:
     """Write a finished scan into the folder `out`, whole or not at all; returns the folder."""
-    with report_draft(out, overwrite=overwrite) as draft:
+    every_hit = result.hits is not None
+    with report_draft(out, overwrite=overwrite, every_hit=every_hit) as draft:
         draft.write(result)
     return place(out)
 

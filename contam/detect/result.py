@@ -101,6 +101,7 @@ class ScanResult(ScanTables):
     about_index       makes `run["index"]`, once; empty where no index was asked
     items_in_order    the items themselves, for callers who want more than the table
     sorted_by_item    all columns are in canonical order already
+    hits              makes the tables of hits.parquet, of a search that kept every hit
 
     The tables are in canonical order (benchmark, split, item id in natural order, then policy as
     asked), so that equal questions give equal bytes whatever order the items came in.
@@ -114,6 +115,7 @@ class ScanResult(ScanTables):
     about_index: Callable[[], dict[str, Any]] = dict
     items_in_order: Sequence[BenchItem] = field(default=(), repr=False)
     sorted_by_item: bool = False
+    hits: Callable[[], Iterator[Table]] | None = None
 
     def __post_init__(self) -> None:
         self.verdict_columns = schemas.completed(self.verdict_columns, OPTIONAL)

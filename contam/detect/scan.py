@@ -18,9 +18,11 @@ from contam.corpus.shards import leave_out, survey
 from contam.corpus.unread import names_of, unread_notes
 from contam.detect.chunk_scan import scan_chunks
 from contam.detect.corpus_checks import benchmark_shards
+from contam.detect.every_hit import table_of_hits
 from contam.detect.given import IN_MEMORY, given_benchmark, given_corpus
 from contam.detect.judge import finish_scan, judge_result
 from contam.detect.parameters import ScanOptions, ScanParameters
+from contam.detect.parts.division import Division
 from contam.detect.parts.known_shards import KnownShards
 from contam.detect.parts.search import compute_share, search_parts
 from contam.detect.parts.search_piece import described
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
     from contam.corpus.shards import Shard
     from contam.detect.given import Source
     from contam.detect.model import Bools, Matches
-    from contam.detect.parts.division import Division
     from contam.detect.parts.search import Work
     from contam.detect.result import ScanResult
 
@@ -89,6 +90,7 @@ class Corpus:
     in_memory   names of the shards that are tables of the caller
     skipped     files in the folders that are no shards
     documents   (shard, row) -> what is known of documents that were read before
+    sha256      of the shards that were searched for every hit, by number
     """
 
     paths: tuple[str, ...]
@@ -101,6 +103,7 @@ class Corpus:
     in_memory: frozenset[str] = frozenset()
     skipped: tuple[Skipped, ...] = ()
     documents: Mapping[tuple[int, int], DocumentMeta] = field(default_factory=dict)
+    sha256: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def open(
@@ -201,8 +204,11 @@ class Corpus:
                     "format": shard.format,
                     "size_bytes": shard.size_bytes,
                     "digest": digest,
+                    **({"sha256": self.sha256[number]} if number in self.sha256 else {}),
                 }
-                for shard, digest in zip(self.shards, self.digests, strict=True)
+                for number, (shard, digest) in enumerate(
+                    zip(self.shards, self.digests, strict=True)
+                )
             ],
             **({"skipped_files": skipped} if skipped else {}),
         }
@@ -236,7 +242,7 @@ def scan(
 
     Options of items: policies ("contam"), mapping, ignore, name, split, seed (5), min_run (8); of
     the corpus: unit ("word"), text, columns, exclude; of the result: allow_missing, max_evidence
-    (20), keep_text. `contam.detect.parameters.ScanOptions` explains each.
+    (20), keep_text, every_hit. `contam.detect.parameters.ScanOptions` explains each.
 
     Raises ContamError subclasses; a shard that cannot be read does not raise, it is in
     `result.coverage`, and no item is then called clean.
@@ -245,6 +251,8 @@ def scan(
     parameters = ScanParameters.of(options, ScanOptions.__optional_keys__)
     n_workers = worker_count(workers)
     with given_corpus(corpus) as (paths, tables):
+        if tables and parameters.every_hit:
+            raise UsageError("every hit is kept of files, not of tables in memory")
         opened = open_corpus(paths, parameters, tables, division)
         compile_once("scan", scan_a_little, progress)
         plan = make_plan(given_benchmark(benchmark, parameters.name), parameters)
@@ -339,9 +347,18 @@ def scan_opened(
     """
     opened = _with_own_files_noted(opened, plan)
     release_unused()
-    if division is not None and division.is_needed(workers):
+    every_hit = plan.parameters.every_hit
+    division = division or Division()
+    if every_hit or division.is_needed(workers):
         found = search_parts(plan, opened, division, workers=workers, progress=progress)
-        return judge_result(found.plan, opened, found.whole, workers=workers, started=started)
+        opened = replace(opened, sha256=found.sha256)
+        result = judge_result(found.plan, opened, found.whole, workers=workers, started=started)
+        if every_hit:
+            names = opened.names
+            result.hits = lambda: (
+                table_of_hits(plan, names, hits) for hits in found.hits.by_piece()
+            )
+        return result
     if progress is not None:
         progress.start(sum(chunk.n_bytes for chunk in opened.chunks))
     whole = scan_chunks(plan, opened, workers=workers, progress=progress)

@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from contam.tables.hit_table import POLICIES, SPANS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from contam.tables.edits import Span
 
-_SPAN: Final = pa.struct(
-    [
-        pa.field("start", pa.int64(), nullable=False),
-        pa.field("end", pa.int64(), nullable=False),
-    ]
-)
 _ITEM: Final = pa.struct(
     [
         pa.field("benchmark", pa.string(), nullable=False),
@@ -32,11 +28,9 @@ REMOVED: Final = pa.schema(
         pa.field("row", pa.int64(), nullable=False),
         pa.field("document_id", pa.string(), nullable=False),
         pa.field("action", pa.string(), nullable=False),
-        pa.field("spans", pa.list_(pa.field("element", _SPAN, nullable=False)), nullable=False),
+        pa.field("spans", SPANS, nullable=False),
         pa.field("items", pa.list_(pa.field("element", _ITEM, nullable=False)), nullable=False),
-        pa.field(
-            "policy", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False
-        ),
+        pa.field("policy", POLICIES, nullable=False),
     ]
 )
 TEXT: Final = pa.field("text", pa.large_string(), nullable=False)

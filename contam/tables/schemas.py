@@ -278,7 +278,7 @@ def _plain_array(column: Sequence[Any] | NDArray[Any], field: pa.Field) -> pa.Ar
 
 def write_parquet(table: Table, path: Path | BinaryIO) -> None:
     """Write one file; equal tables give equal bytes under one pyarrow version. Raises OSError."""
-    with _writer(path, table.schema) as writer:
+    with parquet_writer(path, table.schema) as writer:
         writer.write_table(table, row_group_size=_ROW_GROUP_ROWS)
 
 
@@ -287,7 +287,7 @@ def write_columns(columns: Columns, schema: pa.Schema, path: Path) -> None:
 
     Raises OSError, and InternalError when they do not fit the schema.
     """
-    with _writer(path, schema) as writer:
+    with parquet_writer(path, schema) as writer:
         for table in pieces(columns, schema):
             writer.write_table(table, row_group_size=_ROW_GROUP_ROWS)
 
@@ -317,7 +317,8 @@ def concatenated(tables: Sequence[Table]) -> Table:
     return pa.concat_tables(tables)
 
 
-def _writer(path: Path | BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
+def parquet_writer(path: Path | BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
+    """What writes the row groups of a published table. Raises OSError."""
     return pq.ParquetWriter(
         path,
         schema,

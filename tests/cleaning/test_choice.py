@@ -98,15 +98,19 @@ def test_labels_exposures_and_weights_together():
         weight=np.array([0.5, 0.5, 1.0]),
     )
     both = {0: first, 1: second}
-    assert choice.documents(both) == [Found(7, (0, 1), (1, 2), ((2, 6), (8, 9)))]
+    assert choice.documents(both, {}) == [Found(7, (0, 1), (1, 2), ((2, 6), (8, 9)))]
     anything = Choice(
         policies=choice.policies,
         wanted=choice.wanted,
         exposures=np.ones(5, np.bool_),
         weight=np.array([0.9999999999, 1e-10, 0.0]),
     )
-    assert [found.row for found in anything.documents(both)] == [4, 7]
-    assert choice.documents({}) == []
+    assert [found.row for found in anything.documents(both, {})] == [4, 7]
+    assert choice.documents({}, {}) == []
+    # The document holds both items: one that is harmless leaves too little of it.
+    assert choice.documents(both, {7: frozenset({(1, 2)})}) == []
+    kept = anything.documents(both, {4: frozenset({(0, 0), (0, 1), (0, 2)})})
+    assert [found.row for found in kept] == [7]
 
 
 def test_hits_are_the_same_in_any_order():

@@ -183,8 +183,8 @@ def test_a_table_that_differs_anywhere_is_refused(monkeypatch, tmp_path, items, 
 def test_a_hit_with_a_wrong_row_is_found_by_searching_again(monkeypatch, tmp_path, items, name):
     right = Choice.documents
 
-    def wrong(self, hits):
-        return sorted(one._replace(row=(one.row + 9) % N_ROWS) for one in right(self, hits))
+    def wrong(self, *given):
+        return sorted(one._replace(row=(one.row + 9) % N_ROWS) for one in right(self, *given))
 
     alone(tmp_path, name)
     monkeypatch.setattr(Choice, "documents", wrong)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import contam
 from contam.cleaning.clean import Share, clean_share
-from contam.cleaning.findings import PartHits
 from contam.cleaning.run import Cleaned
 from contam.cleaning.shares import share_of
 from contam.cleaning.work_folder import WorkFolder
+from contam.detect.every_hit import PartHits
 from contam.detect.parts.division import Division
 from contam.errors import IncompleteError, OutputError, UsageError
 from tests.cleaning.inputs import N_PLANTED, PLANTED, rows_of, tree, write_corpus
@@ -77,7 +77,7 @@ def publish(home, out, action, **others):
     )
 
 
-@pytest.mark.parametrize("left", [[], ["publisher.lock"], ["state.json", "done/00000000.json"]])
+@pytest.mark.parametrize("left", [[], ["lock"], ["state.json", "done/00000000.json"]])
 def test_a_run_killed_while_it_cleans_up_behind_itself_has_ended(home, tmp_path, left, monkeypatch):
     out = tmp_path / "out"
     with monkeypatch.context() as patch:
@@ -176,9 +176,9 @@ def test_other_options_are_refused_and_nobody_publishes_while_others_write(home,
         with pytest.raises(OutputError, match="another run"):
             call()
     work = WorkFolder.beside(out)
-    with work.shared(), pytest.raises(OutputError, match="another run works"):
+    with work.locked(shared=True), pytest.raises(OutputError, match="another run works"):
         publish(home, out, "cut")
-    with work.alone():
+    with work.locked():
         for call in (lambda: share(home, out, "cut", 1, 2), lambda: publish(home, out, "cut")):
             with pytest.raises(OutputError, match="another run works"):
                 call()

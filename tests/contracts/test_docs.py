@@ -263,16 +263,18 @@ def test_the_reference_names_every_exit_code(repository):
     assert {row[0] for row in rows(section(repository, "Commands", "Exit codes"))} == known
 
 
-@pytest.mark.parametrize("table", ["verdicts", "evidence", "items"])
+@pytest.mark.parametrize("table", ["verdicts", "evidence", "items", "hits"])
 def test_the_reference_names_every_column_in_order(repository, table):
     from contam.detect.report import TABLES
+    from contam.tables.hit_table import HITS, HITS_FILE
 
-    schema = TABLES[f"{table}.parquet"]
+    schema = {**TABLES, HITS_FILE: HITS}[f"{table}.parquet"]
     written = rows(section(repository, "Files", f"{table}.parquet"))
     known = []
     for field in schema:
         kind = str(field.type).replace("list<element: string>", "list<string>")
         kind = kind.replace("list<item: string>", "list<string>").replace("<", "&lt;")
+        kind = kind.replace("element: ", "").replace(" not null", "")
         known.append([f"`{field.name}`", kind.replace(">", "&gt;")])
     assert [row[:2] for row in written] == known
 
@@ -303,7 +305,7 @@ def keys_of(value, path=""):
 
 
 def test_the_reference_names_every_key_of_a_run(repository, bench_fixtures, tmp_path):
-    result = contam.scan(bench_fixtures / "corpus", bench_fixtures / "items")
+    result = contam.scan(bench_fixtures / "corpus", bench_fixtures / "items", every_hit=True)
     run = json.loads((contam.write_report(result, tmp_path / "out") / "run.json").read_bytes())
     assert set(names(section(repository, "Files", "run.json"))) == set(keys_of(run)) | {
         "coverage.shards_failed",
@@ -318,7 +320,6 @@ def test_the_reference_names_every_key_of_a_run(repository, bench_fixtures, tmp_
         *(f"inputs.skipped_files[].{name}" for name in ("path", "reason")),
         *(f"inputs.benchmarks[].skipped_files[].{name}" for name in ("path", "reason")),
         "parameters.columns",
-        "parameters.every_hit",
         "parameters.exclude",
         "parameters.ignore",
     }

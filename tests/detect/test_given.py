@@ -348,7 +348,7 @@ def test_a_frame_with_two_columns_of_one_name_names_it_once():
     ("call", "wrong"),
     [
         (contam.scan, "polices"),
-        (contam.scan, "every_hit"),
+        (contam.query, "every_hit"),
         (contam.query, "text"),
         (contam.query, "columns"),
         (contam.clean, "max_evidence"),

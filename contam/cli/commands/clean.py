@@ -125,6 +125,20 @@ def clean(
     keep_removed: Annotated[
         bool, typer.Option("--keep-removed", help="Keep the text that is taken out, in removed/.")
     ] = False,
+    verdicts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR", help="Take this result of `contam scan --every-hit`, do not search."
+        ),
+    ] = None,
+    spare: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --verdicts: keep what a person found harmless, as `contam review --accept` "
+            "writes it.",
+        ),
+    ] = None,
     unit: options.Unit = "word",
     workers: options.Workers = None,
     parts: options.Parts = None,
@@ -145,6 +159,11 @@ def clean(
     """
     weights = _weights(choice.benchmark_weight or ())
     refuse_engine(engine, address)
+    for flag, given in (("--parts", parts), ("--shard", shard), ("--engine", engine)):
+        if verdicts is not None and given is not None:
+            raise UsageError(
+                f"{flag} does not go with --verdicts", hint="it divides the search: there is none"
+            )
     if shard is not None and parts is None:
         raise UsageError("--shard needs --parts", hint="a folder for the parts of all shares")
     if shard is not None and resume:
@@ -182,9 +201,8 @@ def clean(
     asked = {**vars(chosen), **items.arguments(), **columns.arguments(), "unit": unit}
     with Reporter(quiet=output.quiet) as progress:
         if shard is None:
-            result = run_clean(
-                corpus, benchmark, out, **how, resume=resume, progress=progress, **asked
-            )
+            how |= {"verdicts": verdicts, "spare": spare, "resume": resume}
+            result = run_clean(corpus, benchmark, out, **how, progress=progress, **asked)
             return _tell(result, out, output)
         done = clean_share(corpus, benchmark, out, **how, progress=progress, **asked)
     return _tell(done, out, output) if isinstance(done, Cleaned) else _tell_share(done, out, output)
@@ -225,12 +243,12 @@ def _tell(result: Cleaned, out: str, output: options.OutputOptions) -> int:
             talk(f"note: {plain(note)}")
     documents, action = record["documents"], record["options"]["action"]
     if result.too_many:
-        talk(
-            f"more than --most {plain(record['options']['most'])} would go: nothing was written; "
-            "the same call with a higher --most and --resume need not search again"
-        )
+        talk(f"more than --most {plain(record['options']['most'])} would go: nothing was written")
         if result.kept is not None:
-            talk(f"what was searched is kept in {plain(str(result.kept))}; remove it if not needed")
+            talk(
+                f"what was searched is kept in {plain(str(result.kept))}: the same call with a "
+                "higher --most and --resume goes on from there; remove it if not needed"
+            )
     if output.as_json:
         kept = ("options", "documents", "removed", "proof", "before", "notes")
         render.emit_json(

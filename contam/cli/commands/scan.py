@@ -52,6 +52,14 @@ def scan(
     ] = None,
     shard: options.Shard = None,
     only_parts: options.OnlyParts = False,
+    every_hit: Annotated[
+        bool,
+        typer.Option(
+            "--every-hit",
+            help="Keep every document that a policy counts, in hits.parquet, for `contam clean "
+            "--verdicts`.",
+        ),
+    ] = False,
     engine: EngineOption = None,
     address: AddressOption = None,
     output: options.VerdictOptions,
@@ -84,7 +92,13 @@ def scan(
         processes=True,
         cluster=RayCluster(address or "auto", workers) if engine else None,
     )
-    asked = {**items.arguments(), **columns.arguments(), **kept.arguments(), "unit": unit}
+    asked = {
+        **items.arguments(),
+        **columns.arguments(),
+        **kept.arguments(),
+        "unit": unit,
+        "every_hit": every_hit,
+    }
     if shard is not None:
         return _compute_share(corpus, benchmark, division, workers, asked, output)
 
@@ -96,7 +110,7 @@ def scan(
         )
 
     target = place(out or "")
-    result = write_result(search, target, output)
+    result = write_result(search, target, output, every_hit=every_hit)
     return print_result(result, target, output)
 
 

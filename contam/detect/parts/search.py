@@ -10,6 +10,7 @@ from contam.corpus.coverage import ShardFailure
 from contam.corpus.each import of_each_readable
 from contam.corpus.shards import file_sha256
 from contam.detect.corpus_checks import changed_shards
+from contam.detect.every_hit import PartHits
 from contam.detect.partial import PartialResult
 from contam.detect.parts.division import THREADS
 from contam.detect.parts.part_file import part_bytes, part_of
@@ -50,14 +51,15 @@ class Searched:
 
     plan    the plan; where parts are missing, one that allows no shard to be missing
     whole   without the hits of a search that keeps every one: nobody could hold them
-    pieces  those whose parts were found;  missing  whether some were not
+    missing whether some parts were not found
     sha256  of the shards that were searched for every hit, by their numbers
+    hits    these hits, in the parts that are kept, else in memory
     """
 
     plan: Plan
     whole: PartialResult
+    hits: PartHits
     missing: bool = False
-    pieces: list[Piece] = field(default_factory=list)
     sha256: dict[int, str] = field(default_factory=dict)
 
 
@@ -105,7 +107,11 @@ def search_parts(
     those that have changed since they were listed. Raises OutputError.
     """
     pieces = cut_pieces(plan, corpus, division.size)
-    found = Searched(plan=plan, whole=PartialResult.start(plan, corpus))
+    found = Searched(
+        plan=plan,
+        whole=PartialResult.start(plan, corpus),
+        hits=PartHits(plan, division.store),
+    )
     fresh: set[int] = set()
     left = dict(enumerate(pieces))
     for at, part, is_new in _parts(plan, pieces, range(len(pieces)), division, workers, progress):
@@ -205,14 +211,14 @@ def _advance(progress: ScanProgress | None, piece: Piece) -> None:
 def _take(found: Searched, piece: Piece, part: Part, corpus: Corpus) -> None:
     """Add a part to what was found."""
     whole = found.whole
+    if not part.failures:
+        found.hits.add(piece, part)
     part = replace(
         part, collected=tuple(replace(each, hits=None) for each in part.collected)
     ).placed(piece.shards, piece.first)
     whole.take(part)
     whole.found.merge(part.documents)
     whole.found.shrink(whole.collections)
-    if not part.failures:
-        found.pieces.append(piece)
     for number, digest in part.sha256.items():
         if found.sha256.setdefault(number, digest) != digest:
             name = corpus.shards[number].name

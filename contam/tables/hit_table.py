@@ -1,0 +1,123 @@
+"""Write the table of every hit of a search, and read what it has of one shard."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from contam.files.single import refuse_irregular
+from contam.tables import schemas
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+HITS_FILE: Final = "hits.parquet"
+
+
+def _listed(kind: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.field("element", kind, nullable=False))
+
+
+#: A stretch of a document.
+SPAN: Final = pa.struct([pa.field(name, pa.int64(), nullable=False) for name in ("start", "end")])
+SPANS: Final = _listed(SPAN)
+POLICIES: Final = _listed(pa.string())
+HITS: Final = pa.schema(
+    [
+        *(pa.field(name, pa.string(), nullable=False) for name in ("benchmark", "split")),
+        pa.field("item_id", pa.string(), nullable=False),
+        pa.field("shard", pa.string(), nullable=False),
+        pa.field("row", pa.int64(), nullable=False),
+        pa.field("policy", POLICIES, nullable=False),
+        pa.field("exposure", pa.string(), nullable=False),
+        pa.field("spans", SPANS, nullable=False),
+    ]
+)
+_GROUP_ROWS: Final = 1 << 17
+
+
+def text_lists(values: Sequence[str], at: NDArray[np.int64], n: NDArray[Any]) -> pa.ChunkedArray:
+    """A column of lists of texts: the next n[i] of values[at] are in row i."""
+    return _lists(pa.array(values, pa.string()).take(pa.array(at)), POLICIES, n)
+
+
+def span_lists(start: NDArray[Any], end: NDArray[Any], n: NDArray[Any]) -> pa.ChunkedArray:
+    """A column of lists of stretches: the next n[i] are in row i."""
+    ends = [pa.array(values.astype(np.int64)) for values in (start, end)]
+    return _lists(pa.StructArray.from_arrays(ends, fields=list(SPAN)), SPANS, n)
+
+
+def _lists(values: pa.Array, kind: pa.DataType, n: NDArray[Any]) -> pa.ChunkedArray:
+    offsets = np.zeros(len(n) + 1, np.int32)
+    np.cumsum(n, out=offsets[1:])
+    return pa.chunked_array([pa.ListArray.from_arrays(pa.array(offsets), values, type=kind)])
+
+
+def write_hits(tables: Iterable[schemas.Table], path: Path) -> int:
+    """Write tables of `HITS` one behind the other; returns the rows. Raises OSError.
+
+    Equal rows give equal bytes, however they are divided into tables.
+    """
+    n_rows = 0
+    held = [HITS.empty_table()]
+    with schemas.parquet_writer(path, HITS) as writer:
+        for table in tables:
+            n_rows += table.num_rows
+            held.append(table)
+            while sum(map(len, held)) >= _GROUP_ROWS:
+                whole = pa.concat_tables(held)
+                writer.write_table(whole.slice(0, _GROUP_ROWS))
+                held = [whole.slice(_GROUP_ROWS)]
+        writer.write_table(pa.concat_tables(held).combine_chunks())
+    return n_rows
+
+
+def hit_shards(path: Path) -> list[str]:
+    """The shards that have hits, in the order of the table. Raises OSError or ValueError."""
+    refuse_irregular(path)
+    try:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            if file.schema_arrow != HITS:
+                raise ValueError("other columns than those of hits")
+            found: dict[str, None] = {}
+            for group in range(file.num_row_groups):
+                column = file.read_row_group(group, columns=["shard"], use_threads=False)
+                found.update(dict.fromkeys(column.column("shard").unique().to_pylist()))
+    except pa.ArrowException as error:
+        raise ValueError(str(error)) from error
+    return list(found)
+
+
+def read_hits(path: Path, shard: str) -> schemas.Table:
+    """The hits in one shard that has some. Raises OSError or ValueError."""
+    try:
+        # Statistics say which row groups need not be read; no partition is read off the path.
+        table = pq.read_table(
+            path, filters=[("shard", "==", shard)], partitioning=None, use_threads=False
+        )
+    except pa.ArrowException as error:
+        raise ValueError(str(error)) from error
+    return table.cast(HITS).combine_chunks()
+
+
+def listed(table: schemas.Table, name: str) -> tuple[list[str], NDArray[np.int32]]:
+    """The texts in the lists of a column, one list behind the other, and how many each has."""
+    lists = table.column(name).chunk(0)
+    return lists.flatten().to_pylist(), lists.value_lengths().to_numpy()
+
+
+def stretches(
+    table: schemas.Table,
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """Where all stretches begin and where they end, row by row, and how many each row has."""
+    lists = table.column("spans").chunk(0)
+    start, end = (
+        lists.flatten().field(name).to_numpy().astype(np.int32) for name in ("start", "end")
+    )
+    return start, end, lists.value_lengths().to_numpy()
