@@ -23,7 +23,7 @@ from contam.detect.query import query_opened
 from contam.detect.report import RUN_FILE, write_report
 from contam.detect.scan import open_corpus, scan_opened, worker_count
 from contam.errors import BenchmarkError, LogError, ShardError
-from contam.files.listed import FileState
+from contam.files.listed import state_at
 from contam.files.single import fingerprint, reading
 from contam.index.manifest import content_id
 from contam.index.open import Index
@@ -270,7 +270,7 @@ def _shards(corpus: CorpusSpec) -> list[Any]:
 def _state(uri: str) -> list[int | str]:
     """What changes about a file when somebody writes it; the time of change cannot be set back."""
     try:
-        found = FileState.at(uri)
+        found = state_at(uri)
     except OSError:
         return []
     if found.version:

@@ -16,7 +16,7 @@ from contam.corpus.shards import leave_out, survey
 from contam.corpus.streams import unreadable
 from contam.detect.labels import FLAGGED
 from contam.errors import CorpusError, Place
-from contam.files.publish import output_errors
+from contam.files.disk import output_errors
 from contam.files.single import fingerprint, read_file, reading
 
 if TYPE_CHECKING:

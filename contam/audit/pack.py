@@ -44,7 +44,8 @@ from contam.detect.accepted import find_accepted, read_accepted
 from contam.detect.report import load_report
 from contam.detect.show.reread import sources_file
 from contam.extras import require
-from contam.files.publish import output_errors, publishing
+from contam.files.disk import output_errors
+from contam.files.publish import publishing
 from contam.files.single import fingerprint
 from contam.tables.score_schemas import RESCORE_FORMAT
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.manifest import MANIFEST, TIMES, files_of, read_verified
 from contam.errors import OutputError
-from contam.files.publish import output_errors
+from contam.files.disk import output_errors
 from contam.files.single import fingerprint
 from contam.tables.memory import give_back
 

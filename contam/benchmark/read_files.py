@@ -29,7 +29,8 @@ from contam.benchmark.sources import BenchmarkFile, find_sources
 from contam.benchmark.values import as_label
 from contam.errors import BenchmarkError, Names, Place, Public, Statement
 from contam.files.addresses import Address
-from contam.files.listed import FileState, difference
+from contam.files.disk import FileState, difference
+from contam.files.listed import state_at
 from contam.files.single import open_file, read_file
 from contam.files.stores import StoreError
 
@@ -313,6 +314,6 @@ def _unchanged(path: Path) -> Iterator[tuple[str, int]]:
 
 def _state_of(path: Path) -> FileState:
     try:
-        return FileState.at(str(path))
+        return state_at(str(path))
     except OSError as error:
         raise unreadable(path, error) from error

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.cleaning.record import Searched, record_of
 from contam.cleaning.work_folder import CORPUS, RECORD, REMOVED
 from contam.cleaning.writer import Writer
-from contam.files.publish import output_errors, publish_made
+from contam.files.disk import output_errors
+from contam.files.publish import publish_made
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

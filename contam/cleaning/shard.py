@@ -32,7 +32,7 @@ from contam.detect.match.matching import Matcher
 from contam.detect.partial import start_collections
 from contam.detect.scan import Corpus
 from contam.errors import CorpusError, InternalError, ShardError
-from contam.files.listed import FileState, opened
+from contam.files.listed import opened, state_at
 from contam.tables.edits import Edit, Rewrite, edited
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ def written(
     how = Rewrite(edits, sources, cleaning.options.replacement)
     with errors_named(shard):
         done = shard.kind.rewrite(shard.path, target, how)
-    state = FileState.at(str(target))
+    state = state_at(str(target))
     new = replace(shard, uri=str(target), size_bytes=state.size, state=state)
     with errors_named(new):
         n_same = shard.kind.count_same(shard.path, new.path, how)

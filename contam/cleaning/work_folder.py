@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.detect.finish import versions
 from contam.errors import OutputError
-from contam.files.listed import FileState
-from contam.files.locks import lock_file, refuse_foreign
-from contam.files.publish import output_errors, sync_path, work_folder
+from contam.files.disk import lock_file, output_errors, refuse_foreign, sync_path
+from contam.files.listed import state_at
+from contam.files.publish import work_folder
 from contam.files.single import fingerprint, read_file, write_file
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class WorkFolder:
                 return None
             noted: dict[str, Any] = marker["noted"]
             for kind, path in files.items():
-                if noted[kind] is None or marker["stamps"][kind] == FileState.at(str(path)).stamp:
+                if noted[kind] is None or marker["stamps"][kind] == state_at(str(path)).stamp:
                     continue
                 if fingerprint(path) != noted[kind]:
                     return None
@@ -190,7 +190,7 @@ class WorkFolder:
         """A shard is done; see `done`."""
         with output_errors(self.folder):
             stamps = {
-                kind: FileState.at(str(path)).stamp
+                kind: state_at(str(path)).stamp
                 for kind, path in files.items()
                 if noted[kind] is not None
             }

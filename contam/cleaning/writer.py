@@ -11,7 +11,7 @@ from contam.cleaning.shard import copy, digest, removals, written
 from contam.cleaning.work_folder import CORPUS, REMOVED
 from contam.detect.match.workers import on_threads
 from contam.errors import IncompleteError, InternalError, Place, ShardError
-from contam.files.publish import output_errors
+from contam.files.disk import output_errors
 from contam.tables.removed import RemovedRow, write_removed
 
 if TYPE_CHECKING:

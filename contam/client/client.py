@@ -527,7 +527,8 @@ def result_folder(out: str | Path, *, overwrite: bool = False) -> Iterator[Path]
     """
     # Reads and writes Arrow, which a client that only asks does without.
     from contam.detect.report import FILES, RUN_FILE, load_report
-    from contam.files.publish import output_errors, publishing
+    from contam.files.disk import output_errors
+    from contam.files.publish import publishing
 
     with (
         publishing(out, names=FILES, last=RUN_FILE, overwrite=overwrite) as folder,

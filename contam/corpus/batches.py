@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from contam.corpus.columns import Selections, selection_of
-from contam.corpus.shards import errors_named, held
-from contam.files.addresses import is_address
+from contam.corpus.shards import unchanged
 from contam.tables.blocks import TextBlock, block_of, pieces
 
 if TYPE_CHECKING:
@@ -90,10 +88,7 @@ def read_chunk(
     sources = chosen.sources if chosen else None
     if sources is None:
         return
-    with errors_named(shard), ExitStack() as stack:
-        if is_address(shard.uri):
-            # Each opening of an object is two requests.
-            shard = stack.enter_context(held(shard))
+    with unchanged(shard) as shard:
         in_file, kind = chunk.in_file, shard.kind
         row = chunk.first_row
         if row is None:

@@ -15,7 +15,7 @@ from contam.corpus.columns import (
     Selections,
     selection_of,
 )
-from contam.corpus.shards import errors_named, held
+from contam.corpus.shards import unchanged
 from contam.errors import ShardError
 from contam.files.listed import check, may_pass
 from contam.tables.json_text import at_path, clean
@@ -64,7 +64,7 @@ def metadata_or_lost(shard: Shard, selection: Selection, rows: Sequence[int]) ->
     found: dict[int, DocumentMeta] = {}
     for some in _by_row_group(shard, selection, sorted(set(rows))):
         try:
-            with errors_named(shard), held(shard) as one:
+            with unchanged(shard) as one:
                 found.update(_metadata(one, selection, some))
         except ShardError as error:
             # The row group was read up to what is damaged.
@@ -146,7 +146,7 @@ def _documents(
 def _in_order(
     shard: Shard, rows: Sequence[int], look: Callable[[Shard, list[int]], Iterator[tuple[int, T]]]
 ) -> list[T]:
-    with errors_named(shard), held(shard) as one:
+    with unchanged(shard) as one:
         found = dict(look(one, sorted(set(rows))))
     missing = next((row for row in rows if row not in found), None)
     if missing is not None:

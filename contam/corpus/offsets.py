@@ -15,7 +15,7 @@ from contam.tables import ipc
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from contam.files.listed import FileState
+    from contam.files.disk import FileState
 
 _PIECE_BYTES = 1 << 20
 

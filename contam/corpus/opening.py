@@ -9,8 +9,9 @@ from contam.corpus.chunks import cut_shard
 from contam.corpus.columns import select_columns
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.each import of_each
-from contam.corpus.shards import errors_named, held, shard_digest
+from contam.corpus.shards import shard_digest, unchanged
 from contam.errors import AccessError, CorpusError, ShardError
+from contam.files.listed import may_pass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,9 +91,8 @@ def open_shard(
     """Open one shard, whose place in the list is `number`; the rest is as for `open_shards`."""
     found = OpenedShard(shard)
     try:
-        with errors_named(shard), held(shard) as one:
-            found = OpenedShard(replace(shard, size_bytes=one.size_bytes, state=one.state))
-            found = _look(found, number, one, text, named)
+        with unchanged(shard) as one:
+            found = _look(OpenedShard(one), number, one, text, named)
     except ShardError as error:
         # It changed meanwhile: nothing of this is of one state of it.
         return OpenedShard(found.shard, refused=found.refused or error)
@@ -111,6 +111,8 @@ def _look(
         found = replace(found, digest=shard_digest(shard))
     except ShardError as error:
         found = replace(found, refused=error)
+        if may_pass(error):
+            return found  # its store would be waited for once more
     try:
         selection = select_columns(shard, text, named)
         found = replace(found, selection=selection)

@@ -20,7 +20,7 @@ from contam.corpus.lru_cache import LruCache
 from contam.corpus.shards import errors_named, seen
 from contam.corpus.streams import unreadable
 from contam.errors import CorpusError, Public, ShardError
-from contam.files.listed import FileState
+from contam.files.listed import state_at
 from contam.tables.blocks import TextBlock, block_of
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from contam.corpus.columns import Selection
     from contam.corpus.shards import Shard
+    from contam.files.disk import FileState
     from contam.tables.columns import ColumnRef
 
 _RETIRE_AND_ADD_SHARD: Final = "the shard changed after it was indexed: retire it and add it again"
@@ -295,7 +296,7 @@ class RowCache:
 
 def _state(shard: Shard) -> FileState:
     try:
-        return FileState.at(shard.uri)
+        return state_at(shard.uri)
     except OSError as error:
         raise unreadable(shard.name, error, ()) from error
 

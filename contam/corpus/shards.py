@@ -16,16 +16,9 @@ from contam.corpus.listing import ListedFile, Skipped, list_files
 from contam.corpus.streams import unreadable
 from contam.errors import CorpusError, Names, Place, ShardError, Statement, UsageError
 from contam.files.addresses import is_address
+from contam.files.disk import NOT_THERE, FileState
 from contam.files.lfs import LFS_FACT, is_pointer
-from contam.files.listed import (
-    NOT_THERE,
-    FileState,
-    HeldPath,
-    ListedPath,
-    check,
-    holding,
-    opened,
-)
+from contam.files.listed import ListedPath, check, opened, sharing, state_at
 from contam.files.natural_order import natural_key
 
 if TYPE_CHECKING:
@@ -71,29 +64,6 @@ class Shard:
     def path(self) -> str:
         """What readers are given: the place, and the state in which alone it may be read."""
         return self.uri if self.state is None else ListedPath(self.uri, self.state)
-
-
-@dataclass(frozen=True, slots=True)
-class _HeldShard(Shard):
-    """A shard whose file is open."""
-
-    held: HeldPath | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def path(self) -> str:
-        return self.held or self.uri
-
-
-@contextmanager
-def held(shard: Shard) -> Iterator[Shard]:
-    """The shard with its file open for all who read it within the block.
-
-    One without a state gets that in which it is opened. Raises ShardError at the end of the block
-    when it changed meanwhile, see `contam.files.listed.holding`.
-    """
-    with holding(shard.path) as path:
-        size = shard.size_bytes if shard.state else path.state.size
-        yield _HeldShard(shard.uri, shard.name, shard.format, size, path.state, held=path)
 
 
 def is_excluded(name: str, patterns: Sequence[str]) -> bool:
@@ -250,10 +220,23 @@ def errors_named(shard: Shard) -> Iterator[None]:
         raise error.renamed(shard.uri, shard.name) from error
 
 
+@contextmanager
+def unchanged(shard: Shard) -> Iterator[Shard]:
+    """The shard in its listed state, or in its present one; other errors as by `errors_named`.
+
+    Raises ShardError where it is in another state when the block ends.
+    """
+    with errors_named(shard), sharing(shard.path) as path:
+        if shard.state is None:
+            yield replace(shard, size_bytes=path.state.size, state=path.state)
+        else:
+            yield shard
+
+
 def _listed(shard: Shard) -> Shard:
     """The shard in its present state."""
     try:
-        state = FileState.at(shard.uri)
+        state = state_at(shard.uri)
     except OSError:
         # A dangling link is a shard all the same: it fails when it is opened, and by name.
         state = NOT_THERE

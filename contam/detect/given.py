@@ -16,7 +16,7 @@ import orjson
 from contam.benchmark.paths import Naming
 from contam.benchmark.sources import BenchmarkFile, name_in
 from contam.errors import Hint, Plain, UsageError
-from contam.files.listed import FileState
+from contam.files.listed import state_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,7 +113,7 @@ def given_corpus(given: Source) -> Iterator[tuple[list[PathLike], list[Shard]]]:
             path.write_bytes(
                 table.as_parquet() if rows is None else b"".join(row + b"\n" for row in rows)
             )
-            state = FileState.at(str(path))
+            state = state_at(str(path))
             kind = "parquet" if rows is None else "jsonl"
             shards.append(Shard(str(path), table.called, kind, state.size, state))
         yield paths, shards

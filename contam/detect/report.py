@@ -13,7 +13,8 @@ from contam.detect.notebook import plot_counts, result_html, result_line
 from contam.detect.result import VERDICTS, ScanTables, iter_verdicts, label_counts
 from contam.errors import Hint, InternalError, OutputError, Public
 from contam.files.addresses import Address
-from contam.files.publish import output_errors, publishing
+from contam.files.disk import output_errors
+from contam.files.publish import publishing
 from contam.files.single import fingerprint, read_file
 from contam.files.uploads import fetch, names_below, place
 from contam.tables import schemas

@@ -17,7 +17,7 @@ from contam import extras
 from contam.errors import Public, UsageError
 from contam.files import web
 from contam.files.addresses import Address
-from contam.files.listed import FileState
+from contam.files.disk import FileState
 from contam.files.stores import (
     BusyError,
     RefusedError,

@@ -12,7 +12,6 @@ named `last` at the end: it marks a finished result.
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import glob
 import os
@@ -22,8 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contam.errors import OutputError, Place, Plain, Public
+from contam.errors import OutputError, Place, Public
 from contam.files.addresses import NAME_LOCAL_FOLDER, Address, refuse_address
+from contam.files.disk import output_errors, sync_path
 from contam.files.publication import LAST, kind_of
 from contam.files.uploads import publishing_objects
 
@@ -152,23 +152,6 @@ def publish_made(
         _replace_files(target, made) if target.in_place else _replace_folder(target, made)
 
 
-@contextlib.contextmanager
-def output_errors(out: Path) -> Iterator[None]:
-    """Turn a refusal of the operating system to write below `out` into an OutputError."""
-    try:
-        yield
-    except OSError as error:
-        full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-        raise OutputError(
-            "cannot write {}: {}",
-            out,
-            Plain(os.strerror(error.errno) if error.errno else error),
-            hint="free some space or choose another disk"
-            if full
-            else "choose a folder you may write to",
-        ) from error
-
-
 def _target(out: Path, names: tuple[str, ...], last: str) -> _Target:
     # Behind a symbolic link the folder it points to is replaced, never the link.
     folder = Path(os.path.realpath(out))
@@ -291,19 +274,6 @@ def _sync(draft: Path, names: Sequence[str]) -> None:
         for path in sorted((draft / name).rglob("*")):
             sync_path(path)
     sync_path(draft)
-
-
-def sync_path(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on disk. Raises OSError."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        # Some file systems (network, FUSE) cannot sync a folder; the rename is then all there is.
-        if error.errno not in {errno.EINVAL, errno.ENOTSUP, errno.EBADF}:
-            raise
-    finally:
-        os.close(handle)
 
 
 def _lock(draft: Path) -> int | None:

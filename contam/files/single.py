@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from contam.errors import OutputError, Public
 from contam.files.addresses import NAME_LOCAL_FOLDER, Address, refuse_address
-from contam.files.publish import output_errors, sync_path
+from contam.files.disk import output_errors, sync_path
 from contam.files.stores import StoreError, store_of
 
 if TYPE_CHECKING:

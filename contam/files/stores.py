@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer as Buffer
 
     from contam.files.addresses import Address
-    from contam.files.listed import FileState
+    from contam.files.disk import FileState
 
     Result = TypeVar("Result")
 
@@ -164,26 +164,16 @@ class RemoteFile(io.RawIOBase):
     fetch  gives the bytes from one position up to another. Raises OSError
     """
 
-    def __init__(
-        self,
-        state: FileState,
-        fetch: Callable[[int, int], bytes],
-        close: Callable[[], object] = lambda: None,
-    ) -> None:
+    def __init__(self, state: FileState, fetch: Callable[[int, int], bytes]) -> None:
         super().__init__()
         if state.size > MOST_BYTES:
             raise StoreError(f"the server states {state.size:,} bytes, which no file has")
         self.state = state
         self.fetch = fetch
-        self._close = close
         self._at = 0
         self._begin = 0
         self._piece = b""
         self._wanted = _FIRST_BYTES
-
-    def again(self) -> RemoteFile:
-        """Another reader of the same object, from its beginning, for as long as this is open."""
-        return RemoteFile(self.state, self.fetch)
 
     def readable(self) -> bool:
         return True
@@ -218,11 +208,6 @@ class RemoteFile(io.RawIOBase):
         found = self._next(min(len(target), max(0, self.state.size - self._at)))
         target[: len(found)] = found
         return len(found)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._close()
-        super().close()
 
     def _next(self, n: int) -> memoryview | bytes:
         """At most `n` bytes from here on, which are there."""

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import httpx
 
-from contam.files.listed import FileState
+from contam.files.disk import FileState
 from contam.files.stores import (
     BusyError,
     RefusedError,
@@ -51,7 +51,7 @@ class Answer(NamedTuple):
 def store_of(address: Address) -> WebStore:
     """The files of a host."""
     del address
-    return WebStore()
+    return _STORE
 
 
 class WebStore:
@@ -82,6 +82,9 @@ class WebStore:
         url = _url(address)
         state = first(url).state
         return RemoteFile(state, lambda begin, end: fetched(url, begin, end, state))
+
+
+_STORE: Final = WebStore()
 
 
 def first(url: str) -> Answer:

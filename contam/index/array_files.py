@@ -251,7 +251,7 @@ class CheckedArray(CheckedFile):
 
 def sync(folder: Path) -> None:
     """Wait until the names in a folder are on disk, where the file system can do that."""
-    from contam.files.publish import sync_path
+    from contam.files.disk import sync_path
 
     with writing(folder):
         sync_path(folder)

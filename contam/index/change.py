@@ -19,7 +19,7 @@ from contam.errors import (
     Statement,
     UsageError,
 )
-from contam.files.listed import FileState
+from contam.files.listed import state_at
 from contam.files.natural_order import natural_key
 from contam.index.build import (
     DEFAULT_MEMORY,
@@ -286,7 +286,7 @@ def _is_known(record: ShardRecord, same_edges: Sequence[ShardRecord], states: St
     if not same_edges or record.failure is not None:
         return False
     try:
-        now = FileState.at(record.uri)
+        now = state_at(record.uri)
         known = [state_for(states, record.uri, edge.sha256) for edge in same_edges]
         if any(state is not None and not change_since(state, now) for state in known):
             return True

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.errors import IndexDamageError
-from contam.files.publish import output_errors
+from contam.files.disk import output_errors
 from contam.files.single import read_file, write_file
 from contam.index.array_files import sync
 from contam.index.json_values import from_plain, to_plain

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from contam.files.publish import output_errors
+from contam.files.disk import output_errors
 from contam.index.build import DEFAULT_MEMORY, begun, fresh_manifest, read_pending
 from contam.index.groups import (
     GROUP,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from contam.files.listed import FileState
+from contam.files.disk import FileState
 from contam.files.single import read_file
 from contam.index.array_files import damaged, reading, sync, write_synced, writing
 

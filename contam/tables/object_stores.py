@@ -22,7 +22,7 @@ from pyarrow import fs
 
 from contam.errors import ConfigError
 from contam.files.addresses import Address
-from contam.files.listed import FileState
+from contam.files.disk import FileState
 from contam.files.stores import RefusedError, RemoteFile, StoreError, access_lost, patience
 from contam.memory import peak_bytes
 
@@ -117,22 +117,16 @@ class ObjectStore:
         return self._stamps.get(_path(address), "")
 
     def state(self, address: Address) -> FileState:
-        with self.open(address) as file:
-            return file.state
+        return self.open(address).state
 
     def open(self, address: Address) -> RemoteFile:
         path = _path(address)
         native = self.ask_for(path, lambda store: store.open_input_file(path))
-        try:
-            state = _state(native.metadata() or {}, native.size())
-            if not state.version and not state.modified_ns:
-                found = self.ask(lambda store: store.get_file_info(path))
-                state = state._replace(modified_ns=found.mtime_ns or 0)
-        except BaseException:
-            native.close()
-            raise
-
-        return RemoteFile(state, _Reading(self, path, native).fetch, native.close)
+        state = _state(native.metadata() or {}, native.size())
+        if not state.version and not state.modified_ns:
+            found = self.ask(lambda store: store.get_file_info(path))
+            state = state._replace(modified_ns=found.mtime_ns or 0)
+        return RemoteFile(state, _Reading(self, path, native).fetch)
 
     def ask_for(self, path: str, question: Callable[[fs.FileSystem], Result]) -> Result:
         """Ask for an object. Raises CorpusError when no other can be read either: the run ends."""

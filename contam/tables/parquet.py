@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from contam.errors import ShardError
 from contam.files.addresses import is_address
-from contam.files.listed import HeldPath, ListedPath, opened, state_of
+from contam.files.listed import ListedPath, opened, state_of
 from contam.tables.columns import ColumnRef, describe
 from contam.tables.fallback import RowReader, filled_block
 from contam.tables.fields import take_rows, wanted_leaves
@@ -29,7 +29,7 @@ from contam.tables.shard_errors import arrow_file, shard_errors
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from contam.files.listed import FileState
+    from contam.files.disk import FileState
     from contam.tables.blocks import TextBlock
     from contam.tables.columns import TextColumns
 
@@ -43,6 +43,8 @@ _MAX_ROWS_GIANT = 512
 _GIANT_BYTES = 256 << 20
 # Column chunks are read through a buffer of this size instead of whole.
 _READ_BUFFER = 1 << 20
+#: Footers that are kept: more than there are threads that open shards.
+_FOOTERS = 48
 
 
 class RowGroup(NamedTuple):
@@ -66,15 +68,10 @@ def footer(path: str) -> Footer:
     what the library cannot decrypt or understand there, it ends the process.
     """
     with shard_errors(path):
-        if not isinstance(path, HeldPath):
-            return _footer(path, state_of(path))
-        # Whatever other threads have read meanwhile.
-        found: Footer = path.notes.get("footer") or _footer(path, path.state)
-        path.notes["footer"] = found
-        return found
+        return _footer(path, state_of(path))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=_FOOTERS)
 def _footer(path: str, state: FileState) -> Footer:
     with opened(path if isinstance(path, ListedPath) else ListedPath(path, state)) as file:
         size = file.seek(0, SEEK_END)

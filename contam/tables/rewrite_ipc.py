@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from contam.errors import Public, ShardError
-from contam.files.publish import output_errors
+from contam.files.disk import output_errors
 from contam.files.single import created
 from contam.tables.edit_columns import edited_batch, plain_type
 from contam.tables.edits import Rewrite, Rewritten

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contam.errors import Plain, ShardError
-from contam.files.publish import output_errors
+from contam.files.disk import output_errors
 from contam.files.single import created
 from contam.tables import same_rows
 from contam.tables.edit_columns import edited_batch, plain_type

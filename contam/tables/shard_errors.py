@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from contam.errors import ContamError, Plain, ShardError
 from contam.files.addresses import is_address
-from contam.files.listed import HeldPath, not_answered, opened, opened_object
+from contam.files.listed import not_answered, opened, opened_object
 from contam.files.single import refuse_irregular
 from contam.files.stores import StoreError
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 def shard_errors(path: str) -> Iterator[None]:
     """Raise `ShardError` for any failure to open, decode or understand the file at `path`."""
     try:
-        # What is held was a file when it was opened.
-        if not is_address(path) and not isinstance(path, HeldPath):
+        if not is_address(path):
             refuse_irregular(Path(path))
         yield
     except ContamError:

@@ -1,33 +1,17 @@
-"""Planning opens a shard once, and says of it what the openings for each question would say."""
+"""Planning says of a shard what the openings for each question would say."""
 
 from __future__ import annotations
 
 import pytest
 
 from contam.corpus.opening import open_shards
-from contam.corpus.shards import Shard, held, shard_digest
+from contam.corpus.shards import Shard, shard_digest
 from contam.errors import ShardError
-from contam.files import listed
-from contam.index.build import build
 from tests.corpus_files import WRITERS, find_shards, plan_chunks
 
 ROWS = [{"id": str(n), "text": f"document {n} of a few words"} for n in range(5)]
 #: More than there are threads, so that each reads several.
 COPIES = 40
-
-
-@pytest.fixture
-def openings(monkeypatch):
-    """The paths of the shards that were opened, as often as they were."""
-    found = []
-    open_file = listed.open_file
-
-    def counted(path):
-        found.append(path.name)
-        return open_file(path)
-
-    monkeypatch.setattr(listed, "open_file", counted)
-    return found
 
 
 def write_copies(folder, kind, copies=COPIES):
@@ -38,27 +22,13 @@ def write_copies(folder, kind, copies=COPIES):
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "jsonl", "csv", "warc"])
-def test_every_shard_is_opened_once(kind, tmp_path, openings):
+def test_opening_tells_what_each_question_alone_would(kind, tmp_path):
     shards = write_copies(tmp_path, kind)
-    openings.clear()
     found = open_shards(shards)
-    assert sorted(openings) == [shard.name for shard in shards]
     assert found.shards == shards
     assert not found.failures
     assert found.digests == tuple(map(shard_digest, shards))
     assert (found.chunks, []) == plan_chunks(shards, found.selections)
-
-
-def test_a_build_opens_every_shard_once_to_list_it_and_once_to_plan_it(tmp_path, openings):
-    (tmp_path / "corpus").mkdir()
-    shards = write_copies(tmp_path / "corpus", "parquet", 3)
-    index = tmp_path / "index"
-    build([tmp_path / "corpus"], index, workers=1)
-    # Then its footer, its text, its metadata, its SHA-256, and its edges.
-    assert max(map(openings.count, [shard.name for shard in shards])) <= 7
-    openings.clear()
-    found = open_shards(shards)
-    assert len(openings) == len(found.shards)
 
 
 def test_a_shard_replaced_while_it_is_looked_at_is_a_failure_with_no_chunks(tmp_path, monkeypatch):
@@ -89,16 +59,6 @@ def test_what_cannot_be_opened_fails_in_the_words_of_who_opens_it(tmp_path):
     with pytest.raises(ShardError) as alone:
         shard_digest(shards[0])
     assert "00.jsonl" in alone.value.message
-
-
-def test_readers_of_a_held_file_at_the_same_time_do_not_disturb_each_other(tmp_path):
-    (shard,) = write_copies(tmp_path, "jsonl", 1)
-    whole = (tmp_path / "00.jsonl").read_bytes()
-    with held(shard) as one, listed.opened(one.path) as first:
-        assert first.read(5) == whole[:5]
-        with listed.opened(one.path) as second:
-            assert second.read() == whole
-        assert first.read() == whole[5:]
 
 
 def test_a_shard_without_a_state_gets_the_one_it_is_opened_in(tmp_path):

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from contam.corpus.shards import survey
 from contam.errors import OutputError
 from contam.files.csv_cells import large_cells
-from contam.files.listed import FileState
+from contam.files.disk import FileState
+from contam.files.listed import state_at
 from contam.files.natural_order import natural_key
 from contam.files.single import fingerprint, whole_file, write_file
 
@@ -75,7 +76,7 @@ def test_the_fingerprint_of_a_file_is_of_all_its_bytes(tmp_path, data):
 def written(path, data, modified_ns=1_700_000_000_123_456_789):
     path.write_bytes(data)
     os.utime(path, ns=(modified_ns, modified_ns))
-    return FileState.at(str(path))
+    return state_at(str(path))
 
 
 def test_a_stamp_is_the_same_for_a_copy_that_kept_its_time(tmp_path):

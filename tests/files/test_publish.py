@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from contam.errors import OutputError
-from contam.files.publish import output_errors, publishing
+from contam.files.disk import output_errors
+from contam.files.publish import publishing
 
 NAMES = ("data", "mark")
 

@@ -12,7 +12,7 @@ from contam.config import Settings
 from contam.corpus.shards import shard_digest
 from contam.detect.query import query
 from contam.errors import IndexDamageError, IndexMismatchError
-from contam.files.listed import FileState
+from contam.files.disk import FileState
 from contam.index import change as change_module
 from contam.index.change import add
 from contam.index.manifest import read_manifest, writer_lock

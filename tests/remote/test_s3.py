@@ -137,8 +137,10 @@ def test_plain_json_lines_are_cut_as_on_disk(s3, workers, items, tmp_path, monke
 
 
 def test_line_numbers_of_an_object_that_is_read_in_order_need_no_other_request(s3, monkeypatch):
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 300)
-    s3.put(f"/{BUCKET}/c/a.jsonl", b"".join(json.dumps(row).encode() + b"\n" for row in rows_of(1)))
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 1 << 20)
+    # So long that no one range has all of them.
+    row = json.dumps({"text": "nothing but filler " * 1000}).encode()
+    s3.put(f"/{BUCKET}/c/a.jsonl", b"".join([row + b"\n"] * 200))
     opened = open_shards(survey([f"s3://{BUCKET}/c"])[0])
     cut = opened.chunks
     assert len(cut) > 3

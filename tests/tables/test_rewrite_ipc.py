@@ -7,7 +7,7 @@ import pytest
 from pyarrow import ipc
 
 from contam.errors import ShardError
-from contam.files.listed import FileState, ListedPath
+from contam.files.listed import ListedPath, state_at
 from contam.tables.columns import ColumnRef, TextColumns
 from contam.tables.edits import Edit, Rewrite, Rewritten
 from contam.tables.rewrite_ipc import rewrite
@@ -51,7 +51,7 @@ def stored(path, *, stream=False, batches=BATCHES, **options):
             # Arrow cannot read it again where the metadata are of version 4.
             noted = None if "metadata_version" in options else {"number": str(number)}
             writer.write_batch(batch, custom_metadata=noted)
-    return ListedPath(str(path), FileState.at(str(path)))
+    return ListedPath(str(path), state_at(str(path)))
 
 
 def batches_in(path, *, stream):
@@ -100,7 +100,7 @@ def test_batches_stay_as_they_are(tmp_path, stream, options):
         with ipc.open_file(tmp_path / "out") as reader:
             assert dict(reader.metadata) == {b"of": b"the file"}
     # Written again without an edit it is the file it was.
-    again = ListedPath(str(tmp_path / "out"), FileState.at(str(tmp_path / "out")))
+    again = ListedPath(str(tmp_path / "out"), state_at(str(tmp_path / "out")))
     rewrite(again, tmp_path / "again", Rewrite([], TEXT, None))
     assert (tmp_path / "again").read_bytes() == data
 
@@ -129,7 +129,7 @@ def test_what_was_taken_out_of_one_batch_is_in_the_dictionary_of_none(tmp_path, 
 def test_a_stream_that_was_cut_or_a_file_that_changed_is_an_error(tmp_path):
     source = stored(tmp_path / "in", stream=True)
     (tmp_path / "cut").write_bytes((tmp_path / "in").read_bytes()[:-8])
-    cut = ListedPath(str(tmp_path / "cut"), FileState.at(str(tmp_path / "cut")))
+    cut = ListedPath(str(tmp_path / "cut"), state_at(str(tmp_path / "cut")))
     with pytest.raises(ShardError, match="no end mark"):
         rewrite(cut, tmp_path / "a", Rewrite([Edit(0, True)], TEXT, None))
     with pytest.raises(ShardError, match="no row 6"):

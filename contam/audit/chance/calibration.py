@@ -22,7 +22,7 @@ from contam.audit.verify import REPORT
 from contam.benchmark.items import ItemName
 from contam.detect.labels import FLAGGED
 from contam.detect.report import load_report
-from contam.files.publish import output_errors
+from contam.files.disk import output_errors
 from contam.tables import schemas
 from contam.tables.sql import Database
 

@@ -19,7 +19,7 @@ from contam.detect.report import load_report
 from contam.detect.show.choose import check_policy
 from contam.detect.show.side_by_side import view_items
 from contam.errors import ConfigError, OutputError, Public, UsageError
-from contam.files.publish import sync_path
+from contam.files.disk import sync_path
 from contam.files.single import reading
 from contam.tables import schemas
 

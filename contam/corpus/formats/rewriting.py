@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from contam.corpus.streams import unreadable
 from contam.files.compression import codec_of
+from contam.files.disk import output_errors
 from contam.files.listed import opened
 from contam.files.packing import HEAD_BYTES, pack
-from contam.files.publish import output_errors
 from contam.files.single import created
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from contam.corpus.opening import OpenedShard, OpenedShards, collected, open_sha
 from contam.detect.parts.mapped import MappedFile, TreeError, write_tree
 from contam.detect.parts.pieces import versions
 from contam.files.addresses import checked
-from contam.files.listed import NOT_THERE
+from contam.files.disk import NOT_THERE
 from contam.files.stores import store_of
 
 if TYPE_CHECKING:

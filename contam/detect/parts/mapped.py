@@ -48,7 +48,7 @@ _PLAIN: Final = {
 #: Where the classes of our trees are; elsewhere in the package, some open files and databases.
 _HOMES: Final = (
     "contam.benchmark.", "contam.cleaning.choice", "contam.corpus.",
-    "contam.detect.", "contam.facts", "contam.files.addresses", "contam.files.listed",
+    "contam.detect.", "contam.facts", "contam.files.addresses", "contam.files.disk",
     "contam.kernels.", "contam.tables.columns", "contam.tables.records",
 )  # fmt: skip
 

@@ -26,7 +26,7 @@ from ray.exceptions import RayError, RayTaskError
 from contam.detect.parts.division import THREADS
 from contam.errors import ContamError, IncompleteError, Plain, Public, UsageError
 from contam.files.addresses import is_address
-from contam.files.listed import FileState
+from contam.files.listed import state_at
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -146,7 +146,7 @@ def _here(corpus: Corpus) -> Corpus:
         if shard.state is None or is_address(shard.uri):
             return shard
         with contextlib.suppress(OSError):
-            now = FileState.at(shard.uri)
+            now = state_at(shard.uri)
             return replace(shard, state=now) if now.stamp == shard.state.stamp else shard
         return shard
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from contam.detect.parts.part_file import PartError, hits_of, part_of
 from contam.errors import OutputError, Public
 from contam.files.addresses import Address
-from contam.files.publish import output_errors
+from contam.files.disk import output_errors
 from contam.files.single import read_file, write_file
 from contam.files.uploads import store_errors, upload, writable
 

@@ -22,7 +22,7 @@ from contam.detect.parts.part_file import part_bytes
 from contam.detect.parts.plan_files import open_plan, write_plan
 from contam.detect.parts.search_piece import search_piece
 from contam.errors import ContamError
-from contam.files.publish import output_errors
+from contam.files.disk import output_errors
 from contam.memory import tune_command
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from contam.corpus.shards import Shard, seen
 from contam.detect.given import IN_MEMORY
 from contam.errors import CorpusError, ShardError
 from contam.files.addresses import Address, is_address
-from contam.files.listed import FileState
+from contam.files.listed import state_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -86,7 +86,7 @@ class Library:
         uri = self.place(known["uri"])
         shard = Shard(uri=uri, name=name, format=known["format"], size_bytes=known["size_bytes"])
         try:
-            size = FileState.at(uri).size
+            size = state_at(uri).size
             now, digest = seen(shard)
             if size != shard.size_bytes or digest != known["digest"]:
                 return self._elsewhere(uri) or f"shard {uri} has changed since the scan"

@@ -10,7 +10,7 @@ from contam.corpus.coverage import ShardCoverage
 from contam.corpus.each import of_each
 from contam.corpus.metadata import MetadataStream
 from contam.corpus.opening import open_shard
-from contam.corpus.shards import Shard, errors_named, file_sha256, held, shard_digest
+from contam.corpus.shards import Shard, file_sha256, shard_digest, unchanged
 from contam.errors import CorpusError, InternalError, ShardError
 from contam.index.model import ShardRecord
 from contam.index.writing.sampling import (
@@ -232,7 +232,7 @@ def new_record(
     """The record of a shard that was not read yet; `failure` is set when it cannot be."""
     record = listed_record(shard, text, columns)
     try:
-        with errors_named(shard), held(shard) as one:
+        with unchanged(shard) as one:
             return replace(record, size_bytes=one.size_bytes, digest=shard_digest(one))
     except ShardError as error:
         return replace(record, failure=error.message)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from contam.detect.report import RUN_FILE
-from contam.files.publish import output_errors, publishing
+from contam.files.disk import output_errors
+from contam.files.publish import publishing
 from contam.files.single import fingerprint, read_file
 from contam.files.uploads import place
 from contam.tables import schemas

@@ -19,7 +19,7 @@ from contam.detect.policies.policy import get_policy
 from contam.detect.report import FILES as VERDICT_FILES
 from contam.detect.report import TABLES as CHECK_TABLES
 from contam.errors import UsageError
-from contam.files.publish import sync_path
+from contam.files.disk import sync_path
 from contam.server.auth import Caller, Needs
 from contam.server.check import checked_policies
 from contam.server.jobs.schemas import (

@@ -19,7 +19,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from contam.detect.report import FILES as VERDICT_FILES
 from contam.errors import ContamError
 from contam.files import compression
-from contam.files.publish import sync_path
+from contam.files.disk import sync_path
 from contam.server.problems import RequestError
 
 if TYPE_CHECKING:
