@@ -68,13 +68,10 @@ class Settings:
     drain_s: Annotated[Seconds, "Seconds that running requests get after SIGTERM."] = 30.0
     max_items: Annotated[Count, "Items in one check."] = 256
     max_characters: Annotated[Count, "Characters of one item, all parts together."] = 200_000
-    max_answer_bytes: Annotated[
-        Count,
-        "Bytes of the answer to a check in one piece; past them it is refused.",
-    ] = 32 * MIB
     max_body_bytes: Annotated[Count, "Bytes of a request body."] = 8 * MIB
-    max_upload_bytes: Annotated[Count, "Bytes of a job's upload as sent."] = 1024 * MIB
-    max_unpacked_bytes: Annotated[Count, "Bytes of a job's upload unpacked."] = 4096 * MIB
+    max_upload_bytes: Annotated[
+        Count, "Bytes of a job's upload; it may unpack to four times that."
+    ] = 1024 * MIB
     max_job_items: Annotated[Count, "Items of one job."] = 1_000_000
     max_checks: Annotated[Count, "Checks worked on at once; more wait."] = 2
     max_waiting: Annotated[Whole, "Checks that wait; more get 503."] = 64
@@ -82,11 +79,9 @@ class Settings:
     job_threads: Annotated[Whole, "Threads of one job; 0 takes all cores."] = 0
     max_job_s: Annotated[Seconds, "Seconds that one attempt at a job may take."] = 6 * 3600.0
     max_job_memory_bytes: Annotated[Count, "Memory that one job may take."] = 16_384 * MIB
-    max_queued_jobs: Annotated[Count, "Jobs that wait; more get 503."] = 1000
     retention_s: Annotated[Seconds, "Seconds that a finished job is kept."] = 7 * 86_400.0
     max_connections: Annotated[Count, "Connections at once; more get 503."] = 256
     log_level: Annotated[str, "Lowest log level: debug, info, warning or error."] = "info"
-    metrics: Annotated[bool, "Whether /metrics answers (without a key)."] = True
     admin_key: Annotated[
         str | None,
         "A key with every scope, of 32 characters or more; it needs no store. It has no flag.",

@@ -44,9 +44,9 @@ def test_a_flag_beats_the_environment_that_the_file_and_that_the_default(served,
     assert found.deadline_s == Settings().deadline_s
 
 
-def test_lists_numbers_and_switches_are_read_from_the_environment(served):
-    found = served(CONTAM_INDEX="a b", CONTAM_DEADLINE_S="2.5", CONTAM_METRICS="false")
-    assert (found.index, found.deadline_s, found.metrics) == (("a", "b"), 2.5, False)
+def test_lists_and_numbers_are_read_from_the_environment(served):
+    found = served(CONTAM_INDEX="a b", CONTAM_DEADLINE_S="2.5")
+    assert (found.index, found.deadline_s) == (("a", "b"), 2.5)
 
 
 def test_a_secret_comes_from_the_environment_or_from_a_file_that_it_names(

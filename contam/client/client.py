@@ -54,7 +54,6 @@ _NDJSON: Final = "application/x-ndjson"
 _PARQUET: Final = "application/vnd.apache.parquet"
 _BYTES: Final = "application/octet-stream"
 _ROWS: Final = "contam-rows"
-_PAGE_ROWS: Final = 20_000
 _POLL_S: Final = (0.1, 5.0)
 
 
@@ -264,22 +263,13 @@ class Client:
         return wire.job_answer(job, run, verdicts, evidence, wanted)
 
     def _rows(self, job: Job, table: str) -> list[Row]:
-        """All rows of a table, by pages: a broken one is asked for again, and none is lost."""
+        """All rows of a table."""
         path = f"/v1/jobs/{_id(job)}/results"
-        found: list[Row] = []
-        n_rows: int | None = None
-        while n_rows is None or len(found) < n_rows:
-            params = {"table": table, "cursor": len(found), "limit": _PAGE_ROWS}
-            reply = self._send("GET", path, params=params, headers={"Accept": _NDJSON})
-            header = reply.headers.get(_ROWS, "")
-            if not header.isdigit() or (n_rows is not None and int(header) != n_rows):
-                raise AnswerError(f"GET {path}: the answer does not say how many rows there are")
-            n_rows = int(header)
-            rows = list(wire.lines_of(reply.content, f"GET {path}"))
-            if len(rows) != min(_PAGE_ROWS, n_rows - len(found)):
-                raise AnswerError(f"GET {path}: the answer has not as many rows as it should")
-            found += rows
-        return found
+        reply = self._send("GET", path, params={"table": table}, headers={"Accept": _NDJSON})
+        rows = list(wire.lines_of(reply.content, f"GET {path}"))
+        if reply.headers.get(_ROWS) != str(len(rows)):
+            raise AnswerError(f"GET {path}: the answer has not as many rows as it should")
+        return rows
 
     def save(self, job: Job, out: str | Path, *, overwrite: bool = False) -> Path:
         """Write the result of a check as the folder that `contam query --out` writes."""

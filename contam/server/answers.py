@@ -1,10 +1,10 @@
-"""Stream a result as an answer piece by piece, to bound memory."""
+"""Make the answer to a check of a result, item by item, to bound memory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import orjson
@@ -86,7 +86,8 @@ class EvidenceReader:
         return rows
 
 
-AnswerForm = Literal["json", "lines", "whole"]
+MOST_BYTES: Final = 32 << 20
+"""Bytes that an answer to a check may have."""
 
 _MOST_FAILURES: Final = 20
 _NOTHING_KNOWN: Final = {
@@ -124,13 +125,7 @@ class StreamedAnswer:
         """All of it: see `contam.server.schemas.CheckAnswer`."""
         return {"verdicts": list(self.rows()), **self.rest}
 
-    def encoded(self, form: AnswerForm, most_bytes: int) -> bytes | Iterator[bytes] | Row:
-        """All of it as JSON, as lines of JSON, or as plain values. Raises RequestError, 413."""
-        if form == "json":
-            return self.as_json(most_bytes)
-        return self.as_lines() if form == "lines" else self.whole()
-
-    def as_json(self, most_bytes: int) -> bytes:
+    def as_json(self, most_bytes: int = MOST_BYTES) -> bytes:
         """All of it as JSON. Raises RequestError, 413, as soon as that has too many bytes."""
         made = bytearray(b'{"verdicts":[')
         end = orjson.dumps(self.rest)[1:]
@@ -144,12 +139,6 @@ class StreamedAnswer:
         made += b"],"
         made += end
         return bytes(made)
-
-    def as_lines(self) -> Iterator[bytes]:
-        """A line for each verdict and one for the rest, each made when the one before is taken."""
-        for row in self.rows():
-            yield orjson.dumps(row) + b"\n"
-        yield orjson.dumps(self.rest) + b"\n"
 
 
 def answer_of(
@@ -173,8 +162,8 @@ def too_large(most_bytes: int) -> RequestError:
         413,
         f"the answer would have more than {most_bytes} bytes",
         code="answer-too-large",
-        hint="ask for fewer items, less context or max_evidence, or for lines "
-        "(Accept: application/x-ndjson), or make a job of it: POST /v1/jobs",
+        hint="ask for fewer items, less context or max_evidence, or make a job of it: "
+        "POST /v1/jobs",
     )
 
 

@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
 import contam
@@ -24,12 +23,12 @@ from contam.server.auth import Entrance, Keyring
 from contam.server.body import BodyGuard
 from contam.server.check import Admission
 from contam.server.jobs import routes as jobs
+from contam.server.jobs.runner import Jobs
 from contam.server.jobs.schemas import CheckJob, RescoreJob
-from contam.server.jobs.service import Jobs
 from contam.server.observe import Observed, log
 from contam.server.page import problem_page
 from contam.server.problems import answer_failures
-from contam.server.schemas import CheckRequest, Problem, problems
+from contam.server.schemas import CheckRequest, Problem
 from contam.server.state import COMPILING, OPENING, State
 
 if TYPE_CHECKING:
@@ -94,6 +93,7 @@ def create_app(settings: Settings) -> FastAPI:
     app = FastAPI(
         title="contam",
         version=contam.__version__,
+        summary="Which test items does a pretraining corpus already contain?",
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
@@ -101,13 +101,13 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.contam = state
     answer_failures(app)
-    describe_all(app)
     add_layers(app, state)
     for router in (
         health.router, corpora.index_router, corpora.policy_router, check.router,
         corpora.document_router, jobs.router, page.router,
     ):  # fmt: skip
         app.include_router(router)
+    describe_all(app)
     return app
 
 
@@ -197,45 +197,12 @@ def _renew(state: State) -> None:
 
 #: Models of bodies that handlers read themselves; FastAPI does not know of them.
 _READ_BY_HANDLERS: tuple[type[BaseModel], ...] = (CheckRequest, CheckJob, RescoreJob, Problem)
-_NEVER_SENT: Final = ("HTTPValidationError", "ValidationError")
 
 
 def describe_all(app: FastAPI) -> None:
-    """Let the app describe its bodies and failures in full."""
-
-    def describe() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            app.openapi_schema = _described(app)
-        return app.openapi_schema
-
-    app.openapi = describe  # type: ignore[method-assign]  # the documented way to extend it
-
-
-def _described(app: FastAPI) -> dict[str, Any]:
-    schema = get_openapi(
-        title=app.title,
-        version=app.version,
-        summary="Which test items does a pretraining corpus already contain?",
-        routes=app.routes,
-    )
+    """Add to the description of the app, which is made once, the models that it does not know."""
     _, found = models_json_schema(
         [(model, "validation") for model in _READ_BY_HANDLERS],
         ref_template="#/components/schemas/{model}",
     )
-    components = schema.setdefault("components", {}).setdefault("schemas", {})
-    components.update(found["$defs"])
-    for name in _NEVER_SENT:
-        components.pop(name, None)
-    for operations in schema["paths"].values():
-        for operation in operations.values():
-            _describe_problems(operation["responses"])
-    return schema
-
-
-def _describe_problems(responses: dict[str, Any]) -> None:
-    """What the framework says of requests that do not fit is not what the service answers."""
-    schema = (
-        responses.get("422", {}).get("content", {}).get("application/json", {}).get("schema", {})
-    )
-    if schema.get("$ref", "").endswith("/HTTPValidationError"):
-        responses["422"] = problems(422)[422]
+    app.openapi()["components"]["schemas"].update(found["$defs"])

@@ -34,7 +34,7 @@ from contam.server.state import unready
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from contam.config import Settings
     from contam.server.state import State
@@ -293,8 +293,8 @@ class Needs(SecurityBase):
         self.needed = scope
         self.scheme_name = "key"
         self.model = HTTPBearer(
-            description="A key made by `contam keys add`, as `Authorization: Bearer KEY` or as "
-            "`X-API-Key: KEY`. A service without keys answers local callers only, and needs none.",
+            description="A key made by `contam keys add`. A service without keys answers local "
+            "callers only, and needs none.",
         )
 
     async def __call__(self, request: Request) -> Caller:
@@ -383,23 +383,18 @@ def _not_local(why: str) -> RequestError:
 
 
 def _presented(headers: list[tuple[bytes, bytes]], *, on_page: bool) -> bytes | None:
-    found = []
-    for name, value in headers:
-        if name == b"authorization":
-            scheme, _, key = value.partition(b" ")
-            if scheme.lower() == b"basic" and on_page:
-                key = _password(key)
-            elif scheme.lower() != b"bearer":
-                raise _unauthorised("only the Bearer scheme is supported", on_page=on_page)
-            found.append(key.strip())
-        elif name == b"x-api-key":
-            found.append(value.strip())
+    found = [value for name, value in headers if name == b"authorization"]
     if not found:
         return None
     if len(found) > 1:
         # Two parties that read different ones would disagree on who asks.
         raise _unauthorised("the request has more than one key", on_page=on_page)
-    return found[0]
+    scheme, _, key = found[0].partition(b" ")
+    if scheme.lower() == b"basic" and on_page:
+        return _password(key)
+    if scheme.lower() != b"bearer":
+        raise _unauthorised("only the Bearer scheme is supported", on_page=on_page)
+    return key.strip()
 
 
 def _password(credentials: bytes) -> bytes:
@@ -422,8 +417,6 @@ def _unauthorised(message: str, *, on_page: bool) -> RequestError:
 PUBLIC: Final = frozenset(("/livez", "/readyz", "/metrics", "/openapi.json"))
 """Paths that answer without a key. They show no items, documents or jobs."""
 
-_ASKED_AGAIN_S: Final = 1.0
-
 
 class Entrance:
     """Middleware that finds the caller.
@@ -444,7 +437,7 @@ class Entrance:
         self._show_problem = show_problem
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; raises RequestError 401, 403 or 503, also amid an answer."""
+        """Answer one request; raises RequestError 401, 403 or 503."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -460,14 +453,4 @@ class Entrance:
             scope[AS_PAGE] = self._show_problem
             refuse_other_sites(scope)
         scope[CALLER] = keyring.caller(scope, on_page=on_page)
-        asked_s = time.monotonic()
-
-        async def guarded(message: Message) -> None:
-            nonlocal asked_s
-            if message.get("more_body") and time.monotonic() - asked_s > _ASKED_AGAIN_S:
-                asked_s = time.monotonic()
-                # The key may have been revoked meanwhile.
-                keyring.caller(scope, on_page=on_page)
-            await send(message)
-
-        await self._app(scope, receive, guarded)
+        await self._app(scope, receive, send)

@@ -21,8 +21,6 @@ Read = TypeVar("Read")
 UPLOADS: Final = "/v1/jobs"
 """The path whose bodies are uploads, with a limit of their own."""
 
-_BOM: Final = b"\xef\xbb\xbf"
-
 
 class BodyGuard:
     """Middleware that hands on bodies piece by piece, and cuts them off at their limits."""
@@ -32,7 +30,7 @@ class BodyGuard:
         self._settings = settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; raises RequestError 413 or 415."""
+        """Answer one request; raises RequestError 413."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -56,11 +54,6 @@ class BodyGuard:
         for name, value in scope["headers"]:
             if name == b"content-length" and int(value) > limit:
                 raise _too_large(limit)
-            if name == b"content-encoding" and value.strip().lower() not in {b"", b"identity"}:
-                raise RequestError(
-                    415, "compressed bodies are not supported", code="encoding",
-                    hint="send the body as it is; files of an upload may be gzip",
-                )  # fmt: skip
         return limit
 
 
@@ -69,7 +62,6 @@ def read_json(adapter: TypeAdapter[Read], body: bytes) -> Read:
 
     A field that stands twice is an error: parsers silently keep one of the two.
     """
-    body = body.removeprefix(_BOM)
     try:
         found = adapter.validate_json(body)
     except ValidationError as error:

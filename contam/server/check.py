@@ -10,14 +10,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 from fastapi import APIRouter, Depends, Request, Response
-from fastapi.responses import StreamingResponse
 from pydantic import TypeAdapter
 
 from contam.benchmark.items import BenchItem, ItemName
 from contam.benchmark.reading import items_read
 from contam.detect.indexed.index_reader import TEXT_BENCHMARK
 from contam.detect.policies.policy import get_policy, list_policies
-from contam.server.answers import AnswerForm, StreamedAnswer, answer_of, late_answer
+from contam.server.answers import StreamedAnswer, answer_of, late_answer
 from contam.server.auth import Caller, Needs
 from contam.server.body import read_json
 from contam.server.observe import note
@@ -144,24 +143,26 @@ def within(asked: CheckRequest, settings: Settings) -> CheckRequest:
     return asked
 
 
-async def judge(request: Request, state: State, asked: CheckRequest, form: AnswerForm) -> Any:  # noqa: ANN401 - by its form
+async def judge(
+    request: Request, state: State, asked: CheckRequest, encode: Callable[[StreamedAnswer], Answer]
+) -> Answer:
     """Answer a check on one of the threads for checks, or say in time that it is late.
 
-    Gives the answer as `StreamedAnswer.encoded` makes it in this form. Raises RequestError, 503,
-    when too many checks wait, and what `answer` raises.
+    Gives what `encode` makes of the answer. Raises RequestError, 503, when too many checks wait,
+    and what `answer` and `encode` raise.
     """
-    seconds, most = state.settings.deadline_s, state.settings.max_answer_bytes
+    seconds = state.settings.deadline_s
     deadline = time.monotonic() + seconds
 
-    def work() -> tuple[StreamedAnswer, Any]:
+    def work() -> tuple[StreamedAnswer, Answer]:
         found = answer(asked, state, deadline)
-        return found, found.encoded(form, most)
+        return found, encode(found)
 
     try:
         found, encoded = await state.admission.run(work, seconds)
     except LateError:
         found = late(asked, state)
-        encoded = found.encoded(form, most)
+        encoded = encode(found)
     # Counted once, here: work that was late may still end.
     pairs = [(verdict["policy"], verdict["label"]) for verdict in found.verdicts]
     state.metrics.count_verdicts(asked.n_items, pairs)
@@ -215,8 +216,6 @@ def _sizes(asked: CheckRequest) -> Iterator[int]:
         yield sum(map(len, (item.passage or "", item.question, *item.choices, item.answer or "")))
 
 
-NDJSON: Final = "application/x-ndjson"
-
 _CHECK: Final = Needs("check")
 _READ: Final = Needs("read-documents")
 
@@ -228,8 +227,8 @@ router = APIRouter(
 @router.post(
     "/check",
     responses={
-        200: {"model": CheckAnswer, "content": {NDJSON: {"schema": {"type": "string"}}}},
-        **problems(400, 401, 403, 404, 413, 415, 422, 503),
+        200: {"model": CheckAnswer},
+        **problems(400, 401, 403, 404, 413, 422, 503),
     },
     openapi_extra={
         "requestBody": {
@@ -245,27 +244,15 @@ async def check(
 ) -> Response:
     """Judge items, or one text, by what the indexes hold of them.
 
-    With `Accept: application/x-ndjson` each verdict is a line, and the last line is the rest of
-    the answer: without it, the answer is not whole. Past the service's deadline every item is
-    `not_checkable`, with the reason `deadline`. An answer in one piece that would have more than
-    `max_answer_bytes` is refused; nothing is left out of one.
+    Past the service's deadline every item is `not_checkable`, with the reason `deadline`. An answer
+    of more than 32 MiB is refused; nothing is left out of one.
 
     Text around matches (`context`) also needs the scope `read-documents`.
     """
-    _refuse_other_types(request)
     refuse_parameters(request)
     registry_of(state)
     asked = await asyncio.to_thread(parse, await request.body(), state.settings)
     if asked.options.context:
         _READ.refuse(caller, "options.context")
-    as_lines = NDJSON in request.headers.get("accept", "")
-    encoded = await judge(request, state, asked, "lines" if as_lines else "json")
-    if as_lines:
-        return StreamingResponse(encoded, media_type=NDJSON)
+    encoded = await judge(request, state, asked, StreamedAnswer.as_json)
     return Response(encoded, media_type="application/json")
-
-
-def _refuse_other_types(request: Request) -> None:
-    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
-    if kind != "application/json" and not kind.endswith("+json"):
-        raise RequestError(415, "the body must be JSON", hint="send it as application/json")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import JSONResponse
 
-from contam.detect.indexed.quote import document_at, places_of, quote
+from contam.detect.indexed.quote import document_at, quote
 from contam.index.describe import describe
 from contam.server.answers import summary
 from contam.server.auth import Needs
@@ -19,7 +19,6 @@ from contam.server.schemas import (
     DocumentAnswer,
     IndexAnswer,
     IndexList,
-    PolicyAnswer,
     PolicyList,
     problems,
 )
@@ -50,7 +49,7 @@ def list_indexes(state: CurrentState) -> Response:
 
 
 @index_router.get(
-    "/{index_id}", responses={200: {"model": IndexAnswer}, **problems(401, 403, 404, 503)}
+    "/{index_id}", responses={200: {"model": IndexAnswer}, **problems(401, 403, 404, 422, 503)}
 )
 def show_index(index_id: str, state: CurrentState) -> Response:
     """One index: corpus, guarantee, coverage, sizes and dates."""
@@ -113,17 +112,6 @@ def list_policies() -> Response:
     return JSONResponse({"policies": found})
 
 
-@policy_router.get(
-    "/{policy_id}", responses={200: {"model": PolicyAnswer}, **problems(401, 403, 404)}
-)
-def show_policy(policy_id: str) -> Response:
-    """One policy, or a preset of it (`decon-default:olmo-web`)."""
-    spec = known_policies().get(policy_id)
-    if spec is None:
-        raise RequestError(404, "no such policy", hint="GET /v1/policies lists them")
-    return JSONResponse(_policy_answer(spec))
-
-
 def _policy_answer(spec: PolicySpec) -> dict[str, Any]:
     return {**spec.to_dict(), "fingerprint": spec.fingerprint()}
 
@@ -140,96 +128,48 @@ Offset = Annotated[int, Query(ge=0, le=_MOST)]
 
 
 @document_router.get(
-    "/{index_id}/{document_id:path}",
-    responses={200: {"model": DocumentAnswer}, **problems(401, 403, 404, 409, 413, 422, 503)},
+    "/{index_id}",
+    responses={200: {"model": DocumentAnswer}, **problems(401, 403, 404, 413, 422, 503)},
 )
 def show_document(
     state: CurrentState,
     index_id: str,
-    document_id: Annotated[
-        str,
-        Path(
-            min_length=1,
-            description="As evidence names it, percent-encoded, slashes too (%2F). Where evidence "
-            "names the shard and the row, give them as well: then no id has to be looked for, and "
-            "`-` will do.",
-            examples=["doc-0043"],
-        ),
-    ],
-    shard: Annotated[str | None, Query(description="The shard it stands in.")] = None,
-    row: Annotated[int | None, Query(ge=0, le=_MOST, description="The row there.")] = None,
+    shard: Annotated[str, Query(description="The shard, as evidence names it.")],
+    row: Annotated[int, Query(ge=0, le=_MOST, description="The row there.")],
     start: Annotated[Offset, Query(description="First code point of the span.")] = 0,
     end: Annotated[Offset | None, Query(description="The one behind the span.")] = None,
-    context: Annotated[Offset, Query(description="Code points before and after it.")] = 0,
 ) -> Response:
-    """A span of a document, and what stands around it; without `end`, as much as is allowed."""
-    most = MOST_CONTEXT
-    end = start + most - 2 * min(context, most // 2) if end is None else end
+    """A span of the document at a place; without `end`, as much as is allowed."""
+    end = start + MOST_CONTEXT if end is None else end
     if end < start:
         raise RequestError(422, "the span ends before it starts")
-    if end - start + 2 * context > most:
-        raise RequestError(413, f"one answer shows at most {most} characters", hint="ask for less")
-    if (shard is None) != (row is None):
-        raise RequestError(422, "shard and row go together")
-    with registry_of(state).snapshot([index_id]) as snapshot:
-        place = (
-            _place_of(snapshot, document_id)
-            if shard is None or row is None
-            else _checked(snapshot, document_id, (shard, row))
+    if end - start > MOST_CONTEXT:
+        raise RequestError(
+            413, f"one answer shows at most {MOST_CONTEXT} characters", hint="ask for less"
         )
-        answer = _shown(snapshot, place, (start, end), context)
+    place = (shard, row)
+    with registry_of(state).snapshot([index_id]) as snapshot:
+        meta = document_at(snapshot.opened, place)
+        if meta is None:
+            raise RequestError(
+                404, "the index has no such document", code="no-document",
+                hint="evidence names the shards and rows of documents",
+            )  # fmt: skip
+        text = quote(snapshot.opened, [place]).get(place)
+        if text is None:
+            raise RequestError(503, "its shard is gone, or is not what was indexed", code="shard")
+        answer = {
+            "index": snapshot.names[0],
+            "state": snapshot.states[0],
+            "document_id": meta.document_id or f"{shard}:{row}",
+            "shard": shard,
+            "row": row,
+            "url": meta.url,
+            "date": meta.date,
+            "source": meta.source,
+            "n_characters": len(text),
+            "start": min(start, len(text)),
+            "end": min(end, len(text)),
+            "text": text[start:end],
+        }
     return JSONResponse(answer)
-
-
-def _place_of(snapshot: IndexSnapshot, document_id: str) -> tuple[str, int]:
-    places = places_of(snapshot.opened, document_id)
-    if not places:
-        raise _nothing()
-    if len(places) > 1:
-        raise RequestError(
-            409, f"{len(places)} documents have this id", code="ambiguous",
-            hint="say which by shard and row, as evidence names them",
-        )  # fmt: skip
-    return places[0]
-
-
-def _checked(snapshot: IndexSnapshot, document_id: str, place: tuple[str, int]) -> tuple[str, int]:
-    meta = document_at(snapshot.opened, place)
-    if meta is None or document_id not in {"-", meta.document_id or f"{place[0]}:{place[1]}"}:
-        raise _nothing()
-    return place
-
-
-def _nothing() -> RequestError:
-    return RequestError(
-        404, "the index has no such document", code="no-document",
-        hint="evidence names the documents there are, by id, shard and row",
-    )  # fmt: skip
-
-
-def _shown(
-    snapshot: IndexSnapshot, place: tuple[str, int], span: tuple[int, int], context: int
-) -> dict[str, Any]:
-    text = quote(snapshot.opened, [place]).get(place)
-    meta = document_at(snapshot.opened, place)
-    if text is None or meta is None:
-        raise RequestError(
-            503, "its shard is gone, or is not what was indexed", code="shard",
-        )  # fmt: skip
-    start, end = (min(offset, len(text)) for offset in span)
-    return {
-        "index": snapshot.names[0],
-        "state": snapshot.states[0],
-        "document_id": meta.document_id or f"{place[0]}:{place[1]}",
-        "shard": place[0],
-        "row": place[1],
-        "url": meta.url,
-        "date": meta.date,
-        "source": meta.source,
-        "n_characters": len(text),
-        "start": start,
-        "end": end,
-        "text": text[start:end],
-        "before": text[max(start - context, 0) : start],
-        "after": text[end : end + context],
-    }

@@ -10,8 +10,8 @@ from functools import cache
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
-from urllib.parse import parse_qs, urlsplit
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, cast
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -25,7 +25,7 @@ from contam.detect.show.highlights import Mark, mark, shortened
 from contam.detect.show.in_common import tokens_in_common
 from contam.detect.show.side_by_side import DocumentMatch, PartMatch, mark_of
 from contam.facts import counted, size
-from contam.server.answers import summary
+from contam.server.answers import StreamedAnswer, summary
 from contam.server.auth import CALLER, Caller, Needs
 from contam.server.check import items_of, judge, known_policies, within
 from contam.server.problems import RequestError
@@ -44,59 +44,47 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 
-MEDIA_TYPE: Final = "application/x-www-form-urlencoded"
 ITEM_ID: Final = "pasted"
 
 _MOST_FIELDS: Final = 500
 _ONCE: Final = ("as", "text", "question", "passage", "choices", "right", "answer")
 
 
-class Form:
-    """The fields of a form by name, some with several values."""
+Form: TypeAlias = "Mapping[str, Sequence[str]]"
+"""The fields of a form by name, some with several values."""
 
-    def __init__(self, fields: Mapping[str, Sequence[str]]) -> None:
-        self._fields = fields
 
-    @classmethod
-    def read(cls, body: bytes) -> Form:
-        """What a browser sent. Raises RequestError, 400."""
-        try:
-            fields = parse_qs(
-                body.decode("utf-8", "replace"),
-                keep_blank_values=True,
-                max_num_fields=_MOST_FIELDS,
-                errors="replace",
-            )
-        except ValueError:
-            raise RequestError(400, "the form cannot be read") from None
+async def fields_of(request: Request) -> Form:
+    """What a browser sent. Raises HTTPException 400."""
+    async with request.form(max_fields=_MOST_FIELDS) as form:
         # Browsers send every end of a line as two characters, which nobody typed.
-        return cls({name: [_lines(value) for value in found] for name, found in fields.items()})
+        return {
+            name: [_lines(value) for value in form.getlist(name) if isinstance(value, str)]
+            for name in form
+        }
 
-    def value(self, name: str) -> str:
-        """The value of a field; empty if it is not there."""
-        return next(iter(self._fields.get(name, ())), "")
 
-    def all(self, name: str) -> tuple[str, ...]:
-        """All values of a field."""
-        return tuple(self._fields.get(name, ()))
+def _value(form: Form, name: str) -> str:
+    """The value of a field; empty if it is not there."""
+    return next(iter(form.get(name, ())), "")
 
 
 def check_of(form: Form, *, context: int) -> CheckRequest:
     """The check that a form asks for. Raises RequestError 422 saying what to change."""
     for field, what in (("index", "an index"), ("policy", "a policy")):
-        if not form.all(field):
+        if not form.get(field, ()):
             raise RequestError(422, f"choose {what}", code="form")
-    if any(len(form.all(field)) > 1 for field in _ONCE):
+    if any(len(form.get(field, ())) > 1 for field in _ONCE):
         raise RequestError(422, "a field of the form was sent twice", code="form")
-    as_text = form.value("as") == "text"
+    as_text = _value(form, "as") == "text"
     asked = "text" if as_text else "question"
-    if not form.value(asked).strip():
+    if not _value(form, asked).strip():
         raise RequestError(422, f"the field {asked} is empty", code="form")
     try:
         return CheckRequest(
-            index=list(form.all("index")),
-            policies=list(form.all("policy")),
-            text=form.value("text") if as_text else None,
+            index=list(form.get("index", ())),
+            policies=list(form.get("policy", ())),
+            text=_value(form, "text") if as_text else None,
             items=None if as_text else [_item(form)],
             options=Options(context=context),
         )
@@ -105,8 +93,8 @@ def check_of(form: Form, *, context: int) -> CheckRequest:
 
 
 def _item(form: Form) -> Item:
-    choices = [line.strip() for line in form.value("choices").split("\n") if line.strip()]
-    right = form.value("right").strip()
+    choices = [line.strip() for line in _value(form, "choices").split("\n") if line.strip()]
+    right = _value(form, "right").strip()
     if right and not (right.isdecimal() and 1 <= int(right) <= len(choices)):
         raise RequestError(
             422, "the number of the right choice is not that of a choice", code="form",
@@ -114,10 +102,10 @@ def _item(form: Form) -> Item:
         )  # fmt: skip
     return Item(
         id=ITEM_ID,
-        question=form.value("question"),
-        passage=form.value("passage") or None,
+        question=_value(form, "question"),
+        passage=_value(form, "passage") or None,
         choices=choices,
-        answer=form.value("answer") or None,
+        answer=_value(form, "answer") or None,
         answer_index=int(right) - 1 if right else None,
     )
 
@@ -354,14 +342,6 @@ def is_page(path: str) -> bool:
     return path == CHECK
 
 
-async def fields_of(request: Request) -> Form:
-    """What was sent. Raises RequestError 400 or 415."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != MEDIA_TYPE:
-        raise RequestError(415, "a form is expected")
-    return await asyncio.to_thread(Form.read, await request.body())
-
-
 SentFields = Annotated[Form, Depends(fields_of)]
 
 
@@ -373,7 +353,7 @@ def start(
     kind: Annotated[str, Query(alias="as")] = "item",
 ) -> Response:
     """The empty form."""
-    return _check_page(request, state, Form({"as": [kind]}))
+    return _check_page(request, state, {"as": [kind]})
 
 
 @router.post(CHECK)
@@ -384,7 +364,7 @@ async def check(
     context = CONTEXT if caller.may("read-documents") else 0
     try:
         asked = within(check_of(form, context=context), state.settings)
-        found = await judge(request, state, asked, "whole")
+        found = await judge(request, state, asked, StreamedAnswer.whole)
     except RequestError as error:
         # What was typed must not be lost over what is wrong with it.
         return await asyncio.to_thread(
@@ -410,15 +390,15 @@ def _check_page(
         with registry.snapshot([name]) as snapshot:
             read = summary(snapshot.opened.coverage.totals)
             indexes.append({"id": name, "coverage": read})
-    fresh = not (form.all("question") or form.all("text"))
+    fresh = not (form.get("question", ()) or form.get("text", ()))
     return show(
         request, "check.html", status=status, headers=wrong.headers if wrong else None,
-        kind="text" if form.value("as") == "text" else "item",
-        typed={name: form.value(name) for name in _PARTS},
+        kind="text" if _value(form, "as") == "text" else "item",
+        typed={name: _value(form, name) for name in _PARTS},
         indexes=indexes,
-        chosen_indexes=registry.names if fresh else form.all("index"),
+        chosen_indexes=registry.names if fresh else form.get("index", ()),
         policies=known_policies().values(),
-        chosen_policies=("contam",) if fresh else form.all("policy"),
+        chosen_policies=("contam",) if fresh else form.get("policy", ()),
         result=result, wrong=wrong,
     )  # fmt: skip
 

@@ -349,5 +349,3 @@ class DocumentAnswer(Open):
     start: int
     end: int
     text: str
-    before: str
-    after: str

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from contam.server.auth import Keyring
     from contam.server.check import Admission
     from contam.server.indexes import IndexRegistry
-    from contam.server.jobs.service import Jobs
+    from contam.server.jobs.runner import Jobs
 
 
 OPENING: Final = "opening the indexes"

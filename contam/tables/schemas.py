@@ -116,6 +116,9 @@ ITEM_TEXTS: Final = ("passage", "question", "choices", "answer")
 _NEGATIVE_MEANS_NONE: Final = frozenset({"best_row"})
 
 
+_BATCH_ROWS: Final = 128
+
+
 class ColumnsError(ValueError):
     """A file whose columns are not those of its table; the message names them."""
 
@@ -351,6 +354,22 @@ def read_parquet(path: Path, schema: pa.Schema) -> Table:
             return file.read(use_threads=False).cast(schema)
     except pa.ArrowException as error:
         raise ValueError(str(error)) from error
+
+
+def row_batches(path: Path) -> tuple[int, Iterator[list[dict[str, Any]]]]:
+    """How many rows a file of `write_parquet` has, and its rows, some at a time.
+
+    It can be read on although its name is gone. Raises OSError or ValueError when it is no such
+    file.
+    """
+    opened = pq.ParquetFile(path, memory_map=True, pre_buffer=False)
+
+    def batches() -> Iterator[list[dict[str, Any]]]:
+        with opened as file:
+            for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
+                yield batch.to_pylist()
+
+    return opened.metadata.num_rows, batches()
 
 
 def rows(table: Table) -> list[dict[str, Any]]:

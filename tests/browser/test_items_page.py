@@ -9,7 +9,6 @@ import pytest
 import contam
 from contam.detect.report import load_report, write_report
 from contam.detect.show.choose import Choice, choose_items
-from contam.detect.show.side_by_side import view_items
 from tests.browser.test_audit_report import HOSTILE, QUESTION, shown
 from tests.cli.processes import contam_here
 
@@ -69,26 +68,6 @@ def test_items_are_read_beside_their_documents_at_any_width(browser, fixtures, s
         shots(page, f"items-{width}-{'dark' if dark else 'light'}")
     assert not page.all("[data-sort=q], [data-sort=date]")
     assert "4 of 4 shards" in page.find("main").text
-
-
-def test_marks_are_the_evidence(browser, fixtures):
-    page = browser()
-    page.open(page_of(fixtures, "brook-004", "--overwrite"))
-    report = load_report(fixtures)
-    (view,) = view_items(report, [k for k in choose_items(report, Choice()) if k[2] == "brook-004"])
-    page.find("#items .open").click()
-    found = page.run(
-        "return [...document.querySelectorAll('.sides')].map(s => [...s.querySelectorAll('.side')]"
-        ".map(x => [...x.querySelectorAll('mark')].map(m => m.textContent)))"
-    )
-    assert found == [
-        [
-            [m.text for m in part.item if m.kind == "match"],
-            [m.text for m in part.document if m.kind == "match"],
-        ]
-        for document in view.documents
-        for part in document.parts
-    ]
 
 
 def test_hostile_text_is_text(browser, hostile):

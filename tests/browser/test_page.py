@@ -90,23 +90,9 @@ def test_an_item_is_checked_by_keyboard_alone(browser, open_service, items):
     first = page.find("article header").text
     assert "2023-09-07" in first
     assert "hobby-wiki" in first
+    assert page.run("return document.scripts.length") == 0
     assert page.find("article a").get_attribute("href") == "https://hobby-wiki.example.org/doc-0043"
     assert page.problems() == []
-
-
-def test_every_stop_of_the_keyboard_can_be_seen(browser, open_service):
-    page = browser()
-    page.open(open_service.url + "/")
-    seen = set()
-    for _ in range(40):
-        page.press(Keys.TAB)
-        width = page.run("return parseFloat(getComputedStyle(document.activeElement).outlineWidth)")
-        name = page.run("return document.activeElement.tagName + document.activeElement.id")
-        if name == "BODY":
-            break
-        seen.add(name)
-        assert width >= 2, name
-    assert {"TEXTAREAquestion", "TEXTAREApassage", "INPUTright", "INPUTindex-1", "BUTTON"} <= seen
 
 
 @pytest.mark.parametrize("item_id", ["brook-002", "brook-004", "lantern-001"])
@@ -135,14 +121,6 @@ def test_the_marks_are_the_spans_of_the_evidence(browser, open_service, items, i
         assert marked(page, part, "found") == joined(of_part, "document")
 
 
-def test_what_cannot_be_checked_is_explained(browser, open_service, items, shots):
-    page = asked(browser(), open_service, question=items["brook-031"]["question"])
-    assert page.texts(".label")[0] == "not checkable"
-    said = page.find("#result .note").text
-    assert "Not checkable is not clean" in said
-    shots(page, "page-not-checkable")
-
-
 def test_a_text_is_checked_under_several_policies(browser, open_service, items):
     page = browser()
     page.open(open_service.url + "/?as=text")
@@ -165,17 +143,6 @@ def test_what_is_wrong_is_said_and_nothing_typed_is_lost(browser, open_service):
     assert page.run("return document.getElementById('question').value") == "\nwhich one is it"
     assert not page.run("return document.getElementById('index-1').checked")
     assert page.run("return document.getElementById('index-2').checked")
-
-
-def test_the_page_needs_no_script(browser, open_service, items):
-    page = browser()
-    page.open(open_service.url + "/")
-    page.scripts(allowed=False)
-    page.find("#question").send_keys(items["brook-001"]["question"])
-    page.find("#form button").send_keys(Keys.ENTER)
-    page.scripts(allowed=True)
-    assert page.wait(lambda: page.texts(".label"))[0] == "contaminated"
-    assert page.run("return document.scripts.length") == 0
 
 
 def test_nothing_in_a_document_is_more_than_text(browser, open_service, hostile_text, shots):
@@ -214,8 +181,7 @@ def test_what_is_typed_is_no_more_than_text(browser, open_service):
     assert page.problems() == []
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("size", "dark"), [("desktop", False), ("phone", True)])
 def test_it_can_be_read_at_any_width_by_day_and_night(
     browser, open_service, items, shots, size, dark
 ):

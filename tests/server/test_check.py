@@ -17,7 +17,6 @@ from contam.server.check import items_of
 from contam.server.indexes import IndexRegistry
 from contam.server.problems import RequestError
 from contam.server.schemas import CheckAnswer, CheckRequest
-from tests.server.running import serving
 
 
 def test_a_copied_item_is_contaminated_and_the_evidence_quotes_both_sides(client, fixture_items):
@@ -38,42 +37,6 @@ def test_a_copied_item_is_contaminated_and_the_evidence_quotes_both_sides(client
     assert answer["coverage"]["complete"] is True
     (state,) = answer["states"]
     assert state == client.get("/v1/indexes/small").json()["state"]
-
-
-def test_lines_hold_what_one_answer_holds(client, fixture_items):
-    asked = {"items": fixture_items[:5]}
-    whole = client.post("/v1/check", json=asked).json()
-    reply = client.post("/v1/check", json=asked, headers={"Accept": "application/x-ndjson"})
-    assert reply.headers["content-type"] == "application/x-ndjson"
-    *verdicts, rest = map(json.loads, reply.text.splitlines())
-    assert {"verdicts": verdicts, **rest} == whole
-
-
-MOST = 30_000
-LINES = {"Accept": "application/x-ndjson"}
-
-
-@pytest.fixture(scope="module")
-def small_answers(small_index, tmp_path_factory):
-    """A client of a service that gives small answers."""
-    flags = ("--max-answer-bytes", str(MOST))
-    data = tmp_path_factory.mktemp("small-answers")
-    with serving(small_index, data=data, flags=flags) as running, running.client() as client:
-        yield client
-
-
-@pytest.mark.slow
-def test_an_answer_beyond_the_limit_is_refused_and_lines_give_all_of_it(
-    small_answers, client, fixture_items
-):
-    asked = {"items": fixture_items, "policies": ["contam", "tulu3-50"]}
-    whole = client.post("/v1/check", json=asked).content
-    assert len(whole) > MOST
-    reply = small_answers.post("/v1/check", json=asked)
-    assert (reply.status_code, reply.json()["code"]) == (413, "answer-too-large")
-    lines = small_answers.post("/v1/check", json=asked, headers=LINES).content.splitlines()
-    *verdicts, rest = map(json.loads, lines)
-    assert {"verdicts": verdicts, **rest} == json.loads(whole)
 
 
 def test_an_answer_of_just_the_limit_is_given(small_index, fixture_items, client):

@@ -41,14 +41,6 @@ def problem_of(answer):
     return body["code"]
 
 
-def test_a_key_lets_in_by_either_header(keyed):
-    running, _, secret = keyed
-    with running.client() as client:
-        for headers in ({"Authorization": f"Bearer {secret}"}, {"X-API-Key": secret}):
-            answer = client.post("/v1/echo", content=b"x", headers=headers)
-            assert answer.status_code == 200
-
-
 @pytest.mark.parametrize(
     "headers",
     [
@@ -56,11 +48,11 @@ def test_a_key_lets_in_by_either_header(keyed):
         [("Authorization", "Bearer contam_00000000_wrong")],
         [("Authorization", "Basic dTpw")],
         [("Authorization", "Bearer")],
-        [("Authorization", "Bearer SECRET"), ("X-API-Key", "SECRET")],
-        [("X-API-Key", "SECRET"), ("X-API-Key", "SECRET")],
-        [("X-API-Key", "SECRETx")],
-        [("X-API-Key", b"contam_\xff\xfe\x00"[:9])],
-        [("X-API-Key", "contam_²²²²²²²²_é".encode())],
+        [("Authorization", "Bearer SECRET"), ("Authorization", "Bearer SECRET")],
+        [("Authorization", "Bearer SECRETx")],
+        [("Authorization", b"Bearer contam_\xff\xfe\x00"[:16])],
+        [("Authorization", "Bearer contam_²²²²²²²²_é".encode())],
+        [("X-API-Key", "SECRET")],
     ],
 )
 def test_without_one_good_key_nobody_gets_in(keyed, headers):
@@ -118,17 +110,6 @@ def test_a_revoked_key_is_refused_at_the_next_request(keyed, store):
         assert client.post("/v1/echo", content=b"x").status_code == 200
         store.revoke(key.id)
         assert client.post("/v1/echo", content=b"x").status_code == 401
-
-
-def test_a_revoked_key_ends_an_answer_that_still_goes_on(keyed, store):
-    running, key, secret = keyed
-    with running.client(secret) as client, client.stream("GET", "/v1/endless") as answer:
-        pieces = answer.iter_raw()
-        next(pieces)
-        store.revoke(key.id)
-        with pytest.raises(Exception, match=r"(?i)clos|incomplete"):
-            for _ in pieces:
-                pass
 
 
 def halved(path):
@@ -241,7 +222,7 @@ def test_an_admin_key_needs_no_store(tmp_path):
         running.client() as client,
     ):
         assert client.post("/v1/jobs", content=b"x").status_code == 401
-        headers = {"X-API-Key": secret.encode()}
+        headers = {"Authorization": f"Bearer {secret}".encode()}
         assert client.post("/v1/jobs", content=b"x", headers=headers).status_code == 200
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.requests import Request
 
 from contam.detect.show.highlights import Mark, mark
 from contam.facts import counted
 from contam.server.auth import KeyStore
 from contam.server.check import items_of
-from contam.server.page import Form, check_of, compare_item, link_of, seen
+from contam.server.page import check_of, compare_item, fields_of, link_of, seen
 from contam.server.problems import RequestError
 from tests.server.running import serving
 
@@ -26,17 +29,26 @@ def test_numbers_read_as_people_say_them():
 
 
 def form(**fields):
-    return Form(
-        {
-            name: value if isinstance(value, list) else [value]
-            for name, value in {"index": "a", "policy": "contam", **fields}.items()
-        }
-    )
+    return {
+        name: value if isinstance(value, list) else [value]
+        for name, value in {"index": "a", "policy": "contam", **fields}.items()
+    }
+
+
+def sent(body):
+    """The fields of a form as a browser sends it."""
+
+    async def receive():
+        return {"type": "http.request", "body": body}
+
+    headers = [(b"content-type", b"application/x-www-form-urlencoded")]
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": headers, "app": None}
+    return asyncio.run(fields_of(Request(scope, receive)))
 
 
 def test_a_form_asks_for_the_item_that_was_typed():
-    sent = b"question=one%0D%0Atwo&choices=x%0D%0A%0D%0A+y&right=2&passage=&index=a&policy=contam&answer=%ff"
-    asked = check_of(Form.read(sent), context=0)
+    body = b"question=one%0D%0Atwo&choices=x%0D%0A%0D%0A+y&right=2&passage=&index=a&policy=contam&answer=%ff"
+    asked = check_of(sent(body), context=0)
     (item,) = items_of(asked)
     assert (item.question, item.choices, item.answer_index) == ("one\ntwo", ("x", "y"), 1)
     assert (item.passage, item.answer) == (None, "\ufffd")

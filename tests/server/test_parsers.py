@@ -7,13 +7,13 @@ from urllib.parse import quote_plus
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.config import Settings, read_tables
+from contam.config import read_tables
 from contam.errors import ConfigError
 from contam.server.auth import KeyStore, refuse_other_sites, refuse_others
 from contam.server.jobs.upload import safe_name
-from contam.server.page import Form, check_of
+from contam.server.page import check_of
 from contam.server.problems import RequestError
-from tests.server.jobs.test_uploads import take
+from tests.server.test_page import sent
 
 
 def attempt(refusal, call):
@@ -27,48 +27,6 @@ def attempt(refusal, call):
 def one_of_these(*pieces, most=12):
     """Texts put together of what a parser looks for."""
     return st.lists(st.sampled_from(pieces), max_size=most).map("".join)
-
-
-# -- uploads ---
-
-SMALL = Settings(
-    max_upload_bytes=100_000, max_unpacked_bytes=200_000, max_job_items=20, max_characters=100
-)
-
-
-parts_of_a_body = st.lists(
-    st.sampled_from(
-        [
-            b"--x", b"--", b"\r\n", b"\r\n\r\n", b"Content-Disposition: form-data; name=", b'"items"',
-            b'"job"', b'"logs"', b'"verdicts"', b'; filename="a"', b'; filename="../a"', b"; *=nope''%41",
-            b"; filename*=utf-8''%ff", b"{}", b'{"id": 1}\n', b"PAR1", b"\x1f\x8b\x08", b"PK\x03\x04",
-            b"\0", b"\xff", b": ",
-        ]
-    ),
-    max_size=16,
-)  # fmt: skip
-
-
-@given(parts_of_a_body, st.booleans(), st.integers(1, 400))
-def test_a_body_of_parts_is_taken_or_refused(tmp_path_factory, pieces, whole, chunk):
-    body = b"--x\r\n" + b"".join(pieces) + (b"\r\n--x--\r\n" if whole else b"")
-    folder = tmp_path_factory.mktemp("upload")
-    kind = "multipart/form-data; boundary=x"
-    received, refusal = attempt(RequestError, lambda: take(folder, body, chunk, SMALL, kind))
-    assert refusal is None or 400 <= refusal.status < 500
-    kept = (
-        [folder / name for names in received.files.values() for name in names] if received else []
-    )
-    assert sum(path.stat().st_size for path in kept) == (received.n_bytes if received else 0)
-
-
-@given(
-    one_of_these("multipart/form-data", ";", " boundary", "=", "x", '"', "*=utf-8''", "%ff", "ÿ")
-)
-def test_a_content_type_names_a_boundary_or_is_refused(tmp_path_factory, content_type):
-    folder = tmp_path_factory.getbasetemp()
-    _, refusal = attempt(RequestError, lambda: take(folder, b"--x--\r\n", kind=content_type))
-    assert refusal.status in {400, 415, 422}
 
 
 @given(one_of_these("/", ".", "..", "a", "-", "\\", "\0", "ä", " ", "~", "a.json"))
@@ -113,7 +71,7 @@ def test_what_was_typed_into_the_form_is_what_is_asked(question, passage, indexe
         ("question", question),
     ]
     body = "&".join(f"{name}={quote_plus(one)}" for name, one in [*fields, ("passage", passage)])
-    asked = check_of(Form.read(body.encode()), context=0)
+    asked = check_of(sent(body.encode()), context=0)
     typed = [one.replace("\r\n", "\n").replace("\r", "\n") for one in (question, passage)]
     assert [asked.items[0].question, asked.items[0].passage] == typed
     assert asked.index == [index.replace("\r\n", "\n").replace("\r", "\n") for index in indexes]
@@ -126,8 +84,8 @@ def test_what_was_typed_into_the_form_is_what_is_asked(question, passage, indexe
     )
 )  # fmt: skip
 def test_any_form_asks_for_something_or_is_refused(body):
-    _, refusal = attempt(RequestError, lambda: check_of(Form.read(body.encode()), context=0))
-    assert refusal is None or refusal.status in {400, 422}
+    _, refusal = attempt(RequestError, lambda: check_of(sent(body.encode()), context=0))
+    assert refusal is None or refusal.status == 422
 
 
 # -- files ---------------------------------------------------------------------------------------

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 
 import pytest
 
-from contam.config import Settings
-from contam.server.check import parse
 from tests.server.guarded import guarded
 from tests.waiting import wait_until
 
@@ -51,24 +48,6 @@ def test_an_upload_has_a_limit_of_its_own(sender):
     assert sender.post("/v1/jobs", content=b"x" * 2 * LIMIT).json() == {"n_bytes": 2 * LIMIT}
     answer = sender.post("/v1/jobs", content=chunked(b"x" * (2 * LIMIT + 1)))
     assert code_of(answer) == (413, "too-large")
-
-
-def test_a_form_that_is_too_large_says_so(sender):
-    assert sender.post("/v1/form", files={"file": b"x" * 1000}).json() == {"n_bytes": 1000}
-    answer = sender.post("/v1/form", files={"file": b"x" * 2 * LIMIT})
-    assert code_of(answer) == (413, "too-large")
-
-
-@pytest.mark.parametrize("encoding", ["br", "deflate", "gzip", "zstd", "gzip, gzip"])
-def test_compressed_bodies_are_refused(sender, encoding):
-    content = gzip.compress(b"x")
-    answer = sender.post("/v1/echo", content=content, headers={"Content-Encoding": encoding})
-    assert code_of(answer) == (415, "encoding")
-
-
-def test_json_may_begin_with_a_mark_of_byte_order_and_hold_brackets_in_texts():
-    body = b"\xef\xbb\xbf" + json.dumps({"text": '"[{' * 1000}).encode()
-    assert parse(body, Settings()).text == '"[{' * 1000
 
 
 def test_a_client_that_leaves_in_its_body_is_noted_and_nothing_more(running, sender):
@@ -151,23 +130,22 @@ def test_a_request_that_does_not_fit_is_a_problem_and_is_not_quoted(client, aske
 
 
 @pytest.mark.parametrize(
-    ("body", "kind", "status"),
+    ("body", "status"),
     [
-        (b'{"items": [', "application/json", 400),
-        (b"\xef\xbb\xbf", "application/json", 400),
-        (b"", "application/json", 400),
-        (b'{"text": "zanzibar \xff"}', "application/json", 400),
-        ('{"text": "zanzibar"}'.encode("utf-16"), "application/json", 400),
-        (b'{"items":' + b"[" * 50_000, "application/json", 400),
-        (b'{"items": [{"id": 1, "question": "b", "more": ' + b"[" * 999 + b"]" * 999 + b"}]}", "application/json", 400),
-        (b"[]", "application/json", 422),
-        (b'{"text": "\\ud800"}', "application/json", 400),
-        (b"{}", "text/plain", 415),
-        (b'{"text": NaN}', "application/json", 422),
+        (b'{"items": [', 400),
+        (b"\xef\xbb\xbf", 400),
+        (b"", 400),
+        (b'{"text": "zanzibar \xff"}', 400),
+        ('{"text": "zanzibar"}'.encode("utf-16"), 400),
+        (b'{"items":' + b"[" * 50_000, 400),
+        (b'{"items": [{"id": 1, "question": "b", "more": ' + b"[" * 999 + b"]" * 999 + b"}]}", 400),
+        (b"[]", 422),
+        (b'{"text": "\\ud800"}', 400),
+        (b'{"text": NaN}', 422),
     ],
 )  # fmt: skip
-def test_a_body_that_is_no_json_text_is_refused(client, body, kind, status):
-    reply = client.post("/v1/check", content=body, headers={"content-type": kind})
+def test_a_body_that_is_no_json_text_is_refused(client, body, status):
+    reply = client.post("/v1/check", content=body)
     assert reply.status_code == status
     assert reply.json()["hint"]
     assert "zanzibar" not in reply.text
@@ -239,7 +217,6 @@ def test_unknown_addresses_and_methods_are_problems_too(client):
         ("GET", "/v1/nothing", 404),
         ("GET", "/v1/check", 405),
         ("GET", "/v1/indexes/nowhere", 404),
-        ("GET", "/v1/policies/nothing", 404),
         ("POST", "/v1/indexes/nowhere/reload", 404),
     ):
         reply = client.request(method, path)
@@ -249,17 +226,10 @@ def test_unknown_addresses_and_methods_are_problems_too(client):
 def test_policies_and_indexes_describe_themselves(client, small_index):
     policies = client.get("/v1/policies").json()["policies"]
     assert policies[0]["id"] == "contam"
-    preset = next(policy["id"] for policy in policies if ":" in policy["id"])
-    assert client.get(f"/v1/policies/{preset}").json() in policies
+    assert any(":" in policy["id"] for policy in policies)
     (index,) = client.get("/v1/indexes").json()["indexes"]
     assert client.get("/v1/indexes/small").json() == index
     assert (index["n_documents"], index["guarantee_tokens"]) == (384, 8)
     assert index["dates"] == ["2017-03-13", "2023-09-15"]
     # Where things lie on the server is nobody's business.
     assert str(small_index.parent) not in json.dumps(index)
-
-
-def test_a_method_that_is_not_offered_is_answered_with_all_that_are(client):
-    for path, methods in (("/v1/jobs", "GET, POST"), ("/v1/jobs/0", "DELETE, GET")):
-        reply = client.put(path)
-        assert (reply.status_code, reply.headers["allow"]) == (405, methods)

@@ -26,7 +26,7 @@ def test_no_request_makes_the_service_fail_or_break_its_contract(
 ):
     pytest.importorskip("schemathesis", reason="pip install 'contam[service]'")
     environ = {"CONTAM_ADMIN_KEY": KEY}
-    flags = ("--retention-s", "600", "--max-queued-jobs", "1000000")
+    flags = ("--retention-s", "600")
     with (
         serving(small_index, data=tmp_path / "data", environ=environ, flags=flags) as service,
         service.client(headers={"Authorization": f"Bearer {KEY}"}) as client,

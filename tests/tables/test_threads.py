@@ -12,7 +12,7 @@ SCRIPT = """
 import os, sys
 from pathlib import Path
 import pyarrow as pa
-from contam.tables import input_tables, schemas, table_pages
+from contam.tables import input_tables, schemas
 path = Path(sys.argv[1])
 schema = pa.schema([pa.field("item_id", pa.string())])
 table = pa.table({"item_id": [f"i{n % 7}" for n in range(50_000)]}, schema)
@@ -23,7 +23,7 @@ read = schemas.read_parquet(path, schema)
 assert dict(schemas.tally(read, ["item_id"]))[("i6",)] == 7142
 assert len(list(input_tables.parquet_rows(path, list))) == 50_000
 assert len(input_tables.read_columns(path)["item_id"]) == 50_000
-assert len(table_pages.read_rows(path)) == 50_000
+assert sum(map(len, schemas.row_batches(path)[1])) == 50_000
 assert threads() == before
 """
 

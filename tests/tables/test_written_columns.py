@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +13,6 @@ from contam.errors import InternalError
 from contam.tables import schemas
 from contam.tables.distinct import distinct
 from contam.tables.schemas import Repeated
-from contam.tables.table_pages import TablePages
 
 SCHEMA = pa.schema(
     [
@@ -53,18 +50,16 @@ def test_a_null_where_none_may_be_is_refused(tmp_path):
         schemas.write_columns(broken, SCHEMA, tmp_path / "broken.parquet")
 
 
-LONG = 300 << 10
-
-
-def test_lines_come_in_pieces_of_bounded_size_and_a_long_line_alone(tmp_path):
-    rows = [{"at": at, "text": "x" * (LONG if at == 5 else 10_000)} for at in range(300)]
+def test_rows_come_in_batches_also_from_a_file_whose_name_is_gone(tmp_path):
+    rows = [{"at": at, "text": "x" * at} for at in range(300)]
     path = tmp_path / "table.parquet"
     pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=200)
-    pieces = list(TablePages(path).lines(3, 298))
-    assert [json.loads(line) for line in b"".join(pieces).splitlines()] == rows[3:298]
-    assert len(pieces) > 10
-    for piece in pieces:
-        assert piece.count(b"\n") == 1 or len(piece) <= 256 << 10
+    n_rows, batches = schemas.row_batches(path)
+    path.unlink()
+    found = list(batches)
+    assert n_rows == 300
+    assert [row for batch in found for row in batch] == rows
+    assert len(found) > 2
 
 
 @pytest.mark.parametrize("kind", [np.uint64, np.int64, np.uint32])

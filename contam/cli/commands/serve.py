@@ -58,7 +58,7 @@ def _parameter(setting: Field[Any]) -> inspect.Parameter:
     name, flag, kind = setting.name, _flag(setting.name), _kind(setting.name)
     least = _about(name, Ge)
     option = typer.Option(
-        f"{flag}/--no-{flag[2:]}" if kind is bool else flag,
+        flag,
         help=_about(name, str),
         min=None if least is None else least.ge,
         metavar=_METAVARS.get(kind),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from contam.detect.indexed.indexes import IndexSet, PlacedSegment
 
     Place = tuple[str, int]
-
-_MOST_DIGITS: Final = 18
 
 
 def quote(opened: IndexSet, places: Iterable[Place]) -> dict[Place, str]:
@@ -49,28 +47,6 @@ def quote(opened: IndexSet, places: Iterable[Place]) -> dict[Place, str]:
         for at, row in enumerate(order):
             raw = data[bounds[at] : bounds[at + 1]].tobytes()
             found[name, row] = raw.decode("utf-8", "replace")
-    return found
-
-
-def places_of(opened: IndexSet, document_id: str) -> list[Place]:
-    """Where the documents of that id stand that answers count; SHARD:ROW names those without one.
-
-    All of them where the corpus gives an id twice. Raises IndexDamageError.
-    """
-    found: list[Place] = []
-    for part in opened.parts:
-        numbers = part.segment.document_table().numbers_of([document_id]).get(document_id, [])
-        counted = [number for number in numbers if part.state[number] != SHUT]
-        shards, rows = opened.place_of(part, np.array(counted, np.int64))
-        found += [
-            (opened.names[shard], row)
-            for shard, row in zip(shards.tolist(), rows.tolist(), strict=True)
-        ]
-    if not found:
-        name, _, row = document_id.rpartition(":")
-        place = (name, int(row)) if row.isdecimal() and len(row) <= _MOST_DIGITS else None
-        if place is not None and (meta := document_at(opened, place)) and not meta.document_id:
-            found.append(place)
     return found
 
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 import secrets
 import shutil
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import orjson
@@ -22,6 +23,7 @@ from contam.errors import UsageError
 from contam.files.disk import sync_path
 from contam.server.auth import Caller, Needs
 from contam.server.check import checked_policies
+from contam.server.jobs.runner import RUN
 from contam.server.jobs.schemas import (
     CheckJob,
     JobAnswer,
@@ -30,28 +32,27 @@ from contam.server.jobs.schemas import (
     form_schema,
     parse_job,
 )
-from contam.server.jobs.service import RUN, disk_errors, run_view
 from contam.server.jobs.task import INPUT, REQUEST, VERDICTS
-from contam.server.jobs.upload import Received, read_form, store_form
+from contam.server.jobs.upload import MOST_FILES, Received, store_form
 from contam.server.problems import RequestError, refuse_parameters
 from contam.server.schemas import problems
 from contam.server.state import CurrentState, State, jobs_of, registry_of
+from contam.tables import schemas
 from contam.tables.score_schemas import SUMMARY
 from contam.tables.score_schemas import TABLES as RESCORE_TABLES
-from contam.tables.table_pages import TablePages
 
 if TYPE_CHECKING:
     from pathlib import Path as FilePath
 
     from starlette.datastructures import FormData
 
-    from contam.server.jobs.service import Jobs
+    from contam.server.jobs.runner import Jobs
     from contam.server.jobs.store import Kind, StoredJob
 
 PARQUET: Final = "application/vnd.apache.parquet"
 NDJSON: Final = "application/x-ndjson"
 
-_MOST_LISTED: Final = 500
+_MOST_QUEUED: Final = 1000
 _TABLES: Final[dict[Kind, tuple[str, ...]]] = {
     "check": tuple(name.removesuffix(".parquet") for name in CHECK_TABLES),
     "rescore": tuple(RESCORE_TABLES),
@@ -96,40 +97,45 @@ async def submit(
     """Accept a check of many items, or a re-scoring; it goes on whatever happens to the service."""
     jobs = jobs_of(state)
     refuse_parameters(request)
-    await asyncio.to_thread(jobs.store.refuse, state.settings.max_queued_jobs)
-    with disk_errors():
-        form = await read_form(request, state.settings)
+    await asyncio.to_thread(jobs.store.refuse, _MOST_QUEUED)
     try:
-        job = await asyncio.to_thread(_accept, form, idempotency_key, state, caller)
-        shown = await asyncio.to_thread(jobs.show, job)
-    finally:
-        await form.close()
+        async with request.form(
+            max_files=MOST_FILES, max_fields=1, max_part_size=state.settings.max_body_bytes
+        ) as form:
+            job = await asyncio.to_thread(_accept, form, idempotency_key, state, caller)
+    except OSError as error:
+        raise RequestError(
+            503, "the service cannot store what was sent", code="disk",
+            hint="the operator must look at the disk of the data folder",
+            headers={"Retry-After": "60"},
+        ) from error  # fmt: skip
+    shown = await asyncio.to_thread(jobs.show, job)
     headers = {"Location": f"/v1/jobs/{job.id}", "Retry-After": "1"}
     return JSONResponse(shown, 202, headers)
 
 
 def _accept(form: FormData, key: str, state: State, caller: Caller) -> StoredJob:
-    """Make a job of a form; when this returns, it is on disk and will be worked on."""
+    """Make a job of a form; when this returns, it is on disk and will be worked on.
+
+    Raises RequestError, and OSError for a disk that takes nothing.
+    """
     jobs = jobs_of(state)
     job_id = secrets.token_hex(12)
     folder = jobs.home / job_id
     inputs = folder / INPUT
     job = None
     try:
-        with disk_errors():
-            for made in (folder, inputs):
-                made.mkdir(mode=0o700)
-            received = store_form(form, inputs, state.settings)
+        inputs.mkdir(parents=True)
+        received = store_form(form, inputs, state.settings)
         asked = parse_job(received.request)
         if isinstance(asked, CheckJob):
             request = _check(asked, state, received)
         else:
             request = _rescore(asked, jobs, caller, inputs, received)
-        with disk_errors():
-            (inputs / REQUEST).write_text(json.dumps(request), "utf-8")
-            for path in (inputs / REQUEST, inputs, folder, jobs.home):
-                sync_path(path)
-        # Keys of different owners never meet.
+        (inputs / REQUEST).write_text(json.dumps(request), "utf-8")
+        for path in (inputs / REQUEST, inputs, folder, jobs.home):
+            sync_path(path)
+        # Keys of different owners never meet, and no text that a key may hold is kept.
         name = hashlib.sha256(f"{caller.key_id}\0{key}".encode()).hexdigest() if key else None
         job = jobs.store.add(
             id=job_id,
@@ -139,11 +145,10 @@ def _accept(form: FormData, key: str, state: State, caller: Caller) -> StoredJob
                 "index": request.get("index", []),
                 "policies": request["policies"],
                 "n_items": received.n_items,
-                "n_bytes": received.n_bytes,
             },
             idempotency=name,
             fingerprint=received.fingerprint,
-            most_queued=state.settings.max_queued_jobs,
+            most_queued=_MOST_QUEUED,
         )
         return job or _earlier(jobs, str(name), received)
     finally:
@@ -191,16 +196,11 @@ def _rescore(
 ) -> dict[str, Any]:
     sent = received.files.get("verdicts", [])
     needed = {"logs"} | ({"verdicts"} if asked.job is None else set())
-    if set(received.files) != needed:
+    if set(received.files) != needed or (sent and len(sent) != len(VERDICT_FILES)):
         raise RequestError(
             422, "a re-scoring needs logs, and verdicts once", code="upload",
-            hint="send logs as `logs`; name the job of a check, or send a result's files as "
-            "`verdicts`",
-        )  # fmt: skip
-    if sent and len(sent) != len(VERDICT_FILES):
-        raise RequestError(
-            422, "the verdicts are not whole", code="upload",
-            hint=f"send {', '.join(VERDICT_FILES)}",
+            hint="send logs as `logs`; name the job of a check, or send as `verdicts` "
+            f"{', '.join(VERDICT_FILES)}",
         )  # fmt: skip
     if asked.job is not None:
         source = jobs.get(asked.job, owner_of(caller))
@@ -210,27 +210,19 @@ def _rescore(
                 hint="name a check that is done",
             )  # fmt: skip
         # They outlive that job.
-        with disk_errors():
-            (folder / VERDICTS).mkdir()
-            for name in VERDICT_FILES:
-                shutil.copyfile(jobs.result(source) / name, folder / VERDICTS / name)
-                sync_path(folder / VERDICTS / name)
-            sync_path(folder / VERDICTS)
+        (folder / VERDICTS).mkdir()
+        for name in VERDICT_FILES:
+            shutil.copyfile(jobs.result(source) / name, folder / VERDICTS / name)
+            sync_path(folder / VERDICTS / name)
+        sync_path(folder / VERDICTS)
     return asked.model_dump()
 
 
-@router.get("", responses={200: {"model": JobList}, **problems(401, 403, 422, 503)})
-def list_jobs(
-    state: CurrentState,
-    caller: Asker,
-    limit: Annotated[int, Query(ge=1, le=_MOST_LISTED)] = 50,
-    cursor: Annotated[int | None, Query(ge=1, lt=1 << 62)] = None,
-) -> Response:
-    """Jobs of this key (of all keys for `admin`), the newest first."""
+@router.get("", responses={200: {"model": JobList}, **problems(401, 403, 503)})
+def list_jobs(state: CurrentState, caller: Asker) -> Response:
+    """The newest 500 jobs of this key (of all keys for `admin`), the newest first."""
     jobs = jobs_of(state)
-    found = jobs.store.listed(owner_of(caller), before=cursor, limit=limit)
-    more = found[-1].number if len(found) == limit else None
-    return JSONResponse({"jobs": [jobs.show(job) for job in found], "next": more})
+    return JSONResponse({"jobs": [jobs.show(job) for job in jobs.store.listed(owner_of(caller))]})
 
 
 @router.get("/{job_id}", responses={200: {"model": JobAnswer}, **problems(401, 403, 404, 422, 503)})
@@ -278,13 +270,10 @@ def job_results(
     table: Annotated[
         str, Query(max_length=64, description="verdicts, evidence, items; of a re-scoring: scores")
     ] = "",
-    cursor: Annotated[int, Query(ge=0, lt=1 << 62, description="rows to pass over")] = 0,
-    limit: Annotated[int, Query(ge=1, lt=1 << 62)] = (1 << 62) - 1,
 ) -> Response:
-    """A table of a finished job: JSON lines from a cursor on, or by `Accept` Parquet by ranges.
+    """A table of a finished job: as JSON lines, or by `Accept` as Parquet, by ranges.
 
-    `Contam-Rows` tells how many rows the table has; a broken stream goes on at `cursor` = the lines
-    that came whole.
+    `Contam-Rows` tells how many lines there are.
     """
     job = _job(job_id, state, caller)
     names = _TABLES[job.kind]
@@ -296,14 +285,9 @@ def job_results(
     path = _file_of(job, f"{table or names[0]}.parquet", state)
     if PARQUET in request.headers.get("accept", "").lower():
         return FileResponse(path, media_type=PARQUET, filename=path.name)
-    pages = TablePages(path)
-    start = min(cursor, pages.n_rows)
-    end = min(start + limit, pages.n_rows)
-    headers = {"Contam-Rows": str(pages.n_rows)}
-    if end < pages.n_rows:
-        onward = request.url.include_query_params(cursor=end)
-        headers["Link"] = f'<{onward.path}?{onward.query}>; rel="next"'
-    return StreamingResponse(pages.lines(start, end), headers=headers, media_type=NDJSON)
+    n_rows, batches = schemas.row_batches(path)
+    lines = (b"".join(orjson.dumps(row) + b"\n" for row in rows) for rows in batches)
+    return StreamingResponse(lines, headers={"Contam-Rows": str(n_rows)}, media_type=NDJSON)
 
 
 @router.get(
@@ -316,9 +300,23 @@ def job_results(
 def job_run(job_id: JobId, state: CurrentState, caller: Asker) -> Response:
     """How the result was made: the `run.json` of its folder, with names instead of places."""
     job = _job(job_id, state, caller)
-    run = run_view(_file_of(job, RUN, state), job.about["index"])
+    run: dict[str, Any] = json.loads(_file_of(job, RUN, state).read_bytes())
+    for section in ("parameters", "inputs"):
+        run[section] = _without_places(run.get(section, {}))
+    if names := job.about["index"]:
+        run["inputs"]["index"] = names
     # A record of a run may hold numbers that JSON has not: they are null.
     return Response(orjson.dumps(run), media_type="application/json")
+
+
+def _without_places(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, dict):
+        return {name: _without_places(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_without_places(item) for item in value]
+    if isinstance(value, str) and value.startswith("/"):
+        return PurePath(value).name
+    return value
 
 
 @router.get(

@@ -91,14 +91,9 @@ def parse_job(body: bytes) -> CheckJob | RescoreJob:
 
 
 class ProgressAnswer(Open):
-    """How far a running job is.
-
-    done_bytes, total_bytes  of the documents to be read; about as many as are shown
-    """
+    """What a running job does, and how much of the documents to be read it has read."""
 
     phase: str = Field(examples=["searching"])
-    done_bytes: int
-    total_bytes: int
     share: float = Field(ge=0, le=1)
 
 
@@ -115,7 +110,7 @@ class JobAnswer(Open):
 
     ended     whether its state is final;  expires  when it and its result are deleted
     attempts  how often it was begun
-    coverage, guarantee_tokens, capped, notes  what its verdicts rest on, once it is done
+    coverage  what its verdicts rest on, once it is done
     counts    items by benchmark, policy and label, once a check is done
     """
 
@@ -131,25 +126,16 @@ class JobAnswer(Open):
     index: list[str]
     policies: list[str]
     n_items: int | None
-    n_bytes: int
     progress: ProgressAnswer | None
     coverage: dict[str, Any] | None
     counts: dict[str, Any] | None
-    guarantee_tokens: int | None
-    capped: dict[str, Any] | None
-    notes: list[str]
     error: JobErrorAnswer | None
-    links: dict[str, str]
 
 
 class JobList(Open):
-    """Jobs, the newest first.
-
-    next  the `cursor` of the jobs behind these; null when there are none
-    """
+    """Jobs, the newest first."""
 
     jobs: list[JobAnswer]
-    next: int | None
 
 
 def form_schema(files: dict[str, str]) -> dict[str, Any]:

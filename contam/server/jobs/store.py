@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import sqlite3
 import threading
 import time
@@ -15,7 +13,6 @@ from contam.errors import ConfigError
 from contam.server.problems import RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 Kind = Literal["check", "rescore"]
@@ -25,6 +22,7 @@ ENDED: Final = frozenset({"done", "failed", "cancelled"})
 """States that nothing follows."""
 
 MOST_ATTEMPTS: Final = 3
+MOST_LISTED: Final = 500
 
 _FORMAT: Final = 2
 _BUSY_S: Final = 2.0
@@ -81,22 +79,16 @@ class StoredJob:
 
 
 _COLUMNS: Final = ", ".join(field.name for field in fields(StoredJob))
-_REASONS: Final = {
-    sqlite3.SQLITE_BUSY: ("store-busy", "the job store is locked by another process"),
-    sqlite3.SQLITE_LOCKED: ("store-busy", "the job store is locked by another process"),
-    sqlite3.SQLITE_FULL: ("store-full", "the disk of the job store is full"),
-    sqlite3.SQLITE_CORRUPT: ("store-damaged", "the job store is damaged"),
-    sqlite3.SQLITE_NOTADB: ("store-damaged", "the job store is damaged"),
-}
 
 
 class StoreError(RequestError):
     """The job store does not take or give anything now; accepted jobs are still in it."""
 
-    def __init__(self, error: sqlite3.Error) -> None:
-        primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        code, message = _REASONS.get(primary, ("store", "the job store cannot be used"))
-        super().__init__(503, message, code=code, headers={"Retry-After": "5"})
+    def __init__(self) -> None:
+        super().__init__(
+            503, "the job store cannot be used now", code="store",
+            hint="the operator must look at jobs.db and its disk", headers={"Retry-After": "5"},
+        )  # fmt: skip
 
 
 class JobStore:
@@ -106,9 +98,6 @@ class JobStore:
         """Open or make the file. Raises ConfigError when it cannot be used."""
         self._lock = threading.RLock()
         try:
-            # SQLite would make it readable by all.
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
-            path.chmod(0o600)
             self._db = sqlite3.connect(
                 path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
             )
@@ -117,16 +106,13 @@ class JobStore:
             except BaseException:
                 self._db.close()
                 raise
-        except (OSError, sqlite3.Error) as error:
+        except sqlite3.Error as error:
             raise ConfigError(
                 f"the job store {path} cannot be used: {error}",
                 hint="restore it, or give the service another --data",
             ) from error
 
     def _prepare(self, path: Path) -> None:
-        # What is deleted is overwritten, and an accepted job outlives a power cut.
-        for setting in ("secure_delete = ON", "synchronous = FULL"):
-            self._db.execute(f"PRAGMA {setting}")
         (found,) = self._db.execute("PRAGMA user_version").fetchone()
         if not found and not self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
             self._db.execute(_TABLE)
@@ -136,8 +122,6 @@ class JobStore:
                 f"{path} was written by another version of contam",
                 hint="give the service another --data, or remove the file and its jobs",
             )
-        if self._db.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-            raise sqlite3.DatabaseError("a page is damaged")
 
     def close(self) -> None:
         """Close the file."""
@@ -152,16 +136,14 @@ class JobStore:
         Raises RequestError, 503, when `most_queued` wait already.
         """
         row |= {"about": json.dumps(row["about"]), "created": time.time()}
-        names = ", ".join(row)
-        with self._changing():
+        with self._lock:
             if row["idempotency"] is not None and self.of_key(row["idempotency"]):
                 return None
             self.refuse(most_queued)
-            self._db.execute(
-                f"INSERT INTO jobs ({names}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608 - our own names
-                tuple(row.values()),
+            return self._one(
+                f"INSERT INTO jobs ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608 - our own names
+                *row.values(),
             )
-            return self.get(row["id"])
 
     def refuse(self, most_queued: int) -> None:
         """Raise RequestError, 503, when no further job would be taken."""
@@ -218,13 +200,10 @@ class JobStore:
         """Jobs that ended so many seconds ago or earlier."""
         return self._found("WHERE finished <= ? ORDER BY number", time.time() - retention_s)
 
-    def listed(self, owner: str | None, *, before: int | None, limit: int) -> list[StoredJob]:
-        """Jobs of an owner (None: of all), the newest first; before: with a lower number."""
+    def listed(self, owner: str | None) -> list[StoredJob]:
+        """The newest jobs of an owner (None: of all), the newest first."""
         return self._found(
-            "WHERE ?1 IN (owner, '') AND number < ?2 ORDER BY number DESC LIMIT ?3",
-            owner or "",
-            before or 1 << 62,
-            limit,
+            "WHERE ?1 IN (owner, '') ORDER BY number DESC LIMIT ?2", owner or "", MOST_LISTED
         )
 
     def states(self) -> dict[str, int]:
@@ -243,30 +222,11 @@ class JobStore:
         return [_job_of(row) for row in self._all(f"SELECT {_COLUMNS} FROM jobs {where}", *values)]  # noqa: S608 - ours
 
     def _all(self, statement: str, *values: Any) -> list[Any]:  # noqa: ANN401 - of SQL
-        with self._errors():
-            return self._db.execute(statement, values).fetchall()
-
-    @contextlib.contextmanager
-    def _changing(self) -> Iterator[None]:
-        with self._errors():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                # A full disk may have ended the transaction already.
-                with contextlib.suppress(sqlite3.Error):
-                    self._db.execute("ROLLBACK")
-                raise
-            self._db.execute("COMMIT")
-
-    @contextlib.contextmanager
-    def _errors(self) -> Iterator[None]:
-        """One thread at a time; SQLite's errors as ours."""
-        with self._lock:
-            try:
-                yield
-            except sqlite3.Error as error:
-                raise StoreError(error) from error
+        try:
+            with self._lock:
+                return self._db.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise StoreError from error
 
 
 def _job_of(row: tuple[Any, ...]) -> StoredJob:

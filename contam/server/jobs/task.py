@@ -8,7 +8,6 @@ the job's folder alone, results whole or not at all, and never quotes an item.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import sys
@@ -29,10 +28,7 @@ if TYPE_CHECKING:
 DONE: Final = 0
 FAILED: Final = 3
 """The job failed, and would fail again; the reason was written to stdout."""
-HELD: Final = 75
-"""An earlier process of the job is still ending: try again."""
 
-LOCK: Final = "lock"
 INPUT: Final = "input"
 """The folder of a job with what was sent; it is the process's own, and goes with the job's end."""
 
@@ -60,30 +56,25 @@ def main() -> int:
     threading.Thread(target=_end_with_the_service, daemon=True).start()
     folder = Path(order["folder"])
     result = folder / RESULT
-    with (folder / LOCK).open("wb") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return HELD
-        _lower_priority(order["memory_bytes"])
-        try:
-            # One may be there, published by a process whose service was killed before it knew.
-            if not result.is_dir():
-                os.chdir(folder / INPUT)
-                request = json.loads(Path(REQUEST).read_bytes())
-                if request["kind"] == "check":
-                    _check(request, order, report, result)
-                else:
-                    _rescore(request, report, result)
-        except MemoryError:
-            report.failed("memory", "the job needs more memory than a job may have", _SMALLER)
-            return FAILED
-        except ContamError as error:
-            report.failed(error.code, *tell(error, folder / INPUT))
-            return FAILED
-        except Exception as error:  # noqa: BLE001 - the boundary of the process
-            report.failed("internal", f"the job failed: {_where(error)}", _DEFECT)
-            return FAILED
+    _lower_priority(order["memory_bytes"])
+    try:
+        # One may be there, published by a process whose service was killed before it knew.
+        if not result.is_dir():
+            os.chdir(folder / INPUT)
+            request = json.loads(Path(REQUEST).read_bytes())
+            if request["kind"] == "check":
+                _check(request, order, report, result)
+            else:
+                _rescore(request, report, result)
+    except MemoryError:
+        report.failed("memory", "the job needs more memory than a job may have", _SMALLER)
+        return FAILED
+    except ContamError as error:
+        report.failed(error.code, *tell(error, folder / INPUT))
+        return FAILED
+    except Exception as error:  # noqa: BLE001 - the boundary of the process
+        report.failed("internal", f"the job failed: {_where(error)}", _DEFECT)
+        return FAILED
     return DONE
 
 
@@ -108,7 +99,7 @@ class ProgressWriter:
         """There are about so many bytes of documents to read."""
         with self._lock:
             self._done, self._total = 0, total_bytes
-        self._send({"phase": "searching", "done": 0, "total": total_bytes})
+        self._send({"phase": "searching"})
 
     def advance(self, n_bytes: int) -> None:
         """So many more of them are read."""
@@ -118,8 +109,8 @@ class ProgressWriter:
             if now - self._sent_at < _PACE_S:
                 return
             self._sent_at = now
-            done, total = min(self._done, self._total), self._total
-        self._send({"phase": "searching", "done": done, "total": total})
+            share = min(1.0, self._done / self._total) if self._total else 0.0
+        self._send({"share": round(share, 4)})
 
     def note(self, message: str) -> None:
         """Of no use to whoever waits for a job."""
@@ -129,7 +120,7 @@ class ProgressWriter:
 
     def finish(self) -> None:
         """All documents are read."""
-        self._send({"phase": "judging", "done": self._total, "total": self._total})
+        self._send({"phase": "judging", "share": 1.0})
 
     def failed(self, code: str, message: str, hint: str) -> None:
         """The job cannot be done."""
@@ -216,7 +207,7 @@ def _end_with_the_service() -> None:
     # `os.read` rather than the buffered stream, whose lock would be held while the process ends.
     while os.read(0, 1 << 12):
         pass
-    os._exit(HELD)
+    os._exit(FAILED)
 
 
 def _lower_priority(memory_bytes: int) -> None:

@@ -1,4 +1,4 @@
-"""Take an upload: its form, bounded, then each file by its role, name and what it unpacks to."""
+"""Keep the files of an upload: each by its role, its name, and what it unpacks to."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-import orjson
-from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import parse_options_header
 from starlette.datastructures import UploadFile
-from starlette.formparsers import MultiPartException, MultiPartParser
 
 from contam.detect.report import FILES as VERDICT_FILES
 from contam.errors import ContamError
@@ -23,74 +19,34 @@ from contam.files.disk import sync_path
 from contam.server.problems import RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+    from collections.abc import Iterator
 
     from starlette.datastructures import FormData
-    from starlette.requests import Request
 
     from contam.config import Settings
 
 FIELD: Final = "job"
 ROLES: Final = ("items", "logs", "verdicts")
+MOST_FILES: Final = 2000
 
+#: What an upload unpacks to, in sizes that it may have as sent.
+_UNPACKED: Final = 4
 _COMPONENT: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9 ._=,:+@()\[\]|~-]{0,199}")
 _MOST_FOLDERS: Final = 6
-_MOST_FILES: Final = 2000
 _PIECE: Final = 1 << 20
-#: A character of an item is at most twelve bytes of JSON; the names of its fields come on top.
-_BYTES_PER_CHARACTER: Final = 12
-_FIELD_NAMES_BYTES: Final = 1 << 16
 _PARQUET: Final = b"PAR1"
 _ZIP: Final = b"PK\x03\x04"
 _MAGIC_BYTES: Final = 8
-_BOM: Final = b"\xef\xbb\xbf"
 
 
 @dataclass(slots=True)
 class Received:
-    """What an upload held: its request, the places of its files by role, and their size."""
+    """What an upload held: its request, the places of its files by role, and their items."""
 
     request: bytes = b""
     files: dict[str, list[str]] = field(default_factory=dict)
     n_items: int | None = None
-    n_bytes: int = 0
     fingerprint: str = ""
-
-
-async def read_form(request: Request, settings: Settings) -> FormData:
-    """The form of a request, its files on disk; the caller closes it.
-
-    Raises RequestError: 415 for another kind of body, 400 for one that cannot be read.
-    """
-    kind, options = parse_options_header(request.headers.get("content-type", ""))
-    if kind != b"multipart/form-data" or not options.get(b"boundary"):
-        raise RequestError(
-            415, "the body must be multipart/form-data", hint="see docs/guides/service.md"
-        )
-    parser = MultiPartParser(
-        request.headers,
-        _whole(request.stream(), b"--%s--" % options[b"boundary"]),
-        max_files=_MOST_FILES,
-        max_fields=1,
-        max_part_size=settings.max_body_bytes,
-    )
-    try:
-        return await parser.parse()
-    except (MultiPartException, FormParserError):
-        raise RequestError(
-            400, "invalid multipart body, cut short, or too many or too long parts",
-            hint="send it again",
-        ) from None  # fmt: skip
-
-
-async def _whole(stream: AsyncIterator[bytes], end: bytes) -> AsyncGenerator[bytes, None]:
-    """A body that ends as it must: the parser takes one that was cut for fewer parts."""
-    tail = b""
-    async for chunk in stream:
-        tail = (tail + chunk)[-len(end) - _MAGIC_BYTES :]
-        yield chunk
-    if not tail.rstrip(b"\r\n").endswith(end):
-        raise MultiPartException("cut short")
 
 
 def store_form(form: FormData, folder: Path, settings: Settings) -> Received:
@@ -100,15 +56,13 @@ def store_form(form: FormData, folder: Path, settings: Settings) -> Received:
     then removes the folder.
     """
     received = Received()
-    budget = _Budget(settings.max_unpacked_bytes)
+    budget = _Budget(_UNPACKED * settings.max_upload_bytes)
     digest = hashlib.sha256()
-    # In one order, whatever that of the parts: equal requests have one fingerprint.
-    for role, value in sorted(form.multi_items(), key=_order):
+    for role, value in form.multi_items():
         if role == FIELD and not received.request:
-            content = value.file.read() if isinstance(value, UploadFile) else value.encode()
-            if len(content) > settings.max_body_bytes:
-                raise RequestError(413, f"the part job: too long (limit {settings.max_body_bytes})")
-            received.request = content
+            received.request = (
+                value.file.read() if isinstance(value, UploadFile) else value.encode()
+            )
             digest.update(received.request)
         elif role in ROLES and isinstance(value, UploadFile):
             name = _store(role, value, folder, received, budget, settings)
@@ -122,7 +76,7 @@ def store_form(form: FormData, folder: Path, settings: Settings) -> Received:
                 "an unknown part, or one too many", f"parts: {FIELD}, {', '.join(ROLES)}"
             )
     if not received.request:
-        raise _invalid(f"the part {FIELD!r} is missing", "it holds the request as JSON")
+        raise _invalid(f"the part {FIELD!r} is missing", "send multipart/form-data")
     for parent in {(folder / name).parent for names in received.files.values() for name in names}:
         sync_path(parent)
     received.fingerprint = digest.hexdigest()
@@ -141,11 +95,6 @@ def safe_name(given: str) -> str:
             "letters, digits and ._=,:+@()[]|~- within folders, not beginning with a dot",
         )
     return "/".join(parts)
-
-
-def _order(part: tuple[str, UploadFile | str]) -> tuple[bool, str, str]:
-    role, value = part
-    return role != FIELD, role, (value.filename or "") if isinstance(value, UploadFile) else ""
 
 
 def _store(
@@ -171,47 +120,43 @@ def _store(
     with file:
         while piece := upload.file.read(_PIECE):
             file.write(piece)
-            received.n_bytes += len(piece)
         file.flush()
         os.fsync(file.fileno())
         file.seek(0)
-        start = file.read(_MAGIC_BYTES)
-        file.seek(0)
-        n_items, suffix = _checked(file, start, path, budget, settings, items=role == "items")
+        n_rows, suffix = _checked(file, path, budget, role)
     if role == "items":
-        received.n_items = n_items
+        if not n_rows:
+            raise _invalid("the upload holds no items")
+        if n_rows > settings.max_job_items:
+            raise RequestError(
+                413, f"too many items (limit {settings.max_job_items})", code="too-many-items",
+                hint="send it in several jobs",
+            )  # fmt: skip
+        received.n_items = n_rows
         path = path.rename(path.with_name(f"items{suffix}"))
     return str(path.relative_to(folder))
 
 
-def _checked(
-    file: BinaryIO, start: bytes, path: Path, budget: _Budget, settings: Settings, *, items: bool
-) -> tuple[int | None, str]:
-    """How many items a file holds, if it is one of items, and how its name has to end."""
+def _checked(file: BinaryIO, path: Path, budget: _Budget, role: str) -> tuple[int, str]:
+    """How many rows or lines a file holds, and how the name of one of items has to end."""
+    start = file.read(_MAGIC_BYTES)
+    file.seek(0)
     if start.startswith(_PARQUET):
-        n_rows = _parquet_rows(path, budget)
-        if items:
-            _refuse_number(n_rows, settings)
-        return n_rows, ".parquet"
-    if start.startswith(_ZIP) and not items:
+        return _parquet_rows(path, budget), ".parquet"
+    if start.startswith(_ZIP) and role != "items":
         try:
             with zipfile.ZipFile(path) as archive:
                 # Reading a member never gives more than this promises.
                 budget.spend(sum(member.file_size for member in archive.infolist()))
         except (zipfile.BadZipFile, OSError, ValueError):
             raise _invalid("a log is a damaged archive", "send it again") from None
-        return None, ""
+        return 0, ""
     codec = compression.codec_of(start)
     if codec not in {"", "gzip"}:
         raise RequestError(
             415, f"{codec} is not supported", hint="send it plain, or compressed with gzip"
         )
-    pieces = _unpacked(file, codec, budget)
-    if items:
-        return _count_items(pieces, settings), ".jsonl.gz" if codec else ".jsonl"
-    for _ in pieces:
-        pass
-    return None, ""
+    return _count_lines(_unpacked(file, codec, budget)), ".jsonl.gz" if codec else ".jsonl"
 
 
 class _Budget:
@@ -243,59 +188,16 @@ def _unpacked(file: BinaryIO, codec: str, budget: _Budget) -> Iterator[bytes]:
         raise _invalid("the gzip data are damaged or end early", "send it again") from None
 
 
-def _count_items(pieces: Iterator[bytes], settings: Settings) -> int:
-    """How many JSON lines there are; the first, which has to be an object, is looked at.
-
-    What spans lines, or is a list, would hold more items than lines are counted.
-    """
-    most_bytes = _BYTES_PER_CHARACTER * settings.max_characters + _FIELD_NAMES_BYTES
-    n_items, line = 0, bytearray()
-
-    def end() -> None:
-        nonlocal n_items
-        if line and not line.isspace():
-            n_items += 1
-            if n_items == 1:
-                _check_first(bytes(line))
-            if n_items > settings.max_job_items:
-                _refuse_number(n_items, settings)
-        line.clear()
-
+def _count_lines(pieces: Iterator[bytes]) -> int:
+    """How many lines are not blank."""
+    n_lines, blank = 0, True
     for piece in pieces:
         for at, part in enumerate(piece.split(b"\n")):
             if at:
-                end()
-            line += part
-            if len(line) > most_bytes:
-                raise RequestError(
-                    413, f"item {n_items + 1} is too long (limit {most_bytes} bytes)",
-                    code="item-too-large", hint="one item is one line of JSON",
-                )  # fmt: skip
-    end()
-    _refuse_number(n_items, settings)
-    return n_items
-
-
-def _check_first(line: bytes) -> None:
-    try:
-        row = orjson.loads(line.removeprefix(_BOM))
-    except orjson.JSONDecodeError:
-        row = None
-    if not isinstance(row, dict):
-        raise _invalid(
-            "the first line is not a JSON object",
-            "send JSON lines (an item a line), plain or gzip, or Parquet",
-        )
-
-
-def _refuse_number(n_items: int, settings: Settings) -> None:
-    if not n_items:
-        raise _invalid("the upload holds no items")
-    if n_items > settings.max_job_items:
-        raise RequestError(
-            413, f"too many items (limit {settings.max_job_items})", code="too-many-items",
-            hint="send it in several jobs",
-        )  # fmt: skip
+                n_lines += not blank
+                blank = True
+            blank = blank and not part.strip()
+    return n_lines + (not blank)
 
 
 def _parquet_rows(path: Path, budget: _Budget) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -55,11 +57,6 @@ def ended(client, job):
     return wait_for_job(client, job, lambda found: found["ended"])
 
 
-def working(found):
-    """Whether the process of a job has begun to work."""
-    return bool(found["progress"]) and found["progress"]["phase"] != "starting"
-
-
 def processes(parent):
     """Ids of the child processes of a process."""
     found = []
@@ -70,9 +67,26 @@ def processes(parent):
     return found
 
 
-def runs_jobs(pid):
-    """Whether a new process is no longer a copy of its parent."""
-    return b"contam.server.jobs.task" in Path(f"/proc/{pid}/cmdline").read_bytes()
+def held_still(parent):
+    """The id of the one child process of a service, stopped as it begins to do its job."""
+    found = []
+
+    def begins() -> bool:
+        found[:] = processes(parent)
+        # Whoever starts a process waits until that runs a program of its own.
+        return bool(found) and b"contam.server.jobs.task" in cmdline(found[0])
+
+    wait_until(begins)
+    (child,) = found
+    os.kill(child, signal.SIGSTOP)
+    return child
+
+
+def cmdline(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def alive(pid):

@@ -21,26 +21,22 @@ from contam.detect.query import query
 from contam.detect.report import write_report
 from contam.errors import ConfigError
 from contam.server.auth import KeyStore
-from contam.server.jobs.service import Jobs
+from contam.server.jobs.runner import Jobs
 from tests.server.jobs.jobbing import (
     alive,
     ended,
     fetched,
+    held_still,
     parts,
     processes,
-    runs_jobs,
-    shown,
     submit,
     submitted,
-    wait_for_job,
-    working,
 )
 from tests.server.running import REPOSITORY, serving
 from tests.waiting import HANG_S, wait_until
 
 CHECK = {"kind": "check", "options": {"name": "brook_math"}}
 ROW = b'{"id": "a", "question": "Who counts the lamps along the quay at night?"}\n'
-MOST_QUEUED = 6
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +59,10 @@ def test_jobs_outlive_a_kill_of_the_service_and_kills_of_their_processes(
     ):
         first = submitted(client, CHECK, items=("x.jsonl", item_file))
         second = submitted(client, CHECK, items=("x.jsonl", ROW))
-        wait_for_job(client, first, working)
-        (child,) = processes(service.process.pid)
+        # Held still as it begins: it must not be done before the service is killed.
+        child = held_still(service.process.pid)
         service.stop(signal.SIGKILL)
+        os.kill(child, signal.SIGCONT)
         # What lost its service writes nothing more.
         wait_until(lambda: not alive(child))
         assert not (data / "jobs" / first["id"] / "result").exists()
@@ -91,20 +88,17 @@ def test_jobs_outlive_a_kill_of_the_service_and_kills_of_their_processes(
         # A process that ends again and again takes its job with it, and nothing else.
         doomed = submitted(client, CHECK, items=("x.jsonl", item_file))
         killed: set[int] = set()
-        while not (found := shown(client, doomed))["ended"]:
-            for one in set(processes(service.process.pid)) - killed:
-                os.kill(one, signal.SIGKILL)
-                killed.add(one)
+        for _ in range(3):
+            wait_until(lambda: set(processes(service.process.pid)) - killed)
+            (child,) = set(processes(service.process.pid)) - killed
+            os.kill(child, signal.SIGKILL)
+            killed.add(child)
+        found = ended(client, doomed)
         assert (found["state"], found["error"]["code"]) == ("failed", "worker-crashed")
-        assert len(killed) == found["attempts"] == 3
+        assert found["attempts"] == 3
         assert client.get("/readyz").status_code == 200
         last = submitted(client, CHECK, items=("x.jsonl", item_file))
-        # Held still as it begins: it must not be done before the service is stopped. Not any
-        # sooner: whoever starts a process waits until that runs a program of its own.
-        wait_until(lambda: set(processes(service.process.pid)) - killed)
-        (child,) = set(processes(service.process.pid)) - killed
-        wait_until(lambda: runs_jobs(child))
-        os.kill(child, signal.SIGSTOP)
+        held_still(service.process.pid)
         assert service.stop() == 0
     with sqlite3.connect(data / "jobs.db") as db:
         (row,) = db.execute("SELECT state, attempts FROM jobs WHERE id = ?", (last["id"],))
@@ -161,7 +155,7 @@ def test_a_disk_that_fills_during_a_job_fails_it_and_leaves_no_part_of_a_result(
     assert "free some space" in said[-1]["failed"]["hint"]
     assert str(job_folder) not in json.dumps(said)
     assert not (job_folder / "result").exists()
-    assert sorted(path.name for path in job_folder.iterdir()) == ["input", "lock"]
+    assert sorted(path.name for path in job_folder.iterdir()) == ["input"]
 
 
 @pytest.mark.slow
@@ -186,7 +180,7 @@ def queueing(small_index, tmp_path_factory):
     data = tmp_path_factory.mktemp("queueing")
     keys = {name: KeyStore(data).add(name, ["jobs"])[1] for name in ("ann", "ben")}
     keys["boss"] = KeyStore(data).add("boss", ["admin"])[1]
-    flags = ("--job-workers", "0", "--max-queued-jobs", str(MOST_QUEUED))
+    flags = ("--job-workers", "0")
     with serving(small_index, data=data, flags=flags) as running:
         yield running, {name: {"authorization": f"Bearer {key}"} for name, key in keys.items()}
 
@@ -198,7 +192,7 @@ def as_user(queueing):
     clients = {name: service.client(headers=header) for name, header in headers.items()}
     yield clients
     for _ in range(2):
-        for job in clients["boss"].get("/v1/jobs?limit=500").json()["jobs"]:
+        for job in clients["boss"].get("/v1/jobs").json()["jobs"]:
             clients["boss"].delete(f"/v1/jobs/{job['id']}")
     for client in clients.values():
         client.close()
@@ -221,23 +215,6 @@ def test_a_job_is_nobody_elses(as_user):
     assert as_user["boss"].get(place).json()["id"] == job["id"]
 
 
-def test_a_full_queue_sheds_jobs_and_a_stopped_one_makes_room(as_user, queueing):
-    client = as_user["ann"]
-    jobs = [submitted(client, CHECK, items=("x", ROW)) for _ in range(MOST_QUEUED)]
-    before = folders(queueing[0])
-    refused = submit(client, CHECK, items=("x", ROW))
-    assert (refused.status_code, refused.json()["code"]) == (503, "queue-full")
-    assert int(refused.headers["retry-after"]) > 0
-    assert folders(queueing[0]) == before
-    assert client.delete(f"/v1/jobs/{jobs[0]['id']}").json()["state"] == "cancelled"
-    submitted(client, CHECK, items=("x", ROW))
-    listed = client.get("/v1/jobs", params={"limit": 4}).json()
-    rest = client.get("/v1/jobs", params={"limit": 4, "cursor": listed["next"]}).json()
-    every = [job["id"] for job in listed["jobs"] + rest["jobs"]]
-    assert len(every) == len(set(every)) == MOST_QUEUED + 1
-    assert rest["next"] is None
-
-
 def test_one_idempotency_key_makes_one_job_however_often_it_is_sent(as_user):
     key = {"idempotency-key": "sent twice"}
     with ThreadPoolExecutor(4) as pool:
@@ -254,7 +231,7 @@ def test_one_idempotency_key_makes_one_job_however_often_it_is_sent(as_user):
 
 def test_a_refused_request_leaves_its_idempotency_key_free(as_user):
     key = {"idempotency-key": "first in vain"}
-    assert submit(as_user["ann"], CHECK, key, items=("x", b"nothing")).status_code == 422
+    assert submit(as_user["ann"], CHECK, key, items=("x", b"")).status_code == 422
     assert submit(as_user["ann"], CHECK, key, items=("x", ROW)).status_code == 202
 
 
@@ -282,27 +259,6 @@ def test_a_client_that_goes_away_leaves_nothing(as_user, queueing):
     again = {"idempotency-key": "gone"}
     assert submit(as_user["ann"], CHECK, again, items=("x", ROW)).status_code == 202
     assert len(as_user["ann"].get("/v1/jobs").json()["jobs"]) == 1
-
-
-@pytest.mark.slow
-def test_a_locked_store_is_told_and_loses_nothing(as_user, queueing):
-    service, _ = queueing
-    client = as_user["ann"]
-    job = submitted(client, CHECK, items=("x", ROW))
-    before = folders(service)
-    other = sqlite3.connect(service.data / "jobs.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    try:
-        refused = submit(client, CHECK, items=("x", ROW))
-        assert (refused.status_code, refused.json()["code"]) == (503, "store-busy")
-        assert int(refused.headers["retry-after"]) > 0
-        assert folders(service) == before
-        assert client.get("/readyz").status_code == 200, "checks go on"
-        assert shown(client, job)["state"] == "queued"
-    finally:
-        other.execute("ROLLBACK")
-        other.close()
-    assert submit(client, CHECK, items=("x", ROW)).status_code == 202
 
 
 def test_two_services_never_share_a_data_folder(queueing):
@@ -382,13 +338,13 @@ def test_what_has_outlived_its_retention_is_deleted_with_its_files(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("limit", [{"max_job_s": 0.2}, {}])
 def test_a_job_past_its_time_fails_its_process_is_killed_and_the_queue_goes_on(
-    small_index, job_folder, tmp_path, limit
+    small_index, job_folder, tmp_path
 ):
     """Importing alone takes longer than that."""
     before = set(processes(os.getpid()))
-    jobs = Jobs(Settings(data=str(tmp_path / "data"), index=(str(small_index),), **limit))
+    settings = Settings(data=str(tmp_path / "data"), index=(str(small_index),), max_job_s=0.2)
+    jobs = Jobs(settings)
     for name in ("first", "second"):
         shutil.copytree(job_folder, jobs.home / name)
         jobs.store.add(
@@ -400,9 +356,6 @@ def test_a_job_past_its_time_fails_its_process_is_killed_and_the_queue_goes_on(
         for name in ("first", "second"):
             wait_until(lambda name=name: jobs.get(name, None).ended)
             found = jobs.get(name, None)
-            if not limit:
-                assert (found.state, found.attempts) == ("done", 1)
-                continue
             assert (found.state, found.code, found.attempts) == ("failed", "job-time", 1)
             assert not jobs.result(found).exists()
         wait_until(lambda: before >= set(processes(os.getpid())))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gzip
 import io
 import json
@@ -15,17 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from contam.config import Settings
-from contam.server.jobs.upload import read_form, safe_name, store_form
+from contam.server.jobs.upload import safe_name, store_form
 from contam.server.problems import RequestError
 
 BOUNDARY = "xx-boundary-xx"
 TYPE = f"multipart/form-data; boundary={BOUNDARY}"
-SMALL = Settings(
-    max_upload_bytes=200_000, max_unpacked_bytes=400_000, max_job_items=50, max_characters=1000
-)
+SMALL = Settings(max_upload_bytes=100_000, max_job_items=50)
 LINES = b"".join(json.dumps({"id": n, "question": f"why {n}?"}).encode() + b"\n" for n in range(20))
 
 
@@ -54,12 +52,10 @@ def take(folder, data, chunk=1000, settings=SMALL, kind=TYPE):
         }
 
     headers = [(b"content-type", kind.encode())]
-    request = Request({"type": "http", "method": "POST", "path": "/", "headers": headers}, receive)
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": headers, "app": None}
 
     async def parse():
-        async with contextlib.AsyncExitStack() as stack:
-            form = await read_form(request, settings)
-            stack.push_async_callback(form.close)
+        async with Request(scope, receive).form(max_fields=1) as form:
             return store_form(form, folder, settings)
 
     return asyncio.run(parse())
@@ -99,25 +95,14 @@ def test_items_are_kept_as_sent_and_counted(tmp_path, data, name):
     assert (tmp_path / name).read_bytes() == data
     assert received.n_items == 20
     assert received.files == {"items": [name]}
-    assert received.n_bytes == len(data)
 
 
-@given(chunk=st.integers(1, 3000), packed=st.booleans(), swapped=st.booleans())
-def test_how_a_body_is_cut_and_ordered_changes_nothing(tmp_path_factory, chunk, packed, swapped):
-    parts = [("job", "", b"{}"), ("items", "x", gzipped(LINES) if packed else LINES)]
-    whole = take(tmp_path_factory.mktemp("whole"), body(*parts), chunk=1 << 20)
-    cut = take(
-        tmp_path_factory.mktemp("cut"), body(*(parts[::-1] if swapped else parts)), chunk=chunk
-    )
+@given(chunk=st.integers(1, 3000), packed=st.booleans())
+def test_how_a_body_is_cut_changes_nothing(tmp_path_factory, chunk, packed):
+    data = body(("job", "", b"{}"), ("items", "x", gzipped(LINES) if packed else LINES))
+    whole = take(tmp_path_factory.mktemp("whole"), data, chunk=1 << 20)
+    cut = take(tmp_path_factory.mktemp("cut"), data, chunk=chunk)
     assert (cut.fingerprint, cut.n_items, cut.request) == (whole.fingerprint, 20, b"{}")
-
-
-@given(st.integers(0, 2000))
-def test_a_body_that_is_cut_is_never_taken_for_one_with_fewer_files(tmp_path_factory, at):
-    data = body(("job", "", b"{}"), ("logs", "a.csv", b"1,2\n--"), ("logs", "b.csv", b"--" * 99))
-    # The line end behind the last boundary is no part of the body.
-    with pytest.raises(RequestError):
-        take(tmp_path_factory.mktemp("cut"), data[: min(at, len(data) - 3)])
 
 
 def zip_bomb():
@@ -131,24 +116,18 @@ def zip_bomb():
     ("data", "status", "code"),
     [
         (items(gzipped(LINES + b" " * 1_000_000)), 413, "unpacked-too-large"),
-        (items(gzipped(gzipped(b"\0" * 10_000_000))), 422, "upload"),
         (items(LINES * 3), 413, "too-many-items"),
         (items(parquet(51)), 413, "too-many-items"),
         (items(parquet(0)), 422, "upload"),
         (items(parquet(20)[:-20]), 422, "upload"),
-        (items(b'{"question": "' + b"a" * 90_000 + b'"}'), 413, "item-too-large"),
         (items(b""), 422, "upload"),
         (items(b" \n\n"), 422, "upload"),
-        (items(b'[{"question": "why?"}]'), 422, "upload"),
-        (items(b'{\n"items": [1]\n}'), 422, "upload"),
-        (items(b"question,answer\nwhy,because\n"), 422, "upload"),
         (items(gzipped(LINES)[:-9]), 422, "upload"),
         (items(gzipped(LINES)[:20] + b"\xff" * 200), 422, "upload"),
         (items(b"\x28\xb5\x2f\xfd" + b"\0" * 50), 415, "unsupported-type"),
         (items(b"BZh9" + b"\0" * 50), 415, "unsupported-type"),
         (body(("items", "x", LINES)), 422, "upload"),
         (body(("job", "", b"{}"), ("items", "x", LINES), ("items", "y", LINES)), 422, "upload"),
-        (body(("job", "", b"{}"), ("job", "", b"{}")), 400, "bad-request"),
         (body(("job", "j", b"{}"), ("job", "k", b"{}")), 422, "upload"),
         (body(("other", "", b"{}")), 422, "upload"),
         (body(("job", "", b"{}"), ("other", "x", LINES)), 422, "upload"),
@@ -157,9 +136,6 @@ def zip_bomb():
         (body(("job", "", b"{}"), ("logs", "a.eval", zip_bomb())), 413, "unpacked-too-large"),
         (body(("job", "", b"{}"), ("logs", "a.csv", gzipped(b" " * 500_000))), 413, None),
         (body(("job", "", b"{}"), ("verdicts", "other.parquet", b"1")), 422, "upload"),
-        (body(("job", "", b"{}"), ("items", "x", LINES), end=False), 400, "bad-request"),
-        (b"no parts at all", 400, "bad-request"),
-        (b"", 400, "bad-request"),
     ],
     ids=sized,
 )  # fmt: skip
@@ -174,7 +150,7 @@ def test_an_upload_that_is_not_taken_says_why_and_quotes_nothing(tmp_path, data,
 def test_a_bomb_is_noticed_long_before_it_is_unpacked(tmp_path):
     packer = zlib.compressobj(9, wbits=31)
     bomb = b"".join(packer.compress(b"\0" * (1 << 20)) for _ in range(100)) + packer.flush()
-    settings = Settings(max_unpacked_bytes=1 << 21, max_characters=1 << 30)
+    settings = Settings(max_upload_bytes=1 << 19)
     with pytest.raises(RequestError) as refused:
         take(tmp_path, items(bomb), settings=settings)
     assert refused.value.code == "unpacked-too-large"
@@ -205,10 +181,18 @@ def test_names_of_logs_are_kept(name):
     assert safe_name(name) == name
 
 
-@pytest.mark.parametrize(
-    "kind", ["application/json", "multipart/form-data", f"text/plain; boundary={BOUNDARY}", ""]
-)
-def test_a_body_of_another_kind_is_refused(tmp_path, kind):
+@pytest.mark.parametrize("kind", ["application/json", f"text/plain; boundary={BOUNDARY}", ""])
+def test_a_body_of_another_kind_holds_no_job(tmp_path, kind):
     with pytest.raises(RequestError) as caught:
         take(tmp_path, items(LINES), kind=kind)
-    assert caught.value.status == 415
+    assert (caught.value.status, caught.value.code) == (422, "upload")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"no parts at all", b"", body(("job", "", b"{}"), ("job", "", b"{}")), body(("job", "", b"{}"))[:40]],
+)  # fmt: skip
+def test_a_body_that_cannot_be_read_is_refused(tmp_path, data):
+    with pytest.raises((HTTPException, RequestError)) as caught:
+        take(tmp_path, data)
+    assert caught.value.status_code == 400 if isinstance(caught.value, HTTPException) else 422

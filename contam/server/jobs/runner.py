@@ -1,4 +1,4 @@
-"""Manage the jobs of a service: accept, run, show, and delete when they expire.
+"""Run the jobs of a service, and delete them when they expire.
 
 Threads take queued jobs, oldest first, and do each in a process of its own with a time limit. A
 process that crashes is started again, three times in all. A service that ends takes its processes
@@ -13,36 +13,109 @@ import functools
 import json
 import os
 import shutil
+import signal
+import subprocess
+import sys
 import threading
 import time
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import contam
 from contam.errors import ConfigError, ContamError, UsageError
 from contam.files.addresses import is_address
+from contam.server.answers import summary
 from contam.server.indexes import named_folders
-from contam.server.jobs.process import JobProcess
 from contam.server.jobs.store import MOST_ATTEMPTS, JobStore, StoreError
-from contam.server.jobs.task import DONE, FAILED, HELD, INPUT, RESULT
+from contam.server.jobs.task import DONE, FAILED, INPUT, RESULT
 from contam.server.problems import RequestError, tell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Mapping
 
     from contam.config import Settings
-    from contam.server.jobs.process import JobProgress
     from contam.server.jobs.store import StoredJob
 
 RUN: Final = "run.json"
 
+_SECRETS: Final = ("CONTAM_ADMIN_KEY", "CONTAM_KEY")
+_HOME: Final = Path(contam.__file__).resolve().parents[1]
 _FAILURE: Final = "failure.json"
 _LOOK_S: Final = 0.2
 _SWEEP_S: Final = 30.0
 _CRASHED: Final = "worker-crashed"
 _SMALLER: Final = "send it in several jobs"
-_MEMORY: Final = f"{_SMALLER}; signal 9 often means that memory ran out"
 _KILLED: Final = f"it was started {MOST_ATTEMPTS} times, and each time the service itself ended"
-_KILLER: Final = f"{_SMALLER}; a service that is killed often lacks memory"
+_MEMORY: Final = f"{_SMALLER}; what is killed often lacks memory"
+
+
+class JobProcess:
+    """A process of `contam.server.jobs.task`, which waits for its order when this returns.
+
+    progress  phase and share of the work, as the process said last
+    failure   why the job failed, once the process has said so
+    overtime  whether it was ended because it took too long
+    """
+
+    def __init__(self) -> None:
+        """Start it. Raises OSError."""
+        self.progress: dict[str, Any] = {"phase": "starting", "share": 0.0}
+        self.failure: dict[str, str] | None = None
+        self.overtime = False
+        environ = {name: value for name, value in os.environ.items() if name not in _SECRETS}
+        # With it, `-m` would not look where this very package is.
+        environ.pop("PYTHONSAFEPATH", None)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "contam.server.jobs.task"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # A traceback may quote a text, and this stream would end in somebody's log.
+            stderr=subprocess.DEVNULL,
+            env=environ,
+            # What `-m` finds first is then this very package, wherever the service was started.
+            cwd=_HOME,
+            # A signal to the service is not one to its jobs.
+            start_new_session=True,
+        )
+
+    def run(self, order: Mapping[str, Any], most_s: float) -> int:
+        """Give the order and hear reports until the process ends; returns its exit code.
+
+        most_s  seconds after which it is ended
+        """
+        process = self._process
+        assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - both are pipes
+        timer = threading.Timer(most_s, self._end_overtime)
+        timer.start()
+        try:
+            with process.stdout, contextlib.suppress(OSError):
+                process.stdin.write(json.dumps(order).encode() + b"\n")
+                process.stdin.flush()
+                for line in process.stdout:
+                    # The end of the process may have cut the last line short.
+                    with contextlib.suppress(ValueError):
+                        report = json.loads(line)
+                        self.failure = report.pop("failed", self.failure)
+                        self.progress = {**self.progress, **report}
+            return process.wait()
+        finally:
+            timer.cancel()
+            self.kill()
+            process.wait()
+            # Not before: the process takes the end of this pipe for the end of the service.
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+
+    def kill(self) -> None:
+        """End it and all that it started."""
+        # Not whoever has its number now.
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _end_overtime(self) -> None:
+        self.overtime = True
+        self.kill()
 
 
 class Jobs:
@@ -93,24 +166,16 @@ class Jobs:
     def show(self, job: StoredJob) -> dict[str, Any]:
         """A job as its owner sees it: see `contam.server.jobs.schemas.JobAnswer`."""
         result = self._summary(job) if job.state == "done" else {}
-        index = result.get("index", {})
         process = self._process(job.id)
-        link = f"/v1/jobs/{job.id}"
-        links = {"self": link}
-        if job.state == "done":
-            links |= {"results": f"{link}/results", "run": f"{link}/run"}
         expires = None if job.finished is None else job.finished + self.settings.retention_s
         return {
             "id": job.id, "kind": job.kind, "state": job.state, "ended": job.ended,
             "created": _date_of(job.created), "started": _date_of(job.started),
             "finished": _date_of(job.finished), "expires": _date_of(expires),
             "attempts": job.attempts, **job.about,
-            "progress": None if process is None else _share(process.progress),
+            "progress": None if process is None else process.progress,
             "coverage": result.get("coverage"), "counts": result.get("counts"),
-            "guarantee_tokens": index.get("guarantee_tokens"), "capped": index.get("capped"),
-            "notes": result.get("notes", []),
             "error": self._failure(job) if job.state == "failed" else None,
-            "links": links,
         }  # fmt: skip
 
     def result(self, job: StoredJob) -> Path:
@@ -155,7 +220,7 @@ class Jobs:
             elif job.attempts < MOST_ATTEMPTS:
                 self.store.give_back(job.id, counted=True)
             else:
-                self._note_failure(job.id, _CRASHED, _KILLED, _KILLER)
+                self._note_failure(job.id, _CRASHED, _KILLED, _MEMORY)
                 self.store.finish(job.id, "failed", _CRASHED)
         for folder in self.home.iterdir():
             self._clear(folder.name, self.store.get(folder.name))
@@ -203,7 +268,10 @@ class Jobs:
         with self._lock:
             self._processes[job.id] = process
         try:
-            if self._stopping.is_set() or not self._is_running(job):
+            found: StoredJob | None = job
+            with contextlib.suppress(StoreError):
+                found = self.store.get(job.id)
+            if self._stopping.is_set() or found is None or found.ended:
                 # Told to end between the claim and now.
                 process.kill()
             code = process.run(order, self.settings.max_job_s)
@@ -218,7 +286,7 @@ class Jobs:
             self._fail(job, "job-time", said, hint)
         elif code == FAILED and process.failure is not None:
             self._fail(job, **process.failure)
-        elif self._stopping.is_set() or code == HELD:
+        elif self._stopping.is_set():
             self._again(job, counted=False)
         elif job.attempts < MOST_ATTEMPTS:
             self._again(job, counted=True)
@@ -226,14 +294,6 @@ class Jobs:
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
             said = f"its process crashed {MOST_ATTEMPTS} times, the last with {how}"
             self._fail(job, _CRASHED, said, _MEMORY)
-
-    def _is_running(self, job: StoredJob) -> bool:
-        """Whether the job was not cancelled meanwhile."""
-        try:
-            found = self.store.get(job.id)
-        except StoreError:
-            return True
-        return found is not None and not found.ended
 
     def _fail(self, job: StoredJob, code: str, message: str, hint: str) -> None:
         self._note_failure(job.id, code, message, hint)
@@ -296,40 +356,10 @@ class Jobs:
             return {}
 
 
-def run_view(path: Path, names: list[str]) -> dict[str, Any]:
-    """A result's run.json, with names for places; its digests stay true.
-
-    names  of the indexes that were asked
-
-    Raises OSError or ValueError.
-    """
-    run: dict[str, Any] = json.loads(path.read_bytes())
-    for section in ("parameters", "inputs"):
-        run[section] = _without_places(run.get(section, {}))
-    if names:
-        run["inputs"]["index"] = names
-    return run
-
-
-@contextlib.contextmanager
-def disk_errors() -> Iterator[None]:
-    """A disk that takes nothing as RequestError, 503."""
-    try:
-        yield
-    except OSError as error:
-        raise RequestError(
-            503, "the service cannot store what was sent", code="disk",
-            hint="the operator must look at the disk of the data folder",
-            headers={"Retry-After": "60"},
-        ) from error  # fmt: skip
-
-
 def _own(home: Path) -> int:
     """Make the folder of jobs this service's alone. Raises ConfigError when another has it."""
     try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # A hand may have made it otherwise.
-        home.chmod(0o700)
+        home.mkdir(parents=True, exist_ok=True)
         handle = os.open(home.parent / "jobs.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise ConfigError(
@@ -350,15 +380,11 @@ def _own(home: Path) -> int:
 @functools.lru_cache(maxsize=256)
 def _read_summary(path: Path) -> dict[str, Any]:
     """What a job shows of its result, read from run.json. Raises OSError or ValueError."""
-    from contam.server.answers import summary
-
     run = json.loads(path.read_bytes())
     coverage = run["coverage"]
     return {
         "coverage": summary(coverage) if "shards_failed" in coverage else coverage,
         "counts": run.get("counts"),
-        "index": run.get("index", {}),
-        "notes": run.get("notes", []),
     }
 
 
@@ -367,21 +393,3 @@ def _date_of(seconds: float | None) -> str | None:
     if seconds is None:
         return None
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
-
-
-def _without_places(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    if isinstance(value, dict):
-        return {name: _without_places(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_without_places(item) for item in value]
-    if isinstance(value, str) and value.startswith("/"):
-        return PurePath(value).name
-    return value
-
-
-def _share(progress: JobProgress) -> dict[str, Any]:
-    share = min(1.0, progress.done / progress.total) if progress.total else 0.0
-    return {
-        "phase": progress.phase, "done_bytes": progress.done, "total_bytes": progress.total,
-        "share": round(share, 4),
-    }  # fmt: skip
