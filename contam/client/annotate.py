@@ -16,8 +16,9 @@ from contam.client.client import result_folder
 from contam.detect.report import load_report
 from contam.errors import IncompleteError, LogError, OutputError
 from contam.files.single import write_file
-from contam.rescore.export.evaluator import clean_results, flags_by, label_logs
+from contam.rescore.export.evaluator import clean_results, label_logs
 from contam.rescore.export.summary import figure
+from contam.rescore.judging import one_policy
 from contam.rescore.logs.model import benchmark_of
 from contam.rescore.logs.read import read_logs
 
@@ -197,17 +198,17 @@ def write_clean(
     """
     report = load_report(verdicts)
     run = report.run
-    flags = flags_by(report, policy)
+    chosen = one_policy(report, policy)
     if not run["coverage"]["complete"] and not run["parameters"].get("allow_missing"):
         raise IncompleteError(
             "part of the corpus was not read: no item is known to be clean",
             hint="judge without the missing part by --allow-missing",
         )
     judged = [
-        label_logs(report, flags, evaluation.logs, allow_unmatched=allow_unmatched)
+        label_logs(report, chosen, evaluation.logs, allow_unmatched=allow_unmatched)
         for evaluation in runs
     ]
-    about = _about(run, flags.policy)
+    about = _about(run, chosen)
     for evaluation, found in zip(runs, judged, strict=True):
         if found[0].log.tool == "inspect":
             inspect_copy.write_copy(found[0], about, evaluation.out, overwrite=overwrite)

@@ -14,14 +14,13 @@ from contam.detect.indexed.guarantee import MAY_BE_MISSED
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE, SHOWN
 from contam.detect.report import load_report
 from contam.errors import LogError, Public
-from contam.rescore.join import Joiner, sources_of
-from contam.rescore.judging import one_policy
+from contam.rescore.judging import join_logs, one_policy
 from contam.rescore.logs.aggregate import find_groups
 from contam.rescore.logs.log_files import Record
 from contam.rescore.logs.model import self_check
 from contam.rescore.logs.read import read_logs
 from contam.rescore.logs.tools.lm_eval import results_of
-from contam.rescore.panel import flags_in, labels_at
+from contam.rescore.panel import labels_at
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from contam.detect.report import Report
     from contam.rescore import Bools, Row
     from contam.rescore.logs.model import Log, ScoreColumn
-    from contam.rescore.panel import Flags
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -103,36 +101,34 @@ def judge(
     unknown policy, or none when the verdicts hold several.
     """
     report = load_report(verdicts)
-    flags = flags_by(report, policy)
+    chosen = one_policy(report, policy)
     found = read_logs(logs)
     for log in found:
         if tool != log.tool:
             facts = Public(log.tool), Public(tool)
             raise log.fault("a log of {}, not of {}", *facts, hint="name other logs")
-    return label_logs(report, flags, found, allow_unmatched=allow_unmatched)
+    return label_logs(report, chosen, found, allow_unmatched=allow_unmatched)
 
 
 def label_logs(
-    report: Report, flags: Flags, logs: Iterable[Log], *, allow_unmatched: bool = False
+    report: Report, policy: str, logs: Sequence[Log], *, allow_unmatched: bool = False
 ) -> list[LabelledLog]:
     """Label the items of logs that are read already; see `judge`."""
-    joiner = Joiner(report.items, sources_of(report.run))
-    unsure = _left_open(report, flags.policy)
-    guarantee = report.run.get("index", {}).get("guarantee_tokens", 0)
-    judged = []
     for log in logs:
         self_check(log)
-        index = joiner.join(log, allow_unmatched=allow_unmatched).index
-        judged.append(
-            LabelledLog(
-                log=log,
-                policy=flags.policy,
-                label=labels_at(flags, index),
-                by_index=int(np.isin(index, unsure).sum()),
-                guarantee=guarantee,
-            )
+    judging = join_logs(report, logs, [policy], allow_unmatched=allow_unmatched)
+    unsure = _left_open(report, policy)
+    guarantee = report.run.get("index", {}).get("guarantee_tokens", 0)
+    return [
+        LabelledLog(
+            log=log,
+            policy=policy,
+            label=labels_at(judging.flags[0], joined.index),
+            by_index=int(np.isin(joined.index, unsure).sum()),
+            guarantee=guarantee,
         )
-    return judged
+        for log, joined in zip(logs, judging.joined, strict=True)
+    ]
 
 
 def _left_open(report: Report, policy: str) -> list[int]:
@@ -208,11 +204,6 @@ def _by_ranks(places: Sequence[int], falls: Sequence[int]) -> bool:
         list(places[begin:end]) == list(range(rank, len(places), n_ranks))
         for rank, (begin, end) in enumerate(pairwise(bounds))
     )
-
-
-def flags_by(report: Report, policy: str | None) -> Flags:
-    """What one policy says, or the only one; UsageError when there is no such, or a choice."""
-    return flags_in(report)[one_policy(report, policy)]
 
 
 FORMAT: Final = 1
