@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from contam.benchmark.read_files import read_benchmarks
 from contam.corpus.batches import read_chunk
 from contam.errors import BenchmarkError, LogError, ShardError
-from contam.rescore.logs import read_logs
+from contam.rescore.logs.read import read_logs
 from contam.server.body import read_json
 from contam.server.problems import RequestError
 from tests.corpus_files import find_shards, plan_chunks, select_all

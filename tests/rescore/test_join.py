@@ -12,8 +12,8 @@ import pytest
 
 from contam.errors import LogError
 from contam.rescore.join import Joiner
-from contam.rescore.logs import read_logs
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
+from contam.rescore.logs.read import read_logs
 from tests.rescore.logs.small import QUESTIONS, item, items_table, lm_eval
 from tests.rescore.panels import refused
 

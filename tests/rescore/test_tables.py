@@ -5,7 +5,7 @@ import pytest
 
 from contam.rescore.export.summary import markdown
 from contam.rescore.join import Joiner
-from contam.rescore.logs import read_logs
+from contam.rescore.logs.read import read_logs
 from contam.rescore.panel import RescoreSettings, Series, group_series
 from contam.rescore.stats.board import reweighed
 from contam.tables import schemas

@@ -193,8 +193,8 @@ def _make(
 ) -> None:
     """Write a benchmark of the items in logs."""
     from contam.benchmark.mapping import parse_mapping
-    from contam.rescore.logs import read_logs
     from contam.rescore.logs.model import benchmark_of, write_items
+    from contam.rescore.logs.read import read_logs
 
     refuse_inside(out)
     found = benchmark_of(read_logs(from_logs, columns=parse_mapping(columns or [])))

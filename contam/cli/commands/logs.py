@@ -14,7 +14,9 @@ from contam.facts import counted
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from contam.rescore.logs import Log, LogFiles, ScoreColumn, TaskGroup
+    from contam.rescore.logs.aggregate import TaskGroup
+    from contam.rescore.logs.model import Log, ScoreColumn
+    from contam.rescore.logs.read import LogFiles
 
 _LISTED = 20
 
@@ -43,7 +45,8 @@ def logs(
         contam logs scores.csv --columns id=item,score=correct
     """
     from contam.benchmark.mapping import parse_mapping
-    from contam.rescore.logs import find_groups, find_logs
+    from contam.rescore.logs.aggregate import find_groups
+    from contam.rescore.logs.read import find_logs
 
     found = find_logs(paths, columns=parse_mapping(columns or []), skip_damaged=True)
     groups = find_groups(found.logs)
@@ -70,7 +73,7 @@ def logs(
 
 
 def _problem(log: Log) -> LogError | None:
-    from contam.rescore.logs import self_check
+    from contam.rescore.logs.model import self_check
 
     try:
         self_check(log)

@@ -16,7 +16,7 @@ from contam.rescore.export.evaluator import (
     clean_results,
     lm_eval_samples,
 )
-from contam.rescore.logs import read_logs
+from contam.rescore.logs.read import read_logs
 from contam.rescore.logs.tools.lm_eval import is_results
 from tests.cli.processes import assert_one_line_error, contam_here
 from tests.rescore.export.test_harness import needs, run

@@ -12,7 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from contam.errors import LogError, UsageError
-from contam.rescore.logs import find_groups, find_logs, read_logs, self_check
+from contam.rescore.logs.aggregate import find_groups
+from contam.rescore.logs.model import self_check
+from contam.rescore.logs.read import find_logs, read_logs
 from tests.rescore.logs.small import QUESTIONS, TIME, lm_eval, lm_eval_group, write_lines
 from tests.rescore.logs.tools import helm, inspect_document, openai_evals, write_json
 from tests.rescore.panels import refused

@@ -10,7 +10,8 @@ import pytest
 
 from contam.errors import LogError
 from contam.rescore.join import Joiner, refuse_partial
-from contam.rescore.logs import find_logs, self_check
+from contam.rescore.logs.model import self_check
+from contam.rescore.logs.read import find_logs
 from tests.rescore.logs.small import QUESTIONS, item, items_table
 from tests.rescore.logs.tools import RIGHT, RUNS, inspect_eval, inspect_json, openai_evals
 from tests.rescore.panels import refused

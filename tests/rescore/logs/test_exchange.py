@@ -7,8 +7,8 @@ import json
 from contam.benchmark.read_files import read_benchmarks
 from contam.errors import LogError, OutputError
 from contam.rescore.join import Joiner
-from contam.rescore.logs import read_logs, self_check
-from contam.rescore.logs.model import benchmark_of, write_items
+from contam.rescore.logs.model import benchmark_of, self_check, write_items
+from contam.rescore.logs.read import read_logs
 from tests.rescore.logs.small import QUESTIONS, items_table, lm_eval, write_every_eval, write_lines
 from tests.rescore.panels import refused
 

@@ -9,7 +9,8 @@ import pytest
 
 from contam.errors import LogError
 from contam.rescore.join import Joiner
-from contam.rescore.logs import find_logs, read_logs, self_check
+from contam.rescore.logs.model import self_check
+from contam.rescore.logs.read import find_logs, read_logs
 from tests.rescore.logs.small import QUESTIONS, item, items_table, lm_eval, write_lines
 from tests.rescore.logs.tools import (
     RIGHT,

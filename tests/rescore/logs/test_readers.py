@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from contam.errors import LogError
-from contam.rescore.logs import find_logs, read_logs, self_check
 from contam.rescore.logs import read as reading
 from contam.rescore.logs.aggregate import CORPUS
 from contam.rescore.logs.log_files import LogFile, LogReader, document
-from contam.rescore.logs.model import Log, LoggedItem, mean_column
+from contam.rescore.logs.model import Log, LoggedItem, mean_column, self_check
+from contam.rescore.logs.read import find_logs, read_logs
 from tests.rescore.logs.small import TIME, lm_eval
 from tests.rescore.logs.tools import RUNS
 from tests.rescore.panels import refused

@@ -14,8 +14,9 @@ import pytest
 from contam.benchmark.read_files import read_benchmarks
 from contam.errors import LogError
 from contam.rescore.join import Joiner
-from contam.rescore.logs import find_groups, find_logs, read_logs, self_check
-from contam.rescore.logs.model import benchmark_of, write_items
+from contam.rescore.logs.aggregate import find_groups
+from contam.rescore.logs.model import benchmark_of, self_check, write_items
+from contam.rescore.logs.read import find_logs, read_logs
 from tests.rescore.logs.small import items_table
 
 pytestmark = pytest.mark.labelled

@@ -14,7 +14,7 @@ import pytest
 import contam
 from contam.benchmark.read_files import read_benchmarks
 from contam.errors import LogError
-from contam.rescore.logs import find_logs, read_logs
+from contam.rescore.logs.read import find_logs, read_logs
 from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore
 from tests.cli.processes import contam_here
