@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import contam
 from contam import memory
 from contam.cleaning import shard
-from contam.corpus.formats.parquet import Parquet
+from contam.corpus.formats.typed import Parquet
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import ipc
 
-from contam.corpus.chunks import cut_shard
 from contam.corpus.columns import selection_of
 from contam.corpus.coverage import ShardFailure
-from contam.corpus.opening import open_shards
+from contam.corpus.opening import cut_shard, open_shards
 from contam.corpus.shards import survey
 from contam.errors import ShardError
 

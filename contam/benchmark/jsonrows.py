@@ -20,8 +20,8 @@ from contam.errors import BenchmarkError, Hint, Place, Public, Statement
 from contam.files.addresses import Address
 from contam.files.compression import codec_of
 from contam.files.doubled_keys import doubled_key, may_repeat
-from contam.files.lfs import LFS_HEAD
 from contam.files.single import open_file
+from contam.files.wrong_files import LFS_HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -20,7 +20,7 @@ from contam.benchmark.paths import (
     refuse_pipe,
     unreadable,
 )
-from contam.corpus.objects import expand_address
+from contam.corpus.listing import expand_address
 from contam.errors import BenchmarkError, CorpusError, Place, Public
 from contam.files.addresses import is_address
 from contam.files.natural_order import natural_key

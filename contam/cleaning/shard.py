@@ -22,10 +22,10 @@ from contam.cleaning.choice import (
     within_lines,
 )
 from contam.corpus.batches import BATCH_BYTES, gathered
-from contam.corpus.chunks import cut_shard
 from contam.corpus.columns import select_columns
 from contam.corpus.coverage import Coverage
 from contam.corpus.documents import read_documents, read_metadata
+from contam.corpus.opening import cut_shard
 from contam.corpus.shards import errors_named
 from contam.detect.chunk_scan import scan_chunks
 from contam.detect.match.matching import Matcher

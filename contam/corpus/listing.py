@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
@@ -16,18 +18,19 @@ from contam.corpus.formats.registry import (
     by_suffix,
     is_unfinished,
 )
-from contam.corpus.objects import expand_address, is_aside, is_pattern
 from contam.corpus.outputs import written_by_contam
-from contam.errors import CorpusError, Place, Plain, Public, Statement, UsageError
-from contam.files.addresses import Address, is_address
-from contam.files.lfs import LFS_FACT, LFS_HEAD
+from contam.errors import ASK_STORE_LATER, CorpusError, Place, Plain, Public, Statement, UsageError
+from contam.files.addresses import Address, checked, is_address
 from contam.files.natural_order import natural_key
 from contam.files.single import irregular
+from contam.files.stores import RefusedError, lacks_bucket, store_of
+from contam.files.wrong_files import LFS_FACT, LFS_HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from contam.corpus.formats.base import CorpusFormat
+
 
 # Hidden, but holds the unfinished files of a download into the folder.
 _DOWNLOADS = ".cache"
@@ -287,3 +290,94 @@ def _named_format(path: PurePath) -> CorpusFormat:
             hint="fetch the file: run `git lfs pull` in its repository",
         )
     raise CorpusError("{}: not a corpus format", path, hint=Statement("give {} files", TITLES))
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a text has the wildcards of a glob."""
+    return glob.has_magic(text)
+
+
+def is_aside(folder: str) -> bool:
+    """Whether tools keep things of their own in a folder of this name: `.git`, `_temporary`.
+
+    A partition is none of them: `_year=2024`.
+    """
+    return folder.startswith(".") or (folder.startswith("_") and "=" not in folder)
+
+
+def expand_address(
+    given: object, aside: dict[Address, tuple[Address, str]] | None = None
+) -> Iterator[tuple[Address, str, Address, bool]]:
+    """Yield (address, name, argument, whether the user named this very object), as for files.
+
+    aside  gets the objects that were left out because they lie in a folder that is aside, each with
+           that folder and its name
+    Raises UsageError and CorpusError.
+    """
+    address = checked(given)
+    try:
+        # A revision may move while it is read: from here on the address names its commit.
+        address = store_of(address).pinned(address)
+        kind = "folder" if str(given).endswith("/") else store_of(address).look(address)
+        if kind == "file":
+            yield address, address.name, address.parent, True
+            return
+        if kind == "folder":
+            base, listed = address, [(one, 0) for one in store_of(address).below(address)]
+        else:
+            base, listed = _fitting(address)
+        no_bucket = not listed and lacks_bucket(address)
+    except FileNotFoundError:
+        base, listed, no_bucket = address, [], False
+    except OSError as error:
+        refused = isinstance(error, RefusedError)
+        hint = "check the credentials, and what they allow" if refused else ASK_STORE_LATER
+        raise CorpusError(
+            "{}: cannot be listed: {}", Place(given), Plain(error.strerror or error), hint=hint
+        ) from error  # fmt: skip
+    if not listed:
+        hint = "check the pattern" if is_pattern(str(given)) else "check the path and its rights"
+        fact = "{}: there is no such bucket" if no_bucket else "{}: no object is there"
+        raise CorpusError(fact, Place(given), hint=hint).of_call()
+    for one, n_named in sorted(listed):
+        parts = one.relative_to(base).parts
+        depth = next((n for n in range(n_named, len(parts) - 1) if is_aside(parts[n])), None)
+        if depth is None:
+            yield one, "/".join(parts), base, False
+        elif aside is not None:
+            above = parts[: depth + 1]
+            aside[one] = base.joinpath(*above), "/".join(above)
+
+
+def _fitting(pattern: Address) -> tuple[Address, list[tuple[Address, int]]]:
+    """The last folder without a wildcard, and the objects that fit or lie below what fits.
+
+    With each object, how many names below that folder the pattern speaks of.
+    """
+    parts = pattern.parts
+    depth = next((i for i, part in enumerate(parts) if is_pattern(part)), len(parts))
+    base = Address(*parts[:depth])
+    if depth == len(parts) or depth < len(pattern.root.parts):
+        return base, []
+    fits = re.compile("".join(map(_expression, parts[depth:])))
+    found = []
+    for one in store_of(base).below(base):
+        name = "/".join(one.relative_to(base).parts) + "/"
+        if fit := fits.match(name):
+            found.append((one, fit[0].count("/")))
+    return base, found
+
+
+def _expression(part: str) -> str:
+    """The regular expression of a part of a pattern, for names with a slash behind each part."""
+    if part == "**":
+        return "(?:[^/]+/)*"
+    tokens = re.findall(r"\[!?[^]]+\]|.", part, re.DOTALL)
+    return "".join(_token(token) for token in tokens) + "/"
+
+
+def _token(token: str) -> str:
+    if len(token) > 1:
+        inner = token[1:-1].replace("\\", r"\\")
+        return f"[^/{inner[1:]}]" if inner.startswith("!") else f"[{inner}]"
+    return {"*": "[^/]*", "?": "[^/]"}.get(token, re.escape(token))

@@ -2,23 +2,111 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from contam.corpus.chunks import cut_shard
 from contam.corpus.columns import select_columns
 from contam.corpus.coverage import ShardFailure
-from contam.corpus.each import of_each
-from contam.corpus.shards import shard_digest, unchanged
+from contam.corpus.formats.base import FileChunk
+from contam.corpus.shards import errors_named, shard_digest, unchanged
 from contam.errors import AccessError, CorpusError, ShardError
+from contam.files.addresses import is_address
 from contam.files.listed import may_pass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from contam.corpus.chunks import Chunk
     from contam.corpus.columns import Selection
+    from contam.corpus.offsets import ByteSpan
     from contam.corpus.shards import Shard
+
+
+CHUNK_BYTES = 32 << 20
+"""Small neighbouring row groups are merged up to this size (bytes of text, uncompressed); JSONL and
+Arrow files without compression of the whole file are cut into pieces of about this size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Consecutive rows of one shard.
+
+    shard  index into the list of shards; the others are those of its `FileChunk`
+    """
+
+    shard: int
+    row_groups: tuple[int, ...] | None
+    first_row: int | None
+    n_rows: int | None
+    n_bytes: int
+    span: ByteSpan | None = None
+
+    @property
+    def in_file(self) -> FileChunk:
+        """The unit as its format knows it."""
+        return FileChunk(self.row_groups, self.first_row, self.n_rows, self.n_bytes, self.span)
+
+
+def cut_shard(number: int, shard: Shard, selection: Selection) -> tuple[Chunk, ...]:
+    """Cut the shard with this number into chunks, in row order. Raises ShardError."""
+    if selection.text is None:
+        return ()
+    with errors_named(shard):
+        found = shard.kind.chunks(shard.path, selection.text, shard.size_bytes, CHUNK_BYTES)
+        return tuple(Chunk(number, *chunk) for chunk in found)
+
+
+Found = TypeVar("Found")
+
+#: Requests to an object store that wait at a time; files of a disk need fewer.
+_MOST_THREADS: Final = 32
+#: Fewer files are not worth a thread; an object is, since its store answers late.
+_FILES_A_THREAD: Final = 16
+
+
+def of_each(
+    work: Callable[[int, Shard], Found],
+    shards: Sequence[Shard],
+    numbers: Sequence[int] | None = None,
+) -> list[Found]:
+    """What `work` gives for the number of each shard and the shard, in their order.
+
+    numbers  those of the shards to work on, in the order wanted; None takes all
+
+    Called from several threads where there are many shards. Raises what `work` raises for the first
+    shard for which it does.
+    """
+    numbers = range(len(shards)) if numbers is None else numbers
+    chosen = [shards[number] for number in numbers]
+    per_thread = 1 if any(is_address(shard.uri) for shard in chosen) else _FILES_A_THREAD
+    n_threads = min(_MOST_THREADS, len(chosen) // per_thread)
+    if n_threads <= 1:
+        return [work(number, shard) for number, shard in zip(numbers, chosen, strict=True)]
+    with ThreadPoolExecutor(n_threads, thread_name_prefix="contam-list") as pool:
+        try:
+            return list(pool.map(work, numbers, chosen))
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def of_each_readable(
+    work: Callable[[int, Shard], Found], shards: Sequence[Shard], numbers: Sequence[int]
+) -> tuple[dict[int, Found], list[ShardFailure]]:
+    """What `of_each` gives, by number, and the shards for which `work` raises ShardError."""
+
+    def tried(number: int, shard: Shard) -> Found | ShardFailure:
+        try:
+            return work(number, shard)
+        except ShardError as error:
+            return ShardFailure.of(number, shard.name, error)
+
+    found, failures = {}, []
+    for number, one in zip(numbers, of_each(tried, shards, numbers), strict=True):
+        if isinstance(one, ShardFailure):
+            failures.append(one)
+        else:
+            found[number] = one
+    return found, failures
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,16 +7,17 @@ holds the documents wanted. No request decodes a row group that holds none of it
 
 from __future__ import annotations
 
+import threading
 import zlib
+from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import numpy as np
 
 from contam.corpus.batches import DocBatch, read_chunk
-from contam.corpus.chunks import Chunk
 from contam.corpus.columns import select_columns
-from contam.corpus.lru_cache import LruCache
+from contam.corpus.opening import Chunk
 from contam.corpus.shards import errors_named, seen
 from contam.corpus.streams import unreadable
 from contam.errors import CorpusError, Public, ShardError
@@ -24,7 +25,7 @@ from contam.files.listed import state_at
 from contam.tables.blocks import TextBlock, block_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -32,6 +33,58 @@ if TYPE_CHECKING:
     from contam.corpus.shards import Shard
     from contam.files.disk import FileState
     from contam.tables.columns import ColumnRef
+
+
+Key = TypeVar("Key", bound="Hashable")
+Value = TypeVar("Value")
+
+
+class LruCache(Generic[Key, Value]):
+    """Values by key, the one unused longest goes first. Several threads may use one.
+
+    capacity    bytes of values that it holds at most
+    n_bytes  bytes of those it holds
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.n_bytes = 0
+        self._values: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __contains__(self, key: Key) -> bool:
+        """Whether there is such a value; that does not use it."""
+        return key in self._values
+
+    def get(self, key: Key) -> Value | None:
+        """The value, which is used by that; None when there is none."""
+        with self._lock:
+            found = self._values.get(key)
+            if found is None:
+                return None
+            self._values.move_to_end(key)
+            return found[0]
+
+    def put(self, key: Key, value: Value, n_bytes: int) -> None:
+        """Store a value while there is room; a value larger than the capacity is not stored."""
+        with self._lock:
+            before = self._values.pop(key, None)
+            if before is not None:
+                self.n_bytes -= before[1]
+            if n_bytes > self.capacity:
+                return
+            self._values[key] = value, n_bytes
+            self.n_bytes += n_bytes
+            while self.n_bytes > self.capacity:
+                _, (_, oldest) = self._values.popitem(last=False)
+                self.n_bytes -= oldest
+
+    def drop(self, unwanted: Callable[[Key], bool]) -> None:
+        """Let go of the values whose keys are unwanted."""
+        with self._lock:
+            for key in [key for key in self._values if unwanted(key)]:
+                self.n_bytes -= self._values.pop(key)[1]
+
 
 _RETIRE_AND_ADD_SHARD: Final = "the shard changed after it was indexed: retire it and add it again"
 

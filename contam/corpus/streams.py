@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from contam.errors import Hint, Plain, Public, ShardError
 from contam.files.compression import CutError, DamagedError, Unpacker, codec_of
-from contam.files.encodings import wide_encoding
 from contam.files.listed import not_answered, opened, state_of
 from contam.files.stores import StoreError
+from contam.files.wrong_files import wide_encoding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

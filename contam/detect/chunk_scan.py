@@ -5,9 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from contam.corpus.batches import BATCH_BYTES
+from contam.corpus.batches import BATCH_BYTES, read_chunks
 from contam.corpus.coverage import ShardCoverage, ShardFailure
-from contam.corpus.read_ahead import read_chunks
 from contam.detect.match.matching import matcher_of
 from contam.detect.match.workers import on_threads
 from contam.detect.partial import PartialResult
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from contam.corpus.batches import DocBatch
-    from contam.corpus.chunks import Chunk
+    from contam.corpus.opening import Chunk
     from contam.detect.match.matching import DocumentMatcher
     from contam.detect.plan import Plan
     from contam.detect.scan import Corpus, ScanProgress

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contam.corpus.coverage import ShardFailure
-from contam.corpus.each import of_each_readable
+from contam.corpus.opening import of_each_readable
 from contam.corpus.shards import check_unchanged
 from contam.errors import CorpusError, Place, ShardError, UsageError
 

@@ -39,11 +39,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from contam.corpus.chunks import Chunk
     from contam.corpus.columns import Selection
     from contam.corpus.documents import DocumentMeta
     from contam.corpus.listing import Skipped
-    from contam.corpus.opening import OpenedShards
+    from contam.corpus.opening import Chunk, OpenedShards
     from contam.corpus.shards import Shard
     from contam.detect.given import Source
     from contam.detect.model import Bools, Matches

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from contam.corpus.coverage import ShardCoverage
-from contam.corpus.each import of_each
 from contam.corpus.listing import passed_over
+from contam.corpus.opening import of_each
 from contam.corpus.shards import leave_out, survey
 from contam.corpus.unread import unread_notes
 from contam.errors import (

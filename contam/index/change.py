@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.corpus.each import of_each
+from contam.corpus.opening import of_each
 from contam.corpus.shards import file_sha256, is_out, leave_out
 from contam.errors import (
     IndexMismatchError,

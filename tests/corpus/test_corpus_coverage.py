@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.corpus.batches import read_chunk
-from contam.corpus.chunks import Chunk
 from contam.corpus.columns import Selection
 from contam.corpus.coverage import Coverage, CoverageCounter, ShardCoverage, ShardFailure
+from contam.corpus.opening import Chunk
 from contam.corpus.shards import Shard
 from contam.errors import CorpusError, ShardError
 from tests.corpus_files import find_shards, plan_chunks, select_all

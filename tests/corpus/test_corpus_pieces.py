@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import ipc
 
-from contam.corpus import chunks, offsets
+from contam.corpus import offsets, opening
 from contam.corpus.batches import read_chunk
 from contam.corpus.columns import select_columns
-from contam.corpus.metadata import MetadataStream
+from contam.corpus.documents import MetadataStream
 from contam.corpus.offsets import ByteSpan, line_number, span_pieces
 from contam.errors import ShardError
 from contam.tables.blocks import TextBlock, texts_of
@@ -77,7 +77,7 @@ def large(request, tmp_path, monkeypatch):
         options = ipc.IpcWriteOptions(compression="lz4")
         with ipc.new_file(path, table.schema, options=options) as writer:
             writer.write_table(table, max_chunksize=7)
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
+    monkeypatch.setattr(opening, "CHUNK_BYTES", 2000)
     return tmp_path
 
 
@@ -94,7 +94,7 @@ def test_batches_without_a_narrow_column_are_counted(tmp_path, monkeypatch, colu
     table = pa.table(dict.fromkeys(columns, TEXTS))
     with ipc.new_file(tmp_path / "a.arrow", table.schema) as writer:
         writer.write_table(table, max_chunksize=7)
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
+    monkeypatch.setattr(opening, "CHUNK_BYTES", 2000)
     found, n_units = documents(tmp_path, order=-1)
     assert found == [(0, i, text) for i, text in enumerate(TEXTS)]
     assert n_units > 10
@@ -109,7 +109,7 @@ def test_batches_of_unequal_size_are_counted(tmp_path, monkeypatch):
             column = pa.array(["b", "a"] * 50).dictionary_encode().slice(0, size)
             writer.write_batch(pa.record_batch([column], schema=schema))
             done += size
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 100)
+    monkeypatch.setattr(opening, "CHUNK_BYTES", 100)
     found, n_units = documents(tmp_path, order=-1)
     assert [row for _, row, _ in found] == list(range(sum(sizes)))
     assert n_units == len(sizes)
@@ -120,7 +120,7 @@ def test_a_line_longer_than_a_piece_belongs_to_where_it_begins(tmp_path, monkeyp
     texts = ["a", "b" * 5000, "c", "", "d" * 3000]
     lines = [json.dumps({"text": text}) for text in texts]
     (tmp_path / "a.jsonl").write_bytes(b"\xef\xbb\xbf" + ("\n".join(lines) + end).encode())
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 500)
+    monkeypatch.setattr(opening, "CHUNK_BYTES", 500)
     found, n_units = documents(tmp_path)
     expected = [*texts, ""] if end == "\n\n" else texts
     assert [text for _, _, text in found] == expected
@@ -132,7 +132,7 @@ def test_a_bad_line_in_a_later_piece_is_named_with_its_number(tmp_path, monkeypa
     lines = [json.dumps({"text": text}) for text in TEXTS]
     lines[400] = '{"text": "cut'
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
+    monkeypatch.setattr(opening, "CHUNK_BYTES", 2000)
     with pytest.raises(ShardError, match=r"a\.jsonl, line 401: not JSON"):
         documents(tmp_path, order=-1)
 
@@ -151,7 +151,7 @@ def test_small_compressed_and_streamed_files_stay_whole(tmp_path, monkeypatch):
     table = pa.table({"text": TEXTS})
     with ipc.new_stream(tmp_path / "c.arrow", table.schema) as writer:
         writer.write_table(table, max_chunksize=7)
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
+    monkeypatch.setattr(opening, "CHUNK_BYTES", 2000)
     found, n_units = documents(tmp_path)
     assert n_units == 3
     assert [text for shard, _, text in found if shard == 0] == TEXTS
@@ -168,7 +168,7 @@ def test_metadata_stays_beside_its_text_in_every_piece(tmp_path, monkeypatch, ki
         table = pa.Table.from_pylist(rows)
         with ipc.new_file(path, table.schema) as writer:
             writer.write_table(table, max_chunksize=7)
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
+    monkeypatch.setattr(opening, "CHUNK_BYTES", 2000)
     (shard,) = find_shards([path])
     selection = select_columns(shard)
     found = {}

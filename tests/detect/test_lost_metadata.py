@@ -13,7 +13,7 @@ import pytest
 from pyarrow import ipc
 
 import contam
-from contam.corpus import chunks
+from contam.corpus import opening
 from contam.detect.parts.division import Division
 from tests.integration.inputs import ABSENT, QUESTION, write_items
 
@@ -31,7 +31,7 @@ def search(home, route, most, monkeypatch):
     """Exit code, notes and tables of a scan."""
     out = home / f"{route}-{most}"
     with monkeypatch.context() as patch:
-        patch.setattr(chunks, "CHUNK_BYTES", 1)
+        patch.setattr(opening, "CHUNK_BYTES", 1)
         result = contam.scan(
             home / "corpus", home / "items.jsonl", max_evidence=most, workers=1,
             division=Division(folder=str(home / "parts"), size=1) if route == "parts" else None,

@@ -19,9 +19,9 @@ from contam.errors import (
     UsageError,
 )
 from contam.index import manifest as manifests
-from contam.index.checks.consistency import Inconsistent
 from contam.index.manifest import (
     MANIFEST,
+    Inconsistent,
     index_id,
     parse_manifest,
     publish_manifest,

@@ -23,7 +23,7 @@ from pyarrow import ipc
 from contam.audit import checks
 from contam.audit.spec import AuditSpec, CorpusSpec
 from contam.benchmark.read_files import read_benchmarks
-from contam.corpus import chunks
+from contam.corpus import opening
 from contam.corpus.shards import shard_digest
 from contam.detect import chunk_scan
 from contam.detect import query as query_module
@@ -229,7 +229,7 @@ def world(request, tmp_path) -> World:
 
 @pytest.fixture
 def small_units(monkeypatch) -> None:
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2000)
+    monkeypatch.setattr(opening, "CHUNK_BYTES", 2000)
     monkeypatch.setattr(search, "_UNIT_BYTES", 2000)
 
 

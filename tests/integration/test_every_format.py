@@ -12,7 +12,7 @@ import pytest
 import zstandard
 
 import contam
-from contam.corpus import chunks
+from contam.corpus import opening
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_metadata, read_texts
 from contam.corpus.formats.registry import FORMATS
@@ -113,7 +113,7 @@ def test_every_format_has_a_writer():
 @pytest.mark.parametrize("name", [*NAMES, *PACKED])
 def test_a_scan_answers_as_over_parquet(tmp_path, items, expected, name, monkeypatch):
     path = written(tmp_path / "corpus" / name, rows_of(name))
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 600)
+    monkeypatch.setattr(opening, "CHUNK_BYTES", 600)
     result = contam.scan(path.parent, items, workers=2)
     assert seen(result) == expected
     assert result.complete

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import ipc
 
-from contam.corpus import chunks
+from contam.corpus import opening
 from contam.detect.report import load_report, write_report
 from contam.detect.scan import scan
 from tests.corpus_files import WRITERS
@@ -120,7 +120,7 @@ def test_workers_share_a_large_file_and_change_nothing(tmp_path, monkeypatch, na
     corpus = store(tmp_path / "corpus" / name, rows)
     items = write_items(tmp_path / "items.jsonl", QUESTION, ABSENT)
     whole = scan(corpus, items)
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 3000)
+    monkeypatch.setattr(opening, "CHUNK_BYTES", 3000)
     cut = [scan(corpus, items, workers=workers) for workers in (1, 2, 3)]
     for one in cut:
         assert one.verdicts.equals(whole.verdicts)

@@ -6,11 +6,10 @@ import threading
 
 import pytest
 
-from contam.corpus import chunks as chunks_module
-from contam.corpus import read_ahead
-from contam.corpus.batches import read_chunk
+from contam.corpus import batches as batches_module
+from contam.corpus import opening as chunks_module
+from contam.corpus.batches import read_chunk, read_chunks
 from contam.corpus.opening import open_shards
-from contam.corpus.read_ahead import read_chunks
 from contam.corpus.shards import survey
 from contam.errors import ShardError
 from tests.remote.conftest import BUCKET, N_ROWS
@@ -69,7 +68,7 @@ def test_what_comes_next_is_read_once_there_is_work(bucket):
         return {keys.index(request.path) for request in bucket.requests}
 
     next(iter(batches))
-    ahead = {chunk.shard for chunk in corpus.chunks[1 : 1 + read_ahead._MOST_AHEAD]}
+    ahead = {chunk.shard for chunk in corpus.chunks[1 : 1 + batches_module._MOST_AHEAD]}
     wait_until(lambda: begun() == {0} | ahead)
     reading.close()
     assert begun() == {0} | ahead
@@ -78,7 +77,7 @@ def test_what_comes_next_is_read_once_there_is_work(bucket):
 
 @pytest.mark.usefixtures("bucket")
 def test_large_chunks_and_those_without_a_first_row_wait_for_their_turn(bucket, monkeypatch):
-    monkeypatch.setattr(read_ahead, "_LARGEST_AHEAD", 0)
+    monkeypatch.setattr(batches_module, "_LARGEST_AHEAD", 0)
     corpus = opened(DATA)
     bucket.requests.clear()
     with_work = read_chunks(corpus.chunks, corpus.shards, corpus.selections, BATCH_BYTES)

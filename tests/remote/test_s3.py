@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from contam.corpus import chunks, offsets
+from contam.corpus import offsets, opening
 from contam.corpus.batches import read_chunk
 from contam.corpus.listing import passed_over
 from contam.corpus.opening import open_shards
@@ -116,7 +116,7 @@ def test_keys_that_no_path_can_be_made_of_are_refused(bucket):
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_plain_json_lines_are_cut_as_on_disk(s3, workers, items, tmp_path, monkeypatch):
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 400)
+    monkeypatch.setattr(opening, "CHUNK_BYTES", 400)
     rows = [row for number in range(3) for row in rows_of(number)]
     lines = [json.dumps(row).encode() for row in rows]
     # Blank lines count as rows of no document; the last line has no end.
@@ -137,7 +137,7 @@ def test_plain_json_lines_are_cut_as_on_disk(s3, workers, items, tmp_path, monke
 
 
 def test_line_numbers_of_an_object_that_is_read_in_order_need_no_other_request(s3, monkeypatch):
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 1 << 20)
+    monkeypatch.setattr(opening, "CHUNK_BYTES", 1 << 20)
     # So long that no one range has all of them.
     row = json.dumps({"text": "nothing but filler " * 1000}).encode()
     s3.put(f"/{BUCKET}/c/a.jsonl", b"".join([row + b"\n"] * 200))

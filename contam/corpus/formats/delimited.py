@@ -11,7 +11,7 @@ from contam.corpus.formats.json_record import edited_record
 from contam.corpus.streams import refuse_wide
 from contam.errors import Plain, ShardError
 from contam.files.csv_cells import large_cells
-from contam.files.lfs import LFS_FACT, LFS_HEAD
+from contam.files.wrong_files import LFS_FACT, LFS_HEAD
 from contam.tables.columns import ColumnRef
 from contam.tables.json_text import clean
 

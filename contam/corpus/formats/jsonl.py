@@ -15,8 +15,7 @@ from contam.corpus.streams import is_plain, pieces, refuse_wide
 from contam.errors import Plain, Public, ShardError
 from contam.files.addresses import is_address
 from contam.files.doubled_keys import repeated
-from contam.files.encodings import wide_encoding
-from contam.files.lfs import LFS_HEAD
+from contam.files.wrong_files import LFS_HEAD, wide_encoding
 from contam.tables.columns import ColumnRef, Kind, TextColumns, is_turn
 from contam.tables.json_text import parse
 

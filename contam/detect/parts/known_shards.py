@@ -13,8 +13,7 @@ import tempfile
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from contam.corpus.each import of_each
-from contam.corpus.opening import OpenedShard, OpenedShards, collected, open_shard
+from contam.corpus.opening import OpenedShard, OpenedShards, collected, of_each, open_shard
 from contam.detect.parts.mapped import MappedFile, TreeError, write_tree
 from contam.detect.parts.pieces import versions
 from contam.files.addresses import checked

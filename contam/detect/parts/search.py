@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from contam.corpus.coverage import ShardFailure
-from contam.corpus.each import of_each_readable
+from contam.corpus.opening import of_each_readable
 from contam.corpus.shards import file_sha256
 from contam.detect.corpus_checks import changed_shards
 from contam.detect.every_hit import PartHits

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.documents import DocumentMeta
-from contam.corpus.each import of_each_readable
+from contam.corpus.opening import of_each_readable
 from contam.corpus.shards import file_sha256
 from contam.detect.chunk_scan import scan_chunks
 from contam.detect.corpus_checks import changed_shards

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.errors import OutputError
-from contam.index.minhash.bands import permutations
-from contam.kernels.minhash import AFFINE32, MERSENNE61
+from contam.index.minhash.permutations import SCHEME_CODES, permutations
 from contam.kernels.windows import (
     BUCKETS,
     ENTRY_BYTES,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 MOST_WINDOWS: Final = 1000
 """A shingle of more windows than this is no evidence: its windows are dropped."""
 
-SCHEME_CODES: Final = {"affine32": AFFINE32, "mersenne61": MERSENNE61}
 
 _UNUSED_BITS: Final = np.uint64(0xF << 32)
 _WINDOW_MASK: Final = np.uint64((1 << WINDOW_BITS) - 1)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from contam.corpus.batches import BATCH_BYTES, read_chunk
 from contam.corpus.coverage import ShardCoverage
-from contam.corpus.each import of_each
-from contam.corpus.metadata import MetadataStream
-from contam.corpus.opening import open_shard
+from contam.corpus.documents import MetadataStream
+from contam.corpus.opening import of_each, open_shard
 from contam.corpus.shards import Shard, file_sha256, shard_digest, unchanged
 from contam.errors import CorpusError, InternalError, ShardError
 from contam.index.model import ShardRecord
@@ -24,9 +23,8 @@ from contam.index.writing.sampling import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from contam.corpus.chunks import Chunk
     from contam.corpus.columns import Selection
-    from contam.corpus.opening import OpenedShard
+    from contam.corpus.opening import Chunk, OpenedShard
     from contam.index.minhash.arrays import MinHashSketcher
     from contam.index.model import Manifest, Recipe
     from contam.text.bpe import FileTokenizer

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.corpus.batches import DocBatch
-    from contam.corpus.metadata import MetaColumns
+    from contam.corpus.documents import MetaColumns
     from contam.index.minhash.arrays import MinHashSketch, MinHashSketcher
     from contam.index.model import MinHashRecipe, Recipe
     from contam.text.bpe import FileTokenizer

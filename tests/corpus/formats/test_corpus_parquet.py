@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from contam.corpus.batches import read_chunk
-from contam.corpus.chunks import CHUNK_BYTES
 from contam.corpus.columns import select_columns
+from contam.corpus.opening import CHUNK_BYTES
 from contam.errors import CorpusError, ShardError
 from tests.corpus_files import find_shards, plan_chunks
 

@@ -1,8 +1,11 @@
-"""Recognise text that is not UTF-8 but UTF-16 or UTF-32, by its first bytes."""
+"""Recognise files that are not what their names say: UTF-16 text, pointers of Git LFS."""
 
 from __future__ import annotations
 
 from typing import Final
+
+from contam.errors import ShardError
+from contam.files.listed import opened
 
 _MARKS: Final = (
     (b"\xff\xfe\x00\x00", "UTF-32"),
@@ -26,3 +29,18 @@ def wide_encoding(head: bytes) -> str:
         return "UTF-32"
     even, odd = begin[::2].count(0), begin[1::2].count(0)
     return "UTF-16" if min(even, odd) == 0 and max(even, odd) * 2 >= len(begin) // 2 else ""
+
+
+LFS_HEAD: Final = b"version https://git-lfs.github.com/spec/v1"
+"""What a pointer begins with."""
+
+LFS_FACT: Final = "is a Git LFS pointer, not the file itself"
+
+
+def is_pointer(path: str) -> bool:
+    """Whether a file is a pointer; False when it cannot be read."""
+    try:
+        with opened(path) as file:
+            return file.read(len(LFS_HEAD)) == LFS_HEAD
+    except (OSError, ShardError):
+        return False

@@ -1,0 +1,172 @@
+"""Read shards of typed columns: Parquet by row groups, Arrow IPC by record batches."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, BinaryIO
+
+from contam.corpus.formats.base import CorpusFormat, Document, FileChunk
+from contam.corpus.offsets import batch_row
+from contam.tables import ipc, lookup, parquet, rewrite_ipc, rewrite_parquet
+from contam.tables.same_rows import count_same
+from contam.tables.shard_errors import shard_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from contam.tables.blocks import TextBlock
+    from contam.tables.columns import ColumnRef, TextColumns
+    from contam.tables.edits import Rewrite, Rewritten
+    from contam.tables.lookup import TableReader
+
+
+class TabularFormat(CorpusFormat):
+    """A format of typed columns."""
+
+    @property
+    @abstractmethod
+    def reader(self) -> lookup.TableReader:
+        """Reads record batches of a file."""
+
+    def metadata(
+        self, path: str, refs: tuple[ColumnRef, ...], chunk: FileChunk
+    ) -> Iterator[dict[ColumnRef, list[object]]]:
+        return lookup.all_values(path, self.reader, refs, chunk.row_groups)
+
+    def values(
+        self, path: str, refs: Sequence[ColumnRef], rows: Sequence[int]
+    ) -> Iterator[tuple[int, dict[ColumnRef, object]]]:
+        for row, values in lookup.values(path, self.reader, refs, rows):
+            yield row, dict(zip(refs, values, strict=True))
+
+    def documents(
+        self, path: str, sources: TextColumns, rows: Sequence[int], *, with_turns: bool
+    ) -> Iterator[tuple[int, Document]]:
+        found: dict[int, Document] = {}
+        for ref in sources.every:
+            left = [row for row in rows if row not in found or _is_blank(found[row].text)]
+            if not left:
+                break
+            column = "" if ref is sources.first else ref.dotted
+            for row, text, turns in lookup.documents(
+                path, self.reader, ref, left, with_turns=with_turns
+            ):
+                if not (column and _is_blank(text)):
+                    found[row] = Document(text, column, None if turns is None else tuple(turns))
+        yield from found.items()
+
+
+def _is_blank(text: str) -> bool:
+    return not text or (text.isascii() and text.isspace())
+
+
+_MAGIC = b"PAR1"
+_MIN_BYTES = 12
+
+
+class Parquet(TabularFormat):
+    """Apache Parquet."""
+
+    name = "parquet"
+    title = "Parquet"
+    suffixes = (".parquet", ".parq", ".pq")
+    magic = (_MAGIC,)
+
+    @property
+    def reader(self) -> TableReader:
+        return parquet
+
+    def tail_bytes(self, file: BinaryIO, size: int) -> int:
+        if size < _MIN_BYTES:
+            return 0
+        file.seek(size - 8)
+        length, magic = file.read(4), file.read(4)
+        return int.from_bytes(length, "little") + 8 if magic == _MAGIC else 0
+
+    def columns(self, path: str) -> tuple[ColumnRef, ...]:
+        return parquet.columns(path)
+
+    def chunks(
+        self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int
+    ) -> list[FileChunk]:
+        chunks: list[FileChunk] = []
+        chosen: list[int] = []
+        first_row = n_rows = n_bytes = 0
+        for index, group in enumerate(parquet.row_groups(path, text)):
+            if chosen and n_bytes + group.n_bytes > chunk_bytes:
+                chunks.append(FileChunk(tuple(chosen), first_row, n_rows, n_bytes))
+                first_row += n_rows
+                chosen, n_rows, n_bytes = [], 0, 0
+            chosen.append(index)
+            n_rows += group.n_rows
+            n_bytes += group.n_bytes
+        if chosen and n_rows:
+            chunks.append(FileChunk(tuple(chosen), first_row, n_rows, n_bytes))
+        return chunks
+
+    def row_groups(self, path: str, text: ColumnRef) -> Sequence[parquet.RowGroup]:
+        return parquet.row_groups(path, text)
+
+    def blocks(
+        self, path: str, sources: TextColumns, chunk: FileChunk, max_bytes: int
+    ) -> Iterator[TextBlock]:
+        return parquet.text_blocks(path, sources, chunk.row_groups, max_bytes=max_bytes)
+
+    def rewrite(self, path: str, target: Path, how: Rewrite) -> Rewritten:
+        return rewrite_parquet.rewrite(path, target, how)
+
+    def count_same(self, path: str, new: str, how: Rewrite) -> int:
+        return rewrite_parquet.count_same(path, new, how)
+
+
+class Arrow(TabularFormat):
+    """Arrow IPC, file and stream format."""
+
+    name = "arrow"
+    title = "Arrow IPC"
+    suffixes = (".arrow", ".arrows", ".ipc", ".feather")
+    magic = (b"ARROW1",)
+
+    @property
+    def reader(self) -> TableReader:
+        return ipc
+
+    def columns(self, path: str) -> tuple[ColumnRef, ...]:
+        return ipc.columns(path)
+
+    def chunks(
+        self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int
+    ) -> list[FileChunk]:
+        n_batches = ipc.n_batches(path) if size_bytes > chunk_bytes else None
+        if n_batches is None or n_batches <= 1:
+            return super().chunks(path, text, size_bytes, chunk_bytes)
+        step = max(1, n_batches * chunk_bytes // size_bytes)
+        chunks = []
+        for begin in range(0, n_batches, step):
+            end = min(begin + step, n_batches)
+            n_bytes = size_bytes * end // n_batches - size_bytes * begin // n_batches
+            first_row = None if begin else 0
+            chunks.append(FileChunk(tuple(range(begin, end)), first_row, None, n_bytes))
+        return chunks
+
+    def first_row(self, path: str, chunk: FileChunk) -> int:
+        return batch_row(path, chunk.row_groups[0]) if chunk.row_groups else 0
+
+    def blocks(
+        self,
+        path: str,
+        sources: TextColumns,
+        chunk: FileChunk,
+        max_bytes: int,
+    ) -> Iterator[TextBlock]:
+        return ipc.text_blocks(path, sources, chunk.row_groups)
+
+    def rewrite(self, path: str, target: Path, how: Rewrite) -> Rewritten:
+        return rewrite_ipc.rewrite(path, target, how)
+
+    def count_same(self, path: str, new: str, how: Rewrite) -> int:
+        names = [ref.dotted for ref in self.columns(path) if len(ref.path) == 1]
+        files = ipc.batches(path, names), ipc.batches(new, names)
+        with shard_errors(new):
+            return count_same(*files, how, new)

@@ -1,1 +1,0 @@
-"""Check the files of an index against each other and against the corpus."""
