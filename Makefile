@@ -47,7 +47,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test slow lowest same lock release lint format types layers bounds interpreted harness ray browser \
-        service container docs fuzz load quality bench fixtures pictures openapi check clean quality-if-possible
+        service container docs fuzz load quality bench fairness fixtures pictures openapi check clean quality-if-possible
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -151,6 +151,9 @@ quality: $(STAMP) ## recall and false flags on the labelled data, of the scan an
 	  { echo "no labelled data in $(SHARED)/data; set CONTAM_SHARED to the folder that holds it" >&2; exit 1; }
 	$(PY) benchmarks/quality.py --data "$(CONTAM_SHARED)/data" --out build/quality
 	$(PY) benchmarks/edits_table.py --data "$(CONTAM_SHARED)/data" --out build/quality
+
+fairness: $(STAMP) ## how often honest models are called leaked where easier items leak more, and leaked ones found
+	$(PY) benchmarks/fairness.py --published "$(CONTAM_SHARED)/published"
 
 bench: $(STAMP) ## speed and memory on the labelled corpus, or ARGS="--corpus ... --items ..."
 	$(PY) benchmarks/bench.py $(if $(ARGS),$(ARGS),--corpus "$(CONTAM_SHARED)/data/corpus" --items "$(CONTAM_SHARED)/data/items")

@@ -16,7 +16,6 @@ import numpy as np
 
 from contam.rescore.stats.clusters import gain_interval, interval_of
 from contam.rescore.stats.dealing import deal
-from contam.rescore.stats.difficulty import against_references, stratified
 from contam.rescore.stats.ranking import pairwise
 
 if TYPE_CHECKING:
@@ -77,22 +76,16 @@ def coverage(sizes: Ints, p: float, within: float, rounds: int) -> tuple[float, 
 
 
 def alarms(sizes: Ints, within: float, rounds: int, *, whole: bool) -> tuple[float, ...]:
-    """Share of rounds rejected: flags dealt, strata, differences in differences, matches."""
+    """Share of rounds rejected: flags dealt, matches."""
     rng = np.random.default_rng(SEED)
-    n = int(sizes.sum())
     cluster = np.repeat(np.arange(len(sizes)), sizes)
-    rejected = np.zeros(4)
+    rejected = np.zeros(2)
     for at in range(rounds):
         flagged = flags(rng, sizes, whole=whole)
         scores, other = (answers(rng, sizes, 0.5, within) for _ in range(2))
-        references = np.array([answers(rng, sizes, 0.5, within) for _ in range(3)])
         rejected += np.array(
             [
                 deal(scores, flagged, permutations=199, seed=at, cluster=cluster).p <= SURE,
-                stratified(scores, flagged, rng.integers(0, 5, n), cluster).p <= SURE,
-                against_references(scores, references, flagged, cluster).p <= SURE
-                if min(flagged.sum(), (~flagged).sum()) > 1
-                else False,
                 pairwise(np.stack([scores, other]), cluster).p[0, 1] <= SURE,
             ]
         )
@@ -111,7 +104,7 @@ def main() -> None:
             found = coverage(np.array(shape), p, within, rounds)
             write(f"{name:24} p {p:4} r {within:3}  " + "  ".join(f"{one:.3f}" for one in found))
             write("\n")
-    write("false alarms at 5 %: flags dealt, strata, differences in differences, pairs\n")
+    write("false alarms at 5 %: flags dealt, pairs\n")
     for name, shape in SHAPES.items():
         for whole in (True, False):
             shares = alarms(np.array(shape), 0.3, rounds // 4, whole=whole)

@@ -296,6 +296,8 @@ def _gap(rule: ScoreGap, row: Row) -> RulePart:
         # What was not checked may be clean: the gap must hold either way.
         apart.append(abs(full - row["clean_with_unchecked"]))
     said = f"{_POINTS * full:.1f} on all items, {_POINTS * clean:.1f} on clean ones"
+    if row["adjusted"] is not None:
+        said += f"; {_POINTS * row['adjusted']:+.1f} on flagged ones beyond other models"
     if rule.bound:
         far = _far_end(row)
         if far is None:

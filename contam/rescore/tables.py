@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from contam.rescore.adjusted import adjusted_figures
 from contam.rescore.holdouts import holdout_rows
 from contam.rescore.metrics import main_metrics
 from contam.rescore.panel import ALL, GROUP, Split, oriented
@@ -14,10 +15,8 @@ from contam.rescore.rankings import (
     Across,
     aggregate_rows,
     diversity_rows,
-    judged_items,
     matrices,
     ranking_rows,
-    rows_at,
 )
 from contam.rescore.stats.clusters import (
     Interval,
@@ -27,7 +26,6 @@ from contam.rescore.stats.clusters import (
     several,
 )
 from contam.rescore.stats.dealing import adjust, in_threads
-from contam.rescore.stats.difficulty import against_references, bins, crossed, stratified
 from contam.rescore.stats.gain import (
     Gain,
     bounds,
@@ -46,7 +44,6 @@ if TYPE_CHECKING:
     from contam.rescore import Bools, Floats, Ints, Row
     from contam.rescore.metrics import MainMetric
     from contam.rescore.panel import Flags, RescoreSettings, Series
-    from contam.rescore.rankings import Matrix
     from contam.tables.schemas import Table
 
 
@@ -77,11 +74,18 @@ def score_rows(
             _row(_View.of(run, policy), (GROUP, run.weighting), whole, settings, size)
             for policy in flags
         ]
+    beyond = adjusted_figures(own, flags, settings.references, settings.least)
     for row in rows:
+        row["adjusted_by"] = ""
+        if row["subset_by"] == ALL:
+            row.update(
+                beyond.get((row["model"], row["benchmark"], row["metric"], row["policy"]), {})
+            )
         row["primary"] = primary.get(row["benchmark"]) == row["metric"]
     # Over all models, benchmarks and subsets of one kind. Tests of a benchmark's other metrics are
     # a family of their own: they repeat the claims of the primary one.
     adjust(rows, ("gain_p", "epg_p"), _family)
+    adjust(rows, ("adjusted_p",), _family, by=("holm",))
     return rows
 
 
@@ -152,6 +156,18 @@ class _View:
         own = inside & self.split.clean
         return jackknife_gain(self.series.aggregate, inside, own, self.cluster, seed=seed)
 
+    def gap(self, inside: Bools, seed: int) -> Interval:
+        """The metric over the flagged items inside less that over the clean ones."""
+        clean, flagged = self.split.clean & inside, self.split.flagged & inside
+        if not (self.series.additive and clean.any() and flagged.any()):
+            return _NOTHING
+        judged = clean | flagged
+        cluster = None if self.cluster is None else self.cluster[judged]
+        gained = gain_interval(self.series.score[judged], clean[judged], cluster, seed=seed)
+        share = np.count_nonzero(flagged) / np.count_nonzero(judged)
+        low, high = gained.low / share, gained.high / share
+        return Interval(gained.estimate / share, low, high, gained.method)
+
 
 def _clusters(series: Series, flags: Flags) -> Ints:
     """int64[n], none below 0."""
@@ -206,6 +222,9 @@ def _row(
     gained = view.gain(inside, settings.seed)
     row["gain"] = units.gain(gained.estimate)
     row["gain_low"], row["gain_high"] = units.gains(gained.low, gained.high)
+    apart = view.gap(inside, settings.seed)
+    row["gap"] = units.gain(apart.estimate)
+    row["gap_low"], row["gap_high"] = units.gains(apart.low, apart.high)
     notes = [*series.notes]
     # The published gain is over the items that could be checked; full - clean is over all.
     tested = _test(view, clean | flagged, clean, settings, family)
@@ -275,12 +294,6 @@ def _llama2(view: _View, inside: Bools) -> dict[str, Any]:
     return {**dict(zip(names, values, strict=True)), "llama2_rule": rule}
 
 
-_LENGTH_BINS: Final = 4
-_DIFFICULTY_BINS: Final = 3
-#: Pass rates over fewer models are so noisy that the flag takes over what difficulty explains.
-_LOGIT_REFERENCES: Final = 10
-
-
 def make_tables(
     series: Sequence[Series],
     flags: Sequence[Flags],
@@ -300,17 +313,12 @@ def make_tables(
     primary = {benchmark: metric.shown for benchmark, metric in main.items()}
     lined_up = matrices(own, mixed_setups=settings.mixed_setups)
     ranked = [*lined_up, *matrices(grouped, mixed_setups=settings.mixed_setups)]
-    # A model's own adjustment needs no other run of the same set-up.
-    alone = [*matrices(own, mixed_setups=True), *matrices(grouped, mixed_setups=True)]
     rows: dict[str, list[Row]] = {name: [] for name in score_schemas.TABLES}
     for policy in flags:
         for matrix in ranked:
             found, paired = ranking_rows(matrix, policy, settings, len(primary))
             rows["rankings"] += found
             rows["pairs"] += paired
-        for matrix in alone:
-            rows["adjusted"] += _adjusted_rows(matrix, policy, settings)
-            rows["adjusted"] += _short_adjusted(matrix, policy, settings)
         across = Across.of(lined_up, policy, main, settings.least)
         rows["aggregate"] += aggregate_rows(across, policy.policy)
         rows["diversity"] += diversity_rows(across, policy.policy, seed=settings.seed)
@@ -334,7 +342,6 @@ def make_tables(
 
     groups_named = {group.benchmark for group in grouped}
     adjust(rows["sweep"], ("best_p",), together)
-    adjust(rows["adjusted"], ("p",), together)
     _adjust_deletions(rows["rankings"], together)
     schemas = score_schemas.TABLES.items()
     tables = {name: score_schemas.table_of(rows[name], schema) for name, schema in schemas}
@@ -388,106 +395,3 @@ def _sweep_rows(
             "best_p": found.p if at == found.best else np.nan,
             "policy_threshold": np.nan if flags.threshold is None else flags.threshold,
         }
-
-
-def _adjusted_rows(matrix: Matrix, flags: Flags, settings: RescoreSettings) -> Iterator[Row]:
-    """The gap flagged - clean, raw and adjusted, over the items that could be checked."""
-    split = Split.of(flags.label[matrix.items])
-    judged = split.clean | split.flagged
-    flagged = split.flagged[judged]
-    note = not_estimable(int(flagged.sum()), int((~flagged).sum()), settings.least)
-    scores = matrix.scores[:, judged]
-    items = matrix.items[judged]
-    cluster = several(flags.cluster[items])
-    reference = [at for at, name in enumerate(matrix.models) if name in settings.references]
-    length = bins(flags.length[items], _LENGTH_BINS)
-    subjects = flags.groups["subject"][items].astype(str)
-    labels = [length, np.unique(subjects, return_inverse=True)[1].astype(np.int64)]
-    name = "strata: length, subject"
-    if reference and not note:
-        labels.append(bins(scores[reference].mean(axis=0), _DIFFICULTY_BINS))
-        name += ", difficulty"
-    strata = crossed(*labels)
-    for at, model in enumerate(matrix.models):
-        head = {**matrix.head, "model": model, "policy": flags.policy}
-        if note:
-            yield head | {"method": name, "note": note}
-            continue
-        rows = [_stratified_row(scores[at], flagged, strata, cluster, name)]
-        if reference and at not in reference:
-            rows += _reference_rows(scores[at], scores[reference], flagged, cluster)
-        for row in rows:
-            limits = [row.get(f"adjusted_{end}", np.nan) for end in ("low", "high")]
-            low, high = matrix.units.gains(*limits)
-            signed = {key: matrix.units.gain(row.get(key, np.nan)) for key in ("raw", "adjusted")}
-            yield head | row | signed | {"adjusted_low": low, "adjusted_high": high}
-
-
-def _short_adjusted(matrix: Matrix, flags: Flags, settings: RescoreSettings) -> Iterator[Row]:
-    """The same for runs over fewer items, each on what it shares with the reference models."""
-    references = [series for series in matrix.series if series.model in settings.references]
-    for series in matrix.short:
-        items = (
-            np.intersect1d(judged_items(series), matrix.items)
-            if references
-            else judged_items(series)
-        )
-        group = [series, *references]
-        alone = replace(
-            matrix,
-            models=tuple(each.model for each in group),
-            scores=np.array(rows_at(group, items)).reshape(len(group), len(items)),
-            items=items,
-        )
-        yield from (
-            row for row in _adjusted_rows(alone, flags, settings) if row["model"] == series.model
-        )
-
-
-def _reference_rows(
-    scores: Floats, references: Floats, flagged: Bools, cluster: Ints | None
-) -> Iterator[Row]:
-    found = against_references(scores, references, flagged, cluster)
-    yield {
-        "method": "difference in differences",
-        "raw": found.raw,
-        "adjusted": found.difference,
-        "adjusted_low": found.low,
-        "adjusted_high": found.high,
-        "error": found.error,
-        "p": found.p,
-        "note": "",
-    }
-    if len(references) < _LOGIT_REFERENCES:
-        return
-    logit: Row = {"method": "logit of the flag", "note": "not estimable: no converging fit"}
-    if np.isfinite(found.logit):
-        figures = {"adjusted": found.logit, "error": found.logit_error, "p": found.logit_p}
-        logit |= {"raw": found.raw, "note": "", **figures}
-    yield logit
-
-
-def _stratified_row(
-    scores: Floats, flagged: Bools, strata: Ints, cluster: Ints | None, name: str
-) -> Row:
-    found = stratified(scores, flagged, strata, cluster)
-    notes = []
-    if found.lost:
-        notes.append(f"{found.lost:.1%} of the items are in strata without a clean one")
-    if found.flagged_lost:
-        notes.append(f"{found.flagged_lost:.1%} of the flagged items are left out with them")
-    if np.isnan(found.gain):
-        notes.append("not estimable: no stratum holds a flagged and a clean item")
-    return {
-        "method": name,
-        # Full minus clean, as EPG has it, with the clean items weighted to the flagged make-up.
-        "raw": float(scores.mean() - scores[~flagged].mean()),
-        "adjusted": found.gain,
-        "adjusted_low": found.low,
-        "adjusted_high": found.high,
-        "error": found.error,
-        "p": found.p,
-        "share_lost": found.lost,
-        "share_flagged_lost": found.flagged_lost,
-        "note": "; ".join(notes),
-    }

@@ -17,7 +17,6 @@ from contam.errors import LogError, Names, Statement, UsageError
 from contam.rescore.holdouts import item_numbers
 from contam.rescore.panel import labels_at
 from contam.rescore.stats.clusters import Estimate, difference_of
-from contam.rescore.stats.difficulty import crossed
 from contam.study.inputs import (
     USUAL,
     Rows,
@@ -151,7 +150,7 @@ def read_dated(
         score=score[:, at],
         first=first,
         last=last,
-        strata=crossed(*codes) if codes else np.zeros(len(kept), np.int64),
+        strata=_crossed(*codes) if codes else np.zeros(len(kept), np.int64),
         strata_names=kinds,
         cutoffs=cutoff_days,
         sources=({"set": "dates", **rows.source}, *sources_of("logs", found), *cutoff_sources),
@@ -430,3 +429,12 @@ def control_chart(scores: Floats, cohort: Ints, baseline: Bools | None = None) -
     low, high = centre - half, centre + half
     out = np.asarray((mean < low) | (mean > high))
     return Chart(value=mean, centre=centre, low=low, high=high, out=out)
+
+
+def _crossed(*labels: Ints) -> Ints:
+    """One stratum number for every combination that occurs."""
+    code = np.zeros(len(labels[0]), np.int64)
+    for label in labels:
+        code = code * (int(label.max(initial=0)) + 1) + label
+        code = np.unique(code, return_inverse=True)[1].astype(np.int64)
+    return code

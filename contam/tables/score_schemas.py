@@ -43,6 +43,9 @@ SCORES: Final = pa.schema(
         *_figures("flagged", "flagged_lo", "flagged_hi"),
         *_figures("clean_with_unchecked", "bound_low", "bound_high"),
         *_figures("gain", "gain_low", "gain_high", "gain_p", "gain_p_holm"),
+        *_figures("gap", "gap_low", "gap_high"),
+        *_figures("adjusted", "adjusted_low", "adjusted_high", "adjusted_p", "adjusted_p_holm"),
+        *_texts("adjusted_by"),
         *_counts("n_clusters"),
         *_flags("higher_is_better"),
         *_texts("note"),
@@ -120,17 +123,6 @@ AGGREGATE: Final = pa.schema(
     ]
 )
 
-ADJUSTED: Final = pa.schema(
-    [
-        *_texts("model", "benchmark", "metric", "policy", "method"),
-        *_figures("raw", "adjusted", "adjusted_low", "adjusted_high", "error", "p"),
-        *_figures("p_holm", "p_bh", "share_lost", "share_flagged_lost"),
-        *_texts("note"),
-        *_flags("higher_is_better"),
-    ]
-)
-
-
 DIVERSITY: Final = pa.schema(
     [
         *_texts("policy", "items"),
@@ -176,7 +168,6 @@ TABLES: Final[Mapping[str, pa.Schema]] = {
     "sweep": SWEEP,
     "pairs": PAIRS,
     "aggregate": AGGREGATE,
-    "adjusted": ADJUSTED,
     "diversity": DIVERSITY,
     "holdout": HOLDOUT,
 }

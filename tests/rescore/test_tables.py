@@ -175,17 +175,12 @@ def test_reference_models_share_what_is_easy(leak):
     settings = RescoreSettings(
         permutations=199, draws=50, sweep_permutations=50, references=("old-1", "old-2", "old-3")
     )
-    rows = [
-        row
-        for row in schemas.rows(tables_of(series, [flags], settings)["adjusted"])
-        if row["model"] == "tested"
-    ]
-    found = {row["method"]: row for row in rows}
-    did = found["difference in differences"]
-    assert did["raw"] > 0.2
-    assert abs(did["adjusted"]) < 0.15
-    assert did["p"] > 0.01
-    assert "logit of the flag" not in found
+    rows = {row["model"]: row for row in whole(tables_of(series, [flags], settings))}
+    assert rows["tested"]["gap"] > 0.2
+    assert rows["tested"]["gain_p_holm"] < 0.05
+    assert abs(rows["tested"]["adjusted"]) < 0.15
+    assert rows["tested"]["adjusted_p_holm"] > 0.05
+    assert rows["old-1"]["adjusted"] is None
 
 
 def test_equal_inputs_give_equal_tables_in_any_order(leak):

@@ -112,12 +112,24 @@ def _largest_gain(scores: Sequence[Row], policy: str, ours: Sequence[str], least
     whose = "our " if ours else ""
     text = f"Without the flagged items {whose}{best['model']} scores {best['clean']:.3f} on "
     measure = f"{best['benchmark']} ({best['metric']})"
-    return [f"{text}{measure} instead of {best['full']:.3f}, the largest change."]
+    return [f"{text}{measure} instead of {best['full']:.3f}, the largest change.", *_beyond(best)]
+
+
+def _beyond(row: Row) -> list[str]:
+    """Whether the gain is more than easier items explain."""
+    if row["adjusted_p_holm"] is None:
+        return ["Easier items may explain it: there are too few other models to tell."]
+    of = f"{row['adjusted']:+.3f} on these items (p {row['adjusted_p_holm']:.2g})"
+    if row["adjusted_p_holm"] < _SURE:
+        return [f"Beyond what the other models gain it has {of}."]
+    return [f"It is not shown to gain more than the other models do: {of}."]
 
 
 def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "none"
 
+
+_SURE: Final = 0.05
 
 BEFORE: Final = "before"
 UNKNOWN: Final = "unknown"

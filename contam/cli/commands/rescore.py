@@ -247,6 +247,7 @@ def _trees(result: Rescore) -> dict[str, Any]:
 def _tables(result: Rescore) -> list[RenderableType]:
     """A table for each benchmark and metric shown, its rankings, and what is not estimated."""
     from contam.rescore.export.plots import is_shown
+    from contam.rescore.export.summary import beyond_rows, beyond_words
 
     blocks: list[RenderableType] = []
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -261,7 +262,11 @@ def _tables(result: Rescore) -> list[RenderableType]:
     rankings = result.rows("rankings")
     for (benchmark, metric), rows in groups.items():
         way = "" if rows[0]["higher_is_better"] else " (lower is better)"
-        blocks += ["", visible(f"{benchmark}, {metric}{way}"), _table(rows)]
+        blocks += ["", visible(f"{benchmark}, {metric}{way}")]
+        blocks += [visible(said) for said in beyond_words(rows)]
+        blocks.append(_table(rows))
+        if beyond := beyond_rows(rows):
+            blocks += ["", _beyond_table(beyond)]
         models_of: dict[str, list[str]] = {}
         for row in rows:
             for note in filter(None, row["note"].split("; ")):
@@ -297,6 +302,15 @@ def _table(rows: list[dict[str, Any]]) -> RenderableType:
             small(row["gain_p"]),
             small(row["gain_p_holm"]),
         )
+    return table
+
+
+def _beyond_table(rows: Sequence[Sequence[str]]) -> RenderableType:
+    from contam.rescore.export.summary import BEYOND
+
+    table = new_table(*BEYOND[:2], numbers=BEYOND[2:])
+    for row in rows:
+        table.add_row(*map(visible, row))
     return table
 
 

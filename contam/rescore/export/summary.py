@@ -9,7 +9,7 @@ from contam.rescore.export.plots import grouped
 from contam.tables import schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from contam.rescore import Row
     from contam.rescore.export.plots import Plot
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 _SMALL: Final = 0.00005
+_SURE: Final = 0.05
 _OF: Final = ("benchmark", "metric", "policy")
 
 
@@ -63,6 +64,8 @@ def _section(scores: Sequence[Row]) -> list[str]:
             for row in rows
         ],
     )
+    lines[1:1] = ["", *(f"- {cell(said)}" for said in beyond_words(rows))]
+    lines += _beyond(rows)
     notes = sorted({f"{row['model']}: {row['note']}" for row in rows if row["note"]})
     lines += [*(f"- {cell(note)}" for note in notes), *([""] if notes else [])]
     if any(row["n_not_checkable"] for row in rows):
@@ -79,6 +82,50 @@ def left_out(reasons: Sequence[str]) -> str:
     """The section of a summary that names files and metrics left out, "" where there is none."""
     lines = "".join(f"- `{' '.join(reason.split())}`\n" for reason in reasons)
     return f"\n## Left out\n\n{lines}" if lines else ""
+
+
+def beyond_words(rows: Sequence[Row]) -> Iterator[str]:
+    """Whose gain is more than easier items explain, and whose is not, of some rows of scores."""
+    for row in rows:
+        raw = row["gain_p_holm"] is not None and row["gain_p_holm"] < _SURE
+        p, by = row["adjusted_p_holm"], row["adjusted_by"]
+        if p is None:
+            if raw:
+                yield f"{row['model']}'s gain may come from easier items. Adjusted by {by}."
+        elif p < _SURE:
+            though = "" if raw else ", though the gap itself is not significant"
+            yield (
+                f"{row['model']}: {row['adjusted']:+.3f} on flagged items beyond what the field "
+                f"gains on them (p Holm {small(p)}){though}. Field: {by}."
+            )
+        elif raw:
+            yield (
+                f"{row['model']}: the gap of {row['gap']:+.3f} is not shown to be more than the "
+                f"field's on these items (p Holm {small(p)}). Field: {by}."
+            )
+
+
+def beyond_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    """Model, policy, gap, and what of it goes beyond the field, with limits and p."""
+    return [
+        (
+            *(row["model"], row["policy"], figure(row["gap"])),
+            limits(row["gap_low"], row["gap_high"]),
+            *(figure(row["adjusted"]), limits(row["adjusted_low"], row["adjusted_high"])),
+            small(row["adjusted_p_holm"]),
+        )
+        for row in rows
+        if row["adjusted"] is not None
+    ]
+
+
+BEYOND: Final = ("model", "policy", "gap", "interval", "beyond field", "interval", "p Holm")
+"""Heads of `beyond_rows`: flagged less clean."""
+
+
+def _beyond(rows: Sequence[Row]) -> list[str]:
+    cells = beyond_rows(rows)
+    return table(BEYOND, cells) if cells else []
 
 
 def _ranking(rows: Sequence[Row], pairs: Sequence[Row]) -> list[str]:

@@ -1,0 +1,299 @@
+"""Test whether a model gains more on flagged items than all models find them easier.
+
+Popular items are easier and leak more, so that honest models, too, do better on flagged items. How
+hard the items are is read off the other models, the field, by one Rasch model of them all: logit of
+a right answer = ability - difficulty. Difficulties are normal, with a mean of their own for flagged
+items, and integrated out (marginal maximum likelihood), so that the noise of a small field does not
+hide what they explain. The model under test may be shifted on flagged items by `delta` logits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq, minimize
+from scipy.special import expit, stdtr, stdtrit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from contam.rescore import Bools, Floats, Ints
+
+LEAST_FIELD: Final = 2
+"""Other models without which a gain cannot be told from easier items."""
+
+#: Gauss and Hermite's nodes of a standard normal, and the logs of their weights.
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+_LOG_WEIGHTS: Final = np.log(_WEIGHTS / _WEIGHTS.sum())
+#: Honest models differ by more than sampling, since items discriminate differently: the least that
+#: is assumed, in logits, where the others are few, and from `_MANY` of them on.
+_MANY: Final = 8
+_SPREAD_OF_FEW, _SPREAD_OF_MANY = 0.12, 0.08
+_NORMAL: Final = 1e9
+#: A model with a p below has a gain of its own: the others are fitted anew without it.
+_OWN_GAIN: Final = 0.005
+#: Standard deviations of weak priors of abilities, means and shifts, in logits, and of the log of
+#: the spread of difficulties: none is infinite.
+_PRIOR, _PRIOR_OF_SPREAD = 5.0, 2.0
+#: Where a fit ends, a share of a right answer an item.
+_GRADIENT: Final = 1e-9
+#: Likelihood ratios below say what the curvature says.
+_CLEAR_RATIO: Final = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeyondField:
+    """What a model gains on flagged items beyond what the others find them easier.
+
+    points, low, high  as a share of its flagged items, with limits of 95 %
+    p                  one-sided, of no more gain than the field's
+    n_field            other models that say how hard the items are; n_left_out  those that do not,
+                       since they have a gain of their own
+    gap                the field's mean score on flagged items less that on clean ones
+    """
+
+    points: float
+    low: float
+    high: float
+    p: float
+    n_field: int
+    n_left_out: int
+    gap: float
+
+
+def beyond_field(
+    scores: Floats,
+    flagged: Bools,
+    cluster: Ints | None = None,
+    references: Sequence[int] | None = None,
+) -> list[BeyondField | None]:
+    """Test each model against the others; None for one with fewer than two others.
+
+    scores      float64[models, items], 0 or 1, nan where a model lacks the item; every model has
+                flagged and clean ones
+    flagged     bool[items]; cluster  int64[items], None where every item stands alone
+    references  the models that make the field, all when None
+    """
+    kept = list(range(len(scores)) if references is None else references)
+    n_left_out = 0
+    while True:
+        shifts = _shifts(scores, flagged, cluster, kept)
+        tests = [_tested(shifts, model, kept) for model in range(len(scores))]
+        honest = [at for at in kept if not ((own := tests[at]) and own.p < _OWN_GAIN)]
+        if len(honest) == len(kept) or len(honest) <= LEAST_FIELD:
+            break
+        n_left_out += len(kept) - len(honest)
+        kept = honest
+    result: list[BeyondField | None] = []
+    for model, test in enumerate(tests):
+        rest = [other for other in kept if other != model]
+        if test is None:
+            result.append(None)
+            continue
+        # Settled to what is the same whichever way a processor computes an exponential.
+        points, low, high, p, gap = (
+            float(f"{value:.4g}") for value in (*test, _gap(scores[rest], flagged))
+        )
+        left_out = n_left_out - (references is None and model not in kept)
+        result.append(BeyondField(points=points, low=low, high=high, p=p, n_field=len(rest),
+                                  n_left_out=left_out, gap=gap))  # fmt: skip
+    return result
+
+
+def _gap(scores: Floats, flagged: Bools) -> float:
+    return float(np.nanmean(scores[:, flagged]) - np.nanmean(scores[:, ~flagged]))
+
+
+class _Tested(NamedTuple):
+    points: float
+    low: float
+    high: float
+    p: float
+
+
+def _tested(shifts: Sequence[_Shift | None], model: int, field: Sequence[int]) -> _Tested | None:
+    """A model's shift beside those of the field, which differ by more than their errors."""
+    own = shifts[model]
+    if own is None:
+        return None
+    others = [shift for at in field if at != model and (shift := shifts[at])]
+    many = len(others) >= _MANY
+    freedom = len(others) - 1.0 if many else _NORMAL
+    least = _SPREAD_OF_MANY if many else _SPREAD_OF_FEW
+    error = float(np.hypot(own.error, max(least, _spread(others))))
+    half = error * float(stdtrit(freedom, 0.975))
+    points, low, high = (own.points(own.delta + far) for far in (0.0, -half, half))
+    return _Tested(points, low, high, float(stdtr(freedom, -own.delta / error)))
+
+
+def _spread(shifts: Sequence[_Shift]) -> float:
+    """How far models differ beyond their errors, in logits (Paule and Mandel 1982)."""
+    delta = np.array([shift.delta for shift in shifts])
+    error = np.array([shift.error for shift in shifts])
+
+    def excess(variance: float) -> float:
+        weights = 1 / (error**2 + variance)
+        middle = (weights * delta).sum() / weights.sum()
+        return float((weights * (delta - middle) ** 2).sum()) - (len(shifts) - 1)
+
+    if len(shifts) < LEAST_FIELD or excess(0.0) <= 0:
+        return 0.0
+    return float(np.sqrt(brentq(excess, 0.0, float(np.ptp(delta)) ** 2)))
+
+
+class _Shift(NamedTuple):
+    """How much better a model is on flagged items than its ability and their difficulty say.
+
+    delta, error  logits
+    ability       of the model; difficulty  float64[nodes]; weight  float64[nodes], the share of
+                  the flagged items that have it
+    """
+
+    delta: float
+    error: float
+    ability: float
+    difficulty: Floats
+    weight: Floats
+
+    def points(self, delta: float) -> float:
+        """What a shift of so many logits is worth, as a share of the items."""
+        usual = expit(self.ability - self.difficulty)
+        return float((self.weight * (expit(self.ability + delta - self.difficulty) - usual)).sum())
+
+
+def _shifts(
+    scores: Floats, flagged: Bools, cluster: Ints | None, field: Sequence[int]
+) -> list[_Shift | None]:
+    """Each model's shift against the field without it."""
+    result: list[_Shift | None] = [None] * len(scores)
+    if len(field) < LEAST_FIELD:
+        return result
+    known = _fit(_Answers(scores[field], flagged), np.zeros(len(field) + 2)).values
+    for model in range(len(scores)):
+        rest = [at for at, other in enumerate(field) if other != model]
+        if len(rest) >= LEAST_FIELD:
+            answers = _Answers(scores[[*(field[at] for at in rest), model]], flagged)
+            result[model] = _shift_of_last(answers, np.r_[known[rest], 0.0, known[-2:]], cluster)
+    return result
+
+
+def _shift_of_last(answers: _Answers, start: Floats, cluster: Ints | None) -> _Shift:
+    """The shift of the last model; its error by the likelihood ratio, right near a ceiling too."""
+    equal = _fit(answers, start)
+    free = _fit(answers, np.append(equal.values, 0.0))
+    delta = float(free.values[-1])
+    held = _held(answers.n_models, len(free.values))
+    last = np.linalg.inv(_information(free.parts, held))[-1]
+    error, ratio = float(np.sqrt(last[-1])), 2 * (free.likelihood - equal.likelihood)
+    if ratio > _CLEAR_RATIO:
+        error = abs(delta) / float(np.sqrt(ratio))
+    if cluster is not None:
+        # What whole clusters add to the estimate, beside what their items would add alone.
+        parts = free.parts @ last
+        sums = np.bincount(np.unique(cluster, return_inverse=True)[1], weights=parts)
+        scale = len(sums) / (len(sums) - 1)
+        error *= float(np.sqrt(scale * (sums @ sums) / (parts @ parts)))
+    chosen = answers.answered[-1, answers.flagged]
+    weight = free.posterior[chosen].mean(axis=0)
+    return _Shift(delta, error, float(free.values[answers.n_models - 1]), free.difficulty, weight)
+
+
+class _Answers:
+    """Scores of models, the last of them under test, beside flags.
+
+    right  float64[models, items], 0 where `answered`, bool[models, items], is false
+    clean, flagged  int64[...], items of both kinds
+    """
+
+    def __init__(self, scores: Floats, flags: Bools) -> None:
+        self.answered = ~np.isnan(scores)
+        self.right = np.where(self.answered, scores, 0.0)
+        self.clean, self.flagged = np.flatnonzero(~flags), np.flatnonzero(flags)
+        self.n_models = len(scores)
+
+
+class _Point(NamedTuple):
+    """Values, and the marginal likelihood there.
+
+    values       abilities of the models, mean difficulty of flagged items, log of the spread of
+                 difficulties, and the shift of the last model where it is free
+    parts        float64[items, values], what each item adds to the gradient
+    posterior    float64[flagged items, nodes]; difficulty  float64[nodes], theirs
+    """
+
+    values: Floats
+    likelihood: float
+    parts: Floats
+    posterior: Floats
+    difficulty: Floats
+
+
+def _fit(answers: _Answers, start: Floats) -> _Point:
+    """Maximise the marginal likelihood; the last model's shift is free where `start` has one."""
+    held = _held(answers.n_models, len(start))
+    n_items = len(answers.right.T)
+
+    def lost(values: Floats) -> tuple[float, Floats]:
+        here = _at(answers, values)
+        gradient = here.parts.sum(axis=0) - held * values
+        likelihood = here.likelihood - 0.5 * float((held * values * values).sum())
+        return -likelihood / n_items, -gradient / n_items
+
+    first = np.linalg.inv(_information(_at(answers, start).parts, held))
+    found = minimize(
+        lost,
+        start,
+        jac=True,
+        method="BFGS",
+        options={"hess_inv0": (first + first.T) * n_items / 2, "gtol": _GRADIENT},
+    )
+    return _at(answers, found.x)
+
+
+def _held(n_models: int, n_values: int) -> Floats:
+    """The share of the priors in the information, for each value."""
+    held = np.full(n_values, _PRIOR**-2)
+    held[n_models + 1] = _PRIOR_OF_SPREAD**-2
+    return held
+
+
+def _information(parts: Floats, held: Floats) -> Floats:
+    """By products of gradients (Berndt, Hall, Hall and Hausman 1974); symmetric."""
+    result: Floats = parts.T @ parts + np.diag(held)
+    return result
+
+
+def _at(answers: _Answers, values: Floats) -> _Point:
+    """Likelihood, gradient and information at some values."""
+    n = answers.n_models
+    mean, spread = float(values[n]), float(np.exp(values[n + 1]))
+    parts = np.zeros((answers.right.shape[1], len(values)))
+    likelihood = 0.0
+    for flagged, items in enumerate((answers.clean, answers.flagged)):
+        ability = values[:n].copy()
+        if flagged and len(values) > n + 2:
+            ability[-1] += values[-1]
+        right, answered = answers.right[:, items], answers.answered[:, items].astype(np.float64)
+        difficulty = flagged * mean + spread * _NODES
+        ahead = ability[:, None] - difficulty
+        expected = expit(ahead)
+        log_likely = (
+            (right.T @ ability)[:, None]
+            - right.sum(axis=0)[:, None] * difficulty
+            - answered.T @ np.logaddexp(0, ahead)
+            + _LOG_WEIGHTS
+        )
+        most = log_likely.max(axis=1, keepdims=True)
+        posterior = np.exp(log_likely - most)
+        total = posterior.sum(axis=1, keepdims=True)
+        posterior /= total
+        likelihood += float((most + np.log(total)).sum())
+        parts[items, :n] = (right - answered * (expected @ posterior.T)).T
+        easier = posterior * (answered.T @ expected - right.sum(axis=0)[:, None])
+        parts[items, n] = flagged * easier.sum(axis=1)
+        parts[items, n + 1] = spread * (easier @ _NODES)
+        if flagged and len(values) > n + 2:
+            parts[items, -1] = parts[items, n - 1]
+    return _Point(values, likelihood, parts, posterior, difficulty)

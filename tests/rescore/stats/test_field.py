@@ -1,0 +1,156 @@
+"""A gain on flagged items is set beside what all models gain on them, easier as they are."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import fisher_exact
+
+from contam.rescore.stats import field
+
+SEEDS = range(40)
+
+
+def world(seed, *, others=10, n=400, own=0.0, seen=0.0, leaked=0, passages=0):
+    """Scores of models, the tested one last, flags that easier items are likelier to have.
+
+    seen  share of the flagged items that the tested model remembers; leaked  others that remember
+    0.6 of them; passages  of items that are flagged together and suit a model or not
+    """
+    rng = np.random.default_rng(seed)
+    cluster = np.repeat(np.arange(passages), n // passages) if passages else np.arange(n)
+    base = rng.normal(size=cluster.max() + 1)
+    chance = np.exp(-base)
+    chosen = rng.choice(len(base), len(base) * 3 // 10, replace=False, p=chance / chance.sum())
+    flagged = np.isin(cluster, chosen)
+    ahead = np.append(rng.normal(size=others), own)[:, None] - base[cluster]
+    if passages:
+        ahead = ahead + rng.normal(scale=0.7, size=(others + 1, passages))[:, cluster]
+    scores = (rng.random(ahead.shape) < expit(ahead)).astype(float)
+    shares = [*([0.6] * leaked), *([0.0] * (others - leaked)), seen]
+    for row, share in zip(scores, shares, strict=True):
+        row[flagged & (rng.random(n) < share)] = 1
+    return scores, flagged, cluster if passages else None
+
+
+def significant(*, last=True, **cell):
+    """Share of rounds with p < .05: of the last model, or of the honest others."""
+    hits = []
+    for seed in SEEDS:
+        scores, flagged, cluster = world(seed, **cell)
+        found = field.beyond_field(scores, flagged, cluster)
+        chosen = found[-1:] if last else found[cell.get("leaked", 0) : -1]
+        hits += [one.p < 0.05 for one in chosen]
+    return np.mean(hits)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "cell", [{"others": 3}, {"others": 3, "own": 2.8}, {"others": 12}, {"passages": 40}], ids=str
+)
+def test_an_honest_model_is_not_called_leaked(cell):
+    raw = []
+    for seed in SEEDS:
+        scores, flagged, _ = world(seed, **cell)
+        right = scores[-1] > 0
+        sides = [[np.sum(right & own), np.sum(~right & own)] for own in (flagged, ~flagged)]
+        raw.append(fisher_exact(sides, alternative="greater")[1] < 0.05)
+    assert np.mean(raw) > 0.3
+    assert significant(**cell) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / len(SEEDS))
+
+
+@pytest.mark.slow
+def test_where_half_of_the_field_leaked_honest_models_are_not_called_leaked():
+    cell = {"others": 12, "leaked": 6}
+    assert significant(last=False, **cell) <= 0.07
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seen", "least"), [(0.3, 0.4), (0.6, 0.9)])
+def test_a_model_that_saw_items_is_found(seen, least):
+    assert significant(others=12, n=500, seen=seen) >= least
+
+
+def test_a_model_that_has_every_flagged_item_right_is_found():
+    scores, flagged, _ = world(1, own=1.5)
+    scores[-1, flagged] = 1
+    found = field.beyond_field(scores, flagged)[-1]
+    assert found.p < 1e-3
+    assert 0 < found.low < found.points <= found.high <= 1
+
+
+def test_what_a_model_remembers_is_told_in_points():
+    within, values = 0, []
+    for seed in SEEDS:
+        scores, flagged, _ = world(seed, n=600)
+        wrong = np.flatnonzero(flagged & (scores[-1] == 0))
+        known = wrong[: len(wrong) // 2]
+        scores[-1, known] = 1
+        found = field.beyond_field(scores, flagged)[-1]
+        truth = len(known) / flagged.sum()
+        values.append(found.points - truth)
+        within += found.low <= truth <= found.high
+    assert abs(np.mean(values)) < 0.03
+    assert within / len(SEEDS) >= 0.95 - 4 * np.sqrt(0.05 * 0.95 / len(SEEDS))
+
+
+def test_the_likelihood_is_the_one_of_a_loop_over_items_and_nodes():
+    scores, flagged, _ = world(2, others=3, n=30)
+    scores[0, 4] = scores[2, 7] = np.nan
+    values = np.array([0.3, -0.5, 0.1, 0.7, -0.4, 0.2, 0.6])
+    answers = field._Answers(scores, flagged)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(15)
+    total = 0.0
+    for item, own in enumerate(flagged):
+        likely = 0.0
+        for node, weight in zip(nodes, weights / weights.sum(), strict=True):
+            difficulty = own * values[4] + np.exp(values[5]) * node
+            product = weight
+            for model, score in enumerate(scores[:, item]):
+                shift = values[6] if own and model == 3 else 0.0
+                right = expit(values[model] + shift - difficulty)
+                product *= 1.0 if np.isnan(score) else right if score else 1 - right
+            likely += product
+        total += np.log(likely)
+    here = field._at(answers, values)
+    assert here.likelihood == pytest.approx(total, rel=1e-12)
+    gradient = here.parts.sum(axis=0)
+    for place in range(7):
+        step = np.zeros(7)
+        step[place] = 1e-5
+        ends = [field._at(answers, values + sign * step).likelihood for sign in (1, -1)]
+        assert gradient[place] == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-5, abs=1e-6)
+
+
+def test_the_order_of_models_and_items_does_not_matter():
+    scores, flagged, cluster = world(3, passages=40, seen=0.5)
+    rng = np.random.default_rng(0)
+    rows, items = rng.permutation(len(scores)), rng.permutation(len(flagged))
+    one = field.beyond_field(scores, flagged, cluster)
+    other = field.beyond_field(scores[rows][:, items], flagged[items], cluster[items])
+    for place, row in enumerate(rows):
+        assert other[place].points == pytest.approx(one[row].points, rel=1e-3)
+        assert other[place].p == pytest.approx(one[row].p, rel=1e-2)
+
+
+def test_models_that_lack_items_are_compared_by_those_they_have():
+    scores, flagged, _ = world(4, seen=0.6)
+    whole = field.beyond_field(scores, flagged)[-1]
+    lacking = np.where(np.random.default_rng(0).random(scores.shape) < 0.03, np.nan, scores)
+    found = field.beyond_field(lacking, flagged)[-1]
+    assert found.points == pytest.approx(whole.points, abs=0.04)
+    assert found.p < 0.01
+
+
+def test_without_two_others_nothing_is_told():
+    scores, flagged, _ = world(5, others=2)
+    assert field.beyond_field(scores[:2], flagged) == [None, None]
+    assert field.beyond_field(scores, flagged, references=[0]) == [None, None, None]
+    assert all(field.beyond_field(scores, flagged))
+
+
+def test_a_field_of_references_is_made_of_them_alone():
+    scores, flagged, _ = world(6, others=9, leaked=4)
+    found = field.beyond_field(scores, flagged, references=[4, 5, 6, 7, 8])[-1]
+    alone = field.beyond_field(scores[4:], flagged)[-1]
+    assert (found.n_field, alone.n_field) == (5, 5)
+    assert found.points == pytest.approx(alone.points, rel=1e-3)
