@@ -82,27 +82,6 @@ def facts_of(name: str, folder: Path) -> CleanedFacts:
     )
 
 
-def disagreements(name: str, stage: Path, check: Path) -> list[str]:
-    """What a record in a pack and the check of the same corpus say differently of its shards.
-
-    stage, check  folders of the pack
-    """
-    record = json.loads((stage / RECORD).read_bytes())
-    run = json.loads((check / "run.json").read_bytes())
-    searched = Counter(shard["size_bytes"] for shard in run["inputs"]["shards"])
-    written = Counter(shard["corpus"]["bytes"] for shard in record["shards"])
-    problems = []
-    if searched != written:
-        problems.append(f"{name}: the shards that were searched are not those of {stage.name}")
-    coverage = run["coverage"]
-    if coverage["complete"] and coverage["rows"] != record["documents"]["after"]:
-        problems.append(
-            f"{name}: {coverage['rows']:,} documents were searched where cleaning left "
-            f"{record['documents']['after']:,}"
-        )
-    return problems
-
-
 def _read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """A record, and its size and digest."""
     with reading(Path(path), CorpusError):

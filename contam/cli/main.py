@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -16,10 +17,12 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
+from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TextIO
 
 import typer
+from typer.core import TyperGroup
 
 from contam.cli import defaults
 from contam.cli.commands import (
@@ -27,10 +30,8 @@ from contam.cli.commands import (
     audit,
     check,
     clean,
-    export,
     index,
     items,
-    keys,
     logs,
     policies,
     query,
@@ -39,11 +40,8 @@ from contam.cli.commands import (
     scan,
     serve,
     show,
-    sql,
     study,
-    warm,
 )
-from contam.cli.help_pages import GroupedHelp, add_examples
 from contam.cli.options import help_without_command, spread_values
 from contam.cli.terminal import emit, plain, talk
 from contam.config import FILE, TABLES
@@ -59,6 +57,43 @@ if TYPE_CHECKING:
 
 EXIT_INTERRUPTED = 130
 
+_END: Final = re.compile(r"[;:.](?=\s|$)")
+"""What ends the line about a command in the list of all."""
+
+
+def add_examples(app: typer.Typer) -> None:
+    """Show the examples that docstrings end with below the options of every command of an app."""
+    for command in app.registered_commands:
+        text, _, examples = (getdoc(command.callback) or "").partition("\n\nExamples:\n")
+        command.help = text
+        # The mark keeps the lines as they are.
+        command.epilog = "\n".join(["\b", "Examples:", *map(str.strip, examples.splitlines())])
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            add_examples(group.typer_instance)
+
+
+class GroupedHelp(TyperGroup):
+    """Lists the commands under the headings that they were given.
+
+    The panels of rich cut long words off at 80 columns, and take `[default: x]` for markup.
+    """
+
+    # Both are classes of click, or of the copy of it that newer versions of typer have.
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002
+        """Write a section for each heading, all with the same indent."""
+        longest = max(map(len, self.commands))
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for name, command in self.commands.items():
+            said = _END.split(command.help or "", maxsplit=1)[0]
+            panels.setdefault(getattr(command, "rich_help_panel", ""), []).append(
+                (name.ljust(longest), said)
+            )
+        for title, rows in panels.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
 app = typer.Typer(
     cls=GroupedHelp,
     name="contam",
@@ -73,14 +108,14 @@ app = typer.Typer(
 )
 GROUPS: Final[dict[str, tuple[Callable[..., Any] | typer.Typer, ...]]] = {
     "Find what a corpus contains": (
-        items.items, scan.scan, query.query, index.app, show.show, sql.sql, policies.policies,
-        warm.warm,
+        items.items, scan.scan, query.query, index.app, show.show, show.sql, policies.policies,
+        scan.warm,
     ),
     "Take it out of a corpus": (clean.clean,),
     "Score models on clean items": (
-        logs.logs, rescore.rescore, export.export, annotate.annotate, study.app,
+        logs.logs, rescore.rescore, annotate.export, annotate.annotate, study.app,
     ),
-    "Serve answers, and ask for them": (serve.serve, keys.app, check.check),
+    "Serve answers, and ask for them": (serve.serve, serve.keys, check.check),
     "Sign off a release": (audit.app, review.review),
 }  # fmt: skip
 for title, commands in GROUPS.items():

@@ -186,7 +186,8 @@ def test_a_review_writes_rows_that_a_gate_takes(audited, tmp_path, monkeypatch, 
     words = ["audit", "gate", str(tmp_path / "R.toml"), str(audited.folder)]
     assert main(words) == 3
     assert f"{chosen} in " in capsys.readouterr().out
-    assert main([*words, "--json", "--today", "3000-01-01"]) == 3
+    monkeypatch.setattr("contam.cli.commands.audit.today", lambda: dt.date(3000, 1, 1))
+    assert main([*words, "--json"]) == 3
     tree = json.loads(capsys.readouterr().out)
     assert {row["state"] for row in tree["accepted"]} == {EXPIRED}
 

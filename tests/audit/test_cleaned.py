@@ -13,7 +13,7 @@ from contam.audit.pack import run_audit
 from contam.audit.spec import load_spec
 from contam.audit.verify import verify_pack
 from contam.errors import ConfigError, CorpusError
-from tests.audit.conftest import FIXTURES, reseal
+from tests.audit.conftest import FIXTURES
 
 ITEMS = FIXTURES / "items" / "brook_math.jsonl"
 SPEC = f"""
@@ -67,16 +67,13 @@ def test_the_report_says_before_after_and_what_went(audit, cleaned):
         assert "flagged before" in said
     assert verify_pack(pack.folder, sample=0).holds
 
-    # The record that is published is the pack's, and its figures are those of the search.
+    # The record that is published is part of the pack.
     published = pack.folder / "cleaned" / "web" / "clean.json"
     assert str(audit.parent) not in published.read_text()
     shown = json.loads(published.read_bytes())
     shown["documents"]["after"] += 1
     published.write_text(json.dumps(shown))
     assert verify_pack(pack.folder, sample=0).problems == ("cleaned/web/clean.json was altered",)
-    reseal(pack.folder)
-    (problem,) = verify_pack(pack.folder, sample=0).problems
-    assert problem.startswith("web: ")
 
 
 @pytest.mark.parametrize("harm", ["alter", "add", "remove", "swap"])

@@ -91,25 +91,22 @@ def test_numbers_and_plain_texts_stay_as_they_are():
     assert csv_text(["a"] * 8, rows).splitlines()[1] == "-1,-0.5,-1.5e3,+7,a-b,x=y,,it's"
 
 
-def test_what_show_and_sql_print_runs_no_formula(tmp_path, monkeypatch):
+def test_what_sql_prints_runs_no_formula(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     question = "How many copper kettles does the keeper polish before the third bell rings out?"
     items = [{"id": f"{start}cmd|\x1b[31m'!A0", "question": question} for start in "=+-@"]
     (tmp_path / "quiz.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": question, "id": "=1+1"}) + "\n")
     write_report(scan("a.jsonl", "quiz.jsonl", workers=1), "out")
-    printed = [
-        contam_here("show", "out", "--csv").stdout,
-        contam_here("sql", "out", "select item_id, best_document_id from verdicts", "--csv").stdout,
-    ]
-    for text in printed:
-        rows = read(text)
-        assert len(rows) > len(items)
-        for cell in (cell for row in rows for cell in row):
-            assert not cell.startswith(("=", "+", "-", "@"))
-            assert "\x1b" not in cell
-    assert "'=cmd|<U+001B>[31m'!A0" in printed[0]
-    assert "'=1+1" in printed[0]
+    query = "select item_id, best_document_id from verdicts"
+    printed = contam_here("sql", "out", query, "--csv").stdout
+    rows = read(printed)
+    assert len(rows) > len(items)
+    for cell in (cell for row in rows for cell in row):
+        assert not cell.startswith(("=", "+", "-", "@"))
+        assert "\x1b" not in cell
+    assert "'=cmd|<U+001B>[31m'!A0" in printed
+    assert "'=1+1" in printed
 
 
 QUESTION = "How many copper kettles does the lighthouse keeper polish before the third bell rings?"

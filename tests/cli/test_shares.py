@@ -66,17 +66,3 @@ def test_a_number_that_cannot_be_is_refused(text, environment):
     with pytest.raises(UsageError) as caught:
         parse_share(text, environment)
     assert caught.value.hint
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("7/5", "--shard 7/5: the first number is 1 to 5"),
-        ("1/0", "--shard 1/0: there has to be at least 1 worker"),
-        ("", "--shard '' is not understood"),
-    ],
-)
-def test_what_is_wrong_with_a_number_is_said(text, said):
-    with pytest.raises(UsageError) as caught:
-        parse_share(text, {})
-    assert caught.value.message == said

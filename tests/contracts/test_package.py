@@ -42,6 +42,7 @@ HEAVY = {
     "polars",
     "tokenizers",
     "scipy",
+    "rich",
     "fastapi",
     "uvicorn",
 }
@@ -66,7 +67,8 @@ def test_importing_the_front_door_loads_nothing_heavy(repository, module):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["scan", "--help"], ["show", "--help"], ["serve", "--help"]]
+    "arguments",
+    [[], ["--version"], ["--help"], ["scan", "--help"], ["show", "--help"], ["serve", "--help"]],
 )
 def test_help_loads_nothing_heavy(repository, arguments):
     statement = (

@@ -206,7 +206,7 @@ def test_a_text_column_is_no_column_of_dates(tmp_path, bench):
     given = ("--corpus", corpus, "--benchmark", bench, "--date-column", "text")
     done = contam_here("scan", *given, "--out", tmp_path / "out")
     assert "1 of 1 documents found have a date that cannot be read" in done.stdout
-    listed = contam_here("show", tmp_path / "out", "--csv").stdout
+    listed = contam_here("show", tmp_path / "out").stdout
     assert QUESTION not in listed
     heading = contam_here("show", tmp_path / "out", "q").stdout.partition("matches")[0]
     assert "a.jsonl row 0" in heading

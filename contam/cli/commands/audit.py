@@ -234,12 +234,6 @@ def gate(
     digest: Annotated[
         str | None, typer.Option(metavar="HEX", help="The digest the pack must have.")
     ] = None,
-    today: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DATE", help="Day on which accepted rows must hold. [default: today, UTC]"
-        ),
-    ] = None,
     as_json: options.Json = False,
 ) -> int:
     """Check a pack against rules: prints a line for each, and exits with 3 if one fails.
@@ -257,7 +251,7 @@ def gate(
     where = folder or (Path(read.pack) if read.pack else None)
     if where is None:
         raise UsageError("there is no pack to judge", hint="give DIR, or pack = in the rules")
-    verdict = run_gate(read, where, day(today), digest)
+    verdict = run_gate(read, where, today(), digest)
     if as_json:
         render.emit_json({**asdict(verdict), "passed": verdict.passed})
     else:
@@ -282,14 +276,9 @@ def _print_lines(verdict: GateVerdict) -> None:
         emit(f"{shown:16s}  {plain(named)}: {plain(said)} (until {row['until']})\n")
 
 
-def day(text: str | None) -> dt.date:
-    """A date of the command line; none is today. Raises UsageError."""
-    if text is None:
-        return dt.datetime.now(dt.UTC).date()
-    try:
-        return dt.date.fromisoformat(text)
-    except ValueError as error:
-        raise UsageError(f"{text!r} is not a date", hint="write it as 2026-12-31") from error
+def today() -> dt.date:
+    """The day in UTC, on which what is accepted must hold."""
+    return dt.datetime.now(dt.UTC).date()
 
 
 _LISTED = 20

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from contam.cli import render
-from contam.cli.commands.audit import day
+from contam.cli.commands.audit import today
 from contam.cli.commands.show import item_blocks
 from contam.cli.results import refuse_inside
 from contam.cli.terminal import emit, plain, talk, visible
@@ -86,7 +86,7 @@ def review(
     if accept:
         if until is None:
             raise UsageError("--accept needs --until", hint="--until 2027-12-31")
-        n, n_left = _accept(folder, accept, reader, day(until), (policy, item or ()))
+        n, n_left = _accept(folder, accept, reader, _day(until), (policy, item or ()))
         said = "accepted in"
     elif until or item:
         raise UsageError("--until and --item go with --accept")
@@ -134,7 +134,7 @@ def _accept(
     from contam.audit.review.sample import AcceptSession
     from contam.detect.accepted import add_accepted
 
-    if until < day(None):
+    if until < today():
         raise UsageError(f"--until {until} is over", hint="give a day to come")
     session = AcceptSession.open(folder, path, *wanted)
     n = 0
@@ -151,6 +151,13 @@ def _accept(
             add_accepted(path, session.rows(item, reason, reader, until))
             n += 1
     return n, 0
+
+
+def _day(text: str) -> dt.date:
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(f"{text!r} is not a date", hint="write it as 2026-12-31") from error
 
 
 def _answer(question: str, known: Collection[str]) -> tuple[str, str]:

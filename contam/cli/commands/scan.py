@@ -1,4 +1,4 @@
-"""`contam scan`: search a corpus for the items of benchmarks."""
+"""`contam scan` and `contam warm`: search a corpus for items; compile kernels before."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contam.cli import options
+from contam.cli import options, render
 from contam.cli.defaults import say_supplied
 from contam.cli.progress import Reporter
 from contam.cli.results import print_result, refuse_out_in, write_result
@@ -18,6 +18,7 @@ from contam.cli.shares import (
     refuse_engine,
     tell_search,
 )
+from contam.cli.terminal import talk
 from contam.errors import UsageError
 from contam.files.uploads import place
 
@@ -137,3 +138,27 @@ def _compute_share(
     with Reporter(quiet=output.quiet) as progress:
         work = scan_share(corpus, benchmark, division, workers=workers, progress=progress, **asked)
     return tell_search(work, division.folder, as_json=output.as_json)
+
+
+def warm(
+    *,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> int:
+    """Compile all kernels now, which the first scan, build and query would do otherwise.
+
+    Examples:
+        contam warm
+        contam warm --json
+    """
+    # Imported here: this loads the compiler.
+    from contam.detect.warm import run_a_little
+    from contam.kernels.warm_up import compile_once, folder, is_kept
+
+    with Reporter(quiet=quiet) as progress:
+        compile_once("all", run_a_little, progress)
+    if as_json:
+        render.emit_json({"folder": str(folder()) if is_kept() else None})
+    elif not quiet and is_kept():
+        talk(f"all kernels are compiled, in {folder()}")
+    return 0 if is_kept() else 1

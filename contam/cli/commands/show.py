@@ -1,10 +1,11 @@
-"""`contam show`: show flagged items beside their documents, with matches marked."""
+"""`contam show` and `contam sql`: what a result holds, side by side or asked in SQL."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields, replace
+from contextlib import closing
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +13,7 @@ from contam.cli import options, render
 from contam.cli.options import split_names
 from contam.cli.render import label_style, new_table
 from contam.cli.results import refuse_inside
-from contam.cli.terminal import csv_text, emit, page_width, shows_unicode, talk, visible
+from contam.cli.terminal import csv_text, emit, page_width, shows_unicode, visible
 from contam.detect.labels import FLAGGED, LABELS, NOT_CHECKABLE, SHOWN
 from contam.detect.policies.verdict import Verdict
 from contam.errors import UsageError
@@ -84,13 +85,10 @@ def show(
     limit: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="Items shown. [default: 20; with --json, --csv, --html all]"
+            min=1, metavar="N", help="Items shown. [default: 20; with --json, --html all]"
         ),
     ] = None,
     as_json: options.Json = False,
-    as_csv: Annotated[
-        bool, typer.Option("--csv", help="Print the chosen verdicts as CSV.")
-    ] = False,
     html: Annotated[
         Path | None,
         typer.Option(
@@ -108,7 +106,8 @@ def show(
         contam show results
         contam show results gsm8k/17
     """
-    form = _form(as_json=as_json, as_csv=as_csv, html=html)
+    if as_json and html is not None:
+        raise UsageError("--json and --html exclude each other", hint="choose one")
     if item is not None and (label or benchmark or source):
         raise UsageError(
             "--label, --benchmark and --source do not go with ITEM", hint="leave out the item"
@@ -137,14 +136,14 @@ def show(
     keys = choose_items(report, choice) if item is None else find_items(report, item)
     unchecked = choose_items(report, replace(choice, labels=(LABELS[NOT_CHECKABLE],), sources=()))
     about = [visible(line) for line in render.result_lines(report.run, len(unchecked))]
-    shown = keys[: limit or (_LISTED if form == "text" else len(keys))]
+    shown = keys[: limit or (len(keys) if as_json or html is not None else _LISTED)]
     if html is not None:
         page = html_page(shown, choice, report, chance, documents, about=about)
         refuse_inside(html, "--html")
         write_file(html, page.encode("utf-8", "replace"), overwrite=overwrite)
         emit(visible(f"{counted(len(shown), 'item')} written to {html}") + "\n")
         return
-    whole = item is not None or form == "json"
+    whole = item is not None or as_json
     views = view_items(
         report,
         shown,
@@ -152,7 +151,7 @@ def show(
         max_documents=documents or (5 if whole else 0),
         sources=choice.sources,
     )
-    if form == "json":
+    if as_json:
         render.emit_json(
             {
                 "chosen": len(keys),
@@ -162,10 +161,6 @@ def show(
                 "items": [as_tree(view, chance) for view in views],
             }
         )
-    elif form == "csv":
-        emit(item_csv(views, choice, report, chance))
-        if report.run["coverage"].get("complete") is not True:
-            talk("\n".join(about))
     else:
         last = [] if item is not None else about
         if len(keys) > len(shown):
@@ -180,15 +175,6 @@ def show(
             render.emit_renderable(item_table(views, choice, report, chance), "")
             last = [*last, visible(f"side by side: contam show {folder} ITEM")]
         emit("".join(f"{line}\n" for line in last))
-
-
-def _form(*, as_json: bool, as_csv: bool, html: Path | None) -> str:
-    """What is asked for: text, json, csv or html. Raises UsageError for two of them."""
-    asked = {"--json": as_json, "--csv": as_csv, "--html": html is not None}
-    given = [flag for flag, chosen in asked.items() if chosen]
-    if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)} exclude each other", hint="choose one")
-    return given[0].removeprefix("--") if given else "text"
 
 
 def _nothing(report: Report, choice: Choice) -> str:
@@ -315,9 +301,6 @@ def _texts(view: ItemView) -> list[RenderableType]:
     ]
 
 
-_COLUMNS: Final = (*(field.name for field in fields(Verdict)), "best_source", "q_value")
-
-
 def item_table(
     views: Iterable[ItemView], choice: Choice, report: Report, chance: QValues | None
 ) -> RenderableType:
@@ -357,26 +340,6 @@ def item_table(
         cells += [first.exposure, first.kind or "", f"{first.n_documents:,}"]
         table.add_row(*cells, visible(_source(first, sources)))
     return table
-
-
-def item_csv(
-    views: Iterable[ItemView], choice: Choice, report: Report, chance: QValues | None
-) -> str:
-    """A line for each verdict that fits the choice: the columns of verdicts.parquet, and more."""
-    from contam.detect.show.choose import sources_of
-
-    sources = sources_of(report)
-    rows = (
-        (
-            *verdict.to_dict().values(),
-            _source(verdict, sources),
-            chance.of(*view.key, verdict.policy) if chance else None,
-        )
-        for view in views
-        for verdict in view.verdicts
-        if choice.takes(verdict)
-    )
-    return csv_text(_COLUMNS, rows)
 
 
 def html_page(
@@ -425,3 +388,41 @@ def _source(verdict: Verdict, sources: dict[tuple[str, int], str]) -> str:
     if verdict.best_shard is None or verdict.best_row is None:
         return ""
     return sources.get((verdict.best_shard, verdict.best_row), "")
+
+
+def sql(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results of `contam scan --out`.")],
+    query: Annotated[
+        str,
+        typer.Argument(metavar="SQL", help="SQL over verdicts, evidence and items."),
+    ],
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
+) -> None:
+    """Query a result folder in SQL (DuckDB); COPY (...) TO 'FILE.parquet' writes an answer.
+
+    Examples:
+        contam sql results 'select label, count(*) from verdicts group by all'
+        contam sql results "copy evidence to 'evidence.csv'"
+    """
+    from contam.detect.report import load_report
+    from contam.tables.sql import Database
+
+    report = load_report(folder)
+    with closing(Database()) as database:
+        for name in ("verdicts", "evidence", "items"):
+            database.add_table(name, getattr(report, name))
+        names, rows = database.ask(query)
+    if as_csv:
+        emit(csv_text(names, rows))
+        return
+    table = render.new_table()
+    for at, name in enumerate(names):
+        numbers = bool(rows) and all(isinstance(row[at], int | float) for row in rows)
+        table.add_column(visible(name), justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*("" if value is None else visible(_cell(value)) for value in row))
+    render.emit_renderable(table, f"\n{counted(len(rows), 'row')}")
+
+
+def _cell(value: Any) -> str:  # noqa: ANN401 - whatever a column of a database holds
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -217,15 +217,6 @@ def test_the_page_says_it_above_the_list(scanned, tmp_path):
         assert line in head
 
 
-def test_csv_stays_a_table_and_an_incomplete_one_is_said(scanned):
-    folder, lines, _ = scanned
-    done = contam_here("show", folder, "--csv")
-    assert "shards" not in done.stdout
-    gaps = [line for line in lines if line.startswith("NOT READ")]
-    assert [line for line in gaps if line in done.stderr.splitlines()] == gaps
-    assert bool(done.stderr) == bool(gaps)
-
-
 def test_a_result_that_does_not_say_what_was_read_is_no_clean_bill(scanned):
     folder, _, _ = scanned
     run = json.loads((folder / RUN_FILE).read_text())
