@@ -1,7 +1,8 @@
 """Read the files of data sets on the Hugging Face Hub.
 
-What is read is pinned to a commit, which never changes, so what it holds is asked for once. The
-bytes come over https from wherever the Hub sends us.
+What is read is pinned to a commit, which never changes, so what it holds is asked for once.
+`HfFileSystem` says what there is. The bytes come over https from wherever the Hub sends us, range
+by range: its own reader does not compare what comes with what was asked for.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import threading
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from urllib.parse import quote
 
 from contam import extras
 from contam.errors import Public, UsageError
@@ -31,7 +33,7 @@ from contam.files.stores import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from huggingface_hub import HfApi
+    from huggingface_hub import HfFileSystem
 
     Result = TypeVar("Result")
 
@@ -78,13 +80,18 @@ class HubStore:
         # `refs/convert/parquet` is one part of an address as `refs%2Fconvert%2Fparquet`.
         self._revision = revision.replace("%2F", "/") or "main"
         self._found: dict[str, FileState] = {}
+        self._files: HfFileSystem | None = None
         #: The file that was read last, which shows whether there is access.
         self._read = ""
 
     def pinned(self, address: Address) -> Address:
         if _is_commit(self._revision):
             return address
-        commit = self._asked(lambda api: api.dataset_info(self._name, revision=self._revision)).sha
+        from huggingface_hub import HfApi
+
+        # Of a file system's entries only the commits that changed them are told.
+        api = HfApi(endpoint=_endpoint())
+        commit = self._asked(lambda: api.dataset_info(self._name, revision=self._revision)).sha
         if not _is_commit(commit or ""):
             raise StoreError("the Hub names no commit")
         owner, name = self._name.split("/")
@@ -92,36 +99,26 @@ class HubStore:
 
     def look(self, address: Address) -> str:
         path = _path(address)
-        if not path:
-            return "folder"
-        found = self._paths_info(path)
-        if not found:
+        try:
+            return "file" if path and self._noted(path, self._info(path)) else "folder"
+        except FileNotFoundError:
             return ""
-        return "file" if self._noted(found[0]) else "folder"
 
     def below(self, address: Address) -> Iterator[Address]:
         found = self._asked(
-            lambda api: list(
-                api.list_repo_tree(
-                    self._name,
-                    _path(address) or None,
-                    recursive=True,
-                    revision=self._revision,
-                    repo_type=_KIND,
-                )
-            ),
-            n_pages=_MOST_PAGES,
+            lambda: self._system().find(self._at(_path(address)), detail=True), n_pages=_MOST_PAGES
         )
-        for entry in found:
-            if self._noted(entry):
-                yield Address(*address.root.parts, *entry.path.split("/"))
+        for name, entry in cast("dict[str, dict[str, Any]]", found).items():
+            path = name.split("/", _PARTS - 1)[-1]
+            if self._noted(path, entry):
+                yield Address(*address.root.parts, *path.split("/"))
 
     def state(self, address: Address) -> FileState:
         path = _path(address)
         try:
             # A branch may hold something else by now.
             known = _is_commit(self._revision) and path in self._found
-            known = known or any(map(self._noted, self._paths_info(path)))
+            known = known or self._noted(path, self._info(path))
         except RefusedError as error:
             raise access_lost(address, error) from error
         if not known:
@@ -169,34 +166,41 @@ class HubStore:
             return False
         return True
 
-    def _paths_info(self, *paths: str) -> list[Any]:
-        return self._asked(
-            lambda api: api.get_paths_info(
-                self._name, [*paths], revision=self._revision, repo_type=_KIND
-            )
-        )
+    def _info(self, path: str) -> dict[str, Any]:
+        # Without the rest of its folder, which may be long.
+        return self._asked(lambda: self._system().info(self._at(path), expand_info=True))
 
-    def _noted(self, entry: Any) -> bool:  # noqa: ANN401 - a file or folder of the library
+    def _system(self) -> HfFileSystem:
+        """The library's view of the data set; it is kept while nothing in it can change."""
+        from huggingface_hub import HfFileSystem
+
+        made = self._files or HfFileSystem(endpoint=_endpoint(), skip_instance_cache=True)
+        self._files = made if _is_commit(self._revision) else None
+        return made
+
+    def _at(self, path: str) -> str:
+        """A path as the library has it."""
+        return f"datasets/{self._name}@{quote(self._revision, safe='')}/{path}".rstrip("/")
+
+    def _noted(self, path: str, entry: dict[str, Any]) -> bool:
         """Whether an entry is a file; then its state is known from now on."""
-        size = getattr(entry, "size", None)
-        if size is None:
+        if entry["type"] != "file":
             return False
-        self._found[entry.path] = FileState(
-            size, 0, version=f"commit={self._revision},blob={entry.blob_id}"
+        self._found[path] = FileState(
+            entry["size"], 0, version=f"commit={self._revision},blob={entry['blob_id']}"
         )
         return True
 
-    def _asked(self, question: Callable[[HfApi], Result], *, n_pages: int = 1) -> Result:
+    def _asked(self, question: Callable[[], Result], *, n_pages: int = 1) -> Result:
         return persistently(lambda: self._once(question, n_pages * patience().timeout_s))
 
-    def _once(self, question: Callable[[HfApi], Result], limit_s: float) -> Result:
-        from huggingface_hub import HfApi
-
+    def _once(self, question: Callable[[], Result], limit_s: float) -> Result:
         try:
-            return _in_time(lambda: question(HfApi(endpoint=_endpoint())), limit_s)
+            return _in_time(question, limit_s)
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - of its HTTP library, which changes with its version
+            self._files = None  # it remembers a refusal
             # Not chained: a library may repeat what it was asked with.
             raise _told(error) from None
 
@@ -227,10 +231,10 @@ def _told(error: BaseException) -> OSError:
     kind = type(error).__name__
     if kind in {"RepositoryNotFoundError", "GatedRepoError"} or status in _REFUSED:
         return RefusedError("the Hub has no such data set, or not for these credentials")
-    if status == _MISSING or kind == "EntryNotFoundError":
-        return FileNotFoundError(errno.ENOENT, "the Hub has no such file or revision")
     if status is None and error.__cause__ is not None:
         return _told(error.__cause__)
+    if status == _MISSING or isinstance(error, FileNotFoundError):
+        return FileNotFoundError(errno.ENOENT, "the Hub has no such file or revision")
     cause = status or kind
     if status is None or status in _BUSY or status in _PASSING:
         return BusyError(_PASSING.get(cause) or f"the Hub did not answer: {cause}")
