@@ -119,7 +119,7 @@ def scan_share(data: Path, policies: str, threads: int, index: int, count: int) 
     from contam.detect.parameters import ScanParameters
     from contam.detect.plan import make_plan
     from contam.detect.scan import Corpus
-    from contam.detect.warm import scan_a_little
+    from contam.detect.warm import warmup_scan
 
     state = ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime")
     _say(str(ctypes.addressof(state)))
@@ -129,7 +129,7 @@ def scan_share(data: Path, policies: str, threads: int, index: int, count: int) 
         _spin(n_threads)
         _say("done")
     sys.stdin.readline()
-    scan_a_little()
+    warmup_scan()
     corpus = Corpus.open([data / "corpus"], None)
     plan = make_plan([data / "items"], ScanParameters(policies=tuple(policies.split(","))))
     _say("ready")

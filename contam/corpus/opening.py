@@ -64,7 +64,7 @@ _MOST_THREADS: Final = 32
 _FILES_A_THREAD: Final = 16
 
 
-def of_each(
+def map_shards(
     work: Callable[[int, Shard], Found],
     shards: Sequence[Shard],
     numbers: Sequence[int] | None = None,
@@ -89,10 +89,10 @@ def of_each(
             pool.shutdown(cancel_futures=True)
 
 
-def of_each_readable(
+def map_readable_shards(
     work: Callable[[int, Shard], Found], shards: Sequence[Shard], numbers: Sequence[int]
 ) -> tuple[dict[int, Found], list[ShardFailure]]:
-    """What `of_each` gives, by number, and the shards for which `work` raises ShardError."""
+    """What `map_shards` gives, by number, and the shards for which `work` raises ShardError."""
 
     def tried(number: int, shard: Shard) -> Found | ShardFailure:
         try:
@@ -101,7 +101,7 @@ def of_each_readable(
             return ShardFailure.of(number, shard.name, error)
 
     found, failures = {}, []
-    for number, one in zip(numbers, of_each(tried, shards, numbers), strict=True):
+    for number, one in zip(numbers, map_shards(tried, shards, numbers), strict=True):
         if isinstance(one, ShardFailure):
             failures.append(one)
         else:
@@ -152,7 +152,9 @@ def open_shards(
     Raises CorpusError when the text column, or one of the named ones, is in none of the readable
     shards.
     """
-    return collected(of_each(lambda number, shard: open_shard(number, shard, text, named), shards))
+    return collected(
+        map_shards(lambda number, shard: open_shard(number, shard, text, named), shards)
+    )
 
 
 def collected(found: Sequence[OpenedShard]) -> OpenedShards:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contam.corpus.coverage import ShardFailure
-from contam.corpus.opening import of_each_readable
+from contam.corpus.opening import map_readable_shards
 from contam.corpus.shards import check_unchanged
 from contam.errors import CorpusError, Place, ShardError, UsageError
 
@@ -27,7 +27,7 @@ def changed_shards(
     failed  shards that are known not to have been read
     """
     left = [number for number in numbers if number not in failed]
-    _, changed = of_each_readable(
+    _, changed = map_readable_shards(
         lambda number, shard: check_unchanged(shard, corpus.digests[number]), corpus.shards, left
     )
     return changed

@@ -28,7 +28,7 @@ from contam.detect.parts.search import compute_share, search_parts
 from contam.detect.parts.search_piece import described
 from contam.detect.plan import Plan, make_plan
 from contam.detect.result import LEFT_OUT
-from contam.detect.warm import scan_a_little
+from contam.detect.warm import warmup_scan
 from contam.errors import InternalError, UsageError
 from contam.files.natural_order import natural_key
 from contam.kernels.warm_up import compile_once
@@ -253,7 +253,7 @@ def scan(
         if tables and parameters.every_hit:
             raise UsageError("every hit is kept of files, not of tables in memory")
         opened = open_corpus(paths, parameters, tables, division)
-        compile_once("scan", scan_a_little, progress)
+        compile_once("scan", warmup_scan, progress)
         plan = make_plan(given_benchmark(benchmark, parameters.name), parameters)
         return scan_opened(
             opened,
@@ -297,7 +297,7 @@ def open_scan(
     Raises ContamError subclasses.
     """
     opened = open_corpus(corpus, parameters, (), division)
-    compile_once("scan", scan_a_little, progress)
+    compile_once("scan", warmup_scan, progress)
     plan = make_plan(benchmark, parameters)
     return _with_own_files_noted(opened, plan), plan
 

@@ -31,7 +31,7 @@ def match_a_little() -> None:
     Matcher(view).match(batch, Collection.start(view, [policy], policy, 1))
 
 
-def scan_a_little() -> None:
+def warmup_scan() -> None:
     """Scan a corpus of one text."""
     from contam.detect.scan import scan  # which runs this before its first scan
 
@@ -56,7 +56,7 @@ def run_a_little() -> None:
     from contam.detect.meaning.warm import look_for_rephrasings_a_little  # rarely loaded
 
     query_a_little()
-    scan_a_little()
+    warmup_scan()
     look_for_rephrasings_a_little()
 
 

@@ -84,7 +84,7 @@ def checked(given: object) -> Address:
     found = Address(text)
     if not rest.strip("/") or str(found) != text.rstrip("/"):
         raise UsageError(
-            "{}: no address of an object: a part of its path is empty or a dot", Place(text),
+            "{}: the path contains an empty or '.' segment", Place(text),
             hint=_NAME_STORE_ADDRESS,
         )  # fmt: skip
     return found

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_RIGHTS: Final = 0o600
+_RIGHTS: Final = 0o666
 _OF_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 
 

@@ -69,7 +69,7 @@ class WebStore:
 
     def below(self, address: Address) -> Iterator[Address]:
         del address
-        raise StoreError("over https:// single files are read, no folders and no patterns")
+        raise StoreError("https:// supports single files only")
 
     def state(self, address: Address) -> FileState:
         return first(_url(address)).state

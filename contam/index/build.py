@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from contam.corpus.coverage import ShardCoverage
 from contam.corpus.listing import passed_over
-from contam.corpus.opening import of_each
+from contam.corpus.opening import map_shards
 from contam.corpus.shards import leave_out, survey
 from contam.corpus.unread import unread_notes
 from contam.errors import (
@@ -37,7 +37,7 @@ from contam.index.model import Manifest
 from contam.index.recipe import load_recipe
 from contam.index.retired import NAME as RETIRED_NAME
 from contam.index.states import STATES, note_states
-from contam.index.warm import build_a_little
+from contam.index.warm import warmup_build
 from contam.index.writing.intake import (
     Done,
     Intake,
@@ -177,7 +177,7 @@ def fresh_manifest(
     return Manifest(
         recipe=recipe,
         paths=tuple(sorted(str(path) for path in paths)),
-        shards=tuple(of_each(record, shards)),
+        shards=tuple(map_shards(record, shards)),
         segments=(),
         pending=tuple(shard.name for shard in shards),
         retired=None,
@@ -248,7 +248,7 @@ def read_pending(
     publish  called with the manifest whenever segments of whole shards were added to it, and with
              the states of the shards added since the last call
     """
-    compile_once("build", build_a_little, progress)
+    compile_once("build", warmup_build, progress)
     tools = Tools.of(manifest.recipe)
     intake = Intake.of(manifest)
     begin()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.corpus.opening import of_each
+from contam.corpus.opening import map_shards
 from contam.corpus.shards import file_sha256, is_out, leave_out
 from contam.errors import (
     IndexMismatchError,
@@ -102,7 +102,7 @@ def add(
             columns = alike[0]
         there, aside = listed(paths, progress)
         shards, excluded = _left(manifest, there, exclude)
-        offered = of_each(lambda _, shard: new_record(shard, column, columns), shards)
+        offered = map_shards(lambda _, shard: new_record(shard, column, columns), shards)
         states = read_states(folder)
         retired: tuple[str, ...] = ()
         if not again:

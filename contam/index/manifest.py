@@ -9,7 +9,6 @@ file that is not spelt that way was altered.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from contam.corpus.formats.registry import NAMED
 from contam.errors import ConfigError, IndexBusyError, IndexMismatchError, UsageError
+from contam.files.disk import lock_file
 from contam.files.single import read_file
 from contam.index.array_files import damaged, reading, sync, write_synced, writing
 from contam.index.json_values import PlainError, from_plain, to_plain
@@ -126,34 +126,20 @@ def writer_lock(folder: Path) -> Iterator[None]:
     with writing(path):
         made = [one for one in (folder, *folder.parents) if not one.exists()]
         folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        handle = lock_file(path)
+    if handle is None:
+        raise IndexBusyError(
+            "{}: another process is changing this index",
+            folder,
+            hint="wait for it to end; readers are not held up",
+        )
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_ours = _is_at(handle, path)
-        except BlockingIOError:
-            is_ours = False
-        if not is_ours:
-            raise IndexBusyError(
-                "{}: another process is changing this index",
-                folder,
-                hint="wait for it to end; readers are not held up",
-            )
-        try:
-            yield
-        except BaseException:
-            _remove_empty(folder, made)
-            raise
+        yield
+    except BaseException:
+        _remove_empty(folder, made)
+        raise
     finally:
         os.close(handle)
-
-
-def _is_at(handle: int, path: Path) -> bool:
-    """Whether an open file is still the one at its path: a writer that failed removes its lock."""
-    try:
-        return os.path.samestat(os.fstat(handle), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def _remove_empty(folder: Path, made: Sequence[Path]) -> None:

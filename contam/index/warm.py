@@ -17,7 +17,7 @@ TEXT: Final = (
 )
 
 
-def build_a_little() -> None:
+def warmup_build() -> None:
     """Index a corpus of one text."""
     from contam.index.build import build  # which runs this before its first build
 

@@ -106,7 +106,7 @@ class ObjectStore:
                 self._note(found)
                 key = Address(f"{address.scheme}://{found.path}")
                 if _path(key) != found.path:
-                    raise StoreError(f"{found.path!r} is no path: a part of it is empty or a dot")
+                    raise StoreError(f"{found.path!r} contains an empty or '.' segment")
                 yield key
 
     def _note(self, found: fs.FileInfo) -> None:

@@ -14,6 +14,7 @@ import pytest
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_metadata
 from contam.errors import CorpusError, IndexBusyError, IndexMismatchError, OutputError, UsageError
+from contam.files import disk
 from contam.index import build as build_module
 from contam.index.array_files import CheckedArray
 from contam.index.manifest import read_manifest, writer_lock
@@ -243,16 +244,20 @@ def test_a_failure_keeps_what_others_have_in_the_folder(tmp_path):
 
 
 def test_a_lock_that_its_owner_has_removed_locks_nothing(tmp_path, monkeypatch):
-    from contam.index import manifest
+    locked = []
 
     def flock(handle, operation):
         os_flock(handle, operation)
-        (tmp_path / "ix" / "lock").unlink()
+        locked.append(handle)
+        if len(locked) == 1:
+            (tmp_path / "ix" / "lock").unlink()
 
-    os_flock = manifest.fcntl.flock
-    monkeypatch.setattr(manifest.fcntl, "flock", flock)
-    with pytest.raises(IndexBusyError), writer_lock(tmp_path / "ix"):
-        raise AssertionError("two writers could be here")
+    os_flock = disk.fcntl.flock
+    monkeypatch.setattr(disk.fcntl, "flock", flock)
+    with writer_lock(tmp_path / "ix"):
+        assert len(locked) == 2
+        with pytest.raises(IndexBusyError), writer_lock(tmp_path / "ix"):
+            raise AssertionError("two writers could be here")
 
 
 # ------------------------------------------------------------------------------ stopping

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-import pytest
+import json
 
-from contam.errors import ConfigError, UsageError
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contam.corpus.dates import span_of
+from contam.errors import ConfigError, IndexMismatchError, UsageError
+from contam.index.build import build
+from contam.index.describe import describe
+from contam.index.manifest import MANIFEST
+from contam.index.open import Index
 from contam.index.recipe import from_dict, list_recipes, load_recipe, to_dict
+from contam.index.verify import verify
 from contam.text.text_tables import NORMALISER
+from tests.index.tiny import write_index
 
 GUARANTEES = {"standard": ("word", 8), "compact": ("word", 13), "chars": ("char", 50)}
 BASE = 'unit = "word"\ngram = 5\nstride = 4\ncap = 100\n'
@@ -102,3 +113,116 @@ def test_what_is_no_recipe_is_said(tmp_path):
         load_recipe(tmp_path / "broken.toml")
     with pytest.raises(ConfigError, match="no object"):
         from_dict([])
+
+
+def dates_of(folder, dates):
+    """What an index says of documents with these dates; None for a document without one."""
+    folder.mkdir(exist_ok=True)
+    rows = [
+        {
+            "text": f"the lamp of the {n}th boat burnt all night",
+            **({} if d is None else {"date": d}),
+        }
+        for n, d in enumerate(dates)
+    ]
+    shard = folder / "a.jsonl"
+    shard.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    build(shard, folder / "ix", overwrite=True)
+    facts = describe(Index.open(folder / "ix"))
+    return facts["dates"], facts["n_unreadable_dates"]
+
+
+@pytest.mark.parametrize(
+    ("dates", "found", "n_unreadable"),
+    [
+        (["Mon, 03 Jan 2022 10:00:00 GMT", "Fri, 05 Jun 2015 10:00:00 GMT"],
+         ["2015-06-05", "2022-01-03"], 0),
+        (["2021", "2019-11", "Tue, 4 Feb 2020 00:00:00 +0000"], ["2019-11-01", "2021-12-31"], 0),
+        (["1577836800", "2018-05-06T07:08:09Z", "2018-05-06T10:00:00Z"],
+         ["2018-05-06", "2020-01-01"], 0),
+        (["yesterday", "2020-02-03 04:05:06", "yesterday", "n/a", "", None],
+         ["2020-02-03", "2020-02-03"], 3),
+        (["soon", "2020-13-45T00:00:00"], None, 2),
+        ([None, ""], None, 0),
+    ],
+)  # fmt: skip
+def test_first_and_last_day_are_of_dates_and_not_of_texts(tmp_path, dates, found, n_unreadable):
+    assert dates_of(tmp_path / "c", dates) == (found, n_unreadable)
+
+
+TEXTS = st.one_of(
+    st.datetimes().map(str),
+    st.datetimes().map(lambda one: one.isoformat() + "Z"),
+    st.dates().map(str),
+    st.dates().map(lambda one: one.strftime("%a, %d %b %Y 01:02:03 GMT")),
+    st.text("0123456789-T :Z", max_size=12),
+    st.none(),
+)
+
+
+@given(dates=st.lists(TEXTS, min_size=1, max_size=12))
+@settings(deadline=None, max_examples=15)
+def test_each_date_counts_as_the_parser_reads_it(tmp_path_factory, dates):
+    spans = [span for date in dates if (span := span_of(date))]
+    n_unreadable = sum(1 for date in dates if (date or "").strip() and not span_of(date))
+    ends = [str(min(a for a, _ in spans)), str(max(b for _, b in spans))] if spans else None
+    assert dates_of(tmp_path_factory.mktemp("dates") / "c", dates) == (ends, n_unreadable)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A sound index whose shards are gone."""
+    write_index(tmp_path)
+    return tmp_path
+
+
+def of_index(report):
+    return [finding for finding in report.findings if finding.what == "index"]
+
+
+def test_a_sound_index_whose_shards_are_gone_is_not_damaged(folder):
+    report = verify(folder)
+    assert not report.damaged
+    assert not report.ok
+    assert {finding.place for finding in report.findings} == {
+        "/corpus/part-0.parquet",
+        "/corpus/part-1.parquet",
+    }
+    assert (report.n_segments, report.n_shards) == (2, 2)
+    assert report.n_files == 16
+    assert report.n_bytes == sum(
+        path.stat().st_size for path in folder.rglob("*") if path.suffix in {".npy", ".parquet"}
+    )
+    assert report.to_dict()["ok"] is False
+
+
+def test_every_file_that_is_harmed_is_named_and_the_others_are_not(folder):
+    files = sorted(path for path in (folder / "segments").rglob("*") if path.is_file())
+    for path in files[::3]:
+        raw = bytearray(path.read_bytes())
+        raw[len(raw) // 2] ^= 4 if raw else 0
+        path.write_bytes(raw or b"x")
+    named = {finding.place for finding in of_index(verify(folder))}
+    assert {str(path) for path in files[::3]} <= named
+    matches = {path.with_suffix(".crc") for path in files[::3]} | set(files[::3])
+    assert named <= {str(path) for path in matches}
+
+
+def test_a_manifest_that_cannot_be_read_is_a_finding_and_no_index_an_error(folder, tmp_path):
+    (folder / MANIFEST).write_text("{}")
+    report = verify(folder)
+    assert (report.index_id, report.damaged, report.n_files) == (None, True, 0)
+    (folder / MANIFEST).write_text('{"format":99}')
+    with pytest.raises(IndexMismatchError):
+        verify(folder)
+    with pytest.raises(UsageError):
+        verify(tmp_path / "nowhere")
+
+
+def test_what_no_manifest_speaks_of_is_a_leftover(folder):
+    (folder / "segments" / "0123456789").mkdir()
+    (folder / "segments" / "0123456789" / "starts.npy").write_bytes(b"")
+    (folder / "retired-00000000.npy").write_bytes(b"")
+    report = verify(folder)
+    assert not report.damaged
+    assert report.leftovers == ["retired-00000000.npy", "segments/0123456789/starts.npy"]

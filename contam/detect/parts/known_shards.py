@@ -13,7 +13,7 @@ import tempfile
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from contam.corpus.opening import OpenedShard, OpenedShards, collected, of_each, open_shard
+from contam.corpus.opening import OpenedShard, OpenedShards, collected, map_shards, open_shard
 from contam.detect.parts.mapped import MappedFile, TreeError, write_tree
 from contam.detect.parts.pieces import versions
 from contam.files.addresses import checked
@@ -57,7 +57,7 @@ class KnownShards(NamedTuple):
             # An object is read in the state that was opened; a file in its state here.
             return one if shard.state is None else replace(one, shard=shard)
 
-        found = of_each(opened, shards)
+        found = map_shards(opened, shards)
         # One without text is looked at each time: no part says later what was read of it.
         kept = [one if one.chunks and one.refused is None else None for one in found]
         is_more = sum(one is not None for one in kept) > sum(one is not None for one in known)

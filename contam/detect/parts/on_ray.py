@@ -115,7 +115,7 @@ def _search(
     from contam.detect.parts.pieces import versions
     from contam.detect.parts.plan_files import open_plan
     from contam.detect.parts.search_piece import search_piece
-    from contam.detect.warm import scan_a_little
+    from contam.detect.warm import warmup_scan
     from contam.kernels.warm_up import compile_once
 
     here = versions()
@@ -132,7 +132,7 @@ def _search(
             for file, data in ray.get(given[0]).items():
                 Path(folder, file).write_bytes(data)
             _open[plan] = open_plan(Path(folder))
-        compile_once("scan", scan_a_little, None)
+        compile_once("scan", warmup_scan, None)
     return part_bytes(search_piece(_open[plan], name, _here(corpus), workers=threads))
 
 

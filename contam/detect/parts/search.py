@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from contam.corpus.coverage import ShardFailure
-from contam.corpus.opening import of_each_readable
+from contam.corpus.opening import map_readable_shards
 from contam.corpus.shards import file_sha256
 from contam.detect.corpus_checks import changed_shards
 from contam.detect.every_hit import PartHits
@@ -237,7 +237,9 @@ def _note_without_text(found: Searched, corpus: Corpus, failed: set[int]) -> Non
     known = {chunk.shard for chunk in corpus.chunks} | failed
     known.update(failure.shard for failure in corpus.coverage.failures)
     left = [number for number in range(len(corpus.shards)) if number not in known]
-    digests, failures = of_each_readable(lambda _, shard: file_sha256(shard), corpus.shards, left)
+    digests, failures = map_readable_shards(
+        lambda _, shard: file_sha256(shard), corpus.shards, left
+    )
     found.sha256.update(digests)
     for failure in failures:
         found.whole.read.add_failure(failure)

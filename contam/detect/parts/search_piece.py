@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.documents import DocumentMeta
-from contam.corpus.opening import of_each_readable
+from contam.corpus.opening import map_readable_shards
 from contam.corpus.shards import file_sha256
 from contam.detect.chunk_scan import scan_chunks
 from contam.detect.corpus_checks import changed_shards
@@ -39,7 +39,9 @@ def search_piece(
     sha256: Mapping[int, str] = {}
     if plan.parameters.every_hit:
         left = [number for number in numbers if number not in failed]
-        sha256, unread = of_each_readable(lambda _, shard: file_sha256(shard), corpus.shards, left)
+        sha256, unread = map_readable_shards(
+            lambda _, shard: file_sha256(shard), corpus.shards, left
+        )
         for failure in unread:
             partial.read.add_failure(failure)
         failed.update(failure.shard for failure in unread)
@@ -82,7 +84,7 @@ def described(corpus: Corpus, partial: PartialResult) -> dict[tuple[int, int], D
         *(part.tolist() for part in named_documents(partial.collections)), strict=True
     ):
         wanted.setdefault(number, []).append(row)
-    told, failures = of_each_readable(
+    told, failures = map_readable_shards(
         lambda number, _: corpus.metadata(number, wanted[number]), corpus.shards, [*wanted]
     )
     for failure in failures:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from contam.corpus.batches import BATCH_BYTES, read_chunk
 from contam.corpus.coverage import ShardCoverage
 from contam.corpus.documents import MetadataStream
-from contam.corpus.opening import of_each, open_shard
+from contam.corpus.opening import map_shards, open_shard
 from contam.corpus.shards import Shard, file_sha256, shard_digest, unchanged
 from contam.errors import CorpusError, InternalError, ShardError
 from contam.index.model import ShardRecord
@@ -121,7 +121,7 @@ class Intake:
 
         refusals: list[CorpusError] = []
         chunks: dict[int, list[Chunk]] = {}
-        found = of_each(look, shards, places)
+        found = map_shards(look, shards, places)
         for place, one in zip(places, found, strict=True):
             record, refused = manifest.shards[place], one.refused
             shards[place] = one.shard
