@@ -253,4 +253,4 @@ def _hashed_items(answer: SearchResult) -> Bools | None:
     matches, _ = answer.collection.evidence()
     seen = np.zeros(answer.lookup.view.items.n_items, np.bool_)
     seen[matches.item[np.isin(matches.shard, np.array(sorted(answer.hashed)))]] = True
-    return seen
+    return seen | answer.unread

@@ -42,6 +42,7 @@ _TYPES: Final = {
     "doc_crc": ("<u4", ()),
     "capped_key": ("<u8", ()),
     "capped_count": ("<i8", ()),
+    "letters": ("<u8", ()),
 }
 _SKETCH_TYPES: Final = {
     "minhash_starts": ("<i8", ()),
@@ -49,6 +50,11 @@ _SKETCH_TYPES: Final = {
     "minhash_windows": ("<u4", ()),
     "minhash_capped": ("<u4", ()),
 }
+
+
+def documents_of_letters(letters: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The numbers of the documents that have these keys of letters."""
+    return (letters & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
 class Segment:
@@ -157,6 +163,7 @@ class Segment:
             "doc_crc": n_documents,
             "capped_key": n_capped,
             "capped_count": n_capped,
+            "letters": len(self.arrays["letters"]),
         }
         ends = {"starts": lengths["postings"], "doc_entries": self.record.n_entries}
         if self.recipe.minhash is not None:

@@ -28,6 +28,10 @@ if INTERPRETED:
         """Eight bytes from `index` on, little endian; the caller guarantees they exist."""
         return np.uint64(int.from_bytes(array[index : index + 8].tobytes(), "little"))
 
+    def store8(array: NDArray[np.uint8], index: int, value: np.uint64) -> None:
+        """Write eight bytes from `index` on, little endian; the caller guarantees they exist."""
+        array[index : index + 8] = np.frombuffer(int(value).to_bytes(8, "little"), np.uint8)
+
     def trailing_zeros(value: np.uint64) -> int:
         """Number of zero bits below the lowest set bit; 64 for zero."""
         number = int(value)
@@ -60,6 +64,18 @@ else:
             return loaded
 
         return types.uint64(array, types.intp), codegen
+
+    @intrinsic
+    def store8(typingctx: Any, array: Any, index: Any, value: Any) -> Any:
+        """Write eight bytes from `index` on, little endian; the caller guarantees they exist."""
+        del typingctx, index, value
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            place = _address(context, builder, signature, args)
+            builder.store(args[2], place).align = 1
+            return context.get_dummy_value()
+
+        return types.void(array, types.intp, types.uint64), codegen
 
     @intrinsic
     def trailing_zeros(typingctx: Any, value: Any) -> Any:

@@ -11,6 +11,13 @@ from contam.kernels.align import BLOCK_COLUMNS
 from contam.kernels.bits import count_ones, next_bytes
 from contam.kernels.few_grams import find_runs_by_few
 from contam.kernels.gram_table import GramTable, find_hits, hash_grams
+from contam.kernels.letters import (
+    LetterScratch,
+    Mended,
+    holds_torn,
+    mend_document,
+    new_letter_scratch,
+)
 from contam.kernels.match_rows import (
     FEW_BLOCKS,
     FEW_MATCHES,
@@ -41,6 +48,7 @@ class DocBuffers(NamedTuple):
     """Scratch for one document of up to n bytes, 2 n + 16 each; 5 n + 16 in the unit CHARS.
 
     grams  uint64[GRAMS_AT_ONCE]
+    mended, letters, suspects  of a document whose words are put right: see `letters`
     """
 
     hashes: NDArray[np.uint64]
@@ -48,6 +56,9 @@ class DocBuffers(NamedTuple):
     grams: NDArray[np.uint64]
     hit_at: NDArray[np.int32]
     hit_gram: NDArray[np.int32]
+    mended: Mended
+    letters: LetterScratch
+    suspects: NDArray[np.int32]
 
 
 def new_buffers(n_bytes: int, unit: int) -> DocBuffers:
@@ -59,6 +70,9 @@ def new_buffers(n_bytes: int, unit: int) -> DocBuffers:
         grams=np.empty(GRAMS_AT_ONCE, np.uint64),
         hit_at=np.empty(capacity, np.int32),
         hit_gram=np.empty(capacity, np.int32),
+        mended=Mended(np.empty(capacity, np.uint64), np.empty((capacity, 2), np.int32)),
+        letters=new_letter_scratch(),
+        suspects=np.empty(2 * capacity, np.int32),
     )
 
 
@@ -334,6 +348,34 @@ def add_document(
     return found
 
 
+@lean_kernel
+def mend(
+    text: NDArray[np.uint8],
+    limits: tuple[int, int],
+    n: int,
+    gram_table: GramTable,
+    tables: CharTables,
+    buffers: DocBuffers,
+) -> int:
+    """Put the words of text[limits[0] : limits[1]] right where they are torn; how many then.
+
+    n  its words, which lie in `buffers`
+    """
+    hashes, spans, mended = buffers.hashes, buffers.spans, buffers.mended
+    if gram_table.letter_tag.shape[0] == 0 or not holds_torn(
+        text, limits, spans, n, buffers.suspects, gram_table, tables, buffers.letters
+    ):
+        return n
+    doc = (hashes, spans, n)
+    count = mend_document(text, limits, doc, gram_table, tables, mended, buffers.letters)
+    if count == 0:
+        return n
+    for k in range(count):
+        hashes[k] = mended.hashes[k]
+        spans[k, 0], spans[k, 1] = mended.spans[k, 0], mended.spans[k, 1]
+    return count
+
+
 @kernel
 def scan_batch(
     text: NDArray[np.uint8],
@@ -359,6 +401,7 @@ def scan_batch(
             continue
         n = tokenize(text, limits, spec.unit, buffers.hashes, buffers.spans, tables)
         total += n
+        n = mend(text, limits, n, gram_table, tables, buffers)
         here = (i, offsets[i], n)
         found = add_document(
             text, here, buffers.spans, spec, gram_table, facts, buffers, scratch, memory, found

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 GRAM_BASE = np.uint64(0x9FB21C651E98DF25)
-_SPREAD = np.uint64(0xD6E8FEB86659FD93)
+GRAM_SPREAD = np.uint64(0xD6E8FEB86659FD93)
 #: Shares are told by the highest bits, so that those of one share still differ in the lowest.
 _SHARE_BITS = np.uint64(48)
 _ONE = np.uint64(1)
@@ -59,6 +59,11 @@ class GramTable(NamedTuple):
     part_at       int32[t / 16], the part of every 16th token, see `part_of`
     filter_words  uint64[2**f], two bits a gram in one word
     front_words   uint64[2**e], e <= f: the filter folded, so that it stays in a core's own cache
+    letters       uint8[...], of how many letters each token of the items themselves is made, 0
+                  where that is not known; in other units than words none, as of the next three
+    letter_tag, letter_place  uint8[slots], int32[slots], open-addressing table of grams of letters:
+                  eight bits of the hash of each, and the token that it begins with
+    letter_heads  uint64[2**l], filter of their first letters where the words are short
     """
 
     token: NDArray[np.uint64]
@@ -73,6 +78,10 @@ class GramTable(NamedTuple):
     part_at: NDArray[np.int32]
     filter_words: NDArray[np.uint64]
     front_words: NDArray[np.uint64]
+    letters: NDArray[np.uint8]
+    letter_tag: NDArray[np.uint8]
+    letter_place: NDArray[np.int32]
+    letter_heads: NDArray[np.uint64]
 
 
 @lean_kernel
@@ -113,7 +122,7 @@ def hash_short_grams(
             for i in range(first, end):
                 out[i] = out[i] * GRAM_BASE + token[lo + i + further]
         for i in range(first, end):
-            mixed = out[i] * _SPREAD
+            mixed = out[i] * GRAM_SPREAD
             out[i] = mixed ^ (mixed >> np.uint64(32))
 
 
@@ -130,11 +139,11 @@ def hash_grams(token: NDArray[np.uint64], lo: int, hi: int, n: int, out: NDArray
     for i in range(lo, lo + n):
         value = value * GRAM_BASE + token[i]
     count = hi - lo - n + 1
-    mixed = value * _SPREAD
+    mixed = value * GRAM_SPREAD
     out[0] = mixed ^ (mixed >> np.uint64(32))
     for i in range(1, count):
         value = value * GRAM_BASE + token[lo + i + n - 1] - token[lo + i - 1] * drop
-        mixed = value * _SPREAD
+        mixed = value * GRAM_SPREAD
         out[i] = mixed ^ (mixed >> np.uint64(32))
     return count
 
@@ -174,7 +183,7 @@ def item_grams(
                 value -= token[first - 1] * drop
             if (first - lo) % stride != 0:
                 continue
-            mixed = value * _SPREAD
+            mixed = value * GRAM_SPREAD
             mixed ^= mixed >> np.uint64(32)
             if (mixed >> _SHARE_BITS) % of != number:
                 continue
@@ -193,7 +202,7 @@ def hash_gram(token: NDArray[np.uint64], at: int, n: int) -> np.uint64:
     value = np.uint64(0)
     for i in range(at, at + n):
         value = value * GRAM_BASE + token[i]
-    mixed = value * _SPREAD
+    mixed = value * GRAM_SPREAD
     return mixed ^ (mixed >> _HALF)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.kernels._jit import kernel
-from contam.kernels.gram_table import _SPREAD, GRAM_BASE, power
+from contam.kernels.gram_table import GRAM_BASE, GRAM_SPREAD, power
 from contam.kernels.tokens import WORDS, tokenize
 
 if TYPE_CHECKING:
@@ -74,10 +74,10 @@ def hash_shingles(
         value = value * GRAM_BASE + token[i]
     count = hi - lo - n + 1
     # The higher half is that of the product: mixing with its own higher half changes the lower.
-    out[0] = np.uint32((value * _SPREAD) >> _HALF)
+    out[0] = np.uint32((value * GRAM_SPREAD) >> _HALF)
     for i in range(1, count):
         value = value * GRAM_BASE + token[lo + i + n - 1] - token[lo + i - 1] * drop
-        out[i] = np.uint32((value * _SPREAD) >> _HALF)
+        out[i] = np.uint32((value * GRAM_SPREAD) >> _HALF)
     return count
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from contam.kernels._jit import kernel
-from contam.kernels.document import DocBuffers, add_document, start_batch
+from contam.kernels.document import DocBuffers, add_document, mend, start_batch
 from contam.kernels.match_rows import TOO_LONG
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.kernels.align import AlignScratch
+    from contam.kernels.chars import CharTables
     from contam.kernels.gram_table import GramTable
     from contam.kernels.match_rows import ItemFacts, MatchRows
     from contam.kernels.score_item import ViewSpec
@@ -29,6 +30,7 @@ def scan_tokens(
     spec: ViewSpec,
     gram_table: GramTable,
     facts: ItemFacts,
+    tables: CharTables,
     buffers: DocBuffers,
     scratch: AlignScratch,
     memory: tuple[NDArray[np.int32], NDArray[np.uint16]],
@@ -47,10 +49,11 @@ def scan_tokens(
         if n == 0:
             continue
         buffers.hashes[:n] = hashes[starts[i] : starts[i + 1]]
+        buffers.spans[:n] = spans[starts[i] : starts[i + 1]]
+        n = mend(text, (offsets[i], offsets[i + 1]), n, gram_table, tables, buffers)
         here = (i, offsets[i], n)
-        its = spans[starts[i] : starts[i + 1]]
         found = add_document(
-            text, here, its, spec, gram_table, facts, buffers, scratch, memory, found
+            text, here, buffers.spans, spec, gram_table, facts, buffers, scratch, memory, found
         )
         if found.rows.used[2] & TOO_LONG:
             break

@@ -12,7 +12,8 @@ import numpy as np
 
 from contam.kernels._jit import lean_kernel
 from contam.kernels.gram_table import hash_gram
-from contam.kernels.tokens import tokenize
+from contam.kernels.letters import LetterScratch, keep_keys
+from contam.kernels.tokens import WORDS, tokenize
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,8 +79,7 @@ def sample_text(
     text: NDArray[np.uint8],
     offsets: NDArray[np.int64],
     unit: int,
-    gram: int,
-    stride: int,
+    sizes: tuple[int, int],
     keep: bool,
     hashes: NDArray[np.uint64],
     spans: NDArray[np.int32],
@@ -87,10 +87,12 @@ def sample_text(
     starts: NDArray[np.int64],
     doc_entries: NDArray[np.uint32],
     entries: NDArray[np.uint64],
-) -> int:
-    """Tokenise and sample every document of a batch; returns the number of entries.
+    torn: tuple[NDArray[np.int32], LetterScratch, NDArray[np.uint64]],
+) -> tuple[int, int]:
+    """Tokenise and sample every document of a batch; the numbers of entries and of letter keys.
 
     text, offsets  document i is text[offsets[i] : offsets[i + 1]], UTF-8
+    sizes          (tokens of a gram, tokens from one to the next)
     keep           whether the tokens of all documents are wanted, not just their numbers
     spans          scratch for the longest document, as `tokenize` wants it
     hashes         uint64[as many as the longest document needs; with keep, all together], written:
@@ -98,8 +100,11 @@ def sample_text(
     starts         int64[docs + 1], written: tokens before each document
     doc_entries    uint32[docs], written: entries of each document
     entries        uint64[>= tokens // stride + docs], written, document after document
+    torn           (scratch for the words of a document, and for letters, uint64[room], written: see
+                   `keep_keys`), used for words
     """
     count = 0
+    n_keys = 0
     total = 0
     starts[0] = 0
     for i in range(offsets.shape[0] - 1):
@@ -109,11 +114,14 @@ def sample_text(
         if limits[1] > limits[0]:
             at = total if keep else 0
             n = tokenize(text, limits, unit, hashes[at:], spans, tables)
-            count = sample_document(hashes, (at, at + n), gram, stride, entries, count)
+            count = sample_document(hashes, (at, at + n), sizes[0], sizes[1], entries, count)
+            if unit == WORDS:
+                keys = (torn[2], n_keys, i)
+                n_keys = keep_keys(text, limits, spans, n, torn[0], tables, torn[1], keys)
         total += n
         starts[i + 1] = total
         doc_entries[i] = count - before
-    return count
+    return count, n_keys
 
 
 @lean_kernel

@@ -22,7 +22,7 @@ from tests.twins import index as twin
 if TYPE_CHECKING:
     from pathlib import Path
 
-BASE, SPREAD = int(gram_table.GRAM_BASE), int(gram_table._SPREAD)
+BASE, SPREAD = int(gram_table.GRAM_BASE), int(gram_table.GRAM_SPREAD)
 
 
 def recipe_of(**changes) -> Recipe:

@@ -34,6 +34,7 @@ ARRAYS = (
     "doc_crc",
     "capped_key",
     "capped_count",
+    "letters",
     "minhash_starts",
     "minhash_entries",
     "minhash_windows",

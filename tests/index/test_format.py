@@ -22,8 +22,9 @@ from contam.text.token_hash import token_hash
 from contam.text.tokenizer import tokenize_bytes
 from tests.index.builds import build, recipe_of, some_texts
 from tests.index.tiny import BASE, SPREAD
-from tests.kernels.support import twin_tokens
+from tests.kernels.support import twin_letters, twin_tokens, words_of
 from tests.property.worlds import write_shard
+from tests.twins import letters as torn_twin
 from tests.twins import segment as twin
 
 TEXT = "the river takes the long way round to the sea"
@@ -60,7 +61,7 @@ def table(page, heading):
 
 def test_the_page_names_every_array_with_its_type(page):
     rows = table(page, "D is the number of documents")
-    sizes = {"65537": (), "N, 5": (5,), "D + 1": (), "D": (), "C": ()}
+    sizes = {"65537": (), "N, 5": (5,), "D + 1": (), "D": (), "C": (), "T": ()}
     found = {name: (code, sizes[shape]) for name, code, shape, _ in rows}
     assert found == segment._TYPES
 
@@ -109,18 +110,27 @@ def test_the_example_is_what_the_twin_writes(example):
 
 
 def test_what_a_build_writes_is_what_the_twin_writes(tmp_path):
-    texts = [TEXT, "", *some_texts(40), f"{TEXT} {TEXT}"]
+    torn = [40 * TEXT.replace(" ", ""), 9 * " ".join(f"{TEXT} CAFÉ fi<wbr>nd жар ")]
+    texts = [TEXT, "", *some_texts(40), f"{TEXT} {TEXT}", *torn]
     write_shard(tmp_path / "corpus" / "part-0.parquet", texts)
     recipe = recipe_of()
     manifest = build(tmp_path / "corpus", tmp_path / "index", recipe)
     (record,) = manifest.segments
     tokens = [twin_tokens(text, "word") for text in texts]
     raw = [text.encode() for text in texts]
-    expected = twin.files(tokens, raw, recipe.gram, recipe.stride, BASE, SPREAD)
+    letters = [keys_of(text) for text in texts]
+    assert all(letters[-2:])
+    expected = twin.files(tokens, raw, recipe.gram, recipe.stride, BASE, SPREAD, letters)
     for name, content in expected.items():
         path = tmp_path / "index" / "segments" / record.id / name
         assert path.read_bytes() == content, name
         assert path.with_suffix(".crc").read_bytes() == twin.crc(content), name
+
+
+def keys_of(text):
+    """The keys of a text's letters, by the twins."""
+    spans = [(begin, end) for _, begin, end in words_of(text)]
+    return torn_twin.keys(text.encode(), spans, twin_letters(text), BASE, SPREAD)
 
 
 @given(st.integers(0, 2**63 - 1), st.text(max_size=40))

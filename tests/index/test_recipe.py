@@ -189,7 +189,7 @@ def test_a_sound_index_whose_shards_are_gone_is_not_damaged(folder):
         "/corpus/part-1.parquet",
     }
     assert (report.n_segments, report.n_shards) == (2, 2)
-    assert report.n_files == 16
+    assert report.n_files == 18
     assert report.n_bytes == sum(
         path.stat().st_size for path in folder.rglob("*") if path.suffix in {".npy", ".parquet"}
     )

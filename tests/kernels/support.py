@@ -14,7 +14,7 @@ from contam.detect.match.token_view import TokenView, build_view
 from contam.detect.policies.policy import get_policy
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text.text_tables import load_tables
-from tests.twins import brute
+from tests.twins import brute, letters
 from tests.twins import tokens as twin
 from tests.word_tables import markup_names
 from tests.word_tables.lookalikes import lookalikes
@@ -155,6 +155,39 @@ def worlds(
     return items, draw(corpus)
 
 
+PROSE = (
+    "the of a is in and to what how which many crates lighthouse tangerines harbour keeper winds "
+    "clockwork seven hours barges fall into quay mineral cliffs village stripe autumn x2 12 "
+    "straße café жаркий приходит 中 internationalization"
+)
+
+sentences = st.lists(st.sampled_from(PROSE.split()), min_size=8, max_size=40)
+
+
+@st.composite
+def damaged(draw, words: list[str]) -> str:
+    """The words with some spaces lost, or some put in."""
+    random = draw(st.randoms(use_true_random=False))
+    lost, put = draw(st.sampled_from(((0, 0), (0.2, 0), (0.5, 0), (1, 0), (0, 0.4), (0, 1))))
+    out = ""
+    for word in words:
+        letters_of = [c + (" " if random.random() < put / 2 else "") for c in word]
+        out += "".join(letters_of) + ("" if random.random() < lost else random.choice(" \n"))
+    return out
+
+
+@st.composite
+def torn_worlds(draw) -> tuple[list[BenchItem], str]:
+    """Some items, and a document that quotes some of them, damaged."""
+    parts = draw(st.lists(st.tuples(sentences, sentences), min_size=1, max_size=3))
+    items = [
+        make_item(n, question=" ".join(q), passage=" ".join(p)) for n, (q, p) in enumerate(parts)
+    ]
+    every = [words for part in parts for words in part]
+    quoted = draw(st.lists(st.sampled_from(every) | sentences, min_size=1, max_size=4))
+    return items, "".join(draw(damaged(words)) + draw(st.sampled_from(" .")) for words in quoted)
+
+
 def make_item(number: int, **parts: object) -> BenchItem:
     return BenchItem(benchmark="bench", split="test", item_id=f"i{number:03}", **parts)
 
@@ -167,6 +200,26 @@ def twin_tokens(text: str, unit: str = "word") -> list[int]:
     if unit == "char":
         return [h for h, _, _ in twin.char_tokens(data, NAMES)]
     return [h for h, _, _ in twin.word_tokens(data, NAMES, LOOKALIKES)]
+
+
+def words_of(text: str) -> list[tuple[int, int, int]]:
+    """The words of a text by the twin: hash and bytes."""
+    return twin.word_tokens(text.encode(), NAMES, LOOKALIKES)
+
+
+def letter_pieces(text: str) -> list[twin.Piece]:
+    """The letters and digits of a text by the twin."""
+    kinds = {twin.LETTER, twin.DIGIT, twin.SINGLE}
+    # `um` may be a bit of a word.
+    names = NAMES._replace(asides={name: 1 for name, kind in NAMES.asides.items() if kind == 1})
+    return [piece for piece in twin.pieces(text.encode(), names) if piece.kind in kinds]
+
+
+def twin_letters(text: str) -> letters.Letters:
+    """The same, as the twin of the letters takes them."""
+    found = letter_pieces(text)
+    folded = "".join(chr(piece.folded) for piece in found)
+    return letters.Letters(folded, [(piece.start, piece.end) for piece in found])
 
 
 def batch(documents: list[str], *, shard: int = 0, first_row: int = 0) -> DocBatch:

@@ -13,7 +13,7 @@ from contam.kernels import gram_table
 from tests.kernels.support import FEW, U64, U64_EDGES, frozen, make_item, u64s, view_of
 from tests.twins import grams
 
-BASE, SPREAD = int(gram_table.GRAM_BASE), int(gram_table._SPREAD)
+BASE, SPREAD = int(gram_table.GRAM_BASE), int(gram_table.GRAM_SPREAD)
 GUARD = 7
 
 tokens = st.lists(U64 | FEW, max_size=20)

@@ -10,12 +10,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contam.kernels import minhash, windows
-from contam.kernels.gram_table import _SPREAD, GRAM_BASE
+from contam.kernels.gram_table import GRAM_BASE, GRAM_SPREAD
 from contam.text.tokenizer import char_tables, tokenize_bytes
 from tests.kernels.support import FEW, U64, u64s
 from tests.twins import minhash as twin
 
-BASE, SPREAD = int(GRAM_BASE), int(_SPREAD)
+BASE, SPREAD = int(GRAM_BASE), int(GRAM_SPREAD)
 GUARD = 7
 SCHEMES = st.sampled_from((minhash.AFFINE32, minhash.MERSENNE61))
 

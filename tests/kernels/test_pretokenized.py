@@ -33,6 +33,7 @@ def test_given_tokens_are_matched_as_made_ones_are(world):
         view.spec._replace(unit=PRETOKENIZED),
         view.gram_table,
         view.facts,
+        char_tables(),
         new_buffers(longest, PRETOKENIZED),
         new_scratch(view.longest),
         (np.zeros(4 * len(items), np.int32), as_halves(longest_at)),

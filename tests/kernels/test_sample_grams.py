@@ -8,12 +8,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contam.kernels import gram_table, sample_grams
+from contam.kernels.letters import new_letter_scratch
 from contam.text.tokenizer import char_tables
 from tests.kernels.support import FEW, U64, UNITS, batch, frozen, texts, twin_tokens, u64s
 from tests.twins import brute, grams
 from tests.twins import index as twin
 
-BASE, SPREAD = int(gram_table.GRAM_BASE), int(gram_table._SPREAD)
+BASE, SPREAD = int(gram_table.GRAM_BASE), int(gram_table.GRAM_SPREAD)
 GUARD = np.uint64(7)
 
 tokens = st.lists(U64 | FEW, max_size=40)
@@ -66,9 +67,10 @@ def test_a_batch_is_its_documents_one_after_another(documents, recipe, unit, kee
     hashes, spans = np.empty(text_scratch, np.uint64), np.empty((text_scratch, 2), np.int32)
     starts, doc_entries = np.empty(one.n_docs + 1, np.int64), np.empty(one.n_docs, np.uint32)
     out = np.full(text_scratch, GUARD, np.uint64)
-    n = sample_grams.sample_text(
-        one.data, one.offsets, UNITS[unit], k, w, keep,
+    n, _ = sample_grams.sample_text(
+        one.data, one.offsets, UNITS[unit], (k, w), keep,
         hashes, spans, char_tables(), starts, doc_entries, out,
+        (np.empty(2 * text_scratch, np.int32), new_letter_scratch(), np.empty(text_scratch, np.uint64)),
     )  # fmt: skip
     read = [twin_tokens(text, unit) for text in documents]
     want = [entries_of(values, k, w) for values in read]

@@ -11,7 +11,7 @@ import contam
 from contam.corpus.formats.registry import NAMED
 from tests.corpus_files import WRITERS
 from tests.detect.indexed.indexes import evidence, long_pairs, make
-from tests.kernels.support import worlds
+from tests.kernels.support import torn_worlds, worlds
 from tests.property.worlds import folder
 
 #: Every example builds an index.
@@ -61,3 +61,25 @@ def test_an_index_and_a_scan_agree_on_every_run_of_eight(world, sizes, split, ki
             assert (mine.item_id, mine.policy) == (theirs.item_id, theirs.policy)
             assert mine.label == theirs.label
             assert mine.n_documents == theirs.n_documents
+
+
+@slow
+@given(torn_worlds(), st.lists(torn_worlds().map(lambda world: world[1]), max_size=2))
+def test_an_index_and_a_scan_agree_where_words_are_torn(world, others):
+    items, document = world
+    rows = [
+        {"id": item.item_id, "question": item.question, "passage": item.passage} for item in items
+    ]
+    with folder() as home:
+        corpus = home / "corpus"
+        corpus.mkdir()
+        texts = [document, *others]
+        (corpus / "part.jsonl").write_bytes(WRITERS["jsonl"]([{"text": text} for text in texts]))
+        bench = home / "bench.jsonl"
+        bench.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        scanned = contam.scan(corpus, bench, policies=POLICIES, workers=1)
+        asked = contam.query(make(corpus, home / "index"), bench, policies=POLICIES, workers=1)
+        found, sure = evidence(asked), long_pairs(scanned, 8)
+        assert {place: found.get(place) for place in sure} == sure
+        for mine, theirs in zip(asked, scanned, strict=True):
+            assert (mine.item_id, mine.label) == (theirs.item_id, theirs.label)

@@ -46,9 +46,16 @@ def entries(
 
 
 def files(
-    documents: list[list[int]], texts: list[bytes], k: int, w: int, base: int, spread: int
+    documents: list[list[int]],
+    texts: list[bytes],
+    k: int,
+    w: int,
+    base: int,
+    spread: int,
+    letters: list[list[int]] | None = None,
 ) -> dict[str, bytes]:
-    """The n-gram array files of a segment in which no gram is capped."""
+    """The array files of a segment in which no gram is capped; letters  keys of each document."""
+    torn = sorted({key << 32 | d for d, keys in enumerate(letters or []) for key in keys})
     rows = entries(documents, k, w, base, spread)
     keys = [key for key, _, _ in rows]
     starts = [bisect.bisect_left(keys, bucket << 24) for bucket in range(65537)]
@@ -68,4 +75,5 @@ def files(
         "doc_crc.npy": npy("<u4", (n,), struct.pack(f"<{n}I", *map(zlib.crc32, texts))),
         "capped_key.npy": npy("<u8", (0,), b""),
         "capped_count.npy": npy("<i8", (0,), b""),
+        "letters.npy": npy("<u8", (len(torn),), struct.pack(f"<{len(torn)}Q", *torn)),
     }

@@ -120,12 +120,14 @@ def find_candidates(
     lookup: Lookup,
     parts: Sequence[PlacedSegment],
     near_copies: Mapping[Path, Int64s] | None = None,
+    torn: Mapping[Path, Int64s] | None = None,
 ) -> Candidates:
     """Look all grams up in all segments and choose the documents to read.
 
     The states of the parts' documents are changed on the way, and the same when this returns.
 
     near_copies  further documents to read, by the folder of their segment: see `near_copies`
+    torn         the same: see `torn_documents`
 
     Raises IndexDamageError when a file of an index is not what was written.
     """
@@ -143,6 +145,8 @@ def find_candidates(
         found = ranges[number]
         rare = found.take(~frequent[found.which])
         opened = open_documents(lookup, part.segment, part.state, rare, kept[number])
+        letters = (torn or {}).get(part.segment.folder, np.empty(0, np.int64))
+        opened = distinct(np.concatenate([opened, letters[part.state[letters] == CLOSED]]))
         more = (near_copies or {}).get(part.segment.folder, np.empty(0, np.int64))
         documents.append(distinct(np.concatenate([opened, more[part.state[more] == CLOSED]])))
         near.append(~np.isin(documents[-1], opened))

@@ -12,6 +12,7 @@ import numpy as np
 from contam.corpus.batches import DocBatch, gathered
 from contam.detect.indexed.candidates import Lookup, find_candidates, look_up
 from contam.detect.indexed.near_copies import near_copies
+from contam.detect.indexed.torn import items_of, torn_documents
 from contam.detect.match.deadline import NO_DEADLINE, Deadline
 from contam.detect.match.matching import Matcher
 from contam.detect.match.workers import on_threads
@@ -21,7 +22,8 @@ from contam.kernels.candidates import fill_tokens
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -74,6 +76,7 @@ class SearchResult:
     """What searching indexes for the items of one view gave.
 
     coverage  of the indexes when it was made; hashed  shards of which hashes alone were compared
+    unread    bool[items], letters of which are in torn documents that cannot be read
     """
 
     collection: Collection
@@ -82,6 +85,7 @@ class SearchResult:
     capped: Bools
     hashed: frozenset[int]
     coverage: Coverage
+    unread: Bools
 
 
 def search(
@@ -109,8 +113,9 @@ def search(
     if near and opened.recipe.minhash is not None:
         proposed = near_copies(view, opened.windows)
     deadline.check()
+    torn = torn_documents(plan.items, opened.parts) if opened.unit == "word" else {}
     with opened.lock:
-        found = find_candidates(lookup, opened.parts, proposed)
+        found = find_candidates(lookup, opened.parts, proposed, torn)
     wanted = _wanted(opened, found)
     coverage = opened.coverage
     while True:
@@ -129,10 +134,23 @@ def search(
             # A shard failed meanwhile: the answer is the one that will be given from now on.
             continue
         hashed = frozenset(opened.gone & set(wanted.shard[unread].tolist()))
+        letters = np.zeros(len(plan.items), np.bool_)
         if hashed:
             gone = np.isin(wanted.shard, np.array(sorted(hashed), np.int64)) & unread
             _match_hashed(opened, plan, lookup, wanted.take(gone), collection, deadline)
-        return SearchResult(collection, lookup, wanted, found.capped, hashed, coverage)
+            letters = _lost_letters(opened, plan, torn, wanted.take(gone))
+        return SearchResult(collection, lookup, wanted, found.capped, hashed, coverage, letters)
+
+
+def _lost_letters(opened: IndexSet, plan: Plan, torn: Mapping[Path, Int64s], lost: Wanted) -> Bools:
+    """Items that may stand in torn documents of which only the hashes of words are left."""
+    places = []
+    for number, part in enumerate(opened.parts):
+        mine = lost.document[lost.part == number]
+        named = torn.get(part.segment.folder, np.empty(0, np.int64))
+        if len(both := np.intersect1d(mine, named)):
+            places.append((part.segment, both))
+    return items_of(plan.items, places)
 
 
 def nothing_found(plan: Plan, opened: IndexSet) -> SearchResult:
@@ -141,7 +159,13 @@ def nothing_found(plan: Plan, opened: IndexSet) -> SearchResult:
     capped = np.zeros(len(lookup.keys), np.bool_)
     nothing = _nothing_wanted()
     return SearchResult(
-        start_collections(plan)[0], lookup, nothing, capped, frozenset(), opened.coverage
+        collection=start_collections(plan)[0],
+        lookup=lookup,
+        wanted=nothing,
+        capped=capped,
+        hashed=frozenset(),
+        coverage=opened.coverage,
+        unread=np.zeros(len(plan.items), np.bool_),
     )
 
 

@@ -26,6 +26,7 @@ from contam.kernels.gram_table import (
     note_skips,
     short_places_first,
 )
+from contam.kernels.letters import enter_letters, letter_grams
 from contam.kernels.part_facts import gather_places, group_grams
 from contam.kernels.tokenize_items import note_shared, template_weights
 from contam.memory import trim
@@ -54,6 +55,8 @@ _BITS_A_BYTE = 8
 #: Grams for which the filter has a word, at most twice as many words; of many grams a quarter.
 _FILTERED = 3
 _MANY_GRAMS = 1 << 24
+#: Words for whose letters the filter of heads has a word, at most twice as many words.
+_FILTERED_HEADS = 12
 #: Words of the filter that is asked first: 1 MiB, half of what a core of a server keeps near.
 _FRONT_WORDS = 1 << 17
 #: Columns of a gram table that verdicts and evidence are made of, when all is matched.
@@ -177,12 +180,14 @@ def make_table(
     benchmark: NDArray[np.int32],
     spec: ViewSpec,
     variants: Variants | None = None,
+    letters: tuple[NDArray[np.uint8], NDArray[np.uint8]] | None = None,
 ) -> GramTable:
     """What the kernels see of items with these tokens.
 
     hashes, starts  uint64[total] tokens, and where each part's begin: int64[parts + 1]
     weight          what each token says by itself; becomes the gram table's own weight
     benchmark       int32[items and variants];  variants  the variants, where there are some
+    letters         how many each token has, and which: see `word_letters`
     """
     n_items = len(benchmark) if variants is None else variants.n_items
     shared = np.zeros(len(hashes), np.uint8)
@@ -234,10 +239,23 @@ def make_table(
         part_at=_noted_parts(starts),
         filter_words=filter_words,
         front_words=_folded(filter_words),
+        **_letter_table(letters, starts),
     )
     for array in gram_table:
         array.setflags(write=False)
     return gram_table
+
+
+def _letter_table(
+    letters: tuple[NDArray[np.uint8], NDArray[np.uint8]] | None, starts: NDArray[np.int64]
+) -> dict[str, NDArray[Any]]:
+    """The columns of a gram table about letters."""
+    counts, text = letters or (np.empty(0, np.uint8), np.empty(0, np.uint8))
+    slots = 2 * len(counts) + _LEAST_SLOTS if len(counts) else 0
+    tags, places = np.zeros(slots, np.uint8), np.zeros(slots, np.int32)
+    heads = np.zeros(_power_of_two(len(counts) // _FILTERED_HEADS + 1), np.uint64)
+    enter_letters(letter_grams(counts, text, starts, heads), tags, places)
+    return {"letters": counts, "letter_tag": tags, "letter_place": places, "letter_heads": heads}
 
 
 def without_table(gram_table: GramTable) -> GramTable:

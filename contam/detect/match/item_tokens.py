@@ -12,6 +12,7 @@ from contam.detect.match.variants import TracedVariants
 from contam.detect.model import ANSWER, CHOICES, N_PARTS, QUESTION
 from contam.detect.policies.segments import part_sums
 from contam.kernels.hash_set import are_entered, marks_of
+from contam.kernels.letters import new_letter_scratch, word_letters
 from contam.kernels.part_facts import count_words, longest_pieces, word_starts
 from contam.kernels.tokenize_items import code_point_spans, tokenize_parts
 from contam.kernels.tokens import CHARS
@@ -50,6 +51,7 @@ class Block(NamedTuple):
     weight      float32[tokens], what each token says by itself
     word_start  as in ViewItems where the unit is letters and digits; else empty
     n_words, n_single, stretch  see ViewItems
+    n_letters, letters  see `word_letters`; empty where nobody asked for them
     """
 
     hashes: NDArray[np.uint64]
@@ -60,6 +62,8 @@ class Block(NamedTuple):
     n_single: NDArray[np.int32]
     word_start: NDArray[np.bool_]
     stretch: NDArray[np.int32]
+    n_letters: NDArray[np.uint8]
+    letters: NDArray[np.uint8]
 
     def starts(self) -> NDArray[np.int64]:
         """Where the tokens of each part begin, and the end: int64[parts + 1]."""
@@ -75,7 +79,12 @@ def in_blocks(items: ItemTable) -> Iterator[ItemTable]:
 
 
 def read_block(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], code: int, tokenizer: FileTokenizer | None
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    code: int,
+    tokenizer: FileTokenizer | None,
+    *,
+    with_letters: bool = False,
 ) -> Block:
     """The tokens of some items.
 
@@ -85,6 +94,12 @@ def read_block(
     hashes, spans, starts = tokens_of(data, offsets, code, tokenizer)
     points = code_point_spans(data, offsets, starts, spans) if tokenizer is not None else None
     weight, single = _base_weights(hashes, spans, points)
+    n_letters = letters = np.empty(0, np.uint8)
+    if with_letters:
+        scratch = new_letter_scratch(int(np.diff(offsets).max(initial=0)))
+        n_letters, letters = word_letters(
+            data, offsets, starts, hashes, spans, scratch, char_tables()
+        )
     return Block(
         hashes=hashes,
         n_tokens=np.diff(starts),
@@ -96,6 +111,8 @@ def read_block(
         if code == CHARS
         else np.empty(0, np.bool_),
         stretch=_stretches(data, offsets, starts, spans),
+        n_letters=n_letters,
+        letters=letters,
     )
 
 

@@ -119,6 +119,7 @@ class Matcher:
             self._spec,
             view.gram_table,
             view.facts,
+            char_tables(),
             self._buffers,
             self._scratch,
             (self._last_run, as_halves(into.longest_at)),

@@ -150,7 +150,10 @@ def build_view(
     alike = np.empty(0, np.int32) if variants is None else variants.owner
     longest = int(tokens.n_tokens.max(initial=0))
     entered = spec if with_grams else spec._replace(seed=longest + stride)
-    gram_table = make_table(tokens.hashes, starts, tokens.weight, benchmark, entered, variants)
+    letters = (tokens.n_letters, tokens.letters) if with_grams else None
+    gram_table = make_table(
+        tokens.hashes, starts, tokens.weight, benchmark, entered, variants, letters
+    )
     if len(tokens.hashes) > _MANY_TOKENS:
         trim()
     own = slice(len(items))
@@ -191,7 +194,10 @@ def _tokens_of(
     with_variants: bool,
 ) -> tuple[Block, list[TracedVariants], NDArray[np.int32]]:
     """The tokens of the items, and of their variants behind them; and each one's benchmark."""
-    own = [read_block(*some.part_texts(), code, tokenizer) for some in in_blocks(items)]
+    own = [
+        read_block(*some.part_texts(), code, tokenizer, with_letters=code == WORDS)
+        for some in in_blocks(items)
+    ]
     names, codes = items.codes("benchmark")
     place = _places(names[at] for at in np.unique(codes).tolist())
     benchmark = np.array([place.get(name, -1) for name in names], np.int32)[codes]

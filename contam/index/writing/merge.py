@@ -9,6 +9,7 @@ import numpy as np
 
 from contam.index.array_files import record_file, sync, write_array, writing
 from contam.index.model import RowSpan, SegmentRecord
+from contam.index.segment import documents_of_letters
 from contam.index.writing.write import (
     DOCUMENTS,
     document_hashes,
@@ -81,6 +82,7 @@ def merge_segments(
         name: np.concatenate([_array(segment, name) for segment in segments])
         for name in ("doc_tokens", "doc_crc")
     }
+    arrays["letters"] = _merged_letters(segments, kept)
     if sketcher is not None:
         sketches = [
             {name: _array(segment, name) for name in segment.arrays if name.startswith("minhash_")}
@@ -150,6 +152,18 @@ def _merged_postings(
     for source, mask, first in zip(sources, kept, firsts.tolist(), strict=False):
         move_postings(source, mask, first, free, postings)
     return starts, postings
+
+
+def _merged_letters(
+    segments: Sequence[Segment], kept: Sequence[NDArray[np.bool_]]
+) -> NDArray[np.uint64]:
+    """The letters of kept documents, which are numbered anew."""
+    found, first = [], 0
+    for segment, mask in zip(segments, kept, strict=True):
+        letters = _array(segment, "letters")
+        found.append(letters[mask[documents_of_letters(letters)]] + np.uint64(first))
+        first += segment.n_documents
+    return distinct(np.concatenate(found))
 
 
 def _true_counts(segment: Segment, keys: NDArray[np.uint64]) -> NDArray[np.int64]:

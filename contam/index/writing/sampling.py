@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contam.errors import IndexMismatchError, Place
+from contam.kernels.letters import new_letter_scratch
 from contam.kernels.sample_grams import sample_text, sample_tokens
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text.tokenizer import char_tables
@@ -37,6 +38,8 @@ class Sampled:
     shard, first_row  their place in the corpus
     entries           uint64[n], see contam.kernels.sample_grams
     doc_entries, doc_tokens, doc_crc   uint32[docs], doc_bytes int64[docs]
+    letters           uint64[m], keys of the letters of torn words, see contam.kernels.letters; the
+                      lower half of each is the number of the document among these
     metadata          their metadata
     sketch            their sketch, None where the recipe has no MinHash
     """
@@ -48,6 +51,7 @@ class Sampled:
     doc_tokens: NDArray[np.uint32]
     doc_crc: NDArray[np.uint32]
     doc_bytes: NDArray[np.int64]
+    letters: NDArray[np.uint64]
     metadata: MetaColumns
     sketch: MinHashSketch | None
 
@@ -60,7 +64,8 @@ class Sampled:
     def weight(self) -> int:
         """Bytes of memory until the segment is written: depends on the documents alone."""
         texts = sum(len(text) for some in self.metadata.values() for text in some if text)
-        n_bytes = _ENTRY_BYTES * len(self.entries) + _DOCUMENT_BYTES * self.n_docs + 3 * texts
+        n_bytes = _ENTRY_BYTES * len(self.entries) + 2 * self.letters.nbytes
+        n_bytes += _DOCUMENT_BYTES * self.n_docs + 3 * texts
         return n_bytes + (self.sketch.n_bytes if self.sketch is not None else 0)
 
 
@@ -80,12 +85,16 @@ class Sampler:
         self._hashes = np.empty(0, np.uint64)
         self._spans = np.empty((0, 2), np.int32)
         self._entries = np.empty(0, np.uint64)
+        self._letters = np.empty(0, np.uint64)
+        self._letter_scratch = new_letter_scratch()
+        self._suspects = np.empty(0, np.int32)
 
     def sample(self, batch: DocBatch, metadata: MetaColumns) -> Sampled:
         """Sample every document of a batch."""
         doc_entries = np.empty(batch.n_docs, np.uint32)
+        n_letters = 0
         if self._tokenizer is None:
-            hashes, starts, n = self._sample_text(batch, doc_entries)
+            hashes, starts, n, n_letters = self._sample_text(batch, doc_entries)
         else:
             tokens = self._tokenizer.encode(batch.data, batch.offsets)
             hashes, starts = tokens.hashes, tokens.starts
@@ -103,13 +112,14 @@ class Sampler:
             doc_tokens=np.diff(starts).astype(np.uint32),
             doc_crc=text_crc(batch.data, batch.offsets),
             doc_bytes=np.diff(batch.offsets),
+            letters=self._letters[:n_letters].copy(),
             metadata=metadata,
             sketch=sketch,
         )
 
     def _sample_text(
         self, batch: DocBatch, doc_entries: NDArray[np.uint32]
-    ) -> tuple[NDArray[np.uint64], NDArray[np.int64], int]:
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64], int, int]:
         recipe, n_docs = self._recipe, batch.n_docs
         keep = self._sketcher is not None
         longest = int(np.diff(batch.offsets).max(initial=0))
@@ -118,15 +128,16 @@ class Sampler:
         self._hashes = _capacity(self._hashes, (most if keep else each * longest) + 16)
         if len(self._spans) < each * longest + 16:
             self._spans = np.empty((each * longest + 16, 2), np.int32)
+            self._suspects = np.empty(2 * (each * longest + 16), np.int32)
         # Untouched pages cost nothing: there are far fewer tokens than room for them.
         self._entries = _capacity(self._entries, most // recipe.stride + n_docs)
+        self._letters = _capacity(self._letters, 2 * most)
         starts = np.empty(n_docs + 1, np.int64)
-        n = sample_text(
+        n, n_letters = sample_text(
             batch.data,
             batch.offsets,
             self._unit,
-            recipe.gram,
-            recipe.stride,
+            (recipe.gram, recipe.stride),
             keep,
             self._hashes,
             self._spans,
@@ -134,8 +145,9 @@ class Sampler:
             starts,
             doc_entries,
             self._entries,
+            (self._suspects, self._letter_scratch, self._letters),
         )
-        return self._hashes[: starts[-1] if keep else 0], starts, n
+        return self._hashes[: starts[-1] if keep else 0], starts, n, n_letters
 
 
 def _capacity(buffer: NDArray[Any], n: int) -> NDArray[Any]:

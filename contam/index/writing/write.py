@@ -27,6 +27,7 @@ from contam.kernels.postings import (
     place_entries,
     sort_buckets,
 )
+from contam.tables.distinct import distinct
 from contam.tables.documents import write_documents
 
 if TYPE_CHECKING:
@@ -116,7 +117,14 @@ def write_segment(
     n_bytes = np.concatenate([part.doc_bytes for part in parts])
     crc = np.concatenate([part.doc_crc for part in parts])
     metadata = {name: [part.metadata[name] for part in parts] for name in METADATA_NAMES}
-    others: dict[str, NDArray[Any]] = {"doc_tokens": tokens, "doc_crc": crc}
+    firsts = np.cumsum([0, *(part.n_docs for part in parts)])
+    letters = [part.letters + np.uint64(first) for part, first in zip(parts, firsts, strict=False)]
+    others: dict[str, NDArray[Any]] = {
+        "doc_tokens": tokens,
+        "doc_crc": crc,
+        "letters": distinct(np.concatenate(letters)),
+    }
+    del letters
     if sketcher is not None:
         others.update(sketcher.arrays([part.sketch for part in parts if part.sketch]))
     entries = deque(part.entries for part in parts)

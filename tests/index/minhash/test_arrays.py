@@ -15,7 +15,7 @@ from contam.index.minhash import arrays as minhash
 from contam.index.minhash.permutations import as_datasketch, permutations, shingle_values, sign
 from contam.index.model import MinHashRecipe
 from contam.index.recipe import load_recipe
-from contam.kernels.gram_table import _SPREAD, GRAM_BASE
+from contam.kernels.gram_table import GRAM_BASE, GRAM_SPREAD
 from tests.twins import minhash as twin
 
 SCHEMES = {"affine32": "affine32", "mersenne61": "legacy"}
@@ -91,7 +91,7 @@ def test_the_shingles_of_windows_have_the_values_that_datasketch_keeps(scheme):
     assert (sketch.windows == 1).all()
     for number in range(1000):
         document = token[6 * number : 6 * number + 6].tolist()
-        shingles = twin.shingles(document, 2, int(GRAM_BASE), int(_SPREAD))
+        shingles = twin.shingles(document, 2, int(GRAM_BASE), int(GRAM_SPREAD))
         kept = (
             [int(e) >> 32 for e in sketch.entries if int(e) & 0xFFFFFFFF == number]
             if number < 40
@@ -145,7 +145,7 @@ def equal(one, two) -> bool:
 @given(documents)
 def test_windows_are_counted_as_they_are_entered(texts):
     found = minhash.window_counts(np.array([len(t) for t in texts], np.int64), SMALL)
-    base, spread = int(GRAM_BASE), int(_SPREAD)
+    base, spread = int(GRAM_BASE), int(GRAM_SPREAD)
     want = [len(twin.windows(twin.shingles(t, 2, base, spread), 6, 3)) for t in texts]
     assert found.tolist() == want
 
@@ -183,7 +183,7 @@ def test_a_shingle_of_too_many_windows_is_named_instead_of_kept(monkeypatch):
     make = minhash.sketcher(SMALL)
     arrays = make.arrays([sketched([often] * 4 + [rare])])
     kept = minhash.unpack(arrays["minhash_starts"], arrays["minhash_entries"]) >> np.uint64(32)
-    base, spread = int(GRAM_BASE), int(_SPREAD)
+    base, spread = int(GRAM_BASE), int(GRAM_SPREAD)
     gone = [shingle & ~0xF for shingle in twin.shingles(often, 2, base, spread)]
     assert arrays["minhash_capped"].tolist() == gone
     assert {int(one) for one in kept} == {
