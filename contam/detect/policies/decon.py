@@ -32,9 +32,9 @@ import numpy as np
 from contam.detect.labels import CLEAN, NOT_CHECKABLE
 from contam.detect.model import PASSAGE, QUESTION, ItemsRead
 from contam.detect.policies.common import COUNTS_RUNS, judgements, passes, percent
-from contam.detect.policies.decon_document import NOTHING, DeconDocument, Scorer, as_scores
+from contam.detect.policies.decon_document import NOTHING, Scorer, as_scores
 from contam.detect.policies.decon_rows import BENCHMARK, RUN, read_rows
-from contam.detect.policies.decon_tokens import FileTokens, PieceTokens, clean
+from contam.detect.policies.decon_tokens import FileTokens, PieceTokens
 from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import require_view
 from contam.errors import PolicyError
@@ -162,8 +162,7 @@ class DeconReader:
         """Score, O_q, O_a and O_p of each of these items, float32[n, 4]."""
         if not any(self.known.checkable[item] for item in items):
             return as_scores([NOTHING] * len(items))
-        document = DeconDocument(self._tokens.of_document(clean(text)))
-        return as_scores([self._scorer.score(document, item) for item in items])
+        return as_scores(self._scorer.scores(self._tokens.of_document(text), items))
 
 
 @dataclass(frozen=True, slots=True)

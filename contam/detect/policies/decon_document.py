@@ -7,7 +7,7 @@ are none of it. Answers are looked for behind a cluster, the passage before it, 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -15,11 +15,18 @@ from contam.detect.policies import decon_formulas as formulas
 from contam.detect.policies.decon_rows import gram_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from contam.detect.model import Bools, Float32s, Float64s, Int64s, Uint64s
     from contam.detect.policies.decon_rows import DeconRows, TextGrams
     from contam.detect.policies.policy_spec import PolicySpec
+
+
+#: Grams of questions are told from others by so many bits first.
+_HEAD_BITS: Final = 24
+_BELOW_HEAD: Final = np.uint64(64 - _HEAD_BITS)
+#: Shares that are added up in another order may differ by as much.
+_ROUNDING: Final = 1e-5
 
 
 class Cluster(NamedTuple):
@@ -90,31 +97,21 @@ def _walk(
 
 @dataclass(eq=False)
 class DeconDocument:
-    """The tokens of a document, and its grams of every length that was asked for."""
+    """The tokens of a document, and its grams of every length that was asked for.
+
+    place, number  where grams of questions stand, ascending, and which of them: see `Scorer`
+    """
 
     tokens: Int64s
+    place: Int64s
+    number: Int64s
     _keys: dict[int, Uint64s] = field(default_factory=dict)
-    _order: dict[int, tuple[Int64s, Uint64s]] = field(default_factory=dict)
 
     def keys(self, n: int) -> Uint64s:
         """The hash of every n tokens in a row, by place."""
         if n not in self._keys:
             self._keys[n] = gram_keys(self.tokens, n)
         return self._keys[n]
-
-    def places(self, wanted: Uint64s, n: int) -> tuple[Int64s, Int64s]:
-        """Where the wanted grams stand, ascending, and which of them each is."""
-        if n not in self._order:
-            order = np.argsort(self.keys(n), kind="stable")
-            self._order[n] = (order, self.keys(n)[order])
-        order, ascending = self._order[n]
-        begin = np.searchsorted(ascending, wanted, side="left")
-        count = np.searchsorted(ascending, wanted, side="right") - begin
-        which = np.repeat(np.arange(len(wanted)), count)
-        within = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
-        place = order[begin[which] + within]
-        by_place = np.argsort(place)
-        return place[by_place], which[by_place]
 
 
 class Scores(NamedTuple):
@@ -129,21 +126,59 @@ class Scores(NamedTuple):
 NOTHING = Scores(0.0, 0.0, 0.0, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
 class Scorer:
-    """decon's rules over the rows of all items."""
+    """decon's rules over the rows of all items. Threads may share it.
 
-    spec: PolicySpec
-    rows: DeconRows
+    The different grams of all questions are numbered, in the order of their keys.
+    """
 
-    def score(self, document: DeconDocument, item: int) -> Scores:
+    def __init__(self, spec: PolicySpec, rows: DeconRows) -> None:
+        self.spec, self.rows = spec, rows
+        self._grams, self._number = np.unique(rows.question.key, return_inverse=True)
+        self._heads = np.zeros(1 << _HEAD_BITS, np.bool_)
+        self._heads[self._grams >> _BELOW_HEAD] = True
+        gate = formulas.early_gate(spec.threshold("contaminated"))
+        self._gate = np.maximum(gate, rows.gate)
+
+    def scores(self, tokens: Int64s, items: Sequence[int]) -> list[Scores]:
+        """The best that a document of these tokens holds of each item."""
+        n = self.spec.n
+        found = [NOTHING] * len(items)
+        if len(tokens) < 2 * n:
+            return found
+        keys = gram_keys(tokens, n)
+        place = np.flatnonzero(self._heads[keys >> _BELOW_HEAD])
+        number = np.searchsorted(self._grams, keys[place])
+        known = number < len(self._grams)
+        known[known] = self._grams[number[known]] == keys[place[known]]
+        document = DeconDocument(tokens, place[known], number[known])
+        for at in self._likely(document, np.array(items, np.int64)).tolist():
+            found[at] = self._score(document, items[at])
+        return found
+
+    def _likely(self, document: DeconDocument, items: Int64s) -> Int64s:
+        """The places of items so much of whose questions may stand there that decon goes on."""
+        rows = self.rows.question
+        first, length = rows.start[items], rows.start[items + 1] - rows.start[items]
+        owner = np.repeat(np.arange(len(items)), length)
+        gram = np.arange(len(owner)) + (first - np.cumsum(length) + length)[owner]
+        there = np.isin(self._number[gram], document.number)
+        weight = np.bincount(owner, weights=rows.idf[gram] * there, minlength=len(items))
+        least = self._gate[items] * rows.total[items]
+        likely: Int64s = np.flatnonzero(
+            self.rows.findable[items] & (weight >= least * (1 - _ROUNDING))
+        )
+        return likely
+
+    def _score(self, document: DeconDocument, item: int) -> Scores:
         """The best that the document holds of an item."""
         rows, n = self.rows, self.spec.n
-        if not rows.findable[item] or len(document.tokens) < 2 * n:
-            return NOTHING
-        keys, idf = rows.question.text(item)
-        places, which = document.places(keys, n)
-        there = np.zeros(len(keys), np.bool_)
+        _, idf = rows.question.text(item)
+        mine = self._number[rows.question.start[item] : rows.question.start[item + 1]]
+        at = np.minimum(np.searchsorted(mine, document.number), len(mine) - 1)
+        own = mine[at] == document.number
+        places, which = document.place[own], at[own]
+        there = np.zeros(len(idf), np.bool_)
         there[which] = True
         if not self._passes(idf, there, item):
             return NOTHING
@@ -160,9 +195,7 @@ class Scorer:
 
     def _passes(self, idf: Float64s, there: Bools, item: int) -> bool:
         """Whether so much of the question stands there that decon goes on."""
-        share = _share(idf, there)
-        gate = formulas.early_gate(self.spec.threshold("contaminated"))
-        return bool(share >= gate and share >= self.rows.gate[item])
+        return bool(_share(idf, there) >= self._gate[item])
 
     def _score_rows(
         self, document: DeconDocument, item: int, cluster: Cluster, o_q: np.float32

@@ -182,9 +182,10 @@ def read_rows(
 
     solid = [_solid(part, tokens.space) for part in (question, passage, answer_tokens)]
     n_solid = (solid[0] + solid[1])[item_of] + solid[2]
+    words = [{*q.split(), *p.split()} for q, p in zip(questions, passages, strict=True)]
     n_words = np.array(
         [
-            len({*questions[at].split(), *passages[at].split(), *answer.split()})
+            len(words[at]) + len(set(answer.split()) - words[at])
             for at, answer in zip(owner, cleaned, strict=True)
         ],
         np.int64,

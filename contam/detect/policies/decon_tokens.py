@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import re
 import string
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from contam.detect.policies.segments import mixed
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from contam.detect.model import Int64s
     from contam.text.bpe import FileTokenizer
@@ -37,8 +42,14 @@ _PIECE: Final = re.compile(
 )
 #: A longer text is cut before a space, where every such tokenizer begins a new word.
 _LONGEST: Final = 1 << 16
-#: Texts of items that are given to the tokenizer together.
+#: Texts of items that are made into tokens together.
 _AT_ONCE: Final = 1 << 12
+
+#: Kinds of characters.
+_BLANK, _LETTER, _NUMBER, _SIGN, _ODD_SPACE = range(5)
+_N_KINDS: Final = 0x20000
+_MOST_DIGITS: Final = 3
+_BASE: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 def clean(text: str) -> str:
@@ -47,32 +58,119 @@ def clean(text: str) -> str:
 
 
 class PieceTokens:
-    """The pieces before the vocabulary, numbered as they appear in the items.
+    """The pieces before the vocabulary, each a hash of its characters.
 
-    Equal numbers are equal tokens; 0 is one that no item has; `space` is that of a lone space.
+    `space` is the token of a lone space.
     """
 
     def __init__(self) -> None:
-        self.space = 1
-        self._number = {" ": self.space}
+        blank = np.array([ord(" ")], np.uint32)
+        self.space = int(_hashes(blank, np.array([0]))[0])
 
     def of_items(self, cleaned: Sequence[str]) -> list[Int64s]:
-        """The tokens of cleaned texts of items; a piece not seen before gets the next number."""
-        number = self._number
-        return [
-            np.array([number.setdefault(p, len(number) + 1) for p in _pieces(text)], np.int64)
-            for text in cleaned
-        ]
+        """The tokens of cleaned texts of items."""
+        found: list[Int64s] = []
+        for begin in range(0, len(cleaned), _AT_ONCE):
+            some = cleaned[begin : begin + _AT_ONCE]
+            # Each text begins with a space, so that its first word is the piece it is further on.
+            codes = _code_points(" " + " ".join(some))
+            cut = _pieces(codes)
+            if cut is None:
+                found += [self.of_document(text) for text in some]
+                continue
+            length = np.fromiter(map(len, some), np.int64, len(some))
+            owner = np.searchsorted(np.cumsum(length + 1), cut.place, side="right")
+            edges = np.searchsorted(owner, np.arange(1, len(some)))
+            found += np.split(_hashes(cut.codes, cut.starts), edges)
+        return found
 
-    def of_document(self, cleaned: str) -> Int64s:
-        """The tokens of a cleaned document."""
-        number = self._number
-        return np.array([number.get(piece, 0) for piece in _pieces(cleaned)], np.int64)
+    def of_document(self, text: str) -> Int64s:
+        """The tokens of a document, as it is."""
+        cut = _pieces(_code_points(" " + text.lower()))
+        if cut is not None:
+            return _hashes(cut.codes, cut.starts)
+        cleaned = clean(text)
+        lengths = [len(piece) for piece in _PIECE.findall(f" {cleaned}")] if cleaned else []
+        ends = np.cumsum(lengths, dtype=np.int64)
+        return _hashes(_code_points(f" {cleaned}"), ends - lengths)
 
 
-def _pieces(cleaned: str) -> list[str]:
-    # A space before the first word makes it the same piece as further on.
-    return _PIECE.findall(f" {cleaned}") if cleaned else []
+class _Cut(NamedTuple):
+    """A text in pieces.
+
+    codes   uint32[k], the code points of its cleaned form
+    starts  int64[m], where in them each piece begins;  place  int64[m], and where in the text
+    """
+
+    codes: NDArray[np.uint32]
+    starts: Int64s
+    place: Int64s
+
+
+def _code_points(text: str) -> NDArray[np.uint32]:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+
+
+def _pieces(codes: NDArray[np.uint32]) -> _Cut | None:
+    """Clean and cut a text in lower case that begins with a space, as `clean` and `_PIECE` do.
+
+    None for a text with characters that only `_PIECE` knows.
+    """
+    if codes.max() >= _N_KINDS:
+        return None
+    kind = _kinds()[codes]
+    if (kind == _ODD_SPACE).any():
+        return None
+    blank = kind == _BLANK
+    keep = ~blank
+    # Of blanks in a row the last one stays, and none at the end.
+    keep[:-1] |= blank[:-1] & ~blank[1:]
+    place = np.flatnonzero(keep)
+    codes, kind, blank = codes[place], kind[place], blank[place]
+    codes[blank] = ord(" ")
+    before = np.concatenate([[_BLANK], kind[:-1]])
+    sign, number = kind == _SIGN, np.flatnonzero(kind == _NUMBER)
+    begins = blank
+    # Signs behind a word begin a piece; a single one takes the letters behind it with it.
+    apart = sign & ((before == _LETTER) | (before == _NUMBER))
+    begins |= apart
+    begins |= (kind == _LETTER) & (before == _NUMBER)
+    begins[1:] |= (kind[1:] == _LETTER) & sign[:-1] & ~apart[:-1]
+    count = np.arange(len(number))
+    fresh = np.diff(number, prepend=-2) != 1
+    within = count - np.maximum.accumulate(np.where(fresh, count, 0))
+    begins[number[within % _MOST_DIGITS == 0]] = True
+    starts = np.flatnonzero(begins)
+    return _Cut(codes, starts, place[starts])
+
+
+def _hashes(codes: NDArray[np.uint32], starts: Int64s) -> Int64s:
+    """A hash of the code points of each piece; the pieces are all of them."""
+    if not len(starts):
+        return np.empty(0, np.int64)
+    lengths = np.diff(starts, append=len(codes))
+    powers = np.full(int(lengths.max()), _BASE)
+    np.multiply.accumulate(powers, out=powers)
+    within = np.arange(len(codes)) - np.repeat(starts, lengths)
+    values = codes.astype(np.uint64) * powers[within]
+    return mixed(np.add.reduceat(values, starts)).view(np.int64)
+
+
+@cache
+def _kinds() -> NDArray[np.uint8]:
+    """The kind of every code point below `_N_KINDS`, as `_PIECE` takes it in cleaned text."""
+    every = "".join(map(chr, range(_N_KINDS)))
+    kinds = np.full(_N_KINDS, _SIGN, np.uint8)
+    for kind, pattern in (
+        (_LETTER, rf"[^\W\d_{_NUMERALS}]+"),
+        (_NUMBER, rf"[\d{_NUMERALS}]+"),
+        (_ODD_SPACE, r"\s+"),
+        (_BLANK, _BLANKS),
+        (_BLANK, f"[{re.escape(_PUNCTUATION)}]"),
+    ):
+        for found in re.finditer(pattern, every):
+            kinds[slice(*found.span())] = kind
+    return kinds
 
 
 class FileTokens:
@@ -93,9 +191,9 @@ class FileTokens:
             found += [_joined([next(encoded) for _ in some]) for some in stretches]
         return found
 
-    def of_document(self, cleaned: str) -> Int64s:
-        """The tokens of a cleaned document."""
-        return _joined(self._encode(_cut(cleaned)))
+    def of_document(self, text: str) -> Int64s:
+        """The tokens of a document, as it is."""
+        return _joined(self._encode(_cut(clean(text))))
 
     def _encode(self, texts: list[str]) -> list[Int64s]:
         return [ids.astype(np.int64) + 1 for ids in self._tokenizer.token_ids(texts)]
