@@ -162,20 +162,23 @@ def read_rows(
     items: Sequence[BenchItem], spec: PolicySpec, tokens: FileTokens | PieceTokens
 ) -> DeconRows:
     """Rows, grams and rarities of all items."""
-    passages = [clean(item.passage or "") if "passage" in spec.parts else "" for item in items]
-    questions = [clean(item.question) for item in items]
-    question, passage = tokens.of_items(questions), tokens.of_items(passages)
-    n_question, n_passage = _lengths(question), _lengths(passage)
-    group = _groups(items, str(spec.parameter("rarity_within")))
-
+    passages: list[str] = []
+    questions: list[str] = []
+    benchmarks: list[str] = []
     owner: list[int] = []
     cleaned: list[str] = []
     raw: list[tuple[str, str, str, str]] = []
     for at, item in enumerate(items):
+        passages.append(clean(item.passage or "") if "passage" in spec.parts else "")
+        questions.append(clean(item.question))
+        benchmarks.append(item.benchmark)
         for answer in answers_of(item, spec.parts):
             owner.append(at)
             cleaned.append(clean(answer))
             raw.append((item.benchmark, item.passage or "", item.question, answer))
+    question, passage = tokens.of_items(questions), tokens.of_items(passages)
+    n_question, n_passage = _lengths(question), _lengths(passage)
+    group = _groups(benchmarks, str(spec.parameter("rarity_within")))
     item_of = np.array(owner, np.int64)
     answer_tokens = tokens.of_items(cleaned)
     n_answer = _lengths(answer_tokens)
@@ -234,12 +237,11 @@ def read_rows(
     )
 
 
-def _groups(items: Sequence[BenchItem], within: str) -> Int64s:
-    """Which items are counted together, int64[n]."""
+def _groups(benchmarks: Sequence[str], within: str) -> Int64s:
+    """Which items are counted together, int64[n]; benchmarks  of each."""
     if within == RUN:
-        return np.zeros(len(items), np.int64)
-    names = {name: at for at, name in enumerate(sorted({item.benchmark for item in items}))}
-    return np.array([names[item.benchmark] for item in items], np.int64)
+        return np.zeros(len(benchmarks), np.int64)
+    return np.unique(np.array(benchmarks), return_inverse=True)[1].astype(np.int64)
 
 
 def _lengths(texts: Sequence[Int64s]) -> Int64s:
