@@ -12,7 +12,7 @@ from contam.cleaning.work_folder import CORPUS, REMOVED
 from contam.detect.match.workers import on_threads
 from contam.errors import IncompleteError, InternalError, Place, ShardError
 from contam.files.disk import output_errors
-from contam.tables.removed import RemovedRow, write_removed
+from contam.tables.hit_table import RemovedRow, write_removed
 
 if TYPE_CHECKING:
     import threading

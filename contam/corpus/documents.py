@@ -18,7 +18,7 @@ from contam.corpus.columns import (
 from contam.corpus.shards import errors_named, unchanged
 from contam.errors import ShardError
 from contam.files.listed import check, may_pass
-from contam.tables.json_text import at_path, clean
+from contam.tables.chat import at_path, clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Read Arrow IPC shards, file and stream format."""
+"""Read Arrow IPC shards, checked before anything is looked up in their arrays."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.types as pt
 from pyarrow import ipc
 
 from contam.errors import Public, ShardError
-from contam.tables.columns import ColumnRef, describe
-from contam.tables.fallback import filled_block
-from contam.tables.fields import take_rows
-from contam.tables.shard_errors import arrow_file, shard_errors
-from contam.tables.some_rows import taken
-from contam.tables.sound import check_sound
+from contam.tables.columns import ColumnRef, describe, with_leaves
+from contam.tables.fields import filled_block, take_rows, taken
+from contam.tables.lookup import arrow_file, shard_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -185,3 +183,38 @@ def _cheapest(schema: pa.Schema) -> list[str]:
 
     once = [field for field in schema if schema.get_field_index(field.name) >= 0]
     return [min(once, key=bits).name] if once else []
+
+
+_BYTES = {
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
+
+
+def check_sound(batch: pa.RecordBatch) -> None:
+    """Raise ArrowInvalid for offsets, indices or lengths that do not fit; text may be no UTF-8.
+
+    Arrow trusts them: a damaged one ends the process, or gives memory that is not of the file.
+    """
+    batch.validate()
+    for column in batch.columns:
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            kind = _bytes_for_text(column.type)
+            if kind == column.type:
+                raise
+            # Only the type changes: nothing is looked up yet.
+            column.cast(kind).validate(full=True)
+
+
+def _bytes_for_text(kind: pa.DataType) -> pa.DataType:
+    """The type with binary in place of text, inside lists and structs too."""
+
+    def of_leaf(leaf: pa.DataType) -> pa.DataType:
+        if pt.is_dictionary(leaf):
+            return pa.dictionary(leaf.index_type, _bytes_for_text(leaf.value_type))
+        return _BYTES.get(leaf, leaf)
+
+    return with_leaves(kind, of_leaf)

@@ -1,20 +1,73 @@
-"""Read a few rows and columns of Parquet and Arrow shards in a second pass."""
+"""Open shards for Arrow, and read a few rows and columns of them in a second pass."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import pyarrow as pa
+
+from contam.errors import ContamError, Plain, ShardError
+from contam.files.addresses import is_address
+from contam.files.listed import not_answered, opened, opened_object
+from contam.files.single import refuse_irregular
+from contam.files.stores import StoreError
 from contam.tables.blocks import texts_of
 from contam.tables.fields import as_text_block, columns_at, turns_at, values_at
-from contam.tables.shard_errors import shard_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import pyarrow as pa
-
     from contam.tables.chat import Turn
     from contam.tables.columns import ColumnRef
+
+
+@contextmanager
+def shard_errors(path: str) -> Iterator[None]:
+    """Raise `ShardError` for any failure to open, decode or understand the file at `path`."""
+    try:
+        if not is_address(path):
+            refuse_irregular(Path(path))
+        yield
+    except ContamError:
+        raise
+    except FileNotFoundError as error:
+        raise ShardError(
+            "{shard}: the file is gone", shard=path, hint="it existed when the shards were listed"
+        ) from error
+    except PermissionError as error:
+        raise ShardError(
+            "{shard}: no permission to read it", shard=path,
+            hint="check its owner and mode",
+        ) from error  # fmt: skip
+    except (pa.ArrowException, OSError, ValueError, EOFError, OverflowError, KeyError) as error:
+        if isinstance(error, OSError) and is_address(path):
+            from contam.tables.object_stores import told
+
+            failure = told(error)
+            if isinstance(failure, StoreError):
+                raise not_answered(path, failure) from error
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ShardError(
+            "{shard}: cannot be read: {}", Plain(reason[:300]), shard=path,
+            hint="the file may be truncated or corrupt: copy it again, or leave it out",
+        ) from error  # fmt: skip
+
+
+@contextmanager
+def arrow_file(path: str) -> Iterator[pa.NativeFile]:
+    """Open a file for Arrow, and prove that it stays as listed: see `contam.files.listed`.
+
+    Arrow opens what we hold open, so that both are one file even if another takes its path. It
+    can take a descriptor itself, or give its own, only from pyarrow 25.
+    """
+    if is_address(path):
+        with opened_object(path) as found:
+            yield pa.PythonFile(found, mode="r")
+        return
+    with opened(path) as file, pa.OSFile(f"/dev/fd/{file.fileno()}") as source:
+        yield source
 
 
 class TableReader(Protocol):

@@ -14,8 +14,8 @@ from contam.errors import ShardError
 from contam.files.addresses import is_address
 from contam.files.listed import ListedPath, opened, state_of
 from contam.tables.columns import ColumnRef, describe
-from contam.tables.fallback import RowReader, filled_block
-from contam.tables.fields import take_rows, wanted_leaves
+from contam.tables.fields import RowReader, filled_block, take_rows, wanted_leaves
+from contam.tables.lookup import arrow_file, shard_errors
 from contam.tables.parquet_footer import (
     ENCRYPTED_MAGIC,
     MAGIC,
@@ -24,7 +24,6 @@ from contam.tables.parquet_footer import (
     Layout,
     layout_of,
 )
-from contam.tables.shard_errors import arrow_file, shard_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

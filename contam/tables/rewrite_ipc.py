@@ -12,10 +12,9 @@ from pyarrow import ipc
 from contam.errors import Public, ShardError
 from contam.files.disk import output_errors
 from contam.files.single import created
-from contam.tables.edit_columns import edited_batch, plain_type
-from contam.tables.edits import Rewrite, Rewritten
+from contam.tables.edits import Rewrite, Rewritten, edited_batch, plain_type
 from contam.tables.ipc import FILE_MAGIC, stream_problem
-from contam.tables.shard_errors import arrow_file, shard_errors
+from contam.tables.lookup import arrow_file, shard_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

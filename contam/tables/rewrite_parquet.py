@@ -16,10 +16,9 @@ from contam.errors import Plain, ShardError
 from contam.files.disk import output_errors
 from contam.files.single import created
 from contam.tables import same_rows
-from contam.tables.edit_columns import edited_batch, plain_type
-from contam.tables.edits import Rewrite, Rewritten
+from contam.tables.edits import Rewrite, Rewritten, edited_batch, plain_type
+from contam.tables.lookup import arrow_file, shard_errors
 from contam.tables.parquet import footer
-from contam.tables.shard_errors import arrow_file, shard_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,8 +13,7 @@ from contam.errors import ShardError
 from contam.tables.blocks import texts_of
 from contam.tables.columns import TextColumns
 from contam.tables.edits import edited
-from contam.tables.fallback import filled_block
-from contam.tables.some_rows import kept, taken
+from contam.tables.fields import filled_block, kept, taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

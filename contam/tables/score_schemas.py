@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from contam.tables.schemas import Table
 
-
 RESCORE_FORMAT: Final = 3
 
 
@@ -172,3 +171,11 @@ TABLES: Final[Mapping[str, pa.Schema]] = {
     "holdout": HOLDOUT,
 }
 """The tables of a re-scoring by name."""
+
+
+JUDGED: Final = pa.schema(
+    [
+        pa.field(name, pa.string(), nullable=False)
+        for name in ("benchmark", "split", "item_id", "pair", "model", "answer")
+    ]
+)

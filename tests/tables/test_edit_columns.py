@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from contam.tables.blocks import texts_of
 from contam.tables.columns import ColumnRef, TextColumns, describe
-from contam.tables.edit_columns import edited_batch
-from contam.tables.edits import Edit, Rewrite, edited
+from contam.tables.edits import Edit, Rewrite, edited, edited_batch
 from contam.tables.fields import as_text_block
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from contam.tables.sound import check_sound
+from contam.tables.ipc import check_sound
 
 NO_TEXT = b"caf\xe9"
 #: Offsets of three values with 8 bytes of data.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from contam.errors import ConfigError, Plain
 from contam.files.single import read_file, reading, whole_file
 from contam.tables import schemas
-from contam.tables.judged_schema import JUDGED
+from contam.tables.score_schemas import JUDGED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

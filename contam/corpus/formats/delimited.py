@@ -12,8 +12,8 @@ from contam.corpus.streams import refuse_wide
 from contam.errors import Plain, ShardError
 from contam.files.csv_cells import large_cells
 from contam.files.wrong_files import LFS_FACT, LFS_HEAD
+from contam.tables.chat import clean
 from contam.tables.columns import ColumnRef
-from contam.tables.json_text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

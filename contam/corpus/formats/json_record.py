@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from contam.tables.chat import Turn, joined, named, turns_of
+from contam.tables.chat import Turn, at_path, clean, joined, named, text_at, turns_of
 from contam.tables.edits import edited, edited_value, spread
-from contam.tables.json_text import at_path, clean, text_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,9 +13,8 @@ from contam.corpus.streams import stream
 from contam.errors import ShardError
 from contam.facts import Plain
 from contam.tables.blocks import TextBlock, block_of
-from contam.tables.chat import Turn
+from contam.tables.chat import Turn, at_path, clean
 from contam.tables.edits import Rewrite, Rewritten
-from contam.tables.json_text import at_path, clean
 from contam.tables.same_rows import check_text
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
     def record(self, path: str, row: int, raw: Raw) -> Record | None:
         """The names and values of a record; None for one without any: a blank line, no document.
 
-        Text may hold surrogates for bytes that are not UTF-8, see `contam.tables.json_text.clean`.
+        Text may hold surrogates for bytes that are not UTF-8, see `contam.tables.chat.clean`.
         """
 
     @abstractmethod

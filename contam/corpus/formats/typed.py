@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, BinaryIO
 from contam.corpus.formats.base import CorpusFormat, Document, FileChunk
 from contam.corpus.offsets import batch_row
 from contam.tables import ipc, lookup, parquet, rewrite_ipc, rewrite_parquet
+from contam.tables.lookup import shard_errors
 from contam.tables.same_rows import count_same
-from contam.tables.shard_errors import shard_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
