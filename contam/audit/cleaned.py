@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.audit.checks import digest_of
 from contam.audit.facts import CleanedFacts
 from contam.audit.public_names import public
-from contam.cleaning.record import FORMAT
+from contam.cleaning.run import FORMAT
 from contam.cleaning.shard import digest
 from contam.corpus.shards import leave_out, survey
 from contam.corpus.streams import unreadable

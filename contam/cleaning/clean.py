@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Self, Unpack
 from contam.cleaning.choice import CleanOptions, refuse_unfit
 from contam.cleaning.findings import Findings, refuse_unread
 from contam.cleaning.given_result import GivenResult, Spared
-from contam.cleaning.record import facts_of
-from contam.cleaning.run import NAMES, Cleaned, Run
-from contam.cleaning.shares import share_of
+from contam.cleaning.run import NAMES, Cleaned, Run, facts_of
 from contam.cleaning.work_folder import RECORD, WorkFolder, digest_of, published_record
+from contam.cleaning.writer import share_of
 from contam.detect.parameters import CorpusOptions, ScanParameters
 from contam.detect.parts.division import Division
 from contam.detect.parts.pieces import question_of_search

@@ -16,7 +16,7 @@ from contam.tables.hit_table import RemovedRow, write_removed
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from contam.benchmark.items import ItemName
@@ -28,6 +28,26 @@ if TYPE_CHECKING:
     from contam.detect.scan import Corpus, ScanProgress
 
 _LET_NOBODY_WRITE_TO_CORPUS: Final = "let nobody write to the corpus while it is read"
+
+
+#: A byte of a shard in which something was found takes as long as so many that are only copied.
+_TOUCHED: Final = 20
+#: What any shard takes besides, in bytes that are copied.
+_FILE: Final = 1 << 20
+
+
+def share_of(
+    sizes: Sequence[int], touched: Collection[int], index: int, count: int
+) -> tuple[int, ...]:
+    """The numbers of the shards of one of `count` workers, ascending; index from 0.
+
+    sizes  bytes of each shard;  touched  numbers of the shards in which something was found
+
+    Every shard is in one share, and all shares take about as long.
+    """
+    costs = [_FILE + size * (_TOUCHED if n in touched else 1) for n, size in enumerate(sizes)]
+    order = sorted(range(len(costs)), key=lambda n: -costs[n])
+    return tuple(sorted(order[index::count]))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import contam
 from contam.cleaning.clean import Share, clean_share
 from contam.cleaning.run import Cleaned
-from contam.cleaning.shares import share_of
 from contam.cleaning.work_folder import WorkFolder
+from contam.cleaning.writer import share_of
 from contam.detect.every_hit import PartHits
 from contam.detect.parts.division import Division
 from contam.errors import IncompleteError, OutputError, UsageError
