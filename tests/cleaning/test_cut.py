@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import contam
 from contam.cleaning.choice import CleanOptions, long_pieces, n_cuts, whole_words
 from contam.errors import UsageError
-from contam.tables.edits import edited
 from tests.cleaning.inputs import _OTHER, question, rows_of
 
 ASKED = question("orchard", 0)
@@ -117,8 +116,3 @@ def test_what_is_for_cutting_is_refused_with_other_actions(options):
             CleanOptions(action=action, **options)
     with pytest.raises(UsageError):
         CleanOptions(action="cut", **dict.fromkeys(options, -1))
-
-
-def test_what_is_cut_is_not_there_any_more():
-    spans = whole_words([(7, 12)], "one two three four")
-    assert edited("one two three four", spans, None).split() == ["one", "two", "four"]
