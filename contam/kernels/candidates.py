@@ -14,7 +14,7 @@ import numpy as np
 
 from contam.kernels._jit import int64, kernel
 from contam.kernels.bits import SEED, finish_hash, mix_chunk
-from contam.kernels.postings import context_at, ordinal_at
+from contam.kernels.postings import context_at, document_at, ordinal_at
 from contam.kernels.sample_grams import NEIGHBOURS, context_of
 
 if TYPE_CHECKING:
@@ -119,19 +119,6 @@ def enough() -> NDArray[np.int64]:
 
 
 @kernel
-def document_of(doc_entries: NDArray[np.uint32], ordinal: int) -> int:
-    """The document that holds this entry: the last whose first ordinal is not larger."""
-    lo, hi = 0, doc_entries.shape[0] - 1
-    while hi - lo > 1:
-        middle = (lo + hi) >> 1
-        if int64(doc_entries[middle]) <= ordinal:
-            lo = middle
-        else:
-            hi = middle
-    return lo
-
-
-@kernel
 def grown(values: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     """`values` with twice the room, the first n kept."""
     larger = np.empty(2 * values.shape[0] + 16, np.int64)
@@ -174,7 +161,7 @@ def open_by_reach(
                 some = some or weak[j]
             if not (strong or some):
                 continue
-            document = document_of(doc_entries, ordinal_at(postings, row))
+            document = document_at(doc_entries, ordinal_at(postings, row))
             if state[document] != CLOSED:
                 continue
             if strong:

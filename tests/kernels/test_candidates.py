@@ -50,16 +50,6 @@ def test_a_reach_is_enough_for_every_way_that_asks_for_no_more():
             assert masks[4 * left + right] == ways_mask(met)
 
 
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=12), st.data())
-def test_an_entry_belongs_to_the_document_whose_ordinals_hold_it(lengths, data):
-    ends = np.cumsum([0, *lengths])
-    if ends[-1] == 0:
-        return
-    ordinal = data.draw(st.integers(0, int(ends[-1]) - 1))
-    owner = next(d for d in range(len(lengths)) if ends[d] <= ordinal < ends[d + 1])
-    assert candidates.document_of(frozen(ends, np.uint32), ordinal) == owner
-
-
 @given(st.lists(st.lists(tokens, max_size=12), max_size=4), st.integers(2, 4), st.data())
 def test_places_know_their_neighbours_and_the_runs_that_fit(parts, gram, data):
     run = data.draw(st.integers(gram, gram + 8))
