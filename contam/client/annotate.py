@@ -7,7 +7,7 @@ import math
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -32,23 +32,8 @@ if TYPE_CHECKING:
     PathLike = str | Path
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Run:
-    """The logs of one run that share a file of clean scores, and that file."""
-
-    logs: tuple[Log, ...]
-    out: Path
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Runs:
-    """Runs found below some paths.
-
-    skipped  (path, reason) of logs that no clean scores are written beside
-    """
-
-    runs: tuple[Run, ...]
-    skipped: tuple[tuple[str, str], ...]
+Runs: TypeAlias = "dict[Path, list[Log]]"
+"""The logs of each run, by the file of clean scores that they share."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -103,8 +88,12 @@ class Written:
         return "".join(char if char.isprintable() else "?" for char in line)
 
 
-def find_runs(paths: Sequence[PathLike], *, overwrite: bool = False) -> Runs:
+def find_runs(
+    paths: Sequence[PathLike], *, overwrite: bool = False
+) -> tuple[Runs, list[tuple[str, str]]]:
     """The runs of lm-eval and Inspect below files, folders and globs.
+
+    Behind them (path, reason) of logs that no clean scores are written beside.
 
     Raises LogError when there are none, and OutputError for one that has clean scores already.
     """
@@ -129,8 +118,7 @@ def find_runs(paths: Sequence[PathLike], *, overwrite: bool = False) -> Runs:
     for out in by_out:
         if out.exists() and not overwrite:
             raise OutputError(f"{out} already exists", hint="give --overwrite")
-    runs = tuple(Run(logs=tuple(logs), out=out) for out, logs in by_out.items())
-    return Runs(runs=runs, skipped=tuple(skipped))
+    return by_out, skipped
 
 
 def annotate(
@@ -158,14 +146,14 @@ def annotate(
     Raises ContamError subclasses; no clean scores are written then but those of runs before the one
     that failed.
     """
-    found = find_runs(paths, overwrite=overwrite)
-    for path, reason in found.skipped:
+    runs, skipped = find_runs(paths, overwrite=overwrite)
+    for path, reason in skipped:
         note(f"{path}: left out, {reason}")
     with tempfile.TemporaryDirectory(prefix="contam-") as scratch:
         folder = Path(verdicts or Path(scratch) / "verdicts")
         if client is not None:
             with result_folder(folder, overwrite=overwrite) as draft:
-                rows = benchmark_of([log for run in found.runs for log in run.logs]).rows
+                rows = benchmark_of([log for logs in runs.values() for log in logs]).rows
                 job = client.submit(
                     rows,
                     keep_text=True,
@@ -175,7 +163,7 @@ def annotate(
                 )
                 client.download(client.wait(job, watcher=watcher), draft)
         return write_clean(
-            found.runs,
+            runs,
             folder,
             policy=policy,
             allow_unmatched=allow_unmatched,
@@ -184,7 +172,7 @@ def annotate(
 
 
 def write_clean(
-    runs: Sequence[Run],
+    runs: Runs,
     verdicts: PathLike,
     *,
     policy: str | None = None,
@@ -204,22 +192,19 @@ def write_clean(
             "part of the corpus was not read: no item is known to be clean",
             hint="judge without the missing part by --allow-missing",
         )
-    judged = [
-        label_logs(report, chosen, evaluation.logs, allow_unmatched=allow_unmatched)
-        for evaluation in runs
-    ]
+    judged = {
+        out: label_logs(report, chosen, logs, allow_unmatched=allow_unmatched)
+        for out, logs in runs.items()
+    }
     about = _about(run, chosen)
-    for evaluation, found in zip(runs, judged, strict=True):
+    for out, found in judged.items():
         if found[0].log.tool == "inspect":
-            inspect_copy.write_copy(found[0], about, evaluation.out, overwrite=overwrite)
+            inspect_copy.write_copy(found[0], about, out, overwrite=overwrite)
         else:
             tree = clean_results(found, about)
             data = json.dumps(tree, indent=2, ensure_ascii=False).encode() + b"\n"
-            write_file(evaluation.out, data, overwrite=overwrite)
-    return [
-        Written(out=evaluation.out, judged=tuple(found))
-        for evaluation, found in zip(runs, judged, strict=True)
-    ]
+            write_file(out, data, overwrite=overwrite)
+    return [Written(out=out, judged=tuple(found)) for out, found in judged.items()]
 
 
 def _about(run: Mapping[str, Any], policy: str) -> dict[str, Any]:

@@ -297,7 +297,7 @@ class Client:
 
     def rescore(
         self,
-        verdicts: Job | str | Path,
+        verdicts: Job | str,
         logs: PathLike | Sequence[PathLike],
         *,
         policies: Sequence[str] = (),
@@ -305,26 +305,20 @@ class Client:
     ) -> Rescored:
         """What models score without the flagged items: the tables of `contam rescore`.
 
-        verdicts  a finished check job or its id, or a result folder (a Path)
+        verdicts  a finished check job or its id
         logs      files and folders, sent under their names
         options   least, permutations, seed, references, columns, benchmark_as, allow_unmatched,
                   allow_partial, skip_damaged, separate_runs, lower_is_better, higher_is_better,
                   metrics, all_metrics, mixed_setups
         """
-        request: Row = {"kind": "rescore", "policies": list(policies), "options": options}
+        request: Row = {
+            "kind": "rescore", "job": _id(verdicts), "policies": list(policies), "options": options,
+        }  # fmt: skip
         logs = [logs] if isinstance(logs, str | Path) else logs
-        given = [("logs", *pair) for pair in _logs(logs)]
-        if isinstance(verdicts, Path):
-            from contam.tables.hit_table import HITS_FILE
-
-            files_of = sorted(verdicts.iterdir())
-            given += [("verdicts", p, p.name) for p in files_of if p.name != HITS_FILE]
-        else:
-            request["job"] = _id(verdicts)
         with contextlib.ExitStack() as files:
             parts = [
-                (role, (name, files.enter_context(path.open("rb")), _BYTES))
-                for role, path, name in given
+                ("logs", (name, files.enter_context(path.open("rb")), _BYTES))
+                for path, name in _logs(logs)
             ]
             job = self._upload(request, parts)
         job = self.wait(job)

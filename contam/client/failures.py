@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import random
-import time
-from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from contam.errors import ContamError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 _UNAUTHORISED: Final = "unauthorised"
 _KEY_HINT: Final = (
@@ -123,7 +121,6 @@ class Retry:
     first_s: float = 0.5
     longest_s: float = 30.0
     total_s: float = 120.0
-    random: Callable[[], float] = field(default=random.random, repr=False)
 
     def wait_s(self, attempt: int, waited_s: float, asked_s: float | None = None) -> float | None:
         """Seconds before the next request, None when there is to be none.
@@ -135,9 +132,10 @@ class Retry:
             return None
         step = min(self.longest_s, self.first_s * 2.0 ** (attempt - 1))
         # Clients that were turned away together must not come back together.
-        wait = step * (0.5 + self.random() / 2)
+        drawn = random.random()  # noqa: S311 - no secret
+        wait = step * (0.5 + drawn / 2)
         if asked_s is not None:
-            wait = max(asked_s, min(wait, asked_s)) + self.random() * min(step, 1 + asked_s / 4)
+            wait = max(asked_s, min(wait, asked_s)) + drawn * min(step, 1 + asked_s / 4)
         return wait if waited_s + wait <= self.total_s else None
 
 
@@ -152,16 +150,7 @@ def may_help(status: int, code: str, headers: Mapping[str, str]) -> bool:
     return status in BUSY
 
 
-def retry_after_s(headers: Mapping[str, str], now_s: float | None = None) -> float | None:
-    """Seconds that `Retry-After` asks for, as a number or a date; None when it does not.
-
-    now_s  seconds since 1970 that a date is compared with; the clock's where none is given
-    """
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds that `Retry-After` asks for; None when it does not."""
     text = headers.get("retry-after", "").strip()
-    if text.isascii() and text.isdigit():
-        return float(text)
-    now_s = time.time() if now_s is None else now_s
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - now_s)
-    except (TypeError, ValueError):
-        return None
+    return float(text) if text.isascii() and text.isdigit() else None

@@ -24,11 +24,10 @@ from contam.server.body import BodyGuard
 from contam.server.check import Admission
 from contam.server.jobs import routes as jobs
 from contam.server.jobs.runner import Jobs
-from contam.server.jobs.schemas import CheckJob, RescoreJob
 from contam.server.observe import Observed, log
 from contam.server.page import problem_page
 from contam.server.problems import answer_failures
-from contam.server.schemas import CheckRequest, Problem
+from contam.server.schemas import CheckJob, CheckRequest, Problem, RescoreJob
 from contam.server.state import COMPILING, OPENING, State
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from fastapi.security.base import SecurityBase
 from pydantic import Field, TypeAdapter
 
 from contam.errors import ConfigError, UsageError
-from contam.server.problems import AS_PAGE, RequestError
+from contam.server.problems import AS_PAGE, CALLER, RequestError
 from contam.server.state import unready
 
 if TYPE_CHECKING:
@@ -47,9 +47,6 @@ KeyScope = Literal["check", "jobs", "read-documents", "admin"]
 
 SCOPES: Final = get_args(KeyScope)
 """What a key may be allowed; `admin` allows everything."""
-
-CALLER: Final = "contam.caller"
-"""Where a request's scope holds its Caller, once it is known."""
 
 _OLD_FILE: Final = "keys.db"
 #: Every key begins with it, so that scanners for leaked secrets can know one.

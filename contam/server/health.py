@@ -10,7 +10,7 @@ from fastapi import APIRouter, Response
 
 from contam.errors import ContamError
 from contam.index.manifest import MANIFEST
-from contam.server.metrics import CONTENT_TYPE
+from contam.server.observe import CONTENT_TYPE
 from contam.server.problems import RequestError
 from contam.server.schemas import problems
 from contam.server.state import CurrentState, unready

@@ -1,5 +1,7 @@
 """Give every request an id, a log line, metrics and security headers.
 
+Labels of metrics are few and the operator's own, as log lines are: never anything of a request.
+
 The outermost of our layers, so that no failure leaves without a problem document, and none
 reaches a log with more than its type and the places it passed.
 """
@@ -12,20 +14,31 @@ import sys
 import threading
 import time
 import traceback
+from collections import Counter as Tally
 from collections.abc import MutableMapping
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 import structlog
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.requests import ClientDisconnect, Request
 
 from contam.errors import ConfigError
-from contam.server.auth import CALLER
-from contam.server.problems import PROBLEM, RequestError, problem_of
+from contam.server.problems import CALLER, PROBLEM, RequestError, problem_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import TracebackType
 
     from starlette.requests import Request
@@ -34,15 +47,15 @@ if TYPE_CHECKING:
     from contam.server.state import State
 
 
+CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
+
 CONTENT_SECURITY: Final = "default-src 'none'; frame-ancestors 'none'"
 """What a browser may do with an answer that says nothing else: nothing."""
 
 _SANE_ID: Final = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ALWAYS: Final = (
     (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
     (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cross-origin-opener-policy", b"same-origin"),
 )
 _DEFAULT_HEADERS: Final = (
     (b"content-security-policy", CONTENT_SECURITY.encode()),
@@ -307,3 +320,61 @@ def _uncaught(
     if issubclass(kind, KeyboardInterrupt | SystemExit):
         return
     log().error("uncaught", fault=fault(error) if error else {"types": [kind.__name__]})
+
+
+_BUCKETS_S: Final = (
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+)  # fmt: skip
+
+
+class Metrics:
+    """The metrics of one service, in a registry of their own; docs/reference.md lists them."""
+
+    def __init__(self) -> None:
+        # The times at which counters began are of no use to anybody.
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's own gap
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        counter = partial(Counter, registry=self.registry)
+        gauge = partial(Gauge, registry=self.registry)
+        self.requests = counter(
+            "contam_requests_total", "Answered requests.", ("method", "route", "status")
+        )
+        self.duration = Histogram(
+            "contam_request_duration_seconds",
+            "From a request's head to the last byte of its answer.",
+            ("route",),
+            registry=self.registry,
+            buckets=_BUCKETS_S,
+        )
+        self.requests_running = gauge("contam_requests_running", "Requests being answered now.")
+        self.refused = counter(
+            "contam_requests_refused_total",
+            "Requests that a guard refused, by the problem's code.",
+            ("code",),
+        )
+        self.errors = counter("contam_errors_total", "Unexpected errors, by type.", ("type",))
+        self.items_checked = counter("contam_items_checked_total", "Items that got verdicts.")
+        self.verdicts = counter("contam_verdicts_total", "Verdicts given.", ("policy", "label"))
+        self.checks_running = gauge("contam_checks_running", "Checks being worked on now.")
+        self.checks_waiting = gauge("contam_checks_waiting", "Checks that wait for their turn.")
+        self.jobs = gauge("contam_jobs", "Jobs kept, by state.", ("state",))
+        self.index_age = gauge(
+            "contam_index_age_seconds", "Since an index last changed.", ("index",)
+        )
+        self.index_coverage = gauge(
+            "contam_index_coverage_ratio",
+            "Share of an index's shards that it answers for.",
+            ("index",),
+        )
+        self.ready = gauge("contam_ready", "1: the service takes requests; 0: it does not.")
+
+    def count_verdicts(self, n_items: int, verdicts: Iterable[tuple[str, str]]) -> None:
+        """Count the verdicts of a check: a pair of policy and label for each."""
+        self.items_checked.inc(n_items)
+        for (policy, label), n in Tally(verdicts).items():
+            self.verdicts.labels(policy, label).inc(n)
+
+    def exposition(self) -> bytes:
+        """All metrics in the text format of Prometheus."""
+        return generate_latest(self.registry)

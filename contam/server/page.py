@@ -26,9 +26,9 @@ from contam.detect.show.in_common import tokens_in_common
 from contam.detect.show.side_by_side import DocumentMatch, PartMatch, mark_of
 from contam.facts import counted, size
 from contam.server.answers import StreamedAnswer, summary
-from contam.server.auth import CALLER, Caller, Needs
+from contam.server.auth import Caller, Needs
 from contam.server.check import items_of, judge, known_policies, within
-from contam.server.problems import RequestError
+from contam.server.problems import CALLER, RequestError
 from contam.server.schemas import CheckRequest, Item, Options
 from contam.server.state import CurrentState, State, registry_of
 

@@ -29,6 +29,9 @@ MEDIA_TYPE: Final = "application/problem+json"
 PROBLEM: Final = "contam.problem"
 """Where a request's scope holds the code of the problem it was answered with."""
 
+CALLER: Final = "contam.caller"
+"""Where a request's scope holds its Caller, once it is known."""
+
 AS_PAGE: Final = "contam.as_page"
 """Where a request's scope holds what makes a page of a problem, if a person is to read it."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import Depends, Request
 
-from contam.server.metrics import Metrics
+from contam.server.observe import Metrics
 from contam.server.problems import RequestError
 
 if TYPE_CHECKING:

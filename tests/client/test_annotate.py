@@ -33,7 +33,7 @@ def home(tmp_path):
 
 
 def test_all_labels_the_scores_and_what_the_index_left_open_are_said(home):
-    (written,) = write_clean(find_runs([home / "logs"]).runs, home / "verdicts")
+    (written,) = write_clean(find_runs([home / "logs"])[0], home / "verdicts")
     (row,) = written.scores()
     counts = {"contaminated": 1, "suspect": 0, "clean": 1, "not_checkable": 2}
     assert row["items"] == counts
@@ -67,9 +67,7 @@ def test_what_is_left_out_of_two_logs_alike_is_said_once(home):
 def test_where_a_scan_judged_no_index_is_blamed(home):
     rows = [{"id": "s", "question": SHORT}, {"id": "l", "question": LEAKED}]
     contam.write_report(contam.scan(home / "corpus", rows), home / "scanned")
-    (written,) = write_clean(
-        find_runs([home / "logs"]).runs, home / "scanned", allow_unmatched=True
-    )
+    (written,) = write_clean(find_runs([home / "logs"])[0], home / "scanned", allow_unmatched=True)
     (note,) = written.notes
     assert "2 items could not be checked" in note
     assert "index" not in note

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contam.detect.policies.policy import get_policy, list_policies
-from contam.server.metrics import Metrics
+from contam.server.observe import Metrics
 
 if TYPE_CHECKING:
     from contam.detect.policies.policy_spec import PolicySpec

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore
-from contam.server.metrics import Metrics
+from contam.server.observe import Metrics
 from tests.contracts import lists, openapi_page
 
 

@@ -1,5 +1,6 @@
 """The client against a real service: verdicts, jobs and re-scorings are the library's."""
 
+import json
 import subprocess
 import sys
 
@@ -8,15 +9,20 @@ import pytest
 
 import contam
 from contam.benchmark.read_files import read_benchmarks
+from contam.cli.main import main
 from contam.client import Client, ItemName, ServiceError
+from contam.detect.indexed.index_reader import open_index
 from contam.detect.report import load_report
 from contam.detect.show.choose import flagged_items
 from contam.detect.show.side_by_side import view_items
 from contam.errors import OutputError, UsageError
+from contam.index.build import build
+from contam.index.recipe import load_recipe
 from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore
 from tests.cli import processes
 from tests.server.conftest import ADMIN_KEY
+from tests.server.running import serving
 
 POLICIES = ["contam", "gpt3-test"]
 
@@ -118,7 +124,6 @@ def test_a_rescoring_is_that_of_the_library(client, job, bench_fixtures, tmp_pat
     assert set(found.tables) == set(wanted.tables)
     assert found.summary == wanted.summary
     assert found.plot(policy="contam")._repr_png_() == wanted.plot()._repr_png_()
-    assert client.rescore(folder, log, **options).tables == found.tables
 
 
 def test_what_the_service_has_is_listed(client):
@@ -227,3 +232,82 @@ def test_a_service_with_keys_is_asked_with_the_key_of_the_environment(guarded, t
     for given in ({"CONTAM_KEY": ADMIN_KEY}, {"CONTAM_KEY_FILE": str(file)}):
         asked = processes.contam_here("check", *text, CONTAM_SERVER=guarded.url, **given)
         assert asked.returncode == 0, asked.stderr
+
+
+FOUR = ["contam", "openr1-8", "lmeval-13", "llama3-8gram"]
+
+
+def as_asked(items):
+    """Items of the library as a request has them."""
+    return [
+        {
+            "id": item.item_id,
+            **{name: getattr(item, name) for name in ("benchmark", "split", "question")},
+            **{
+                name: value
+                for name in ("passage", "choices", "answer", "answer_index")
+                if (value := getattr(item, name)) not in (None, ())
+            },
+        }
+        for item in items
+    ]
+
+
+@pytest.fixture(scope="module")
+def http(service):
+    with service.client() as one:
+        yield one
+
+
+def told(http, items, index):
+    """Verdicts and evidence as the service tells them, with the columns of the tables."""
+    verdicts, evidence = [], {}
+    body = {"index": index, "policies": FOUR, "items": items}
+    reply = http.post("/v1/check", json=body)
+    assert reply.status_code == 200, reply.text
+    for verdict in reply.json()["verdicts"]:
+        key = tuple(verdict[name] for name in ("benchmark", "split", "item_id"))
+        evidence[key] = verdict.pop("evidence")
+        verdicts.append(verdict)
+    return verdicts, evidence
+
+
+def assert_three_agree(http, index, name, bench, out):
+    arguments = ["--index", str(index), "--benchmark", str(bench), "--policy", ",".join(FOUR)]
+    assert main(["query", *arguments, "--out", str(out), "--quiet"]) == 0
+    report = load_report(out)
+    result = contam.query(index, bench, policies=FOUR)
+    assert [one.to_dict() for one in result] == report.verdicts.to_pylist()
+    with_reader = open_index(index).check(result.items_in_order, policies=FOUR)
+    assert [one.to_dict() for one in with_reader] == report.verdicts.to_pylist()
+    verdicts, evidence = told(http, as_asked(result.items_in_order), name)
+    assert verdicts == report.verdicts.to_pylist()
+    flat = []
+    for row in report.evidence.to_pylist():
+        key = tuple(row.pop(name) for name in ("benchmark", "split", "item_id"))
+        mine = evidence[key].pop(0)
+        flat.append(key)
+        assert {name: mine[name] for name in row} == row
+    assert flat
+    assert not any(evidence.values())
+
+
+def test_service_command_and_library_agree_on_the_small_corpus(
+    http, small_index, bench_fixtures, tmp_path
+):
+    for bench in sorted((bench_fixtures / "items").glob("*.jsonl")):
+        assert_three_agree(http, small_index, "small", bench, tmp_path / bench.stem)
+
+
+@pytest.mark.labelled
+@pytest.mark.slow
+def test_service_command_and_library_agree_on_real_text(labelled_data, tmp_path):
+    shards = sorted((labelled_data / "corpus").rglob("*.parquet"))[:1]
+    build(shards, tmp_path / "real", load_recipe("standard"), workers=2)
+    with serving(tmp_path / "real", data=tmp_path / "data") as service, service.client() as http:
+        for bench in sorted((labelled_data / "items").glob("*.jsonl"))[:2]:
+            some = tmp_path / bench.name
+            lines = bench.read_text("utf-8").splitlines()
+            some.write_text("".join(f"{line}\n" for line in lines[:200]), "utf-8")
+            json.loads(lines[0])
+            assert_three_agree(http, tmp_path / "real", "real", some, tmp_path / bench.stem)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 
 import pytest
@@ -73,16 +72,6 @@ def test_a_state_that_is_published_while_an_index_is_opened_is_watched(
     path = largest(folder)
     with pytest.raises(IndexDamageError), registry.snapshot():
         path.write_bytes(path.read_bytes())
-
-
-def test_other_rights_and_further_links_are_no_damage(held, tmp_path):
-    folder, registry, _ = held
-    for path in folder.glob("segments/*/*"):
-        path.chmod(0o600)
-        os.link(path, tmp_path / f"kept-{path.name}")
-    assert answers(registry)
-    registry.look()
-    assert registry.damaged == ()
 
 
 def test_damage_met_by_a_question_to_several_indexes_ends_the_answers_of_its_own_alone(

@@ -13,14 +13,11 @@ import threading
 import httpx
 import pytest
 
-from contam.config import Settings
-from contam.errors import InternalError
 from contam.index.build import build
 from contam.index.change import add
 from contam.kernels._jit import INTERPRETED
 from contam.memory import usable_bytes
 from contam.server.indexes import text_cache_bytes
-from contam.server.run import run as serve
 from tests.detect.indexed.indexes import WORDS
 from tests.server.running import REPOSITORY, serving
 from tests.waiting import HANG_S
@@ -187,17 +184,6 @@ def listens(host, port):
 def service_of_its_own(small_index, tmp_path):
     with serving(small_index, data=tmp_path / "data") as running:
         yield running
-
-
-def test_a_defect_at_the_start_is_told_as_one(tmp_path, small_index, monkeypatch):
-    def broken(_settings):
-        raise TypeError("no such thing")
-
-    monkeypatch.setattr("contam.server.app.Keyring", broken)
-    with pytest.raises(InternalError, match="TypeError: no such thing"):
-        serve(
-            Settings(index=(str(small_index),), data=str(tmp_path), port=0), announce=lambda _: None
-        )
 
 
 ASK = """

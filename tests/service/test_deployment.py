@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from contam.config import Settings
-from contam.server.metrics import Metrics
+from contam.server.observe import Metrics
 from tests.contracts import lists
 
 _INSTALL = "pip install 'contam[service]'"

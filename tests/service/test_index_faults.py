@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from contam.index.build import build
@@ -66,17 +69,6 @@ def test_an_index_written_to_is_not_asked_any_more_until_it_is_whole_again(
         assert labels(client, fixture_items) == before
 
 
-def test_an_index_that_is_removed_goes_on_to_answer_as_before(index, fixture_items, tmp_path):
-    with serving(index, data=tmp_path / "data") as service, service.client() as client:
-        before = labels(client, fixture_items)
-        shutil.rmtree(index)
-        assert labels(client, fixture_items) == before
-        assert client.get("/readyz").status_code == 200
-        # What answers cannot be opened anew: it is kept.
-        assert client.post("/v1/indexes/index/reload").status_code == 503
-        assert labels(client, fixture_items) == before
-
-
 def test_a_shard_that_is_removed_or_altered_leaves_nothing_clean(
     index, corpus, fixture_items, tmp_path
 ):
@@ -116,3 +108,35 @@ def test_an_index_that_is_cut_ends_the_answers_or_the_service_and_says_nothing_c
             assert service.wait() == -signal.SIGBUS
             return
         assert client.post("/v1/check", json={"items": fixture_items}).status_code == 503
+
+
+PLAIN = {"id": "plain", "question": "who counts the lamps along the old quay when the fog comes in"}
+
+
+@pytest.fixture(scope="module")
+def repeating(tmp_path_factory):
+    """An index over documents that say one phrase over and over, and one that does not."""
+    folder = tmp_path_factory.mktemp("repeating")
+    texts = ["la " * 300_000, "to be " * 150_000, PLAIN["question"]]
+    table = pa.table({"id": list("abc"), "text": texts})
+    pq.write_table(table, folder / "corpus.parquet")
+    build(folder / "corpus.parquet", folder / "index", load_recipe("standard"), workers=1)
+    return folder / "index"
+
+
+def test_items_of_one_phrase_are_given_up_and_others_are_answered_meanwhile(repeating, tmp_path):
+    heavy = [
+        {"id": "1", "question": phrase * (199_000 // len(phrase))} for phrase in ("la ", "to be ")
+    ]
+    with (
+        serving(repeating, data=tmp_path / "data") as service,
+        service.client() as client,
+        ThreadPoolExecutor(5) as pool,
+    ):
+        asked = [{"items": [one]} for one in (*heavy, *heavy, PLAIN)]
+        replies = [pool.submit(client.post, "/v1/check", json=one) for one in asked]
+        *late, plain = (reply.result().json()["verdicts"][0] for reply in replies)
+        assert {(one["label"], one["reason"]) for one in late} == {("not_checkable", "deadline")}
+        assert plain["label"] == "contaminated"
+        # No thread is still at work on what was answered.
+        assert client.post("/v1/check", json={"items": [PLAIN]}).json()["verdicts"] == [plain]

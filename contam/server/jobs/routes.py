@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import orjson
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
+from pydantic import Field, TypeAdapter
 
 from contam.benchmark.mapping import MAPPABLE, check_mapping
 from contam.detect.indexed.guarantee import refuse_unanswerable
@@ -22,20 +23,20 @@ from contam.detect.report import TABLES as CHECK_TABLES
 from contam.errors import UsageError
 from contam.files.disk import sync_path
 from contam.server.auth import Caller, Needs
+from contam.server.body import read_json
 from contam.server.check import checked_policies
 from contam.server.jobs.runner import RUN
-from contam.server.jobs.schemas import (
+from contam.server.jobs.task import INPUT, REQUEST, VERDICTS
+from contam.server.jobs.upload import MOST_FILES, Received, store_form
+from contam.server.problems import RequestError, refuse_parameters
+from contam.server.schemas import (
     CheckJob,
     JobAnswer,
     JobList,
     RescoreJob,
     form_schema,
-    parse_job,
+    problems,
 )
-from contam.server.jobs.task import INPUT, REQUEST, VERDICTS
-from contam.server.jobs.upload import MOST_FILES, Received, store_form
-from contam.server.problems import RequestError, refuse_parameters
-from contam.server.schemas import problems
 from contam.server.state import CurrentState, State, jobs_of, registry_of
 from contam.tables import schemas
 from contam.tables.score_schemas import SUMMARY
@@ -52,6 +53,9 @@ if TYPE_CHECKING:
 PARQUET: Final = "application/vnd.apache.parquet"
 NDJSON: Final = "application/x-ndjson"
 
+_ANY: Final[TypeAdapter[CheckJob | RescoreJob]] = TypeAdapter(
+    Annotated[CheckJob | RescoreJob, Field(discriminator="kind")]
+)
 _MOST_QUEUED: Final = 1000
 _TABLES: Final[dict[Kind, tuple[str, ...]]] = {
     "check": tuple(name.removesuffix(".parquet") for name in CHECK_TABLES),
@@ -79,7 +83,6 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"], default_response_class=Resp
                     {
                         "items": "of a check: JSON lines, plain or gzip, or Parquet; one file",
                         "logs": "of a re-scoring: logs of evaluations, under the names they have",
-                        "verdicts": "of a re-scoring: the four files of a result of `contam query`",
                     }
                 )
             },
@@ -127,7 +130,7 @@ def _accept(form: FormData, key: str, state: State, caller: Caller) -> StoredJob
     try:
         inputs.mkdir(parents=True)
         received = store_form(form, inputs, state.settings)
-        asked = parse_job(received.request)
+        asked = read_json(_ANY, received.request)
         if isinstance(asked, CheckJob):
             request = _check(asked, state, received)
         else:
@@ -194,27 +197,23 @@ def _check(asked: CheckJob, state: State, received: Received) -> dict[str, Any]:
 def _rescore(
     asked: RescoreJob, jobs: Jobs, caller: Caller, folder: FilePath, received: Received
 ) -> dict[str, Any]:
-    sent = received.files.get("verdicts", [])
-    needed = {"logs"} | ({"verdicts"} if asked.job is None else set())
-    if set(received.files) != needed or (sent and len(sent) != len(VERDICT_FILES)):
+    if set(received.files) != {"logs"}:
         raise RequestError(
-            422, "a re-scoring needs logs, and verdicts once", code="upload",
-            hint="send logs as `logs`; name the job of a check, or send as `verdicts` "
-            f"{', '.join(VERDICT_FILES)}",
+            422, "a re-scoring needs logs, and nothing else", code="upload",
+            hint="send them as `logs`",
         )  # fmt: skip
-    if asked.job is not None:
-        source = jobs.get(asked.job, owner_of(caller))
-        if source.kind != "check" or source.state != "done":
-            raise RequestError(
-                409, f"that job is a {source.kind} and {source.state}", code="no-verdicts",
-                hint="name a check that is done",
-            )  # fmt: skip
-        # They outlive that job.
-        (folder / VERDICTS).mkdir()
-        for name in VERDICT_FILES:
-            shutil.copyfile(jobs.result(source) / name, folder / VERDICTS / name)
-            sync_path(folder / VERDICTS / name)
-        sync_path(folder / VERDICTS)
+    source = jobs.get(asked.job, owner_of(caller))
+    if source.kind != "check" or source.state != "done":
+        raise RequestError(
+            409, f"that job is a {source.kind} and {source.state}", code="no-verdicts",
+            hint="name a check that is done",
+        )  # fmt: skip
+    # They outlive that job.
+    (folder / VERDICTS).mkdir()
+    for name in VERDICT_FILES:
+        shutil.copyfile(jobs.result(source) / name, folder / VERDICTS / name)
+        sync_path(folder / VERDICTS / name)
+    sync_path(folder / VERDICTS)
     return asked.model_dump()
 
 

@@ -164,7 +164,7 @@ class Jobs:
         return job
 
     def show(self, job: StoredJob) -> dict[str, Any]:
-        """A job as its owner sees it: see `contam.server.jobs.schemas.JobAnswer`."""
+        """A job as its owner sees it: see `contam.server.schemas.JobAnswer`."""
         result = self._summary(job) if job.state == "done" else {}
         process = self._process(job.id)
         expires = None if job.finished is None else job.finished + self.settings.retention_s

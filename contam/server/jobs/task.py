@@ -18,7 +18,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import ContamError, OutputError, UsageError
+from contam.errors import ContamError, UsageError
 from contam.extras import claim_process
 from contam.server.problems import tell
 
@@ -183,20 +183,14 @@ def _rescore(request: Mapping[str, Any], report: ProgressWriter, out: Path) -> N
     }
     settings |= {name: tuple(settings[name]) for name in ("references", "metrics")}
     report.phase("re-scoring")
-    try:
-        with offering("--skip-damaged goes on without such logs"):
-            result = run_rescore(
-                VERDICTS,
-                LOGS,
-                policies=request["policies"],
-                settings=RescoreSettings(**settings),
-                **options,
-            )
-    except OutputError as error:
-        if request["job"] is not None:
-            raise
-        # The verdicts were sent: that they cannot be read is not the service's failure.
-        raise UsageError(error.statement, hint="send the files as contam wrote them") from error
+    with offering("--skip-damaged goes on without such logs"):
+        result = run_rescore(
+            VERDICTS,
+            LOGS,
+            policies=request["policies"],
+            settings=RescoreSettings(**settings),
+            **options,
+        )
     report.phase("writing")
     # No picture ever leaves the service.
     write_rescore(result, out, plots=False)

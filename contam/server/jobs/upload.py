@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from starlette.datastructures import UploadFile
 
-from contam.detect.report import FILES as VERDICT_FILES
 from contam.errors import ContamError
 from contam.files import compression
 from contam.files.disk import sync_path
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from contam.config import Settings
 
 FIELD: Final = "job"
-ROLES: Final = ("items", "logs", "verdicts")
+ROLES: Final = ("items", "logs")
 MOST_FILES: Final = 2000
 
 #: What an upload unpacks to, in sizes that it may have as sent.
@@ -109,8 +108,6 @@ def _store(
     given = upload.filename or ""
     if role == "items" and role in received.files:
         raise _invalid("two parts of items")
-    if role == "verdicts" and given not in VERDICT_FILES:
-        raise _invalid("unknown file of verdicts", f"send {', '.join(VERDICT_FILES)}")
     path = folder / ("items" if role == "items" else f"{role}/{safe_name(given)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

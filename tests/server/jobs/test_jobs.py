@@ -231,31 +231,21 @@ def test_a_rescoring_by_the_job_of_its_verdicts_gives_the_tables_of_the_command(
     assert not [name for name in run["outputs"] if name.endswith((".svg", ".png"))]
 
 
-@pytest.fixture(scope="module")
-def verdict_files(asked_alone):
-    return {path.name: path.read_bytes() for path in asked_alone.iterdir()}
-
-
-def test_a_rescoring_of_uploaded_verdicts_that_fails_says_why(client, verdict_files):
+def test_a_rescoring_that_fails_says_why(client, done):
     other = b"item_id,question,quokka-7b\n" + b"".join(
         b"creek-%d,What does nobody ask for the %dth time?,1\n" % (n, n) for n in range(9)
     )
     logs = ("folder/brook_math.csv", other)
-    failed = rescored(client, {"options": QUICK}, verdicts=list(verdict_files.items()), logs=logs)
+    failed = rescored(client, {"job": done["id"], "options": QUICK}, logs=logs)
     assert (failed["state"], failed["error"]["code"]) == ("failed", "log")
     assert "logs/folder/brook_math.csv" in failed["error"]["message"]
 
 
 @pytest.mark.parametrize("skip", [False, True])
-def test_a_damaged_log_stops_a_rescoring_or_is_named_as_left_out(
-    client, verdict_files, log_file, skip
-):
+def test_a_damaged_log_stops_a_rescoring_or_is_named_as_left_out(client, done, log_file, skip):
     cut = b'{"status": "success", "eval": {'
-    job = rescored(
-        client, {"options": {**QUICK, "skip_damaged": skip}},
-        verdicts=list(verdict_files.items()),
-        logs=[("brook_math.csv", log_file), ("cut.json", cut)],
-    )  # fmt: skip
+    asked = {"job": done["id"], "options": {**QUICK, "skip_damaged": skip}}
+    job = rescored(client, asked, logs=[("brook_math.csv", log_file), ("cut.json", cut)])
     if skip:
         run = client.get(f"/v1/jobs/{job['id']}/run").json()
         (left_out,) = run["inputs"]["damaged"]
@@ -264,15 +254,6 @@ def test_a_damaged_log_stops_a_rescoring_or_is_named_as_left_out(
     else:
         assert job["error"]["code"] == "log"
         assert "logs/cut.json" in job["error"]["message"]
-
-
-def test_uploaded_verdicts_that_are_none_are_the_senders_mistake(client, verdict_files):
-    run = json.loads(verdict_files["run.json"])
-    broken = json.dumps({**run, "coverage": {"shards_failed": 3}}).encode()
-    files = list({**verdict_files, "run.json": broken}.items())
-    logs = ("a.csv", b"item_id,question,m\n1,why?,1\n")
-    failed = rescored(client, {"options": QUICK}, verdicts=files, logs=logs)
-    assert (failed["error"]["code"], "run.json" in failed["error"]["message"]) == ("usage", True)
 
 
 REFUSED = [
@@ -285,10 +266,9 @@ REFUSED = [
     ({"kind": "check", "policies": ["igmini-50"]}, {"items": ("x", b"{}")}, 422, "index-mismatch"),
     ({"kind": "check", "options": {"max_evidence": 101}}, {"items": ("x", b"{}")}, 422, "invalid"),
     ({"kind": "check", "options": {"mapping": {"zanzibar": "x"}}}, {"items": ("x", b"{}")}, 422, "usage"),
-    ({"kind": "rescore"}, {"logs": ("a.csv", b"id,score")}, 422, "upload"),
+    ({"kind": "rescore"}, {"logs": ("a.csv", b"id,score")}, 422, "invalid"),
     ({"kind": "rescore", "job": "nothing"}, {"logs": ("a.csv", b"id,score")}, 404, "no-job"),
     ({"kind": "rescore", "job": "nothing"}, {}, 422, "upload"),
-    ({"kind": "rescore"}, {"verdicts": ("run.json", b"{}"), "logs": ("a.csv", b"1")}, 422, "upload"),
     ({"kind": "check"}, {"logs": ("../zanzibar.csv", b"1")}, 422, "upload"),
 ]  # fmt: skip
 

@@ -135,7 +135,7 @@ def zip_bomb():
         (body(("job", "", b"{}"), ("logs", "a", b"1"), ("logs", "a/b", b"2")), 422, "upload"),
         (body(("job", "", b"{}"), ("logs", "a.eval", zip_bomb())), 413, "unpacked-too-large"),
         (body(("job", "", b"{}"), ("logs", "a.csv", gzipped(b" " * 500_000))), 413, None),
-        (body(("job", "", b"{}"), ("verdicts", "other.parquet", b"1")), 422, "upload"),
+        (body(("job", "", b"{}"), ("verdicts", "run.json", b"1")), 422, "upload"),
     ],
     ids=sized,
 )  # fmt: skip
