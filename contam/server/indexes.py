@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 import threading
@@ -47,14 +48,19 @@ def text_cache_bytes(cache_bytes: int, n_indexes: int, usable: int) -> int:
     return cache_bytes or max(_LEAST, min(_MOST, usable // 8 // max(1, n_indexes)))
 
 
-Stamp = tuple[int, int, int, int]
+Stamp = tuple[int, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Files as they were before anything was read from them; states  of each index."""
+    """Files as they were before anything was read from them.
+
+    digests  SHA-256 of each as the manifest has it
+    states   of each index, by its manifest
+    """
 
     stamps: dict[str, Stamp]
+    digests: dict[str, str]
     states: tuple[str, ...]
 
     @classmethod
@@ -64,29 +70,47 @@ class Watched:
         Raises UsageError or IndexDamageError when one has no manifest that can be read.
         """
         stamps: dict[str, Stamp] = {}
+        digests: dict[str, str] = {}
         states = []
         for folder in folders:
             manifest = read_manifest(folder)
             states.append(index_id(manifest))
-            # Others may be written just now.
             for segment in manifest.segments:
+                for file in segment.files:
+                    path = folder / SEGMENTS / segment.id / file.name
+                    digests[str(path)] = file.sha256
+                    digests[str(path.with_suffix(".crc"))] = file.checks
+                # Others may be written just now.
                 for path in (folder / SEGMENTS / segment.id).glob("*"):
                     stamp = stamp_of(str(path))
                     if stamp is not None:
                         stamps[str(path)] = stamp
-        return cls(stamps, tuple(states))
+        return cls(stamps, digests, tuple(states))
 
     def check(self) -> None:
-        """Make sure that nobody has written into them. Raises IndexDamageError."""
-        for path, before in self.stamps.items():
+        """Make sure that nobody has written into them. Raises IndexDamageError.
+
+        A file of which only the time of its last change is another is read whole: its rights or
+        links may have changed, or somebody wrote into it and set the other time back.
+        """
+        for path, before in list(self.stamps.items()):
             now = stamp_of(path)
-            # What is removed or replaced is still open as it was.
-            if now is not None and now != before and now[:2] == before[:2]:
+            if now is None or now == before or now[:2] != before[:2]:
+                continue
+            if now[:-1] != before[:-1] or not self._is_whole(path):
                 raise IndexDamageError(
                     f"{path} was written to while it was in use",
                     file=path,
                     hint="restore the index, then reload it: POST /v1/indexes/NAME/reload",
                 )
+            self.stamps[path] = now
+
+    def _is_whole(self, path: str) -> bool:
+        try:
+            with Path(path).open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest() == self.digests.get(path)
+        except OSError:
+            return False
 
 
 def stamp_of(path: str) -> Stamp | None:
@@ -95,7 +119,10 @@ def stamp_of(path: str) -> Stamp | None:
         found = os.stat(path)  # noqa: PTH116 - a path object costs as much as the call
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return (
+        *(found.st_dev, found.st_ino, found.st_size),
+        *(found.st_mtime_ns, found.st_ctime_ns),
+    )
 
 
 _ABSENT: Final = "seven small kites flew over the old harbour wall before the rain came in"

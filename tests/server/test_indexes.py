@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 
 import pytest
@@ -72,6 +73,28 @@ def test_a_state_that_is_published_while_an_index_is_opened_is_watched(
     path = largest(folder)
     with pytest.raises(IndexDamageError), registry.snapshot():
         path.write_bytes(path.read_bytes())
+
+
+def test_setting_the_time_of_writing_back_hides_nothing(held):
+    _, registry, path = held
+    times = path.stat()
+    good = path.read_bytes()
+    path.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    with pytest.raises(IndexDamageError), registry.snapshot():
+        pass
+    registry.look()
+    assert registry.damaged == ("small",)
+
+
+def test_other_rights_and_further_links_are_no_damage(held, tmp_path):
+    folder, registry, _ = held
+    for path in folder.glob("segments/*/*"):
+        path.chmod(0o600)
+        os.link(path, tmp_path / f"kept-{path.name}")
+    assert answers(registry)
+    registry.look()
+    assert registry.damaged == ()
 
 
 def test_damage_met_by_a_question_to_several_indexes_ends_the_answers_of_its_own_alone(
