@@ -42,6 +42,7 @@ STATUS: Final = {
 """HTTP status of the library's error codes; of all others it is 500."""
 
 _INTERNAL: Final = 500
+_METHOD_NOT_ALLOWED: Final = 405
 _OF_STATUS: Final = {
     400: ("bad-request", "Invalid request"),
     401: ("unauthorised", "A key is required"),
@@ -228,4 +229,10 @@ def _without_input(error: Mapping[str, Any]) -> dict[str, Any]:
 
 def _http(request: Request, error: HTTPException) -> Response:
     code, title = _OF_STATUS.get(error.status_code, ("http", "The request failed"))
-    return problem(request, error.status_code, code, title, headers=error.headers)
+    headers = dict(error.headers or {})
+    if error.status_code == _METHOD_NOT_ALLOWED:
+        # The framework names the methods of the first handler of a path, and there may be more.
+        template = getattr(request.scope.get("route"), "path_format", "")
+        if offered := request.app.openapi()["paths"].get(template):
+            headers["Allow"] = ", ".join(sorted(map(str.upper, offered)))
+    return problem(request, error.status_code, code, title, headers=headers)

@@ -233,3 +233,9 @@ def test_policies_and_indexes_describe_themselves(client, small_index):
     assert index["dates"] == ["2017-03-13", "2023-09-15"]
     # Where things lie on the server is nobody's business.
     assert str(small_index.parent) not in json.dumps(index)
+
+
+def test_a_method_that_is_not_offered_is_answered_with_all_that_are(client):
+    for path, methods in (("/v1/jobs", "GET, POST"), ("/v1/jobs/0", "DELETE, GET")):
+        reply = client.put(path)
+        assert (reply.status_code, reply.headers["allow"]) == (405, methods)
