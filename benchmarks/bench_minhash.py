@@ -22,7 +22,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from contam.corpus.batches import BATCH_BYTES, read_chunk
-from contam.detect.scan import Corpus
+from contam.detect.corpus import Corpus
 from contam.index.minhash.permutations import sign_batch
 
 if TYPE_CHECKING:

@@ -116,9 +116,9 @@ def scan_share(data: Path, policies: str, threads: int, index: int, count: int) 
 
     tune_command()
     from contam.detect.chunk_scan import scan_chunks
+    from contam.detect.corpus import Corpus
     from contam.detect.parameters import ScanParameters
     from contam.detect.plan import make_plan
-    from contam.detect.scan import Corpus
     from contam.detect.warm import warmup_scan
 
     state = ctypes.c_char.in_dll(ctypes.pythonapi, "_PyRuntime")

@@ -69,7 +69,7 @@ def measure(folder: str) -> dict[str, Any]:
     from contam.memory import tune_command
 
     tune_command()
-    from contam.detect.scan import Corpus
+    from contam.detect.corpus import Corpus
 
     start, start_gb = _used()
     began = time.perf_counter()

@@ -85,7 +85,7 @@ def tokenise(corpus: list[str]) -> Record:
     from bench_kernel import tokenise_batch
 
     from contam.corpus.batches import read_chunk
-    from contam.detect.scan import Corpus
+    from contam.detect.corpus import Corpus
     from contam.kernels.document import new_buffers
     from contam.kernels.tokens import WORDS
     from contam.text.tokenizer import char_tables
@@ -119,10 +119,10 @@ def scan(
     tune_command()
     import contam
     from contam.detect.chunk_scan import scan_chunks
+    from contam.detect.corpus import Corpus
     from contam.detect.finish import finish
     from contam.detect.parameters import ScanParameters
     from contam.detect.plan import make_plan
-    from contam.detect.scan import Corpus
 
     contam.scan(warm[0], warm[1], policies=policies, workers=1)  # kernels from their cache
     started = time.time()
@@ -176,11 +176,11 @@ def command(corpus: list[str], items: list[str], policies: list[str], out: str) 
     from contam.cli.options import VerdictOptions
     from contam.cli.results import print_result
     from contam.detect.chunk_scan import scan_chunks
+    from contam.detect.corpus import Corpus
     from contam.detect.judge import finish_scan
     from contam.detect.parameters import ScanParameters
     from contam.detect.plan import plan_for
     from contam.detect.report import write_report
-    from contam.detect.scan import Corpus
     from contam.detect.warm import match_a_little
 
     match_a_little()

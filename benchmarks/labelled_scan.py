@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from contam.detect.chunk_scan import scan_chunks
+from contam.detect.corpus import Corpus
 from contam.detect.finish import finish
 from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
@@ -24,7 +25,6 @@ from contam.detect.plan import Plan, make_plan
 from contam.detect.policies.exposure import EXPOSURES, KINDS, exposures, kinds
 from contam.detect.policies.policy import get_policy
 from contam.detect.query import describe, guard, sources_of
-from contam.detect.scan import Corpus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

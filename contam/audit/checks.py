@@ -16,12 +16,13 @@ from contam.benchmark.read_files import read_benchmarks
 from contam.corpus.shards import shard_digest, survey
 from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
+from contam.detect.match.workers import worker_count
 from contam.detect.parameters import ScanParameters
 from contam.detect.plan import plan_for
 from contam.detect.policies.policy import get_policy
 from contam.detect.query import query_opened
 from contam.detect.report import RUN_FILE, write_report
-from contam.detect.scan import open_corpus, scan_opened, worker_count
+from contam.detect.scan import open_corpus, scan_opened
 from contam.errors import BenchmarkError, LogError, ShardError
 from contam.files.listed import state_at
 from contam.files.single import fingerprint, reading
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
     from contam.audit.spec import AuditSpec, CorpusSpec
     from contam.audit.stage_cache import StageCache
     from contam.benchmark.items import Benchmark
+    from contam.detect.corpus import ScanProgress
     from contam.detect.parts.division import Division
     from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
-    from contam.detect.scan import ScanProgress
 
 FROM_LOGS = "items-from-logs.jsonl"
 """The benchmark that was made of logs, where an audit had to make one."""

@@ -56,9 +56,9 @@ if TYPE_CHECKING:
     from contam.audit.review.sample import Label
     from contam.audit.spec import AuditSpec
     from contam.detect.accepted import AcceptedRow
+    from contam.detect.corpus import ScanProgress
     from contam.detect.parts.division import Division
     from contam.detect.report import Report
-    from contam.detect.scan import ScanProgress
 
 REPORT: Final = "report.json"
 CHECKS: Final = "checks"

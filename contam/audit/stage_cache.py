@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from contam.detect.scan import ScanProgress
+    from contam.detect.corpus import ScanProgress
 
 _RECORD: Final = ".stage.json"
 

@@ -15,11 +15,13 @@ from contam.cleaning.given_result import GivenResult, Spared
 from contam.cleaning.run import NAMES, Cleaned, Run, facts_of
 from contam.cleaning.work_folder import RECORD, WorkFolder, digest_of, published_record
 from contam.cleaning.writer import share_of
+from contam.detect.given import as_list
+from contam.detect.match.workers import worker_count
 from contam.detect.parameters import CorpusOptions, ScanParameters
 from contam.detect.parts.division import Division
 from contam.detect.parts.pieces import question_of_search
 from contam.detect.parts.search import compute_share, search_parts
-from contam.detect.scan import as_list, open_scan, worker_count
+from contam.detect.scan import open_scan
 from contam.errors import Place, UsageError
 from contam.files.addresses import NAME_LOCAL_FOLDER, is_address, refuse_address
 from contam.files.publish import check_publishable
@@ -27,9 +29,9 @@ from contam.files.publish import check_publishable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from contam.detect.corpus import Corpus, PathLike, ScanProgress
     from contam.detect.parts.search import Searched, Work
     from contam.detect.plan import Plan
-    from contam.detect.scan import Corpus, PathLike, ScanProgress
 
 
 class CleaningOptions(CorpusOptions, total=False):

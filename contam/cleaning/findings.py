@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from contam.cleaning.choice import CleanOptions
     from contam.cleaning.given_result import Spared
     from contam.corpus.coverage import Coverage
+    from contam.detect.corpus import Corpus
     from contam.detect.every_hit import HitFile, PartHits
     from contam.detect.model import Int8s
     from contam.detect.parts.search import Searched
     from contam.detect.plan import Plan
-    from contam.detect.scan import Corpus
 
 _EXCLUDE_SHARDS: Final = (
     "repair them, or leave them out with --exclude NAME: they are not in the result either"

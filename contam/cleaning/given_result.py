@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from contam.cleaning.choice import SparedRows
+    from contam.detect.corpus import Corpus
     from contam.detect.model import Int8s, Int64s
     from contam.detect.plan import Plan
     from contam.detect.report import Report
-    from contam.detect.scan import Corpus
 
 #: Parameters that do not decide what is found.
 _OF_RESULT: Final = frozenset(("max_evidence", "allow_missing", "keep_text"))

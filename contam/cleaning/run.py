@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from contam.cleaning.choice import CleanOptions
     from contam.cleaning.findings import Findings
     from contam.cleaning.work_folder import WorkFolder
-    from contam.detect.scan import Corpus
+    from contam.detect.corpus import Corpus
 
 FORMAT: Final = "contam-clean-1"
 NAMES: Final = (CORPUS, REMOVED, RECORD)

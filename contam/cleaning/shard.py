@@ -28,9 +28,9 @@ from contam.corpus.documents import read_documents, read_metadata
 from contam.corpus.opening import cut_shard
 from contam.corpus.shards import errors_named
 from contam.detect.chunk_scan import scan_chunks
+from contam.detect.corpus import Corpus
 from contam.detect.match.matching import Matcher
 from contam.detect.partial import start_collections
-from contam.detect.scan import Corpus
 from contam.errors import CorpusError, InternalError, ShardError
 from contam.files.listed import opened, state_at
 from contam.tables.edits import Edit, Rewrite, edited

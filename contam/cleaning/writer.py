@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from contam.cleaning.shard import Cleaning, Removal
     from contam.cleaning.work_folder import WorkFolder
     from contam.corpus.shards import Shard
+    from contam.detect.corpus import Corpus, ScanProgress
     from contam.detect.match.hits import Hits
-    from contam.detect.scan import Corpus, ScanProgress
 
 _LET_NOBODY_WRITE_TO_CORPUS: Final = "let nobody write to the corpus while it is read"
 

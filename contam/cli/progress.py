@@ -18,7 +18,7 @@ _MEGA: Final = 1_000_000
 
 
 class Reporter:
-    """A `contam.detect.scan.ScanProgress`."""
+    """A `contam.detect.corpus.ScanProgress`."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet

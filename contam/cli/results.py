@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from contam.cli.options import OutputOptions, VerdictOptions
     from contam.client.answers import Answer
+    from contam.detect.corpus import ScanProgress
     from contam.detect.result import ScanResult
-    from contam.detect.scan import ScanProgress
 
 EXIT_FLAGGED: Final = 3
 EXIT_INCOMPLETE: Final = 4

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from contam.corpus.batches import DocBatch
     from contam.corpus.opening import Chunk
+    from contam.detect.corpus import Corpus, ScanProgress
     from contam.detect.match.matching import DocumentMatcher
     from contam.detect.plan import Plan
-    from contam.detect.scan import Corpus, ScanProgress
 
 #: Text read at once where a tokenizer file makes the tokens: about a second's work, so that a scan
 #: can be stopped soon.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from contam.benchmark.items import Benchmark
     from contam.corpus.coverage import Coverage
     from contam.corpus.shards import Shard
-    from contam.detect.scan import Corpus
+    from contam.detect.corpus import Corpus
 
 
 def changed_shards(

@@ -40,6 +40,11 @@ _WORDS_OF_TEXT: Final = 6
 _TABLE_MARKS: Final = ("__arrow_c_stream__", "__arrow_c_array__", "to_arrow", "with_format")
 
 
+def as_list(paths: PathLike | Sequence[PathLike]) -> list[PathLike]:
+    """One path, or several, as a list."""
+    return [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+
+
 @dataclass(frozen=True, slots=True)
 class _Table:
     """Rows or a table, and what the caller or the table itself calls it."""

@@ -10,10 +10,10 @@ from contam.detect.finish import finish
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
+    from contam.detect.corpus import Corpus
     from contam.detect.partial import PartialResult
     from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
-    from contam.detect.scan import Corpus
 
 
 def finish_scan(

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from contam.corpus.coverage import Coverage
+    from contam.detect.corpus import Corpus
     from contam.detect.parts.part import Part
     from contam.detect.plan import Plan
     from contam.detect.policies.policy import Policy
-    from contam.detect.scan import Corpus
 
 #: Names of items that are written at a time.
 _ROWS: Final = 1 << 12

@@ -11,6 +11,7 @@ import numpy as np
 
 from contam.benchmark.items import ItemName
 from contam.corpus.unread import unread_notes
+from contam.detect.corpus import excluded_note
 from contam.detect.finish import finish
 from contam.detect.given import given_benchmark
 from contam.detect.indexed.candidates import LEAST_SHARE
@@ -20,14 +21,14 @@ from contam.detect.indexed.guarantee import (
     items_at_risk,
     refuse_unanswerable,
 )
-from contam.detect.indexed.indexes import IndexSet, IndexSources
-from contam.detect.indexed.search import nothing_found, search
+from contam.detect.indexed.indexes import IndexSet
+from contam.detect.indexed.search import IndexSources, nothing_found, search
 from contam.detect.match.deadline import NO_DEADLINE, Deadline, DeadlinePassed, Unanswered
+from contam.detect.match.workers import worker_count
 from contam.detect.parameters import QueryOptions, ScanParameters
 from contam.detect.plan import make_plan
 from contam.detect.policies.policy import get_policy
-from contam.detect.scan import excluded_note, worker_count
-from contam.detect.warm import query_a_little
+from contam.detect.warm import match_a_little, small_files
 from contam.errors import IndexMismatchError
 from contam.kernels.warm_up import compile_once
 from contam.tables.memory import release_unused
@@ -35,13 +36,13 @@ from contam.tables.memory import release_unused
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from contam.detect.corpus import ScanProgress
     from contam.detect.given import Source
     from contam.detect.indexed.indexes import PathLike
     from contam.detect.indexed.search import SearchResult
     from contam.detect.model import Bools
     from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
-    from contam.detect.scan import ScanProgress
 
 #: Items named in run.json of which something may have been missed for the cap.
 _MOST_LISTED: Final = 1000
@@ -102,6 +103,17 @@ def query(
         started=started,
         deadline=Deadline(deadline),
     )
+
+
+def query_a_little() -> None:
+    """Index a corpus of one text and query it, which compiles or loads all that a query needs."""
+    from contam.index.build import build  # of which a query needs nothing
+
+    with small_files() as (corpus, items):
+        index = corpus.with_name("index")
+        build(corpus, index, workers=1)
+        query(index, items, workers=1)
+    match_a_little()
 
 
 def query_opened(

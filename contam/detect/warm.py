@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,14 @@ import orjson
 
 from contam.benchmark.items import BenchItem
 from contam.corpus.batches import DocBatch
+from contam.detect.chunk_scan import scan_chunks
+from contam.detect.corpus import Corpus
+from contam.detect.judge import finish_scan
 from contam.detect.match.collect import Collection
 from contam.detect.match.matching import Matcher
 from contam.detect.match.token_view import build_view
+from contam.detect.parameters import ScanParameters
+from contam.detect.plan import make_plan
 from contam.detect.policies.policy import DEFAULT, get_policy, list_policies
 from contam.index.warm import TEXT, small_corpus
 
@@ -32,36 +38,16 @@ def match_a_little() -> None:
 
 
 def warmup_scan() -> None:
-    """Scan a corpus of one text."""
-    from contam.detect.scan import scan  # which runs this before its first scan
-
-    with _small_files() as (corpus, items):
-        scan(corpus, items, policies=[spec.id for spec in list_policies()], workers=1)
-
-
-def query_a_little() -> None:
-    """Index a corpus of one text, and query it."""
-    from contam.detect.query import query  # which runs this before its first query
-    from contam.index.build import build  # of which a scan needs nothing
-
-    with _small_files() as (corpus, items):
-        index = corpus.with_name("index")
-        build(corpus, index, workers=1)
-        query(index, items, workers=1)
-    match_a_little()
-
-
-def run_a_little() -> None:
-    """Index, query and scan a corpus of one text: all that has kernels."""
-    from contam.detect.meaning.warm import look_for_rephrasings_a_little  # rarely loaded
-
-    query_a_little()
-    warmup_scan()
-    look_for_rephrasings_a_little()
+    """Scan a corpus of one text under every policy: compiles or loads all that a scan needs."""
+    with small_files() as (corpus, items):
+        parameters = ScanParameters(policies=tuple(spec.id for spec in list_policies()))
+        plan, opened = make_plan([items], parameters), Corpus.open([corpus], None)
+        found = scan_chunks(plan, opened, workers=1)
+        finish_scan(plan, opened, found, workers=1, started=time.time())
 
 
 @contextmanager
-def _small_files() -> Iterator[tuple[Path, Path]]:
+def small_files() -> Iterator[tuple[Path, Path]]:
     """A corpus of one document, and a benchmark of one item that it holds."""
     with small_corpus() as corpus:
         items = corpus.with_name("items.jsonl")

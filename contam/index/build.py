@@ -37,7 +37,7 @@ from contam.index.model import Manifest
 from contam.index.recipe import load_recipe
 from contam.index.retired import NAME as RETIRED_NAME
 from contam.index.states import STATES, note_states
-from contam.index.warm import warmup_build
+from contam.index.warm import small_corpus
 from contam.index.writing.intake import (
     Done,
     Intake,
@@ -410,6 +410,12 @@ class _Builder:
         for piece in self._pieces:
             shutil.rmtree(self._folder / SEGMENTS / piece.id, ignore_errors=True)
         self._pieces = []
+
+
+def warmup_build() -> None:
+    """Index a corpus of one text, which compiles or loads all that a build needs."""
+    with small_corpus() as corpus:
+        build(corpus, corpus.with_name("index"), workers=1)
 
 
 def in_order(segments: Sequence[SegmentRecord]) -> tuple[SegmentRecord, ...]:

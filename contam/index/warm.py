@@ -1,4 +1,4 @@
-"""Index one small text, which compiles or loads whatever real ones need."""
+"""Make one small text, which compiles or loads whatever real ones need."""
 
 from __future__ import annotations
 
@@ -15,14 +15,6 @@ if TYPE_CHECKING:
 TEXT: Final = (
     "seven small kites flew over the old harbour wall before the rain came in from the west"
 )
-
-
-def warmup_build() -> None:
-    """Index a corpus of one text."""
-    from contam.index.build import build  # which runs this before its first build
-
-    with small_corpus() as corpus:
-        build(corpus, corpus.with_name("index"), workers=1)
 
 
 @contextmanager

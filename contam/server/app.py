@@ -171,7 +171,8 @@ def _is_compiled() -> bool:
 
 def _open(state: State) -> IndexRegistry:
     # Imported here, on the thread: this loads the compiler.
-    from contam.detect.warm import match_a_little, query_a_little
+    from contam.detect.query import query_a_little
+    from contam.detect.warm import match_a_little
     from contam.kernels.warm_up import compile_once
     from contam.server.indexes import IndexRegistry
 

@@ -10,10 +10,11 @@ import pytest
 
 from contam.corpus.documents import DocumentMeta
 from contam.detect.chunk_scan import scan_chunks
+from contam.detect.corpus import Corpus
 from contam.detect.finish import finish
 from contam.detect.parameters import ScanParameters
 from contam.detect.plan import make_plan
-from contam.detect.scan import Corpus, scan
+from contam.detect.scan import scan
 from contam.errors import ShardError
 
 QUESTION = "Which grey heron of the northern marsh counted seven silver coins before sunrise"

@@ -13,13 +13,13 @@ import pytest
 from contam.corpus.batches import read_chunk
 from contam.detect import partial as partials
 from contam.detect.chunk_scan import scan_chunk, scan_chunks
+from contam.detect.corpus import Corpus
 from contam.detect.judge import finish_scan
 from contam.detect.match.matching import matcher_of
 from contam.detect.parameters import ScanParameters
 from contam.detect.partial import PartialResult
 from contam.detect.parts.part import Part
 from contam.detect.plan import make_plan
-from contam.detect.scan import Corpus
 from contam.errors import InternalError
 from contam.kernels.document import scan_batch
 from tests.property.worlds import ALL_POLICIES, write_items, write_shard

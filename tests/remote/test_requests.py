@@ -7,10 +7,11 @@ from collections import Counter
 
 import pytest
 
+from contam.detect.corpus import Corpus
 from contam.detect.parameters import ScanParameters
 from contam.detect.parts.division import Division
 from contam.detect.parts.search import compute_share
-from contam.detect.scan import Corpus, open_scan, scan, scan_share
+from contam.detect.scan import open_scan, scan, scan_share
 from tests.corpus_files import WRITERS
 from tests.integration.inputs import ABSENT, FILLER, QUESTION, write_items
 from tests.remote.conftest import BUCKET

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from contam.audit.facts import Facts
     from contam.audit.gate import GateVerdict
     from contam.audit.pack import Pack
-    from contam.detect.scan import ScanProgress
+    from contam.detect.corpus import ScanProgress
 
 app = typer.Typer(
     name="audit",

@@ -27,8 +27,8 @@ from contam.files.single import reading
 from contam.files.uploads import place
 
 if TYPE_CHECKING:
+    from contam.detect.corpus import ScanProgress
     from contam.detect.result import ScanResult
-    from contam.detect.scan import ScanProgress
 
 
 #: What goes with a text, which is not judged.
@@ -184,7 +184,7 @@ def _ask_text(
 ) -> int:
     from contam.detect.indexed.index_reader import open_index
     from contam.detect.policies.policy import get_policy, list_policies, reads_text
-    from contam.detect.warm import query_a_little
+    from contam.detect.query import query_a_little
     from contam.kernels.warm_up import compile_once
 
     with Reporter(quiet=output.quiet) as progress:

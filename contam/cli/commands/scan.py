@@ -23,9 +23,9 @@ from contam.errors import UsageError
 from contam.files.uploads import place
 
 if TYPE_CHECKING:
+    from contam.detect.corpus import ScanProgress
     from contam.detect.parts.division import Division
     from contam.detect.result import ScanResult
-    from contam.detect.scan import ScanProgress
 
 INTERRUPTED = "the parts that were computed are there; the same call computes the others"
 
@@ -152,7 +152,7 @@ def warm(
         contam warm --json
     """
     # Imported here: this loads the compiler.
-    from contam.detect.warm import run_a_little
+    from contam.detect.meaning.warm import run_a_little
     from contam.kernels.warm_up import compile_once, folder, is_kept
 
     with Reporter(quiet=quiet) as progress:

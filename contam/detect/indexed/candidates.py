@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.detect.indexed.indexes import PlacedSegment
     from contam.detect.match.token_view import TokenView
     from contam.detect.model import Bools, Int32s, Int64s, Uint64s
     from contam.index.model import Recipe
@@ -39,6 +38,21 @@ if TYPE_CHECKING:
 LEAST_SHARE: Final = 0.1
 _DROPPED_BITS = np.uint64(64 - KEY_BITS)
 _COLUMNS = np.dtype([("gram", "<i8"), ("row", "<i8"), ("hash", "<u8")])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlacedSegment:
+    """A segment as a piece of the whole.
+
+    number  int32[shards of its manifest], their place in the whole; -1 for those that do not count
+    state   uint8[documents], SHUT where no answer counts the document
+    seeds   uint64[shards of its manifest], see `document_seed`
+    """
+
+    segment: Segment
+    number: Int32s
+    state: NDArray[np.uint8]
+    seeds: Uint64s
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -7,15 +7,16 @@ import time
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.rowcache import CACHE_BYTES, IndexedShard, RowCache
 from contam.corpus.shards import Shard
+from contam.detect.given import as_list
+from contam.detect.indexed.candidates import PlacedSegment
 from contam.detect.indexed.near_copies import Windows
-from contam.detect.scan import as_list
 from contam.errors import IndexMismatchError, Public, ShardError, UsageError
 from contam.files.listed import is_gone, may_pass
 from contam.files.natural_order import natural_key
@@ -28,34 +29,14 @@ from contam.kernels.candidates import SHUT
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
-    from contam.corpus.documents import DocumentMeta
-    from contam.detect.indexed.search import SearchResult
-    from contam.detect.model import Bools, Int32s, Int64s, Matches, Uint64s
+    from contam.detect.model import Int32s, Int64s
     from contam.index.model import Recipe, ShardRecord
-    from contam.index.segment import Segment
 
 PathLike = str | Path
 
 #: How long a shard whose store did not answer is not asked for again, in seconds.
 LOOK_AGAIN_S: Final = 10.0
 _AGREE: Final = ("unit", "gram", "stride", "cap", "normaliser", "minhash")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PlacedSegment:
-    """A segment as a piece of the whole.
-
-    number  int32[shards of its manifest], their place in the whole; -1 for those that do not count
-    state   uint8[documents], SHUT where no answer counts the document
-    seeds   uint64[shards of its manifest], see `document_seed`
-    """
-
-    segment: Segment
-    number: Int32s
-    state: NDArray[np.uint8]
-    seeds: Uint64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,72 +189,6 @@ class IndexSet:
         """Shard (its place in `names`) and row of documents of a segment."""
         shard, row = part.segment.place_of(documents)
         return part.number[shard], row
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexSources:
-    """The documents of an answer of indexes: see `contam.detect.sources`.
-
-    answer  what searching the indexes gave
-    """
-
-    whole: IndexSet
-    answer: SearchResult
-    notes: tuple[str, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The shards' names."""
-        return self.whole.names
-
-    @property
-    def coverage(self) -> Coverage:
-        """What the indexes answered for."""
-        return self.answer.coverage
-
-    def metadata(self, shard: int, rows: Sequence[int]) -> list[DocumentMeta]:
-        """The documents in these rows, as the corpus described them when it was indexed."""
-        wanted = self.answer.wanted
-        first = np.searchsorted(wanted.shard, shard)
-        end = np.searchsorted(wanted.shard, shard, side="right")
-        at = first + np.searchsorted(wanted.row[first:end], rows)
-        parts, numbers = wanted.part[at].tolist(), wanted.document[at].tolist()
-        return [
-            self.whole.parts[part].segment.documents([number])[0]
-            for part, number in zip(parts, numbers, strict=True)
-        ]
-
-    def verified(self, matches: Matches) -> Bools:
-        """Whether the document's text was read."""
-        result: Bools = ~np.isin(matches.shard, np.array(sorted(self.answer.hashed), np.int32))
-        return result
-
-    def near(self, matches: Matches) -> Bools:
-        """Whether only its sketch led to the document."""
-        near = self.answer.wanted.take(self.answer.wanted.near)
-        proposed = set(zip(near.shard.tolist(), near.row.tolist(), strict=True))
-        places = zip(matches.shard.tolist(), matches.row.tolist(), strict=True)
-        return np.array([place in proposed for place in places], np.bool_)
-
-    def inputs(self) -> dict[str, Any]:
-        """The indexes, and every shard as it was read."""
-        shards = []
-        for source, record in zip(self.whole.sources, self.whole.records, strict=True):
-            if source is None or record is None:
-                continue
-            shard = source.shard
-            shards.append(
-                {
-                    "uri": shard.uri,
-                    "name": shard.name,
-                    "format": shard.format,
-                    "size_bytes": shard.size_bytes,
-                    "digest": record.digest or None,
-                    "column": record.column,
-                    **({"columns": record.columns} if record.columns else {}),
-                }
-            )
-        return {"index": [str(index.folder) for index in self.whole.indexes], "shards": shards}
 
 
 def split_paths(index: PathLike | Sequence[PathLike]) -> list[PathLike]:

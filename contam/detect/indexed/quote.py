@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from contam.corpus.documents import DocumentMeta
-    from contam.detect.indexed.indexes import IndexSet, PlacedSegment
+    from contam.detect.indexed.candidates import PlacedSegment
+    from contam.detect.indexed.indexes import IndexSet
 
     Place = tuple[str, int]
 

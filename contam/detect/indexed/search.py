@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -22,19 +22,20 @@ from contam.kernels.candidates import fill_tokens
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from contam.corpus.coverage import Coverage
-    from contam.detect.indexed.candidates import Candidates
-    from contam.detect.indexed.indexes import IndexSet, PlacedSegment
+    from contam.corpus.documents import DocumentMeta
+    from contam.detect.corpus import ScanProgress
+    from contam.detect.indexed.candidates import Candidates, PlacedSegment
+    from contam.detect.indexed.indexes import IndexSet
     from contam.detect.match.collect import Collection
     from contam.detect.match.matching import Tokens
-    from contam.detect.model import Bools, Int64s, Uint64s
+    from contam.detect.model import Bools, Int64s, Matches, Uint64s
     from contam.detect.plan import Plan
-    from contam.detect.scan import ScanProgress
 
     Stretch = tuple[int, Int64s, NDArray[np.uint32]]
 
@@ -86,6 +87,72 @@ class SearchResult:
     hashed: frozenset[int]
     coverage: Coverage
     unread: Bools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexSources:
+    """The documents of an answer of indexes: see `contam.detect.sources`.
+
+    answer  what searching the indexes gave
+    """
+
+    whole: IndexSet
+    answer: SearchResult
+    notes: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The shards' names."""
+        return self.whole.names
+
+    @property
+    def coverage(self) -> Coverage:
+        """What the indexes answered for."""
+        return self.answer.coverage
+
+    def metadata(self, shard: int, rows: Sequence[int]) -> list[DocumentMeta]:
+        """The documents in these rows, as the corpus described them when it was indexed."""
+        wanted = self.answer.wanted
+        first = np.searchsorted(wanted.shard, shard)
+        end = np.searchsorted(wanted.shard, shard, side="right")
+        at = first + np.searchsorted(wanted.row[first:end], rows)
+        parts, numbers = wanted.part[at].tolist(), wanted.document[at].tolist()
+        return [
+            self.whole.parts[part].segment.documents([number])[0]
+            for part, number in zip(parts, numbers, strict=True)
+        ]
+
+    def verified(self, matches: Matches) -> Bools:
+        """Whether the document's text was read."""
+        result: Bools = ~np.isin(matches.shard, np.array(sorted(self.answer.hashed), np.int32))
+        return result
+
+    def near(self, matches: Matches) -> Bools:
+        """Whether only its sketch led to the document."""
+        near = self.answer.wanted.take(self.answer.wanted.near)
+        proposed = set(zip(near.shard.tolist(), near.row.tolist(), strict=True))
+        places = zip(matches.shard.tolist(), matches.row.tolist(), strict=True)
+        return np.array([place in proposed for place in places], np.bool_)
+
+    def inputs(self) -> dict[str, Any]:
+        """The indexes, and every shard as it was read."""
+        shards = []
+        for source, record in zip(self.whole.sources, self.whole.records, strict=True):
+            if source is None or record is None:
+                continue
+            shard = source.shard
+            shards.append(
+                {
+                    "uri": shard.uri,
+                    "name": shard.name,
+                    "format": shard.format,
+                    "size_bytes": shard.size_bytes,
+                    "digest": record.digest or None,
+                    "column": record.column,
+                    **({"columns": record.columns} if record.columns else {}),
+                }
+            )
+        return {"index": [str(index.folder) for index in self.whole.indexes], "shards": shards}
 
 
 def search(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.benchmark.item_table import ItemTable
-    from contam.detect.indexed.indexes import PlacedSegment
+    from contam.detect.indexed.candidates import PlacedSegment
     from contam.detect.model import Bools, Int64s, Uint64s
     from contam.index.segment import Segment
 

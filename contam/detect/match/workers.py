@@ -6,11 +6,32 @@ import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING, TypeVar
 
+from contam.errors import UsageError
+from contam.memory import usable_cores
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
 Found = TypeVar("Found")
 Task = TypeVar("Task")
+
+
+#: Threads of a run.
+_MOST_WORKERS = 64
+
+
+def worker_count(workers: int | None) -> int:
+    """Threads to use; None is one a core. Raises UsageError."""
+    if workers is None:
+        return max(1, min(_MOST_WORKERS, usable_cores()))
+    if not 1 <= workers <= _MOST_WORKERS:
+        raise UsageError(
+            "workers must be 1 to {}, not {}",
+            _MOST_WORKERS,
+            workers,
+            hint="leave it out for one per core",
+        )
+    return workers
 
 
 def on_threads(

@@ -16,6 +16,8 @@ from contam.detect.meaning.rare_words import RareWords
 from contam.detect.meaning.vectors import TextVectors
 from contam.detect.meaning.word_by_word import WordByWord
 from contam.detect.policies.meaning import CONTAM_MEANING, Meaning
+from contam.detect.query import query_a_little
+from contam.detect.warm import warmup_scan
 from contam.index.warm import TEXT
 
 if TYPE_CHECKING:
@@ -50,3 +52,10 @@ def look_for_rephrasings_a_little() -> None:
     batch = DocBatch(0, 0, data, np.array([0, len(data)], np.int64), 0, 0, 0, 0)
     RephraseMatcher(view, letters).match(batch, Collection.start(view, [policy], policy, 1))
     WordByWord(rare, TextVectors(letters)).beside(0, TEXT.encode())
+
+
+def run_a_little() -> None:
+    """Index, query and scan a corpus of one text: all that has kernels."""
+    query_a_little()
+    warmup_scan()
+    look_for_rephrasings_a_little()

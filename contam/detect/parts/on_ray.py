@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from contam.corpus.shards import Shard
+    from contam.detect.corpus import Corpus
     from contam.detect.parts.division import RayCluster
     from contam.detect.parts.pieces import Piece
     from contam.detect.plan import Plan
-    from contam.detect.scan import Corpus
 
 #: How often a task is begun anew after a process was lost.
 _RETRIES: Final = 2

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from contam.corpus.opening import Chunk
+    from contam.detect.corpus import Corpus
     from contam.detect.plan import Plan
-    from contam.detect.scan import Corpus
 
 #: Bytes of text of a piece, at least: a part costs a plan's memory and a file.
 LEAST_BYTES: Final = 512 << 20

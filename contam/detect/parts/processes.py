@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
     from multiprocessing.connection import Connection
 
+    from contam.detect.corpus import Corpus
     from contam.detect.parts.pieces import Piece
     from contam.detect.plan import Plan
-    from contam.detect.scan import Corpus
 
 _plan: Plan | None = None
 

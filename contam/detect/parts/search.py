@@ -22,11 +22,11 @@ from contam.errors import ShardError
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
+    from contam.detect.corpus import Corpus, ScanProgress
     from contam.detect.parts.division import Division
     from contam.detect.parts.part import Part
     from contam.detect.parts.pieces import Piece
     from contam.detect.plan import Plan
-    from contam.detect.scan import Corpus, ScanProgress
 
 
 class Work(NamedTuple):

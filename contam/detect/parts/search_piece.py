@@ -18,9 +18,9 @@ from contam.detect.sources import named_documents
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from contam.detect.corpus import Corpus, ScanProgress
     from contam.detect.parts.pieces import Piece
     from contam.detect.plan import Plan
-    from contam.detect.scan import Corpus, ScanProgress
 
 _NOTHING_KNOWN: Final = [DocumentMeta("", None, None, None, None)]
 

@@ -79,7 +79,7 @@ def main() -> int:
 
 
 class ProgressWriter:
-    """Tells the service how far the job is; a `contam.detect.scan.ScanProgress`, from any thread.
+    """Tells the service how far the job is; a `contam.detect.corpus.ScanProgress`, from any thread.
 
     handle  open until the process ends: its end is how the service knows of that
     """
