@@ -21,8 +21,7 @@ from starlette.responses import HTMLResponse
 
 from contam.benchmark.items import PARTS
 from contam.detect.labels import SHOWN
-from contam.detect.show.highlights import Mark, mark, shortened
-from contam.detect.show.in_common import tokens_in_common
+from contam.detect.show.highlights import Mark, mark, shortened, tokens_in_common
 from contam.detect.show.side_by_side import DocumentMatch, PartMatch, mark_of
 from contam.facts import counted, size
 from contam.server.answers import StreamedAnswer, summary

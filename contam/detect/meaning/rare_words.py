@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.detect.meaning.reach import reach
 from contam.detect.meaning.vectors import TextVectors
 from contam.kernels.rare_words import RareTable, enter_words
 from contam.text.common_words import common_words
@@ -237,3 +236,21 @@ def words_of(known: RareWords, item: int) -> NDArray[np.uint64]:
     """Hashes of the rare words of an item, ascending."""
     first, end = known.table.item_start[item : item + 2]
     return known.hashes[known.table.item_word[first:end]]
+
+
+def reach(tokens: Uint64s, rare: Uint64s) -> int:
+    """The tokens of the shortest stretch in which all of these words stand, 0 where none does.
+
+    tokens  uint64[n], hashes of the words of a text;  rare  hashes of different words
+    """
+    places = np.flatnonzero(np.isin(tokens, rare))
+    words = tokens[places].tolist()
+    # The last place of each word so far, in the order of these places.
+    last: dict[int, int] = {}
+    shortest = len(tokens) + 1
+    for word, place in zip(words, places.tolist(), strict=True):
+        last.pop(word, None)
+        last[word] = place
+        if len(last) == len(rare):
+            shortest = min(shortest, place + 1 - next(iter(last.values())))
+    return 0 if shortest > len(tokens) else shortest

@@ -3,6 +3,9 @@
 The arrays lie behind each other as they are in memory, so that all processes of a machine share
 them; the rest is a pickle. Reading it makes objects of this package and NumPy arrays, and nothing
 else: a file that names any other function or class is refused before it is called.
+
+A plan that other processes open is a folder of `views.bin`, which is such a tree without the texts
+of the items, and of copies of its tokenizer files, `tokenizer-N.json`.
 """
 
 from __future__ import annotations
@@ -11,17 +14,25 @@ import errno
 import io
 import mmap
 import pickle
+import shutil
 import struct
 from dataclasses import is_dataclass
 from enum import Enum
 from pathlib import PosixPath, PurePath
 from typing import TYPE_CHECKING, Any, Final
 
+from contam.benchmark.item_table import ItemTable
+from contam.detect.plan import Plan
+from contam.errors import OutputError, Place
+from contam.files.single import fingerprint
+from contam.text.bpe import load_tokenizer
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
     from typing import IO
 
+_VIEWS: Final = "views.bin"
 _MAGIC: Final = b"contam01"
 _HEAD: Final = struct.Struct("<8sQQ")
 #: Arrays begin at multiples of it, as NumPy's own do.
@@ -167,3 +178,38 @@ class MappedFile:
         except Exception as error:
             raise TreeError(str(error)) from error
         raise TreeError("the file is not whole")
+
+
+def write_plan(plan: Plan, folder: Path) -> None:
+    """Write what a worker needs of a plan into a folder.
+
+    Raises OSError, and OutputError for a tokenizer file that changed.
+    """
+    used = [one for view in plan.views for one in (view.tokenizer, view.reads_with) if one]
+    distinct = {id(tokenizer): tokenizer for tokenizer in used}.values()
+    known: dict[str, object] = {}
+    for number, tokenizer in enumerate(distinct, 1):
+        path = folder / f"tokenizer-{number}.json"
+        shutil.copyfile(tokenizer.path, path)
+        if fingerprint(path)["sha256"] != tokenizer.sha256:
+            raise OutputError(
+                "{}: changed after it was read", Place(tokenizer.path),
+                hint="let nobody write to it meanwhile",
+            )  # fmt: skip
+        known[path.name] = tokenizer
+    with (folder / _VIEWS).open("wb") as file:
+        write_tree(file, (plan.parameters, plan.policies, plan.view_of, plan.views), known)
+
+
+def open_plan(folder: Path) -> Plan:
+    """The plan in a folder, without its items; afterwards the folder may be removed."""
+    known = {path.name: load_tokenizer(str(path)) for path in folder.glob("tokenizer-*.json")}
+    parameters, policies, view_of, views = MappedFile.tree(folder / _VIEWS, known)
+    return Plan(
+        parameters=parameters,
+        benchmarks=(),
+        items=ItemTable.of(()),
+        policies=policies,
+        views=views,
+        view_of=view_of,
+    )

@@ -55,8 +55,8 @@ def on_ray(
 
     Raises UsageError when no cluster answers, IncompleteError for a node with other packages.
     """
+    from contam.detect.parts.mapped import write_plan
     from contam.detect.parts.pieces import versions
-    from contam.detect.parts.plan_files import write_plan
 
     with _connected(cluster.address):
         cpus = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
@@ -111,9 +111,9 @@ def _search(
     from contam.memory import tune_command
 
     tune_command()  # before anything heavy is imported
+    from contam.detect.parts.mapped import open_plan
     from contam.detect.parts.part_file import part_bytes
     from contam.detect.parts.pieces import versions
-    from contam.detect.parts.plan_files import open_plan
     from contam.detect.parts.search_piece import search_piece
     from contam.detect.warm import warmup_scan
     from contam.kernels.warm_up import compile_once

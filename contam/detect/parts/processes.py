@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contam.detect.parts.division import THREADS
+from contam.detect.parts.mapped import open_plan, write_plan
 from contam.detect.parts.part_file import part_bytes
-from contam.detect.parts.plan_files import open_plan, write_plan
 from contam.detect.parts.search_piece import search_piece
 from contam.errors import ContamError
 from contam.files.disk import output_errors

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.benchmark.items import PARTS, ItemName
 from contam.detect.policies.verdict import Verdict
 from contam.detect.show.choose import source_of
-from contam.detect.show.highlights import Mark, mark
-from contam.detect.show.in_common import tokens_in_common, units_of
+from contam.detect.show.highlights import Mark, mark, tokens_in_common, units_of
 from contam.detect.show.reread import Library, Place
 from contam.tables import schemas
 

@@ -13,7 +13,7 @@ import contam
 from contam.cleaning.clean import clean
 from contam.cli.main import run
 from contam.detect.meaning import vectors
-from contam.detect.meaning.reach import reach
+from contam.detect.meaning.rare_words import reach
 from contam.detect.meaning.warm import look_for_rephrasings_a_little
 from contam.detect.parameters import ScanParameters
 from contam.detect.plan import make_plan
