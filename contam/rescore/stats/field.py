@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 LEAST_FIELD: Final = 2
 """Other models without which a gain cannot be told from easier items."""
 
+#: More models say no more about the items, and cost as much each: some of all abilities are taken.
+_MOST_FIELD: Final = 40
+
 #: Gauss and Hermite's nodes of a standard normal, and the logs of their weights.
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 _LOG_WEIGHTS: Final = np.log(_WEIGHTS / _WEIGHTS.sum())
@@ -37,8 +40,8 @@ _OWN_GAIN: Final = 0.005
 #: Standard deviations of weak priors of abilities, means and shifts, in logits, and of the log of
 #: the spread of difficulties: none is infinite.
 _PRIOR, _PRIOR_OF_SPREAD = 5.0, 2.0
-#: Where a fit ends, a share of a right answer an item.
-_GRADIENT: Final = 1e-9
+#: Where a fit ends, in standard errors of a value.
+_GRADIENT, _MOST_STEPS = 1e-6, 500
 #: Likelihood ratios below say what the curvature says.
 _CLEAR_RATIO: Final = 0.01
 
@@ -74,9 +77,9 @@ def beyond_field(
     scores      float64[models, items], 0 or 1, nan where a model lacks the item; every model has
                 flagged and clean ones
     flagged     bool[items]; cluster  int64[items], None where every item stands alone
-    references  the models that make the field, all when None
+    references  the models that make the field, all when None; of more than 40, 40 of all abilities
     """
-    kept = list(range(len(scores)) if references is None else references)
+    kept = _thinned(scores, list(range(len(scores)) if references is None else references))
     n_left_out = 0
     while True:
         shifts = _shifts(scores, flagged, cluster, kept)
@@ -96,10 +99,18 @@ def beyond_field(
         points, low, high, p, gap = (
             float(f"{value:.4g}") for value in (*test, _gap(scores[rest], flagged))
         )
-        left_out = n_left_out - (references is None and model not in kept)
         result.append(BeyondField(points=points, low=low, high=high, p=p, n_field=len(rest),
-                                  n_left_out=left_out, gap=gap))  # fmt: skip
+                                  n_left_out=n_left_out, gap=gap))  # fmt: skip
     return result
+
+
+def _thinned(scores: Floats, field: list[int]) -> list[int]:
+    """At most so many models of a field, evenly over their mean scores; in their order."""
+    if len(field) <= _MOST_FIELD:
+        return field
+    order = np.argsort(np.nanmean(scores[field], axis=1), kind="stable")
+    places = np.linspace(0, len(field) - 1, _MOST_FIELD).round().astype(np.int64)
+    return sorted(field[at] for at in order[places])
 
 
 def _gap(scores: Floats, flagged: Bools) -> float:
@@ -233,23 +244,19 @@ class _Point(NamedTuple):
 def _fit(answers: _Answers, start: Floats) -> _Point:
     """Maximise the marginal likelihood; the last model's shift is free where `start` has one."""
     held = _held(answers.n_models, len(start))
-    n_items = len(answers.right.T)
+    # In units of the errors at the start, in which all directions are alike steep.
+    lower = np.linalg.cholesky(_information(_at(answers, start).parts, held))
 
-    def lost(values: Floats) -> tuple[float, Floats]:
+    def lost(moved: Floats) -> tuple[float, Floats]:
+        values = start + np.linalg.solve(lower.T, moved)
         here = _at(answers, values)
         gradient = here.parts.sum(axis=0) - held * values
         likelihood = here.likelihood - 0.5 * float((held * values * values).sum())
-        return -likelihood / n_items, -gradient / n_items
+        return -likelihood, -np.linalg.solve(lower, gradient)
 
-    first = np.linalg.inv(_information(_at(answers, start).parts, held))
-    found = minimize(
-        lost,
-        start,
-        jac=True,
-        method="BFGS",
-        options={"hess_inv0": (first + first.T) * n_items / 2, "gtol": _GRADIENT},
-    )
-    return _at(answers, found.x)
+    options = {"gtol": _GRADIENT, "ftol": 0.0, "maxiter": _MOST_STEPS}
+    found = minimize(lost, np.zeros(len(start)), jac=True, method="L-BFGS-B", options=options)
+    return _at(answers, start + np.linalg.solve(lower.T, found.x))
 
 
 def _held(n_models: int, n_values: int) -> Floats:

@@ -78,6 +78,7 @@ def test_a_model_that_has_every_flagged_item_right_is_found():
     assert 0 < found.low < found.points <= found.high <= 1
 
 
+@pytest.mark.slow
 def test_what_a_model_remembers_is_told_in_points():
     within, values = 0, []
     for seed in SEEDS:
@@ -154,3 +155,10 @@ def test_a_field_of_references_is_made_of_them_alone():
     alone = field.beyond_field(scores[4:], flagged)[-1]
     assert (found.n_field, alone.n_field) == (5, 5)
     assert found.points == pytest.approx(alone.points, rel=1e-3)
+
+
+def test_of_many_models_some_of_all_abilities_are_the_field():
+    scores, flagged, _ = world(7, others=60, n=120, seen=1.0)
+    found = field.beyond_field(scores, flagged)
+    assert {one.n_field for one in found} <= {38, 39, 40}
+    assert found[-1].p < 0.01
