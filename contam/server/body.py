@@ -22,6 +22,12 @@ UPLOADS: Final = "/v1/jobs"
 """The path whose bodies are uploads, with a limit of their own."""
 
 
+BODY_END: Final = "contam.body_end"
+"""Key of a request's scope: the last bytes of its body that were read."""
+
+_END_BYTES: Final = 256
+
+
 class BodyGuard:
     """Middleware that hands on bodies piece by piece, and cuts them off at their limits."""
 
@@ -40,7 +46,9 @@ class BodyGuard:
         async def counted() -> Message:
             nonlocal n_bytes
             message = await receive()
-            n_bytes += len(message.get("body", b""))
+            body = message.get("body", b"")
+            n_bytes += len(body)
+            scope[BODY_END] = (scope.get(BODY_END, b"") + body[-_END_BYTES:])[-_END_BYTES:]
             if n_bytes > limit:
                 raise _too_large(limit)
             return message

@@ -23,11 +23,11 @@ from contam.detect.report import TABLES as CHECK_TABLES
 from contam.errors import UsageError
 from contam.files.disk import sync_path
 from contam.server.auth import Caller, Needs
-from contam.server.body import read_json
+from contam.server.body import BODY_END, read_json
 from contam.server.check import checked_policies
 from contam.server.jobs.runner import RUN
 from contam.server.jobs.task import INPUT, REQUEST, VERDICTS
-from contam.server.jobs.upload import MOST_FILES, Received, store_form
+from contam.server.jobs.upload import MOST_FILES, Received, refuse_cut, store_form
 from contam.server.problems import RequestError, refuse_parameters
 from contam.server.schemas import (
     CheckJob,
@@ -105,6 +105,7 @@ async def submit(
         async with request.form(
             max_files=MOST_FILES, max_fields=1, max_part_size=state.settings.max_body_bytes
         ) as form:
+            refuse_cut(request.scope[BODY_END], request.headers["content-type"])
             job = await asyncio.to_thread(_accept, form, idempotency_key, state, caller)
     except OSError as error:
         raise RequestError(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import UploadFile
 
 from contam.errors import ContamError
@@ -80,6 +81,17 @@ def store_form(form: FormData, folder: Path, settings: Settings) -> Received:
         sync_path(parent)
     received.fingerprint = digest.hexdigest()
     return received
+
+
+def refuse_cut(last: bytes, content_type: str) -> None:
+    """Refuse a form without its closing boundary, whose last part was not read.
+
+    last  how its body ends. Raises RequestError, 422.
+    """
+    _, options = parse_options_header(content_type)
+    closing = b"--" + options.get(b"boundary", b"") + b"--"
+    if not last.rstrip(b"\r\n").endswith(closing):
+        raise _invalid("the form ends early", "send it again")
 
 
 def safe_name(given: str) -> str:

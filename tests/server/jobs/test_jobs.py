@@ -283,3 +283,17 @@ def test_what_cannot_become_a_job_is_a_problem_and_leaves_nothing(
     assert (reply.status_code, reply.json()["code"]) == (status, code)
     assert "zanzibar" not in reply.text
     assert sorted((service.data / "jobs").iterdir()) == before
+
+
+def test_a_form_without_its_end_makes_no_job(client, item_file):
+    """Its last part was not read: here the second of two logs."""
+    request = client.build_request(
+        "POST", "/v1/jobs",
+        files=[("job", (None, json.dumps(CHECK))), ("items", ("items.jsonl", item_file)),
+               ("logs", ("log.jsonl", b"{}\n"))],
+    )  # fmt: skip
+    body = request.read()
+    cut = body[: body.rstrip(b"\r\n-").rfind(b"\r\n")]
+    kind = request.headers["content-type"]
+    refused = client.post("/v1/jobs", content=cut, headers={"content-type": kind})
+    assert (refused.status_code, refused.json()["code"]) == (422, "upload")
