@@ -20,7 +20,6 @@ from contam.benchmark.paths import (
     refuse_pipe,
     unreadable,
 )
-from contam.corpus.listing import expand_address
 from contam.errors import BenchmarkError, CorpusError, Place, Public
 from contam.files.addresses import is_address
 from contam.files.natural_order import natural_key
@@ -89,6 +88,9 @@ def find_sources(
 
 def _in_store(given: str | Path, skipped: list[SkippedRow]) -> Iterator[BenchmarkFile]:
     """The sources at an address, below it, or that fit it."""
+    # Knows all formats of corpora, and loads Arrow, which a client that only asks does without.
+    from contam.corpus.listing import expand_address
+
     try:
         found = sorted(expand_address(given), key=lambda one: natural_key(str(one[0])))
     except CorpusError as error:

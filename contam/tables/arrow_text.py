@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from contam.tables.blocks import TextBlock, block_of, frozen, repaired
-from contam.tables.chat import TURN_SEPARATOR, clean, joined, turns_of
-from contam.tables.columns import CONTENT_KEYS, EXTRA_KEYS, is_list, is_text
+from contam.tables.chat import CONTENT_KEYS, EXTRA_KEYS, TURN_SEPARATOR, clean, joined, turns_of
+from contam.tables.columns import is_list, is_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,9 +10,13 @@ from typing import NamedTuple
 import orjson
 
 from contam.files.doubled_keys import repeated
-from contam.tables.columns import CONTENT_KEYS, EXTRA_KEYS, ROLE_KEYS
 
 TURN_SEPARATOR = "\n"
+
+ROLE_KEYS = ("role", "from", "speaker")
+CONTENT_KEYS = ("content", "value", "text", "parts")
+EXTRA_KEYS = ("reasoning_content", "reasoning", "thinking", "tool_calls", "function_call")
+"""Fields of a turn whose text is added to its content."""
 
 # Where a part of a message has its text, and a call of a tool what it was called with.
 _PART_KEYS = ("text", "content", "value", "thinking", "reasoning")

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 import pyarrow.types as pt
 
+from contam.tables.chat import CONTENT_KEYS, EXTRA_KEYS, ROLE_KEYS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
 
 Kind = Literal["text", "null", "list", "chat", "json", "group", "struct", "other"]
 
-ROLE_KEYS = ("role", "from", "speaker")
-CONTENT_KEYS = ("content", "value", "text", "parts")
-EXTRA_KEYS = ("reasoning_content", "reasoning", "thinking", "tool_calls", "function_call")
-"""Fields of a turn whose text is added to its content."""
 _MAX_DEPTH = 4
 
 

@@ -15,8 +15,8 @@ import pyarrow.types as pt
 
 from contam.tables.arrow_text import values_of
 from contam.tables.blocks import texts_of
-from contam.tables.chat import clean, turns_of
-from contam.tables.columns import CONTENT_KEYS, is_list, is_text, with_leaves
+from contam.tables.chat import CONTENT_KEYS, clean, turns_of
+from contam.tables.columns import is_list, is_text, with_leaves
 from contam.tables.fields import as_text_block, kept, pick, taken
 
 if TYPE_CHECKING:

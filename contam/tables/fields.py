@@ -13,6 +13,9 @@ import pyarrow.types as pt
 from contam.tables.arrow_text import joined_block, text_block, values_of
 from contam.tables.blocks import TextBlock, blank_rows, block_of, replaced, texts_of
 from contam.tables.chat import (
+    CONTENT_KEYS,
+    EXTRA_KEYS,
+    ROLE_KEYS,
     TURN_SEPARATOR,
     Turn,
     at_path,
@@ -22,7 +25,7 @@ from contam.tables.chat import (
     text_at,
     turns_of,
 )
-from contam.tables.columns import CONTENT_KEYS, EXTRA_KEYS, ROLE_KEYS, ColumnRef, is_text
+from contam.tables.columns import ColumnRef, is_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -225,7 +225,7 @@ def test_a_copy_beside_one_without_punctuation_is_one_document():
     question = rows[0]["question"]
     filler = " zebra yonder xylem wigwam" * 30
     glued = without("\\{}", question)
-    for texts, places in (([glued], 1), ([glued, glued], 2), ([question, glued, glued], 1)):
+    for texts, places in (([glued], 1), ([glued, glued], 2), ([question, glued, glued], 3)):
         (verdict,) = scan(rows, [filler.join(["", *texts, ""])])
         assert (verdict.label, verdict.n_documents) == ("contaminated", 1)
         assert verdict.n_occurrences == places

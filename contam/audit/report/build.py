@@ -118,11 +118,11 @@ def _largest_gain(scores: Sequence[Row], policy: str, ours: Sequence[str], least
 def _beyond(row: Row) -> list[str]:
     """Whether the gain is more than easier items explain."""
     if row["adjusted_p_holm"] is None:
-        return ["Easier items may explain it: there are too few other models to tell."]
+        return ["Easier items may explain it: there are too few models to tell."]
     of = f"{row['adjusted']:+.3f} on these items (p {row['adjusted_p_holm']:.2g})"
     if row["adjusted_p_holm"] < _SURE:
-        return [f"Beyond what the other models gain it has {of}."]
-    return [f"It is not shown to gain more than the other models do: {of}."]
+        return [f"Beyond what the field gains it has {of}."]
+    return [f"It is not shown to gain more than the field does: {of}."]
 
 
 def _percent(part: int, whole: int) -> str:

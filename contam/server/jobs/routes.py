@@ -105,7 +105,7 @@ async def submit(
         async with request.form(
             max_files=MOST_FILES, max_fields=1, max_part_size=state.settings.max_body_bytes
         ) as form:
-            refuse_cut(request.scope[BODY_END], request.headers["content-type"])
+            refuse_cut(request.scope.get(BODY_END, b""), request.headers.get("content-type", ""))
             job = await asyncio.to_thread(_accept, form, idempotency_key, state, caller)
     except OSError as error:
         raise RequestError(
