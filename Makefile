@@ -34,8 +34,8 @@ APART   := browser or operations or container or docs or release or ray
 LOWEST  := $(addprefix tests/,benchmark cli corpus files index/minhash tables text) $(wildcard tests/test_*.py) \
            tests/kernels tests/client tests/detect tests/fuzz \
            tests/contracts/test_openapi.py \
-           $(addprefix tests/index/test_,build.py change.py describe.py) \
-           $(addprefix tests/index/test_,format.py manifest.py protocol.py segment.py states.py verify.py) \
+           $(addprefix tests/index/test_,build.py change.py) \
+           $(addprefix tests/index/test_,format.py manifest.py protocol.py segment.py states.py) \
            $(addprefix tests/integration/test_,changed_shards.py cut_shards.py) \
            $(addprefix tests/rescore/,export/test_plots.py stats/test_statistics.py) \
            $(addprefix tests/audit/,test_command.py test_exports.py) \

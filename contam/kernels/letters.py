@@ -652,18 +652,23 @@ def keep_keys(
           number of the document, which is the lower half of each)
     """
     out, n_keys, number = keys
-    every = out[:0]
-    for at in range(find_suspects(text, limits, spans, n, every, suspects)):
+    for at in range(find_suspects(text, limits, spans, n, out[:0], suspects)):
         k = int64(suspects[at])
         begin = int64(spans[k, 0])
         while begin >= 0:
             count, own, begin = suspect_letters(text, limits, spans, n, (k, begin), scratch, tables)
-            # In any GRAM letters is one of those.
-            is_before_one = k + 1 < n and spans[k + 1, 1] - spans[k + 1, 0] == 1
-            last = own + KEY_STRIDE - 1 if own >= SURE else own if is_before_one else 0
-            i = 0
-            while i <= last and i + KEY_GRAM <= count:
-                out[n_keys] = letter_key(scratch.letters, i) | np.uint64(number)
+            # In any GRAM letters is one of those. Steps are constants: where array accesses are
+            # checked, LLVM counts others in 128 bits, and calls what no library here has.
+            if own >= SURE:
+                for i in range(0, min(own + KEY_STRIDE, count - KEY_GRAM + 1), KEY_STRIDE):
+                    out[n_keys] = letter_key(scratch.letters, i) | np.uint64(number)
+                    n_keys += 1
+                continue
+            if count >= KEY_GRAM:
+                out[n_keys] = letter_key(scratch.letters, 0) | np.uint64(number)
                 n_keys += 1
-                i += KEY_STRIDE if own >= SURE else max(own, 1)
+            is_before_one = k + 1 < n and spans[k + 1, 1] - spans[k + 1, 0] == 1
+            if is_before_one and own > 0 and own + KEY_GRAM <= count:
+                out[n_keys] = letter_key(scratch.letters, own) | np.uint64(number)
+                n_keys += 1
     return n_keys
