@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from python_multipart.exceptions import FormParserError
 from starlette.exceptions import HTTPException
 
 from contam.errors import BenchmarkError, ContamError, LogError
@@ -181,7 +182,7 @@ def problem(
 
 def answer_failures(app: FastAPI) -> None:
     """Answer every failure of the app with a problem document."""
-    for kind in (ContamError, RequestValidationError, HTTPException, Exception):
+    for kind in (ContamError, RequestValidationError, HTTPException, FormParserError, Exception):
         app.add_exception_handler(kind, problem_of)
 
 
@@ -196,6 +197,8 @@ def problem_of(request: Request, error: Exception) -> Response:
             request, 422, "invalid", "the request does not fit its schema",
             errors=[_without_input(each) for each in error.errors()],
         )  # fmt: skip
+    if isinstance(error, FormParserError):  # which not every release of the framework handles
+        error = HTTPException(400)
     if isinstance(error, HTTPException):
         return _http(request, error)
     if not isinstance(error, ContamError):

@@ -246,17 +246,25 @@ def _fit(answers: _Answers, start: Floats) -> _Point:
     held = _held(answers.n_models, len(start))
     # In units of the errors at the start, in which all directions are alike steep.
     lower = np.linalg.cholesky(_information(_at(answers, start).parts, held))
+    given = [answers]
 
     def lost(moved: Floats) -> tuple[float, Floats]:
         values = start + np.linalg.solve(lower.T, moved)
-        here = _at(answers, values)
+        here = _at(given[0], values)
         gradient = here.parts.sum(axis=0) - held * values
         likelihood = here.likelihood - 0.5 * float((held * values * values).sum())
         return -likelihood, -np.linalg.solve(lower, gradient)
 
     options = {"gtol": _GRADIENT, "ftol": 0.0, "maxiter": _MOST_STEPS}
     found = minimize(lost, np.zeros(len(start)), jac=True, method="L-BFGS-B", options=options)
+    given.clear()  # SciPy keeps the function alive until rings of objects are collected
     return _at(answers, start + np.linalg.solve(lower.T, found.x))
+
+
+def _product(one: Floats, other: Floats) -> Floats:
+    """Of matrices, without the threads of a linear algebra library, which lie below ours."""
+    result: Floats = np.einsum("ij,jk->ik", one, other)
+    return result
 
 
 def _held(n_models: int, n_values: int) -> Floats:
@@ -268,7 +276,7 @@ def _held(n_models: int, n_values: int) -> Floats:
 
 def _information(parts: Floats, held: Floats) -> Floats:
     """By products of gradients (Berndt, Hall, Hall and Hausman 1974); symmetric."""
-    result: Floats = parts.T @ parts + np.diag(held)
+    result: Floats = _product(parts.T, parts) + np.diag(held)
     return result
 
 
@@ -287,9 +295,9 @@ def _at(answers: _Answers, values: Floats) -> _Point:
         ahead = ability[:, None] - difficulty
         expected = expit(ahead)
         log_likely = (
-            (right.T @ ability)[:, None]
+            _product(right.T, ability[:, None])
             - right.sum(axis=0)[:, None] * difficulty
-            - answered.T @ np.logaddexp(0, ahead)
+            - _product(answered.T, np.logaddexp(0, ahead))
             + _LOG_WEIGHTS
         )
         most = log_likely.max(axis=1, keepdims=True)
@@ -297,10 +305,10 @@ def _at(answers: _Answers, values: Floats) -> _Point:
         total = posterior.sum(axis=1, keepdims=True)
         posterior /= total
         likelihood += float((most + np.log(total)).sum())
-        parts[items, :n] = (right - answered * (expected @ posterior.T)).T
-        easier = posterior * (answered.T @ expected - right.sum(axis=0)[:, None])
+        parts[items, :n] = (right - answered * _product(expected, posterior.T)).T
+        easier = posterior * (_product(answered.T, expected) - right.sum(axis=0)[:, None])
         parts[items, n] = flagged * easier.sum(axis=1)
-        parts[items, n + 1] = spread * (easier @ _NODES)
+        parts[items, n + 1] = spread * (easier * _NODES).sum(axis=1)
         if flagged and len(values) > n + 2:
             parts[items, -1] = parts[items, n - 1]
     return _Point(values, likelihood, parts, posterior, difficulty)

@@ -7,7 +7,7 @@ from scipy.stats import fisher_exact
 
 from contam.rescore.stats import field
 
-SEEDS = range(40)
+SEEDS = range(20)
 
 
 def world(seed, *, others=10, n=400, own=0.0, seen=0.0, leaked=0, passages=0):
@@ -45,7 +45,7 @@ def significant(*, last=True, **cell):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "cell", [{"others": 3}, {"others": 3, "own": 2.8}, {"others": 12}, {"passages": 40}], ids=str
+    "cell", [{"others": 3}, {"others": 3, "own": 2.8}, {"others": 9, "passages": 40}], ids=str
 )
 def test_an_honest_model_is_not_called_leaked(cell):
     raw = []
@@ -60,14 +60,14 @@ def test_an_honest_model_is_not_called_leaked(cell):
 
 @pytest.mark.slow
 def test_where_half_of_the_field_leaked_honest_models_are_not_called_leaked():
-    cell = {"others": 12, "leaked": 6}
+    cell = {"others": 10, "leaked": 5}
     assert significant(last=False, **cell) <= 0.07
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("seen", "least"), [(0.3, 0.4), (0.6, 0.9)])
 def test_a_model_that_saw_items_is_found(seen, least):
-    assert significant(others=12, n=500, seen=seen) >= least
+    assert significant(others=9, n=500, seen=seen) >= least
 
 
 def test_a_model_that_has_every_flagged_item_right_is_found():

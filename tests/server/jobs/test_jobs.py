@@ -297,3 +297,10 @@ def test_a_form_without_its_end_makes_no_job(client, item_file):
     kind = request.headers["content-type"]
     refused = client.post("/v1/jobs", content=cut, headers={"content-type": kind})
     assert (refused.status_code, refused.json()["code"]) == (422, "upload")
+
+
+@pytest.mark.parametrize("data", [b"no parts at all", b"--x\r\nno header\r\n\r\n--x--"])
+def test_a_form_that_cannot_be_read_is_the_senders_fault(client, data):
+    headers = {"content-type": "multipart/form-data; boundary=x"}
+    refused = client.post("/v1/jobs", content=data, headers=headers)
+    assert 400 <= refused.status_code < 500
