@@ -10,7 +10,7 @@ from contam.facts import counted
 from contam.rescore.panel import Split
 from contam.rescore.stats.clusters import right_or_wrong, several
 from contam.rescore.stats.dealing import in_threads
-from contam.rescore.stats.field import LEAST_FIELD, beyond_field
+from contam.rescore.stats.field import LEAST_CLUSTERS, LEAST_FIELD, beyond_field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,27 +59,35 @@ def _rows(runs: Sequence[Series], flags: Flags, references: Sequence[str], least
     tested = np.flatnonzero(np.array(numbers) & (enough >= least)).tolist()
     items = np.flatnonzero(there[tested].any(axis=0))
     field = [at for at, run in enumerate(tested) if runs[run].model in references]
-    results = beyond_field(
-        scores[tested][:, items],
-        split.flagged[items],
-        several(flags.cluster[items]),
-        field if references else None,
+    cluster = several(flags.cluster[items])
+    few_clusters = cluster is not None and len(np.unique(cluster)) < LEAST_CLUSTERS
+    results = (
+        [None] * len(tested)
+        if few_clusters
+        else beyond_field(
+            scores[tested][:, items],
+            split.flagged[items],
+            cluster,
+            field if references else None,
+        )
     )
     by_run = dict(zip(tested, results, strict=True))
     rows = []
     for at, run in enumerate(runs):
         result = by_run.get(at)
-        if at not in by_run:
-            why = "none: too few items" if numbers[at] else "none: scores other than 0 and 1"
-            rows.append({"adjusted_by": why})
-        elif run.model in references:
-            rows.append({"adjusted_by": "none: a reference model"})
-        elif result is None:
-            others = len(field) if references else len(tested) - 1
-            have = f"{counted(others, 'other model')} of at least {LEAST_FIELD}"
-            rows.append({"adjusted_by": f"none: cannot be told from easier items ({have})"})
-        else:
+        if result and run.model not in references:
             rows.append(_row(run, result))
+            continue
+        if at not in by_run:
+            why = "too few items" if numbers[at] else "scores are not 0 and 1"
+        elif run.model in references:
+            why = "a reference model"
+        elif few_clusters:
+            why = f"items of fewer than {LEAST_CLUSTERS} passages"
+        else:
+            others = len(field) if references else len(tested) - 1
+            why = f"{counted(others, 'other model')} to compare with, at least {LEAST_FIELD} needed"
+        rows.append({"adjusted_by": f"not adjusted: {why}"})
     return rows
 
 

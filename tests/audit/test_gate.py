@@ -347,6 +347,7 @@ def score(model, full, clean, metric="acc"):
         "benchmark": "b", "policy": "contam", "model": model, "metric": metric,
         "full": full, "clean": clean, "gain": None if clean is None else full - clean,
         "n_clean": 9, "n_flagged": 9, "adjusted": 0.1, "adjusted_p_holm": 0.2,
+        "higher_is_better": True,
     }  # fmt: skip
 
 

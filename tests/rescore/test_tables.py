@@ -1,9 +1,11 @@
 """The tables of a re-scoring over made-up panels: every column, and what it refuses to say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from contam.rescore.export.summary import markdown
+from contam.rescore.export.summary import beyond_words, markdown
 from contam.rescore.join import Joiner
 from contam.rescore.logs.read import read_logs
 from contam.rescore.panel import RescoreSettings, Series, group_series
@@ -181,6 +183,24 @@ def test_reference_models_share_what_is_easy(leak):
     assert abs(rows["tested"]["adjusted"]) < 0.15
     assert rows["tested"]["adjusted_p_holm"] > 0.05
     assert rows["old-1"]["adjusted"] is None
+
+
+def test_items_of_few_passages_are_scored_without_an_adjustment(leak):
+    series, flags, _ = leak
+    alone = replace(flags, cluster=np.arange(400) // 100)
+    for row in whole(tables_of([*series, series_of(np.ones(400), model="third")], [alone])):
+        assert row["gap"] is not None
+        assert row["adjusted"] is None
+        assert row["adjusted_by"]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_only_a_better_score_on_flagged_items_is_told_as_a_gain(sign):
+    flags = flags_of(["contaminated"] * 60 + ["clean"] * 60)
+    right = np.repeat([1.0, 0.0] if sign > 0 else [0.0, 1.0], 60)
+    rows = whole(tables_of([series_of(right)], [flags]))
+    assert rows[0]["gain_p_holm"] < 0.05
+    assert len(list(beyond_words(rows))) == (sign > 0)
 
 
 def test_equal_inputs_give_equal_tables_in_any_order(leak):

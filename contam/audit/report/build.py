@@ -15,6 +15,7 @@ from contam.audit.spec import TOGETHER
 from contam.corpus.dates import span_of
 from contam.detect.report import RUN_FILE
 from contam.errors import ConfigError, Public, Statement
+from contam.rescore.export.summary import is_gain
 from contam.rescore.stats.gain import not_estimable
 from contam.tables import schemas, score_schemas
 from contam.tables.sql import Database
@@ -116,13 +117,16 @@ def _largest_gain(scores: Sequence[Row], policy: str, ours: Sequence[str], least
 
 
 def _beyond(row: Row) -> list[str]:
-    """Whether the gain is more than easier items explain."""
-    if row["adjusted_p_holm"] is None:
-        return ["Easier items may explain it: there are too few models to tell."]
-    of = f"{row['adjusted']:+.3f} on these items (p {row['adjusted_p_holm']:.2g})"
-    if row["adjusted_p_holm"] < _SURE:
-        return [f"Beyond what the field gains it has {of}."]
-    return [f"It is not shown to gain more than the field does: {of}."]
+    """Whether a gain is more than easier items explain."""
+    if not is_gain(row):
+        return []
+    p = row["adjusted_p_holm"]
+    if p is None:
+        return [f"Easier items may explain it ({row['adjusted_by']})."]
+    gained = f"{row['adjusted']:+.3f} on the flagged items beyond what the field gains on them"
+    if p < _SURE:
+        return [f"It scores {gained} (p {p:.2g})."]
+    return [f"Easier items may explain it: {gained} is not significant (p {p:.2g})."]
 
 
 def _percent(part: int, whole: int) -> str:

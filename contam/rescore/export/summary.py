@@ -87,22 +87,27 @@ def left_out(reasons: Sequence[str]) -> str:
 def beyond_words(rows: Sequence[Row]) -> Iterator[str]:
     """Whose gain is more than easier items explain, and whose is not, of some rows of scores."""
     for row in rows:
-        raw = row["gain_p_holm"] is not None and row["gain_p_holm"] < _SURE
         p, by = row["adjusted_p_holm"], row["adjusted_by"]
-        if p is None:
-            if raw:
-                yield f"{row['model']}'s gain may come from easier items. Adjusted by {by}."
-        elif p < _SURE:
-            though = "" if raw else ", though the gap itself is not significant"
+        raw = row["gain_p_holm"] is not None and row["gain_p_holm"] < _SURE and is_gain(row)
+        if p is not None and p < _SURE:
+            though = "" if raw else "; the gap itself is not significant"
             yield (
-                f"{row['model']}: {row['adjusted']:+.3f} on flagged items beyond what the field "
-                f"gains on them (p Holm {small(p)}){though}. Field: {by}."
+                f"{row['model']} scores {row['adjusted']:+.3f} on flagged items beyond what the "
+                f"field gains on them (p Holm {small(p)}){though}. Field: {by}."
+            )
+        elif raw and p is not None:
+            yield (
+                f"{row['model']}: easier items may explain the gap of {row['gap']:+.3f}, which is "
+                f"not significantly beyond the field's (p Holm {small(p)}). Field: {by}."
             )
         elif raw:
-            yield (
-                f"{row['model']}: the gap of {row['gap']:+.3f} is not shown to be more than the "
-                f"field's on these items (p Holm {small(p)}). Field: {by}."
-            )
+            gap = "gain" if row["gap"] is None else f"gap of {row['gap']:+.3f}"
+            yield f"{row['model']}: easier items may explain the {gap} ({by})."
+
+
+def is_gain(row: Row) -> bool:
+    """Whether the score on all items is better than that on clean ones."""
+    return bool(row["gain"]) and (row["gain"] > 0) == row["higher_is_better"]
 
 
 def beyond_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 LEAST_FIELD: Final = 2
 """Other models without which a gain cannot be told from easier items."""
 
+LEAST_CLUSTERS: Final = 10
+"""Clusters below which errors over them say little."""
+
 #: More models say no more about the items, and cost as much each: some of all abilities are taken.
 _MOST_FIELD: Final = 40
 
@@ -76,22 +79,23 @@ def beyond_field(
 
     scores      float64[models, items], 0 or 1, nan where a model lacks the item; every model has
                 flagged and clean ones
-    flagged     bool[items]; cluster  int64[items], None where every item stands alone
+    flagged     bool[items]
+    cluster     int64[items], at least `LEAST_CLUSTERS`; None where every item stands alone
     references  the models that make the field, all when None; of more than 40, 40 of all abilities
     """
-    kept = _thinned(scores, list(range(len(scores)) if references is None else references))
-    n_left_out = 0
+    field = _thinned(scores, list(range(len(scores)) if references is None else references))
+    kept = field
     while True:
         shifts = _shifts(scores, flagged, cluster, kept)
         tests = [_tested(shifts, model, kept) for model in range(len(scores))]
         honest = [at for at in kept if not ((own := tests[at]) and own.p < _OWN_GAIN)]
         if len(honest) == len(kept) or len(honest) <= LEAST_FIELD:
             break
-        n_left_out += len(kept) - len(honest)
         kept = honest
     result: list[BeyondField | None] = []
     for model, test in enumerate(tests):
         rest = [other for other in kept if other != model]
+        gone = [other for other in field if other not in kept and other != model]
         if test is None:
             result.append(None)
             continue
@@ -100,7 +104,7 @@ def beyond_field(
             float(f"{value:.4g}") for value in (*test, _gap(scores[rest], flagged))
         )
         result.append(BeyondField(points=points, low=low, high=high, p=p, n_field=len(rest),
-                                  n_left_out=n_left_out, gap=gap))  # fmt: skip
+                                  n_left_out=len(gone), gap=gap))  # fmt: skip
     return result
 
 
@@ -206,23 +210,36 @@ def _shift_of_last(answers: _Answers, start: Floats, cluster: Ints | None) -> _S
         sums = np.bincount(np.unique(cluster, return_inverse=True)[1], weights=parts)
         scale = len(sums) / (len(sums) - 1)
         error *= float(np.sqrt(scale * (sums @ sums) / (parts @ parts)))
-    chosen = answers.answered[-1, answers.flagged]
-    weight = free.posterior[chosen].mean(axis=0)
+    # Of the flagged items that the model answered.
+    weight = free.posterior[answers.flagged.answered[-1] > 0].mean(axis=0)
     return _Shift(delta, error, float(free.values[answers.n_models - 1]), free.difficulty, weight)
 
 
-class _Answers:
-    """Scores of models, the last of them under test, beside flags.
+class _Side(NamedTuple):
+    """The answers to the flagged items, or to the clean ones.
 
-    right  float64[models, items], 0 where `answered`, bool[models, items], is false
-    clean, flagged  int64[...], items of both kinds
+    items            int64[items], their numbers
+    right, answered  float64[models, items], 1 or 0; right[i] is 0 where answered[i] is
     """
 
+    items: Ints
+    right: Floats
+    answered: Floats
+
+    @classmethod
+    def of(cls, scores: Floats, items: Ints) -> _Side:
+        own = scores[:, items]
+        return cls(items, np.nan_to_num(own), (~np.isnan(own)).astype(np.float64))
+
+
+class _Answers:
+    """Scores of models, the last of them under test, on the items of each side."""
+
     def __init__(self, scores: Floats, flags: Bools) -> None:
-        self.answered = ~np.isnan(scores)
-        self.right = np.where(self.answered, scores, 0.0)
-        self.clean, self.flagged = np.flatnonzero(~flags), np.flatnonzero(flags)
-        self.n_models = len(scores)
+        self.n_models, self.n_items = scores.shape
+        self.clean, self.flagged = (
+            _Side.of(scores, np.flatnonzero(own)) for own in (~flags, flags)
+        )
 
 
 class _Point(NamedTuple):
@@ -281,22 +298,22 @@ def _information(parts: Floats, held: Floats) -> Floats:
 
 
 def _at(answers: _Answers, values: Floats) -> _Point:
-    """Likelihood, gradient and information at some values."""
+    """The likelihood at some values, and what each item adds to its gradient."""
     n = answers.n_models
     mean, spread = float(values[n]), float(np.exp(values[n + 1]))
-    parts = np.zeros((answers.right.shape[1], len(values)))
+    parts = np.zeros((answers.n_items, len(values)))
     likelihood = 0.0
-    for flagged, items in enumerate((answers.clean, answers.flagged)):
+    for flagged, (items, right, answered) in enumerate((answers.clean, answers.flagged)):
         ability = values[:n].copy()
         if flagged and len(values) > n + 2:
             ability[-1] += values[-1]
-        right, answered = answers.right[:, items], answers.answered[:, items].astype(np.float64)
         difficulty = flagged * mean + spread * _NODES
         ahead = ability[:, None] - difficulty
         expected = expit(ahead)
+        n_right = right.sum(axis=0)[:, None]
         log_likely = (
             _product(right.T, ability[:, None])
-            - right.sum(axis=0)[:, None] * difficulty
+            - n_right * difficulty
             - _product(answered.T, np.logaddexp(0, ahead))
             + _LOG_WEIGHTS
         )
@@ -306,7 +323,7 @@ def _at(answers: _Answers, values: Floats) -> _Point:
         posterior /= total
         likelihood += float((most + np.log(total)).sum())
         parts[items, :n] = (right - answered * _product(expected, posterior.T)).T
-        easier = posterior * (_product(answered.T, expected) - right.sum(axis=0)[:, None])
+        easier = posterior * (_product(answered.T, expected) - n_right)
         parts[items, n] = flagged * easier.sum(axis=1)
         parts[items, n + 1] = spread * (easier * _NODES).sum(axis=1)
         if flagged and len(values) > n + 2:

@@ -162,3 +162,10 @@ def test_of_many_models_some_of_all_abilities_are_the_field():
     found = field.beyond_field(scores, flagged)
     assert {one.n_field for one in found} <= {38, 39, 40}
     assert found[-1].p < 0.01
+
+
+def test_a_model_with_a_gain_of_its_own_is_left_out_by_the_others():
+    scores, flagged, _ = world(8, others=10)
+    scores[0, flagged] = 1
+    found = field.beyond_field(scores, flagged)
+    assert [(one.n_field, one.n_left_out) for one in found] == [(10, 0)] + [(9, 1)] * 10
