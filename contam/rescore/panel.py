@@ -46,7 +46,7 @@ class RescoreSettings:
     least         items a subset needs before a gain or a ranking is estimated
     permutations  of a permutation test at first; draws  of random deletions at first. More are
                   made where p is small beside the number of tests it is adjusted over
-    references    models that cannot have seen the corpus
+    references    models that cannot have seen the corpus, with which gains are compared
     reference_benchmarks  a benchmark and one like it that nobody can have seen, pair by pair
     metrics       METRIC or BENCHMARK=METRIC: the main metrics, where the logs do not name them
     lower_is_better, higher_is_better  metrics by name whose direction is not what the log or the

@@ -125,7 +125,7 @@ def _beyond(row: Row) -> list[str]:
         return [f"Easier items may explain it ({row['adjusted_by']})."]
     gained = f"{row['adjusted']:+.3f} on the flagged items beyond what the field gains on them"
     if p < _SURE:
-        return [f"It scores {gained} (p {p:.2g})."]
+        return [f"It gains {gained} (p {p:.2g})."]
     return [f"Easier items may explain it: {gained} is not significant (p {p:.2g})."]
 
 

@@ -118,7 +118,8 @@ def rescore(
     reference: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="MODEL,...", help="Models that cannot have seen the corpus, to adjust by."
+            metavar="MODEL,...",
+            help="Models that cannot have seen the corpus: gains are compared with theirs alone.",
         ),
     ] = None,
     reference_benchmark: Annotated[

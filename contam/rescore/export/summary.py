@@ -92,7 +92,7 @@ def beyond_words(rows: Sequence[Row]) -> Iterator[str]:
         if p is not None and p < _SURE:
             though = "" if raw else "; the gap itself is not significant"
             yield (
-                f"{row['model']} scores {row['adjusted']:+.3f} on flagged items beyond what the "
+                f"{row['model']} gains {row['adjusted']:+.3f} on flagged items beyond what the "
                 f"field gains on them (p Holm {small(p)}){though}. Field: {by}."
             )
         elif raw and p is not None:
