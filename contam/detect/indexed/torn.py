@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from contam.benchmark.items import PARTS
 from contam.detect.match.item_tokens import in_blocks
 from contam.index.segment import documents_of_letters
 from contam.kernels.letters import letter_keys, new_letter_scratch
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from contam.index.segment import Segment
 
 _DOCUMENT = np.uint64(0xFFFFFFFF)
+_HEAD_SHIFT: Final = 40
 
 
 def torn_documents(items: ItemTable, parts: Iterable[PlacedSegment]) -> dict[Path, Int64s]:
@@ -32,7 +34,7 @@ def torn_documents(items: ItemTable, parts: Iterable[PlacedSegment]) -> dict[Pat
     segments = [part.segment for part in parts if len(part.segment.arrays["letters"])]
     if not segments:
         return {}
-    keys = _keys(items)
+    keys = _keys(items, _heads(segments) if _is_many(items, segments) else None)
     return {segment.folder: _documents(segment, keys) for segment in segments}
 
 
@@ -47,11 +49,29 @@ def items_of(items: ItemTable, places: Iterable[tuple[Segment, Int64s]]) -> Bool
     return np.array([np.isin(keys, known).any() for keys in one_by_one], np.bool_)
 
 
-def _keys(items: ItemTable) -> Uint64s:
+def _is_many(items: ItemTable, segments: Iterable[Segment]) -> bool:
+    """Whether the items have more keys than all segments, about."""
+    n_bytes = int(items.records.n_bytes(PARTS).sum())
+    return n_bytes > sum(len(segment.arrays["letters"]) for segment in segments)
+
+
+def _heads(segments: Iterable[Segment]) -> Bools:
+    """Whether any key of the segments has these highest bits: bool[2**24]."""
+    heads = np.zeros(1 << (64 - _HEAD_SHIFT), np.bool_)
+    for segment in segments:
+        file = segment.arrays["letters"]
+        file.check_all()
+        heads[file.array >> np.uint64(_HEAD_SHIFT)] = True
+    return heads
+
+
+def _keys(items: ItemTable, heads: Bools | None = None) -> Uint64s:
+    """The keys of the items' letters; given `heads`, those that may be in a segment."""
     found = []
     for data, offsets in (some.part_texts() for some in in_blocks(items)):
         scratch = new_letter_scratch(int(np.diff(offsets).max(initial=0)))
-        found.append(letter_keys(data, offsets, scratch, char_tables()))
+        keys = letter_keys(data, offsets, scratch, char_tables())
+        found.append(keys if heads is None else keys[heads[keys >> np.uint64(_HEAD_SHIFT)]])
     return distinct(np.concatenate(found))
 
 

@@ -404,9 +404,10 @@ class WeightedCoverage:
         ]
         # The first that holds says why.
         case = np.select([holds for holds, _ in cases], [*range(len(cases))], 0).tolist()
+        sentences = [cases[at][1] for at in case]
+        others = best.competing_item.tolist()
         return [
-            cases[at][1].format(other=items.item_ids[other], share=scattered)
-            for at, other, scattered in zip(
-                case, best.competing_item.tolist(), best.scattered.tolist(), strict=True
-            )
+            # An id is looked up where it is told: each costs as much as many.
+            text.format(other=items.item_ids[other] if "{other}" in text else "", share=share)
+            for text, other, share in zip(sentences, others, best.scattered.tolist(), strict=True)
         ]
