@@ -120,7 +120,7 @@ def measure(corpus: list[str], items: str, policies: list[str]) -> dict[str, Any
     from contam.benchmark.read_files import read_benchmarks
     from contam.detect.chunk_scan import scan_chunks
     from contam.detect.corpus import Corpus
-    from contam.detect.judge import finish_scan
+    from contam.detect.finish import finish_scan
     from contam.detect.parameters import ScanParameters
     from contam.detect.plan import plan_for
     from contam.detect.report import write_report

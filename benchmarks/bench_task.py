@@ -177,7 +177,7 @@ def command(corpus: list[str], items: list[str], policies: list[str], out: str) 
     from contam.cli.results import print_result
     from contam.detect.chunk_scan import scan_chunks
     from contam.detect.corpus import Corpus
-    from contam.detect.judge import finish_scan
+    from contam.detect.finish import finish_scan
     from contam.detect.parameters import ScanParameters
     from contam.detect.plan import plan_for
     from contam.detect.report import write_report

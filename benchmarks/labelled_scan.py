@@ -24,7 +24,7 @@ from contam.detect.parameters import ScanParameters
 from contam.detect.plan import Plan, make_plan
 from contam.detect.policies.exposure import EXPOSURES, KINDS, exposures, kinds
 from contam.detect.policies.policy import get_policy
-from contam.detect.query import describe, guard, sources_of
+from contam.detect.query import describe, missed_by, sources_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,14 +106,16 @@ def query_pack(
     unbounded = replace(plan, parameters=replace(plan.parameters, max_evidence=_EVERY_PAIR))
     planned = time.time()
     answer = search(opened, unbounded, workers=workers, near=near)
-    guarded = guard(plan, answer)
+    missed = missed_by(plan, answer)
     scanned = time.time()
     ids = _document_ids(data / "corpus")
     matches = _pair_table(plan, opened.names, [answer.collection], ids)
     _keep_top(answer.collection, usual)
     sources = sources_of(opened, answer)
-    result = finish(guarded, sources, [answer.collection], started=started, workers=workers)
-    result.run["index"] = describe(opened, guarded, answer)
+    result = finish(
+        plan, sources, [answer.collection], started=started, workers=workers, missed=missed
+    )
+    result.run["index"] = describe(opened, plan, answer)
     return _labelled(plan, result, matches, (started, planned, scanned))
 
 

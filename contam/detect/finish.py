@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,14 @@ from contam.benchmark.item_table import ItemTable
 from contam.benchmark.items import PARTS, ItemName
 from contam.benchmark.keys import KEY_VERSION, KEYS, equal_groups
 from contam.benchmark.reading import about_benchmark
+from contam.detect.corpus_checks import changed_shards, refuse_without_text, undecoded_shards
+from contam.detect.judge import Missed
 from contam.detect.parameters import SEED
 from contam.detect.result import ONE_QUESTION, SKIPPED, ScanResult
 from contam.detect.result_columns import evidence_columns, verdict_columns
 from contam.detect.sources import describe, document_notes
 from contam.memory import peak_bytes
+from contam.tables.memory import release_unused
 from contam.tables.schemas import Repeated, hex_column
 from contam.text.text_tables import NORMALISER
 
@@ -27,7 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from contam.benchmark.items import Benchmark
+    from contam.detect.corpus import Corpus
     from contam.detect.match.collect import Collection
+    from contam.detect.partial import PartialResult
     from contam.detect.plan import Plan
     from contam.detect.sources import Sources
     from contam.tables.schemas import Column
@@ -37,7 +42,47 @@ if TYPE_CHECKING:
 _FEW_ITEMS = 5
 #: Columns of keys, as the table has them.
 _KEYS = ("passage_key", "question_key", "choices_key", "answer_key", "item_key", "full_key")
+_NOTHING = Missed()
 _PACKAGES = ("contam", "numpy", "numba", "pyarrow", "tokenizers")
+
+
+def finish_scan(
+    plan: Plan, corpus: Corpus, partial: PartialResult, *, workers: int, started: float
+) -> ScanResult:
+    """The result when all chunks are in one partial result; the plan is used up by it.
+
+    Shards that are not as they were listed, or of which a chunk is missing, were not read.
+
+    Raises CorpusError when nothing that was read has a text.
+    """
+    failed = {failure.shard for failure in partial.coverage.failures}
+    for failure in changed_shards(corpus, range(len(corpus.shards)), failed):
+        partial.read.add_failure(failure)
+    return judge_result(plan, corpus, partial, workers=workers, started=started)
+
+
+def judge_result(
+    plan: Plan, corpus: Corpus, partial: PartialResult, *, workers: int, started: float
+) -> ScanResult:
+    """The same without a look at the shards, which those who read them have had.
+
+    Raises CorpusError when nothing that was read has a text.
+    """
+    documents = {**partial.found.known, **corpus.documents}
+    coverage = partial.coverage
+    coverage = coverage.with_failures(*undecoded_shards(corpus, coverage))
+    refuse_without_text(coverage, allow_missing=plan.parameters.allow_missing)
+    for view in plan.views:
+        view.release_table()
+    release_unused()
+    return finish(
+        plan,
+        replace(corpus, coverage=coverage, documents=documents),
+        partial.collections,
+        started=started,
+        workers=workers,
+        used_up=True,
+    )
 
 
 def finish(
@@ -47,6 +92,7 @@ def finish(
     *,
     started: float,
     workers: int,
+    missed: Missed = _NOTHING,
     index: Callable[[], dict[str, Any]] | None = None,
     late: bool = False,
     used_up: bool = False,
@@ -55,6 +101,7 @@ def finish(
 
     sources      the documents that were searched; collections  what was found, one a view
     started      when the run began, seconds since 1970; workers  threads it had
+    missed       what the search cannot promise of items
     index        makes what the record says of indexes
     late         make the record and the items' columns when somebody reads them: they may cost more
                  than a short answer, but what they are made of is held until then
@@ -64,7 +111,7 @@ def finish(
     notes += [note for benchmark in plan.benchmarks for note in _one_question(benchmark)]
     documents = describe(sources, collections)
     notes += document_notes(documents)
-    verdicts = verdict_columns(plan, sources.coverage, collections, documents)
+    verdicts = verdict_columns(plan, sources.coverage, collections, documents, missed)
     if used_up:
         for view, collection in zip(plan.views, collections, strict=True):
             view.release_tokens()

@@ -1,55 +1,86 @@
-"""Judge what a scan found, whoever read the corpus: from one partial result."""
+"""Make verdicts: the one place where evidence meets what a search did not see.
+
+A policy judges the evidence. What it calls clean is `not_checkable` where documents were not read,
+where the item itself is incomplete, or where an index may have missed something.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from contam.detect.corpus_checks import changed_shards, refuse_without_text, undecoded_shards
-from contam.detect.finish import finish
-from contam.tables.memory import release_unused
+import numpy as np
+
+from contam.detect.labels import CLEAN, NOT_CHECKABLE
 
 if TYPE_CHECKING:
-    from contam.detect.corpus import Corpus
-    from contam.detect.partial import PartialResult
-    from contam.detect.plan import Plan
-    from contam.detect.result import ScanResult
+    from collections.abc import Mapping
+
+    from contam.corpus.coverage import Coverage
+    from contam.detect.model import Float64s, Int8s, Totals, ViewItems
+    from contam.detect.policies.policy import Policy
+
+_NOTHING: Final = "no document shares enough of its wording to be compared"
 
 
-def finish_scan(
-    plan: Plan, corpus: Corpus, partial: PartialResult, *, workers: int, started: float
-) -> ScanResult:
-    """The result when all chunks are in one partial result; the plan is used up by it.
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """What a search cannot promise of items, whatever it read.
 
-    Shards that are not as they were listed, or of which a chunk is missing, were not read.
-
-    Raises CorpusError when nothing that was read has a text.
+    why         policy by policy: item -> why a document that counts may have been missed
+    unanswered  why nothing was searched for; "" where it was
     """
-    failed = {failure.shard for failure in partial.coverage.failures}
-    for failure in changed_shards(corpus, range(len(corpus.shards)), failed):
-        partial.read.add_failure(failure)
-    return judge_result(plan, corpus, partial, workers=workers, started=started)
+
+    why: tuple[Mapping[int, str], ...] = ()
+    unanswered: str = ""
+
+    def of(self, policy: int) -> Mapping[int, str]:
+        """For the policy with this number."""
+        return self.why[policy] if self.why else {}
 
 
-def judge_result(
-    plan: Plan, corpus: Corpus, partial: PartialResult, *, workers: int, started: float
-) -> ScanResult:
-    """The same without a look at the shards, which those who read them have had.
+class Verdicts(NamedTuple):
+    """Of one policy: label int8[n], score float64[n] (NaN where not checkable), n reasons."""
 
-    Raises CorpusError when nothing that was read has a text.
+    label: Int8s
+    score: Float64s
+    reasons: list[str]
+
+
+def judge(
+    policy: Policy,
+    items: ViewItems,
+    totals: Totals,
+    doubts: Mapping[int, str],
+    coverage: Coverage,
+    *,
+    allow_missing: bool,
+) -> Verdicts:
+    """The verdicts of a policy on what was found.
+
+    doubts  item -> why it cannot be called clean;  coverage  of the documents that were searched
+    allow_missing  whether items are called clean over shards that were not read
     """
-    documents = {**partial.found.known, **corpus.documents}
-    coverage = partial.coverage
-    coverage = coverage.with_failures(*undecoded_shards(corpus, coverage))
-    refuse_without_text(coverage, allow_missing=plan.parameters.allow_missing)
-    for view in plan.views:
-        view.release_table()
-    release_unused()
-    return finish(
-        plan,
-        replace(corpus, coverage=coverage, documents=documents),
-        partial.collections,
-        started=started,
-        workers=workers,
-        used_up=True,
-    )
+    judged = policy.judge(items, totals)
+    clean = judged.label == CLEAN
+    n_unread = len(coverage.names) - len(coverage.shards_read)
+    gap = f"{n_unread} of {len(coverage.names)} shards unread"
+    hides = n_unread > 0 and not allow_missing
+    after = f"; {gap}, which was allowed" if n_unread and allow_missing else ""
+    unsure = np.full(items.n_items, hides)
+    unsure[list(doubts)] = True
+    label = np.where(clean & unsure, NOT_CHECKABLE, judged.label).astype(np.int8)
+    reasons = [gap if hides else _NOTHING + after] * items.n_items
+    rows = np.flatnonzero(~clean | ((totals.best_match.item >= 0) & ~unsure))
+    for i, text in zip(rows.tolist(), policy.reasons(items, totals, judged, rows), strict=True):
+        reasons[i] = text + after if clean[i] else text
+    for i, text in doubts.items():
+        if clean[i]:
+            reasons[i] = text
+    return Verdicts(label, np.where(label == NOT_CHECKABLE, np.nan, judged.score), reasons)
+
+
+def unanswered(n_items: int, reason: str) -> Verdicts:
+    """The verdicts on items that were not searched for: nothing is said of any."""
+    label = np.full(n_items, NOT_CHECKABLE, np.int8)
+    return Verdicts(label, np.full(n_items, np.nan), [reason] * n_items)

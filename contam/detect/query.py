@@ -16,14 +16,14 @@ from contam.detect.finish import finish
 from contam.detect.given import given_benchmark
 from contam.detect.indexed.candidates import LEAST_SHARE
 from contam.detect.indexed.guarantee import (
-    DowngradingPolicy,
-    downgrades_of,
     items_at_risk,
+    may_be_missed,
     refuse_unanswerable,
 )
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import IndexSources, nothing_found, search
-from contam.detect.match.deadline import NO_DEADLINE, Deadline, DeadlinePassed, Unanswered
+from contam.detect.judge import Missed
+from contam.detect.match.deadline import NO_DEADLINE, REASON, Deadline, DeadlinePassed
 from contam.detect.match.workers import worker_count
 from contam.detect.parameters import QueryOptions, ScanParameters
 from contam.detect.plan import make_plan
@@ -154,10 +154,11 @@ def answered(
     """
     try:
         answer = ask()
-        guarded = guard(plan, answer)
+        missed = missed_by(plan, answer)
     except DeadlinePassed:
-        guarded, answer = unanswered(opened, plan)
-    about = cache(partial(describe, opened, guarded, answer))
+        # What was found until then is dropped: a document not yet read may hold more.
+        answer, missed = nothing_found(plan, opened), Missed(unanswered=REASON)
+    about = cache(partial(describe, opened, plan, answer))
     if whole:
         # What became of a shard meanwhile was not looked for where none of its documents was
         # wanted.
@@ -168,35 +169,26 @@ def answered(
             view.release_table()
         release_unused()
     return finish(
-        guarded,
+        plan,
         sources_of(opened, answer),
         [answer.collection],
         started=started,
         workers=workers,
+        missed=missed,
         index=about,
         late=not whole,
     )
 
 
-def guard(plan: Plan, answer: SearchResult) -> Plan:
-    """The plan with policies that call nothing clean that the index cannot vouch for."""
+def missed_by(plan: Plan, answer: SearchResult) -> Missed:
+    """What the indexes cannot vouch for, though they found nothing of it."""
     hashed = _hashed_items(answer)
-    policies = tuple(
-        DowngradingPolicy(
-            policy, downgrades_of(policy, answer.lookup, answer.capped, hashed=hashed)
+    return Missed(
+        tuple(
+            may_be_missed(policy, answer.lookup, answer.capped, hashed=hashed)
+            for policy in plan.policies
         )
-        for policy in plan.policies
     )
-    return replace(plan, policies=policies)
-
-
-def unanswered(opened: IndexSet, plan: Plan) -> tuple[Plan, SearchResult]:
-    """The plan and the answer when the deadline came first: nothing is said of any item.
-
-    What was found until then is dropped: a document not yet read may hold more than those read.
-    """
-    policies = tuple(Unanswered(policy) for policy in plan.policies)
-    return replace(plan, policies=policies), nothing_found(plan, opened)
 
 
 def sources_of(opened: IndexSet, answer: SearchResult) -> IndexSources:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contam.benchmark.items import PARTS, ItemName
-from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
+from contam.detect.judge import judge, unanswered
+from contam.detect.labels import CLEAN, LABELS
 from contam.detect.match.spans import spans_of
-from contam.detect.model import Judgements
 from contam.detect.policies.exposure import (
     EXPOSURES,
     KINDS,
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
     from contam.benchmark.item_table import ItemTable
     from contam.corpus.coverage import Coverage
+    from contam.detect.judge import Missed, Verdicts
     from contam.detect.match.collect import Collection
     from contam.detect.match.token_view import TokenView
-    from contam.detect.model import Float64s, Int8s, Matches, Totals, ViewItems
+    from contam.detect.model import Float64s, Matches, Totals, ViewItems
     from contam.detect.plan import Plan
-    from contam.detect.policies.policy import Policy
     from contam.detect.sources import Documents, Sources
     from contam.tables.schemas import Column
 
@@ -41,14 +41,18 @@ _MARKS = ("letter", "number")
 
 
 def verdict_columns(
-    plan: Plan, coverage: Coverage, collections: Sequence[Collection], documents: Documents
+    plan: Plan,
+    coverage: Coverage,
+    collections: Sequence[Collection],
+    documents: Documents,
+    missed: Missed,
 ) -> dict[str, Column]:
     """The columns of `contam.detect.result.VERDICTS`: item by item, policies as asked.
 
     coverage   of the documents that were searched;  collections  what was found, one a view
-    documents  those that verdicts and evidence name
+    documents  those that verdicts and evidence name;  missed  what the search cannot promise
     """
-    numbers, reasons = _verdicts(plan, coverage, collections, documents)
+    numbers, reasons = _verdicts(plan, coverage, collections, documents, missed)
     n_items, n_policies = len(plan.items), len(plan.policies)
     policies = [policy.spec.id for policy in plan.policies]
     document = numbers["document"]
@@ -107,43 +111,30 @@ def _names(plan: Plan, item: NDArray[Any]) -> dict[str, Column]:
     return {name: Repeated(plan.items.column(name), item) for name in ItemName._fields}
 
 
-_NOTHING = "no document shares enough of its wording to be compared"
-
-
-class CoverageGap:
-    """What was not read, and what that does to a clean label."""
-
-    def __init__(self, coverage: Coverage, *, allowed: bool) -> None:
-        n_unread = len(coverage.names) - len(coverage.shards_read)
-        self.hides = n_unread > 0 and not allowed
-        self.allowed = n_unread > 0 and allowed
-        self.text = f"{n_unread} of {len(coverage.names)} shards unread"
-
-
 def _verdicts(
-    plan: Plan, coverage: Coverage, collections: Sequence[Collection], documents: Documents
+    plan: Plan,
+    coverage: Coverage,
+    collections: Sequence[Collection],
+    documents: Documents,
+    missed: Missed,
 ) -> tuple[dict[str, NDArray[Any]], list[str]]:
     """Arrays of the verdicts, and their reasons: item by item, policies as asked."""
-    gap = CoverageGap(coverage, allowed=plan.parameters.allow_missing)
-    why = plan.items.column("incomplete")
-    incomplete = np.array(list(map(bool, why)), np.bool_)
+    incomplete = {i: why for i, why in enumerate(plan.items.column("incomplete")) if why}
     numbers: dict[str, list[NDArray[np.generic]]] = {}
     reasons: list[list[str]] = []
     seen = [0] * len(plan.views)
-    for policy, at in zip(plan.policies, plan.view_of, strict=True):
+    for number, (policy, at) in enumerate(zip(plan.policies, plan.view_of, strict=True)):
         totals = collections[at].totals(seen[at])
         seen[at] += 1
         items = plan.views[at].items
-        judged = policy.judge(items, totals)
-        judged = Judgements(label=judged.label.copy(), score=judged.score)
-        clean = judged.label == CLEAN
-        gone = clean & (incomplete | gap.hides)
-        told = _reasons(policy, items, totals, judged, gap)
-        for item in np.flatnonzero(clean & incomplete).tolist():
-            told[item] = why[item]
-        reasons.append(told)
-        label = np.where(gone, NOT_CHECKABLE, judged.label).astype(np.int8)
-        for name, values in _figures(items, totals, label, judged, documents).items():
+        if missed.unanswered:
+            verdicts = unanswered(items.n_items, missed.unanswered)
+        else:
+            doubts = {**incomplete, **missed.of(number)}
+            allowed = plan.parameters.allow_missing
+            verdicts = judge(policy, items, totals, doubts, coverage, allow_missing=allowed)
+        reasons.append(verdicts.reasons)
+        for name, values in _figures(items, totals, verdicts, documents).items():
             numbers.setdefault(name, []).append(values)
     # Column by column, and each is let go: never is all of it there twice.
     flat = {name: np.stack(numbers.pop(name), axis=1).reshape(-1) for name in list(numbers)}
@@ -151,16 +142,16 @@ def _verdicts(
 
 
 def _figures(
-    items: ViewItems, totals: Totals, label: Int8s, judged: Judgements, documents: Documents
+    items: ViewItems, totals: Totals, verdicts: Verdicts, documents: Documents
 ) -> dict[str, NDArray[np.generic]]:
     """Everything of one policy's verdicts but the reasons, arrays of n items."""
     best = totals.best_match
     exposure = exposures(best)
     asked = (exposure == QUESTION_ONLY) | (exposure == QUESTION_AND_ANSWER)
-    exposure[asked & (label == CLEAN)] = NONE
+    exposure[asked & (verdicts.label == CLEAN)] = NONE
     return {
-        "label": label,
-        "score": np.where(label == NOT_CHECKABLE, np.nan, judged.score),
+        "label": verdicts.label,
+        "score": verdicts.score,
         "exposure": exposure,
         "kind": kinds(best, exposure, items.n_tokens),
         "n_documents": totals.n_documents,
@@ -168,20 +159,6 @@ def _figures(
         "document": documents.at(best.shard, best.row),
         "best_row": best.row,
     }
-
-
-def _reasons(
-    policy: Policy, items: ViewItems, totals: Totals, judged: Judgements, gap: CoverageGap
-) -> list[str]:
-    clean = judged.label == CLEAN
-    usual = gap.text if gap.hides else _NOTHING
-    after = f"; {gap.text}, which was allowed" if gap.allowed else ""
-    reasons = [usual + after] * items.n_items
-    own = ~clean if gap.hides else ~clean | (totals.best_match.item >= 0)
-    rows = np.flatnonzero(own)
-    for i, text in zip(rows.tolist(), policy.reasons(items, totals, judged, rows), strict=True):
-        reasons[i] = text + after if after and clean[i] else text
-    return reasons
 
 
 def _joined(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:

@@ -11,8 +11,8 @@ from contam.detect.chunk_scan import scan_chunks
 from contam.detect.corpus import Corpus
 from contam.detect.corpus_checks import benchmark_shards
 from contam.detect.every_hit import table_of_hits
+from contam.detect.finish import finish_scan, judge_result
 from contam.detect.given import given_benchmark, given_corpus
-from contam.detect.judge import finish_scan, judge_result
 from contam.detect.match.workers import worker_count
 from contam.detect.parameters import ScanOptions, ScanParameters
 from contam.detect.parts.division import Division

@@ -13,7 +13,7 @@ from contam.benchmark.items import BenchItem
 from contam.corpus.batches import DocBatch
 from contam.detect.chunk_scan import scan_chunks
 from contam.detect.corpus import Corpus
-from contam.detect.judge import finish_scan
+from contam.detect.finish import finish_scan
 from contam.detect.match.collect import Collection
 from contam.detect.match.matching import Matcher
 from contam.detect.match.token_view import build_view

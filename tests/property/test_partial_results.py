@@ -14,7 +14,7 @@ from contam.corpus.batches import read_chunk
 from contam.detect import partial as partials
 from contam.detect.chunk_scan import scan_chunk, scan_chunks
 from contam.detect.corpus import Corpus
-from contam.detect.judge import finish_scan
+from contam.detect.finish import finish_scan
 from contam.detect.match.matching import matcher_of
 from contam.detect.parameters import ScanParameters
 from contam.detect.partial import PartialResult

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from contam.benchmark.items import PARTS
-from contam.detect.labels import CLEAN, NOT_CHECKABLE
-from contam.detect.model import ANSWER, QUESTION, Judgements
-from contam.detect.policies.policy import (
-    Wrapped,
-    sees_rephrasings,
-    shortest_run,
-)
+from contam.detect.model import ANSWER, QUESTION
+from contam.detect.policies.policy import sees_rephrasings, shortest_run
 from contam.errors import IndexMismatchError, Statement
 from contam.kernels.constants import ANSWER_RUN, ANSWER_WEIGHT, LEAST_WEIGHT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from contam.detect.indexed.candidates import Lookup
     from contam.detect.match.token_view import TokenView
-    from contam.detect.model import Bools, Float32s, Float64s, Int64s, Totals, ViewItems
+    from contam.detect.model import Bools, Float32s, Float64s
     from contam.detect.policies.policy import Policy
     from contam.index.model import Recipe
 
@@ -92,47 +86,10 @@ def _why_refused(policy: Policy, recipe: Recipe) -> str | None:
 MAY_BE_MISSED: Final = "not found, but "
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DowngradingPolicy(Wrapped):
-    """A policy over an index: it says `not_checkable` where the index cannot vouch for `clean`.
-
-    downgrades  item -> why something may have been missed of it
-    """
-
-    downgrades: Mapping[int, str]
-
-    def judge(self, items: ViewItems, totals: Totals) -> Judgements:
-        """As the policy does, but for the items it cannot answer for."""
-        judged = self.policy.judge(items, totals)
-        unsure = np.zeros(items.n_items, np.bool_)
-        unsure[list(self.downgrades)] = True
-        label = np.where(unsure & (judged.label == CLEAN), NOT_CHECKABLE, judged.label)
-        return Judgements(label=label.astype(np.int8), score=judged.score)
-
-    def reasons(
-        self, items: ViewItems, totals: Totals, judgement: Judgements, rows: Int64s
-    ) -> list[str]:
-        """The reason for it, where it decided; else what the policy says."""
-        if not self.downgrades:
-            return self.policy.reasons(items, totals, judgement, rows)
-        judged = self.policy.judge(items, totals)
-        unsure = np.zeros(items.n_items, np.bool_)
-        unsure[list(self.downgrades)] = True
-        own = (judgement.label == NOT_CHECKABLE) & unsure
-        label = np.where(own, judged.label, judgement.label).astype(np.int8)
-        decided = (own & (judged.label == CLEAN))[rows]
-        theirs = Judgements(label=label, score=judgement.score)
-        left = iter(self.policy.reasons(items, totals, theirs, rows[~decided]))
-        return [
-            self.downgrades[i] if mine else next(left)
-            for i, mine in zip(rows.tolist(), decided.tolist(), strict=True)
-        ]
-
-
-def downgrades_of(
+def may_be_missed(
     policy: Policy, lookup: Lookup, capped: Bools, *, hashed: Bools | None = None
 ) -> dict[int, str]:
-    """Items that this policy must not call clean, with the reason.
+    """Items of which a document that this policy counts may have been missed, with the reason.
 
     capped  bool[grams], grams of which the index keeps only some of the documents
     hashed  bool[items], items of which something was seen in documents that cannot be read
@@ -147,30 +104,30 @@ def downgrades_of(
             f"and {policy.spec.id} counts them from {run} on"
         )
         return dict.fromkeys(range(n_items), reason)
-    downgrades: dict[int, str] = {}
+    doubts: dict[int, str] = {}
     for i in np.flatnonzero(items_at_risk(policy, lookup, capped)).tolist():
-        downgrades[i] = (
+        doubts[i] = (
             f"{MAY_BE_MISSED}it has wording that stands in more documents than the index keeps: "
             f"of a run made of that alone not every document was looked at (cap {recipe.cap})"
         )
     for i in np.flatnonzero(_too_short(policy, view, guarantee)).tolist():
         tokens = int(view.items.n_tokens[i, QUESTION])
-        downgrades[i] = (
+        doubts[i] = (
             f"{MAY_BE_MISSED}its question has {tokens} {unit}, and this index finds every run "
             f"from {guarantee} on: a copy may have been missed"
         )
     for i, tokens in _short_variants(policy, view, guarantee).items():
-        downgrades.setdefault(
+        doubts.setdefault(
             i,
             f"{MAY_BE_MISSED}without its punctuation its question has {tokens} {unit} in a row, "
             f"and this index finds every run from {guarantee} on: a copy that lost it may have "
             "been missed",
         )
     for i in np.flatnonzero(hashed).tolist() if hashed is not None else ():
-        downgrades.setdefault(
+        doubts.setdefault(
             i, f"{MAY_BE_MISSED}something of it is in documents that were compared by hashes alone"
         )
-    return downgrades
+    return doubts
 
 
 def _too_short(policy: Policy, view: TokenView, guarantee: int) -> Bools:

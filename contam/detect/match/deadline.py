@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import numpy as np
-
-from contam.detect.labels import NOT_CHECKABLE
-from contam.detect.model import Judgements
-from contam.detect.policies.policy import Wrapped
 from contam.kernels.score_item import NO_LIMIT
-
-if TYPE_CHECKING:
-    from contam.detect.model import Int64s, Totals, ViewItems
 
 REASON: Final = "deadline"
 """Why an item is `not_checkable` whose question was not answered in time."""
@@ -49,20 +41,3 @@ class Deadline:
 
 
 NO_DEADLINE: Final = Deadline()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Unanswered(Wrapped):
-    """A policy that was not asked in time: it says so of every item."""
-
-    def judge(self, items: ViewItems, totals: Totals) -> Judgements:
-        """Not checkable, all of them."""
-        label = np.full(items.n_items, NOT_CHECKABLE, np.int8)
-        return Judgements(label=label, score=totals.best_score)
-
-    def reasons(
-        self, items: ViewItems, totals: Totals, judgement: Judgements, rows: Int64s
-    ) -> list[str]:
-        """The same for all."""
-        del items, totals, judgement
-        return [REASON] * len(rows)

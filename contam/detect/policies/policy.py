@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import pkgutil
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeGuard, cast
@@ -67,31 +67,6 @@ class Policy(Protocol):
         self, items: ViewItems, totals: Totals, judgement: Judgements, rows: Int64s
     ) -> list[str]:
         """For each of these items, by number, a sentence with the figures behind its label."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Wrapped:
-    """A policy whose verdicts are qualified by what is known of the search; see its subclasses."""
-
-    policy: Policy
-
-    @property
-    def spec(self) -> PolicySpec:
-        """What the policy declares."""
-        return self.policy.spec
-
-    @property
-    def traits(self) -> PolicyTraits:
-        """As the policy's."""
-        return self.policy.traits
-
-    def score_matches(self, matches: Matches, items: ViewItems) -> Float64s:
-        """As the policy does."""
-        return self.policy.score_matches(matches, items)
-
-    def hits(self, matches: Matches, items: ViewItems, score: Float64s) -> Bools:
-        """As the policy does."""
-        return self.policy.hits(matches, items, score)
 
 
 class TextReader(Protocol):
