@@ -50,7 +50,7 @@ class PolicyFacts:
     not_checkable_reasons  the most frequent first
     months                 flagged items by the months of their documents, as "2021-06", in order;
                            those with documents of no single month under "unknown"
-    fdr                    estimated share of chance among the flags; None without calibration
+    fdr                    share of chance among the flags, at most (95 %); None without calibration
     """
 
     policy: str

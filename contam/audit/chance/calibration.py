@@ -50,6 +50,7 @@ DECOYS: Final = "decoys"
 CALIBRATION: Final = "calibration"
 TABLE: Final = "calibration.parquet"
 SUMMARY: Final = "calibration.json"
+_LEVEL: Final = 0.95
 
 
 def wanted(spec: AuditSpec) -> bool:
@@ -203,6 +204,18 @@ def compete(items: Floats, clones: Floats, closer: Floats, second: Floats) -> Fl
     return np.concatenate([clones[sign <= 0], items[sign < 0], lesser[~np.isnan(lesser)]])
 
 
+def at_most(n_found: int, n_scores: float, n_decoys: int, n_targets: int) -> float:
+    """The most targets that chance flags, at 95 %: the upper limit of a Poisson count.
+
+    n_found   decoys flagged by chance;  n_scores  the scores they stand for (see `compete`)
+    n_decoys  all decoys searched for, which may be more or fewer than the targets
+    """
+    from scipy.special import gammaincinv
+
+    most = float(gammaincinv(n_found + 1, _LEVEL)) * (n_scores / n_found if n_found else 1.0)
+    return most * n_targets / n_decoys
+
+
 def smallest_claim(n_accepted: int, n_targets: int, n_decoys: int) -> float:
     """The least q that so many accepted targets can get with no decoy among them."""
     if n_accepted < 1 or n_decoys < 1:
@@ -256,7 +269,7 @@ def _at_least(scores: Floats, among: Floats) -> NDArray[np.int64]:
     return (len(among) - np.searchsorted(ordered, scores, side="left")).astype(np.int64)
 
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Version of the estimate; a stage that holds another one is made again."""
 
 LEAST: Final = 20
@@ -432,9 +445,9 @@ class _World:
         found["estimable"] = True
         found["n_chance"] = float(self._flags(scores).sum()) * len(self._items) / n_decoys
         if self.flagged.any():
-            at = int(np.argmin(np.where(self.flagged, self.targets, np.inf)))
-            found["fdr"] = float(result.fdr[at])
             n_accepted = int(self.flagged.sum())
+            found["fdr"] = at_most(*self._found_by_chance(made=made), n_decoys, len(self._items))
+            found["fdr"] = min(1.0, found["fdr"] / n_accepted)
             found["smallest_q"] = smallest_claim(n_accepted, len(self._items), n_decoys)
             found["check"] = self._check(scores, made=made)
         else:
@@ -449,6 +462,15 @@ class _World:
             return "no item is checkable"
         best = max(len(self._pairs), len(self.natural))
         return f"{best} decoys, and {LEAST} are needed" if best < LEAST else ""
+
+    def _found_by_chance(self, *, made: bool) -> tuple[int, float]:
+        """Decoys that are flagged by chance, and the scores they stand for."""
+        if not made:
+            n_flagged = int(self._flags(self.natural).sum())
+            return n_flagged, float(n_flagged)
+        won = self._won() | ((self.clones == self.own) & (self.closer == 0))
+        n_won = int(self._flags(self.clones[won]).sum())
+        return n_won, float(self._flags(self._compete()).sum())
 
     def _compete(self, at: Bools | slice = slice(None)) -> Floats:
         return compete(self.own[at], self.clones[at], self.closer[at], self.second[at])

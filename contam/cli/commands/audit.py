@@ -214,7 +214,7 @@ def _table(facts: Facts) -> Table:
                 *map(visible, (bench.name, policy.policy, policy.corpus)),
                 *(f"{count:,}" for count in counts),
                 f"{100 * policy.flagged_share:.1f} %",
-                "" if policy.fdr is None else f"{100 * policy.fdr:.1f} %",
+                "" if policy.fdr is None else f"at most {100 * policy.fdr:.0f} %",
             )
     return table
 

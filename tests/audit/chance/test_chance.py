@@ -47,6 +47,23 @@ def test_q_is_the_least_fdr_of_any_threshold_that_accepts_the_item(targets, deco
         assert found.q[i] == pytest.approx(best)
 
 
+@pytest.mark.parametrize("rate", [0.002, 0.01, 0.05, 0.2])
+def test_no_more_flags_are_chance_than_the_limit_says(rate):
+    rng = np.random.default_rng(7)
+    kept = 0
+    for _ in range(2_000):
+        items, clones = rng.random((2, 300)) < rate
+        won = clones & (~items | (rng.random(300) < 0.5))
+        n_scores = won.sum() + (won & items).sum()
+        limit = calibration.at_most(int(won.sum()), float(n_scores), 300, 300)
+        kept += limit >= 300 * rate
+    assert kept / 2_000 >= 0.95 - 3 * 0.005
+
+
+def test_without_a_decoy_found_the_limit_is_that_of_three():
+    assert calibration.at_most(0, 0.0, 60, 120) == pytest.approx(2.9957 * 2, abs=1e-3)
+
+
 def test_the_claimed_share_of_chance_holds_on_average():
     rng = np.random.default_rng(11)
     shares = []

@@ -155,7 +155,8 @@ def test_leaked_items_leave_no_chance_though_their_decoys_are_found(tmp_path):
     assert found["n_flagged"] == 30
     assert found["n_decoys_flagged"] >= 25
     assert found["n_chance"] == 0
-    assert found["fdr"] == pytest.approx(found["smallest_q"]) == pytest.approx(1 / 30)
+    assert found["smallest_q"] == pytest.approx(1 / 30)
+    assert found["fdr"] == pytest.approx(2.9957 / 30, abs=1e-4)
     assert found["check"]["holds"]
     table = schemas.rows(
         schemas.read_parquet(
@@ -204,7 +205,7 @@ def test_natural_decoys_alone_calibrate_too(tmp_path):
     young = [own_text(at + 500) for at in range(48)]
     found = said(audit(tmp_path, questions, leaked, natural=young, decoys=0), "contam")
     assert found["decoys"] == "natural"
-    assert found["fdr"] == pytest.approx(1 / 24)
+    assert found["fdr"] == pytest.approx(2.9957 / 24, abs=1e-4)
 
 
 def test_too_few_decoys_and_unread_shards_estimate_nothing(tmp_path):
