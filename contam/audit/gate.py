@@ -381,8 +381,13 @@ def _lead(row: Row, of: str) -> RulePart:
     said += f", {_signed(clean)} on clean ones"
     if row["lead_clean"]:
         return RulePart(HOLDS, of, said, -way * clean)
-    p = row["p_clean_holm"]
-    return RulePart(FAILS, of, said if p is None else f"{said} (p {p:.3f})", -way * clean)
+    if row["lead_falls"]:
+        p = row["change_p_holm"]
+        return RulePart(FAILS, of, f"{said}, a significant change (p {p:.3f})", -way * clean)
+    least = row["detectable_clean"]
+    if least is not None:
+        said += f", where less than {_POINTS * least:.1f} points cannot be shown"
+    return RulePart(UNKNOWN, of, said, -way * clean)
 
 
 def _signed(difference: float) -> str:

@@ -8,9 +8,9 @@ import numpy as np
 
 from contam.facts import counted
 from contam.rescore.panel import Split
-from contam.rescore.stats.clusters import right_or_wrong, several
+from contam.rescore.stats.clusters import LEAST_CLUSTERS, right_or_wrong, several
 from contam.rescore.stats.dealing import in_threads
-from contam.rescore.stats.field import LEAST_CLUSTERS, LEAST_FIELD, beyond_field
+from contam.rescore.stats.field import LEAST_FIELD, beyond_field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

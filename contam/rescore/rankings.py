@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from contam.errors import InternalError
+from contam.facts import counted
 from contam.rescore.logs.model import words
 from contam.rescore.panel import AS_LOGGED, Split
 from contam.rescore.stats.board import figures, measured
@@ -17,7 +17,9 @@ from contam.rescore.stats.gain import LEAST, too_few
 from contam.rescore.stats.ranking import (
     agreement,
     borda,
+    changes,
     detectable,
+    means,
     pairwise,
     random_deletion,
     rank_intervals,
@@ -43,9 +45,10 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Matrix:
-    """Models x items that all of them were scored on, for one benchmark, metric and set-up.
+    """Models x items for one benchmark, metric and set-up.
 
-    scores  float64[m, n]; items  int64[n], places in the result's items
+    scores  float64[m, n], nan where a model lacks the item
+    items   int64[n], places in the result's items
     units   how figures of a metric of which less is better are shown
     setup   what sets these runs apart from others of the benchmark, "" where all are alike
     short   runs over fewer items: in no ranking; why  the reason, one for each
@@ -135,23 +138,27 @@ def _names(series: Sequence[Series]) -> str:
 
 
 def _matrix(group: Sequence[Series], setup: str, notes: tuple[str, ...]) -> Matrix:
-    inside, common, n_items = _largest(group)
+    inside, items, n_items, n_beyond = _largest(group)
     ranked = [series for series, kept in zip(group, inside, strict=True) if kept]
     short = [series for series, kept in zip(group, inside, strict=True) if not kept]
-    lost = int(n_items[inside].max()) - len(common)
-    reasons = [f"{lost} items are not scored for every model"] if lost else []
+    scores = np.array(rows_at(ranked, items)).reshape(len(ranked), len(items))
+    lost = int(np.isnan(scores).any(axis=0).sum())
+    missing = f"{counted(lost, 'item')} not scored for every model: ranked pair by pair"
+    reasons = [missing] if lost else []
+    if n_beyond:
+        reasons.append(f"{counted(n_beyond, 'item')} scored for fewer than half of the models")
     if short:
         sizes = n_items[~inside].tolist()
         named = zip(short[:_NAMED], sizes, strict=False)
         counts = ", ".join(f"{run.model} ({size:,} items)" for run, size in named)
         more = f" and {len(short) - _NAMED} more" if len(short) > _NAMED else ""
-        reasons.append(f"not in the ranking of {len(common):,} items: {counts}{more}")
+        reasons.append(f"not in the ranking of {len(items):,} items: {counts}{more}")
     return Matrix(
         benchmark=group[0].benchmark,
         metric=group[0].metric,
         models=tuple(run.model for run in ranked),
-        scores=np.array(rows_at(ranked, common)).reshape(len(ranked), len(common)),
-        items=common,
+        scores=scores,
+        items=items,
         notes=(*notes, *reasons),
         units=group[0].units,
         higher_is_better=group[0].higher_is_better,
@@ -159,7 +166,7 @@ def _matrix(group: Sequence[Series], setup: str, notes: tuple[str, ...]) -> Matr
         series=tuple(ranked),
         short=tuple(short),
         why=tuple(
-            f"not ranked: {_shared(run, common):,} of the {len(common):,} items of the ranking"
+            f"not ranked: {_shared(run, items):,} of the {len(items):,} items of the ranking"
             for run in short
         ),
     )
@@ -174,12 +181,12 @@ def judged_items(series: Series) -> Ints:
     return distinct(series.item[series.item >= 0])
 
 
-def _largest(group: Sequence[Series]) -> tuple[Bools, Ints, Ints]:
-    """Which series are ranked, their common items, and how many judged items each series has.
+def _largest(group: Sequence[Series]) -> tuple[Bools, Ints, Ints, int]:
+    """Which series are ranked and on which items; judged items of each, and of those left out.
 
     Every set of items that a run has is tried as the ranking's: the runs in it have at least
     `LEAST_COVERED` of them. The set with the most scores wins, the one with more models of two;
-    one with two models or more if there is any.
+    one with two models or more if there is any. The items are those that half of these runs have.
     """
     sets: list[Ints] = []
     of = []
@@ -202,10 +209,10 @@ def _largest(group: Sequence[Series]) -> tuple[Bools, Ints, Ints]:
     value = counts * sizes
     best = max(range(len(sets)), key=lambda at: (counts[at] > 1, value[at], counts[at], -at))
     inside = covers[best][belongs]
-    common = sets[best]
-    for at in np.unique(belongs[inside]).tolist():
-        common = np.intersect1d(common, sets[at])
-    return inside, common, sizes[belongs].astype(np.int64)
+    held = np.concatenate([sets[at] for at in belongs[inside].tolist()])
+    items, n_held = np.unique(held, return_counts=True)
+    kept = items[2 * n_held >= inside.sum()]
+    return inside, kept, sizes[belongs].astype(np.int64), len(items) - len(kept)
 
 
 def _overlap(sets: Sequence[Ints]) -> Floats:
@@ -219,17 +226,16 @@ def _overlap(sets: Sequence[Ints]) -> Floats:
 
 
 def rows_at(group: Sequence[Series], items: Ints) -> list[Floats]:
-    """The scores of each series at these items; of an item listed twice, the first."""
+    """The scores of each series at these items; nan for none, the first of an item listed twice."""
     rows: list[Floats] = []
-    at, last = np.empty(0, np.int64), None
+    at, there, last = np.empty(0, np.int64), np.empty(0, np.bool_), None
     for series in group:
         if last is None or not np.array_equal(series.item, last):
             order = np.argsort(series.item, kind="stable")
-            found = np.searchsorted(series.item[order], items)
-            if len(items) and (series.item[order][found] != items).any():
-                raise InternalError("an item is common to all models and yet missing in one")
-            at, last = order[found], series.item
-        rows.append(series.score[at])
+            place = np.searchsorted(series.item[order], items)
+            at, last = order[np.minimum(place, len(order) - 1)], series.item
+            there = series.item[at] == items
+        rows.append(np.where(there, series.score[at], np.nan))
     return rows
 
 
@@ -253,21 +259,23 @@ def ranking_rows(
     family  how many benchmarks are tested together
     """
     split = Split.of(flags.label[matrix.items])
-    n_clean = int(split.clean.sum())
+    there = ~np.isnan(matrix.scores)
+    n_clean = there[:, split.clean].sum(axis=1)
     m = len(matrix.models)
     note = "; ".join(matrix.notes)
     head = {**matrix.head, "setup": matrix.setup, "policy": flags.policy}
-    full = _means(matrix.scores)
-    clean = _means(matrix.scores[:, split.clean])
-    reason = _refusal(m, n_clean, settings.least)
+    full, clean = means(matrix.scores), means(matrix.scores[:, split.clean])
+    reason = _refusal(m, int(n_clean.min()), settings.least)
     if reason:
         note = f"{note}; {reason}" if note else reason
     tests = None if reason else _tests(matrix, flags, split)
     rows: list[Row] = []
     together: Row = {}
     deletion = None
+    worth = (full, clean)
     if tests:
-        both = agreement(full, clean)
+        worth = tests.worth(full, clean)
+        both = agreement(*worth)
         deletion = random_deletion(
             matrix.scores,
             ~split.clean,
@@ -281,35 +289,28 @@ def ranking_rows(
             note = f"{note}; {unmoved}" if note else unmoved
         figures = (both.tau, both.rho, both.largest, deletion.tau_median, deletion.p)
         together = dict(zip(_ACROSS_MODELS, figures, strict=True))
-    places = [ranks(full), ranks(clean) if n_clean else np.full(m, np.nan)]
-    spans = [rank_intervals(test) for test in tests or ()]
+    places = [ranks(worth[0]), ranks(worth[1]) if n_clean.all() else np.full(m, np.nan)]
     for at, model in enumerate(matrix.models):
         row: Row = {
             **head,
             "model": model,
-            "n": len(matrix.items),
-            "n_clean": n_clean,
+            "n": int(there[at].sum()),
+            "n_clean": int(n_clean[at]),
             "full": matrix.units.level(full[at]),
             "clean": matrix.units.level(clean[at]),
             "rank_full": places[0][at],
             "rank_clean": np.nan if reason else places[1][at],
         }
-        for name, span in zip(_SIDES, spans, strict=False):
-            row[f"rank_{name}_lo"], row[f"rank_{name}_hi"] = map(float, span[at])
+        for name, test in zip(_SIDES, tests.sides if tests else (), strict=False):
+            for joint, kind in ((False, ""), (True, "_joint")):
+                low, high = rank_intervals(test, joint=joint)[at].tolist()
+                row[f"rank_{name}{kind}_lo"], row[f"rank_{name}{kind}_hi"] = low, high
         if deletion:
             row["deletion_sd"] = float(deletion.moved[at])
         rows.append(row | together | {"note": note})
     for series, why in zip(matrix.short, matrix.why, strict=True):
         rows.append({**head, **_unranked(series, flags), "note": why})
-    return rows, _pair_rows(head, matrix, tests, split, note) if tests else []
-
-
-def _means(scores: Floats) -> Floats:
-    if scores.shape[1] == 0:
-        return np.full(len(scores), np.nan)
-    # Sums over another number of items round differently: equal models must tie.
-    result: Floats = scores.mean(axis=1).round(_DIGITS)
-    return result
+    return rows, _pair_rows(head, matrix, tests, worth, note) if tests else []
 
 
 def _refusal(m: int, n_clean: int, least: int) -> str:
@@ -328,48 +329,83 @@ def _unranked(series: Series, flags: Flags) -> Row:
         "model": series.model,
         "n": len(items),
         "n_clean": int(clean.sum()),
-        "full": series.units.level(_means(scores[None])[0]),
-        "clean": series.units.level(_means(scores[None, clean])[0]),
+        "full": series.units.level(means(scores[None])[0]),
+        "clean": series.units.level(means(scores[None, clean])[0]),
     }
 
 
-def _tests(matrix: Matrix, flags: Flags, split: Split) -> tuple[Pairwise, Pairwise]:
-    cluster = flags.cluster[matrix.items]
+class _Tests(NamedTuple):
+    """Of all pairs: on all items, on the clean ones, and flagged less clean.
 
-    def over(mask: Bools) -> Pairwise:
-        return pairwise(matrix.scores[:, mask], several(cluster[mask]))
+    n, n_clean  int64[models, models], the items that both have
+    """
 
-    return over(np.ones(len(cluster), np.bool_)), over(split.clean)
+    full: Pairwise
+    clean: Pairwise
+    change: Pairwise
+    n: Ints
+    n_clean: Ints
+
+    @property
+    def sides(self) -> tuple[Pairwise, Pairwise]:
+        return self.full, self.clean
+
+    def worth(self, full: Floats, clean: Floats) -> tuple[Floats, Floats]:
+        """What models are ranked by: their means, or their mean leads where items are missing."""
+        if np.ptp(self.n) == 0:
+            return full, clean
+        first, second = (test.difference.mean(axis=1).round(_DIGITS) for test in self.sides)
+        return first, second
+
+
+def _tests(matrix: Matrix, flags: Flags, split: Split) -> _Tests:
+    cluster, scores = flags.cluster[matrix.items], matrix.scores
+    there = (~np.isnan(scores)).astype(np.float64)
+    own = there[:, split.clean]
+    return _Tests(
+        pairwise(scores, several(cluster)),
+        pairwise(scores[:, split.clean], several(cluster[split.clean])),
+        changes(scores, split.flagged, split.clean, several(cluster)),
+        (there @ there.T).astype(np.int64),
+        (own @ own.T).astype(np.int64),
+    )
 
 
 def _pair_rows(
-    head: Row, matrix: Matrix, tests: tuple[Pairwise, Pairwise], split: Split, note: str
+    head: Row, matrix: Matrix, tests: _Tests, worth: tuple[Floats, Floats], note: str
 ) -> list[Row]:
     """A row for each pair, the better model on all items first."""
     rows = []
-    n_clean = int(split.clean.sum())
-    order = np.argsort(-_means(matrix.scores), kind="stable")
+    order = np.argsort(-worth[0], kind="stable")
+    units, change = matrix.units, tests.change
     for place, a in enumerate(order.tolist()):
         for b in order[place + 1 :].tolist():
+            n_clean = int(tests.n_clean[a, b])
             row: Row = {
                 **head,
                 "first": matrix.models[a],
                 "second": matrix.models[b],
-                "n": len(matrix.items),
+                "n": int(tests.n[a, b]),
                 "n_clean": n_clean,
             }
-            for name, test in zip(_SIDES, tests, strict=True):
+            for name, test in zip(_SIDES, tests.sides, strict=True):
                 difference = float(test.difference[a, b])
-                row[f"difference_{name}"] = matrix.units.gain(difference)
+                row[f"difference_{name}"] = units.gain(difference)
                 row[f"error_{name}"] = float(test.error[a, b])
                 row[f"p_{name}"] = float(test.p[a, b])
                 row[f"p_{name}_holm"] = float(test.adjusted[a, b])
                 leads = row[f"p_{name}_holm"] < _SURE and difference > 0
                 row[f"lead_{name}"] = bool(leads)
-            # The variance of one item that gives the clustered error of all of them.
-            spread = n_clean * float(tests[1].error[a, b]) ** 2
-            row["detectable_clean"] = detectable(n_clean, spread)
-            row["note"] = note
+            changed, adjusted = float(change.difference[a, b]), float(change.adjusted[a, b])
+            row |= {
+                "detectable_clean": detectable(1, float(tests.clean.error[a, b]) ** 2),
+                "change": units.gain(changed),
+                "change_p": float(change.p[a, b]),
+                "change_p_holm": adjusted,
+                "detectable_change": detectable(1, float(change.error[a, b]) ** 2),
+                "lead_falls": row["lead_full"] and changed > 0 and adjusted < _SURE,
+                "note": note,
+            }
             rows.append(row)
     return rows
 
@@ -414,8 +450,9 @@ class Across:
                 short.append(f"{n_clean} clean items of {matrix.benchmark}, fewer than {least}")
             for own, model in zip(matrix.scores, matrix.models, strict=True):
                 place = models.index(model), column
-                scores["full"][place] = own.mean() if len(clean) else np.nan
-                scores["clean"][place] = own[clean].mean() if n_clean else np.nan
+                scores["full"][place], scores["clean"][place] = (
+                    means(side[None])[0] for side in (own, own[clean])
+                )
         if short:
             scores["clean"][:] = np.nan
         return cls(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from contam.tables.schemas import Table
 
-RESCORE_FORMAT: Final = 3
+RESCORE_FORMAT: Final = 4
 
 
 def _texts(*names: str) -> list[pa.Field]:
@@ -68,6 +68,8 @@ RANKINGS: Final = pa.schema(
         *_counts("n", "n_clean"),
         *_figures("full", "clean", "rank_full", "rank_full_lo", "rank_full_hi"),
         *_figures("rank_clean", "rank_clean_lo", "rank_clean_hi", "deletion_sd"),
+        *_figures("rank_full_joint_lo", "rank_full_joint_hi"),
+        *_figures("rank_clean_joint_lo", "rank_clean_joint_hi"),
         *_figures("kendall_tau", "spearman", "largest_rank_change"),
         *_figures("deletion_tau_median", "deletion_p", "deletion_p_holm", "deletion_p_bh"),
         *_texts("note", "setup"),
@@ -88,8 +90,8 @@ PAIRS: Final = pa.schema(
                 f"p_{side}_holm",
             )
         ),
-        *_flags("lead_full", "lead_clean"),
-        *_figures("detectable_clean"),
+        *_flags("lead_full", "lead_clean", "lead_falls"),
+        *_figures("detectable_clean", "change", "change_p", "change_p_holm", "detectable_change"),
         *_texts("note", "setup"),
         *_counts("n", "n_clean"),
         *_flags("higher_is_better"),

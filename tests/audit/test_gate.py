@@ -227,6 +227,8 @@ def test_a_lead_that_is_gone_on_clean_items_fails(facts, tmp_path):
         for row in facts.leads
     )
     assert statuses(gate.leads(ours, dataclasses.replace(facts, leads=stands))) == ["pass"]
+    few = tuple({**row, "lead_falls": False} for row in facts.leads)
+    assert statuses(gate.leads(ours, dataclasses.replace(facts, leads=few))) == ["unknown"]
     blind = tuple({**row, "difference_clean": None} for row in facts.leads)
     assert statuses(gate.leads(ours, dataclasses.replace(facts, leads=blind))) == ["unknown"]
     assert statuses(gate.leads(ours, dataclasses.replace(facts, leads=()))) == ["pass"]

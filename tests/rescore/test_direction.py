@@ -20,12 +20,13 @@ KEYS = ("model", "first", "second", "benchmark", "metric", "subset_by", "subset"
 LEVELS = {"full", "clean", "flagged", "clean_with_unchecked", "bound"}
 SIGNED = {
     *("epg", "epg_z", "epg_z_nested", "difference_full", "difference_clean"),
-    *("gap", "adjusted", "gain"),
+    *("gap", "adjusted", "gain", "change"),
     *("llama2_z_clean", "llama2_z_not_clean", "llama2_z_not_dirty", "llama2_z_dirty"),
 }
 UNSIGNED = {
     *("epg_p", "gain_p", "deletion_p", "deletion_sd", "kendall_tau", "spearman"),
     *("largest_rank_change", "deletion_tau_median", "detectable_clean", "threshold"),
+    *("change_p", "detectable_change"),
     *("share_flagged", "best_p", "policy_threshold", "error", "p", "adjusted_p"),
 }
 """Figures that mean the same in both directions; ranks, p and errors besides."""

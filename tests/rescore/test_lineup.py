@@ -14,6 +14,7 @@ from contam.rescore.rankings import matrices
 from contam.tables import schemas
 from tests.rescore.panels import flags_of, series_of
 from tests.rescore.panels import tables_of as made
+from tests.rescore.stats.by_hand import mcnemar
 
 FAST = RescoreSettings(permutations=199, draws=50, sweep_permutations=99, least=20)
 LABELS = ["contaminated"] * 100 + ["clean"] * 300
@@ -73,14 +74,39 @@ def test_runs_that_are_all_short_are_ranked_among_themselves():
     assert [one.model for one in found.short] == [f"s{at}" for at in range(5)]
 
 
+def test_models_that_each_lack_some_items_are_compared_pair_by_pair():
+    rng = np.random.default_rng(5)
+    skill = np.linspace(0.3, 0.7, 20)
+    runs = [
+        run_of(f"m{at:02}", items=np.sort(rng.permutation(400)[:388]), p=p)
+        for at, p in enumerate(skill)
+    ]
+    whole = {run.model: run for run in runs}
+    tables = tables_of(runs)
+    rows = schemas.rows(tables["rankings"])
+    assert {row["n"] for row in rows} == {388}
+    assert all(row["rank_full"] for row in rows)
+    pairs = schemas.rows(tables["pairs"])
+    assert len(pairs) == 190
+    for row in pairs[::17]:
+        first, second = whole[row["first"]], whole[row["second"]]
+        both, one, other = np.intersect1d(first.item, second.item, return_indices=True)
+        assert row["n"] == len(both) >= 376
+        assert row["n_clean"] == np.count_nonzero(both >= 100)
+        apart = first.score[one] - second.score[other]
+        assert row["difference_full"] == pytest.approx(apart.mean())
+        assert row["p_full"] == pytest.approx(mcnemar(first.score[one], second.score[other]))
+
+
 @given(st.lists(st.sets(st.integers(0, 30), min_size=1), min_size=1, max_size=6))
 def test_every_run_is_ranked_or_named(sets):
     series = [run_of(f"m{at}", items=sorted(own)) for at, own in enumerate(sets)]
     (found,) = matrices(series)
     names = [*found.models, *(one.model for one in found.short)]
     assert sorted(names) == [one.model for one in series]
-    for one in found.series:
-        assert set(found.items.tolist()) <= set(one.item.tolist())
+    for one, scores in zip(found.series, found.scores, strict=True):
+        held = set(found.items[~np.isnan(scores)].tolist())
+        assert held == set(found.items.tolist()) & set(one.item.tolist())
     # The order of the logs does not matter.
     (again,) = matrices(series[::-1])
     assert again.models == found.models

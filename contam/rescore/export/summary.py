@@ -165,19 +165,33 @@ def _ranking(rows: Sequence[Row], pairs: Sequence[Row]) -> list[str]:
     if leads := [row for row in pairs if row["lead_full"]]:
         lines += ["Leads that are significant on all items:", ""]
         lines += table(
-            ("lead", "n", "all items", "p Holm", "clean items", "p Holm", "stands"),
+            (
+                *("lead", "n", "all items", "p Holm", "clean items", "p Holm"),
+                *("flagged less clean", "p Holm", "stands"),
+            ),
             [
                 (
                     f"{row['first']} over {row['second']}",
                     row["n"],
                     *(figure(row["difference_full"]), small(row["p_full_holm"])),
                     *(figure(row["difference_clean"]), small(row["p_clean_holm"])),
-                    "yes" if row["lead_clean"] else "no",
+                    *(figure(row["change"]), small(row["change_p_holm"])),
+                    stands(row),
                 )
                 for row in sorted(leads, key=lambda row: (row["first"], row["second"]))
             ],
         )
     return lines
+
+
+def stands(row: Row) -> str:
+    """Whether a lead on all items is there on clean ones, and whether flags change it."""
+    if row["lead_falls"]:
+        return "yes, but smaller" if row["lead_clean"] else "no"
+    if row["lead_clean"]:
+        return "yes"
+    least, change = (figure(row[f"detectable_{name}"], 3) for name in ("clean", "change"))
+    return f"not shown: a lead of {least} could be seen, a change of {change}"
 
 
 def _across(rows: Sequence[Row], spread: Sequence[Row]) -> list[str]:

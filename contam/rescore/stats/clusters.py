@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from contam.rescore import Bools, Floats, Ints
 
 
+LEAST_CLUSTERS: Final = 10
+"""Clusters below which errors over them say little."""
+
 _HUGE: Final = 1e9
 _LEAST_DF: Final = 0.01
 

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 LEAST_FIELD: Final = 2
 """Other models without which a gain cannot be told from easier items."""
 
-LEAST_CLUSTERS: Final = 10
-"""Clusters below which errors over them say little."""
-
 #: More models say no more about the items, and cost as much each: some of all abilities are taken.
 _MOST_FIELD: Final = 40
 

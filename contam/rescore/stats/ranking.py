@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import betainc, ndtri, stdtr
 
-from contam.rescore.stats.clusters import blocks_of, freedom, right_or_wrong, shuffled
+from contam.rescore.stats.clusters import (
+    LEAST_CLUSTERS,
+    blocks_of,
+    freedom,
+    right_or_wrong,
+    shuffled,
+)
 from contam.rescore.stats.dealing import ENOUGH, holm, in_threads
 
 if TYPE_CHECKING:
@@ -41,6 +47,15 @@ _MANY = 300
 def ranks(scores: Floats) -> Floats:
     """Average ranks, 1 for the highest score."""
     return average_ranks(-scores)
+
+
+def means(scores: Floats) -> Floats:
+    """Mean scores of models, float64[models, items], over the items that each has."""
+    n_known = np.count_nonzero(~np.isnan(scores), axis=1)
+    result = np.full(len(scores), np.nan)
+    np.divide(np.nansum(scores, axis=1), n_known, out=result, where=n_known > 0)
+    # Sums over another number of items round differently: equal models must tie.
+    return result.round(_DIGITS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,14 +116,13 @@ def kendall(first: Floats, others: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairwise:
-    """Every model against every other on the same items; float64[models, models].
+    """Every model against every other on the items that both have; float64[models, models].
 
     difference  score of the row minus that of the column
     error       its paired standard error; nan where all items share one cluster
-    p           two-sided: McNemar's exact test for 0/1 scores of items that all stand alone, else
-                the t test by whole clusters; nan there where all differences are equal and not 0,
-                and without an error
-    adjusted    p after Holm over all pairs; a constant difference counts as p = 0
+    p           two-sided, at least that of as many equal signs as there are clusters (or items that
+                stand alone); nan without an error, and where fewer than 10 differ by the same
+    adjusted    p after Holm over all pairs
     """
 
     difference: Floats
@@ -118,32 +132,126 @@ class Pairwise:
 
 
 def pairwise(scores: Floats, cluster: Ints | None = None) -> Pairwise:
-    """Paired comparisons of all models, float64[models, items], two items or more."""
+    """Paired comparisons of all models, float64[models, items], nan where a model lacks the item.
+
+    0/1 scores of items that all stand alone have McNemar's exact test, others the t test by whole
+    clusters.
+    """
+
+    def tested(own: Floats, at: Bools | slice) -> tuple[Floats, Floats, Floats]:
+        return _paired(own, None if cluster is None else cluster[at])
+
+    difference, error, p = _by_pairs(scores, tested)
+    return Pairwise(difference=difference, error=error, p=p, adjusted=_over_pairs(p))
+
+
+def changes(scores: Floats, flagged: Bools, clean: Bools, cluster: Ints | None = None) -> Pairwise:
+    """How far every lead, row less column, is larger on flagged items than on clean ones.
+
+    scores  float64[models, items], nan where a model lacks the item; flagged, clean  bool[items]
+
+    The same items for both models, so paired, with Welch's two errors; by whole clusters, which may
+    lie on both sides. Degrees of freedom of the side that has fewer. It is the test of the
+    difference of two models' gains as well, which is the share flagged times this.
+    """
+
+    def tested(own: Floats, at: Bools | slice) -> tuple[Floats, Floats, Floats]:
+        code = None if cluster is None else cluster[at]
+        return _changed(own, (flagged[at], clean[at]), code)
+
+    change, error, p = _by_pairs(scores, tested)
+    return Pairwise(difference=change, error=error, p=p, adjusted=_over_pairs(p))
+
+
+_Tested = tuple["Floats", "Floats", "Floats"]
+
+
+def _by_pairs(scores: Floats, tested: Callable[[Floats, Bools | slice], _Tested]) -> _Tested:
+    """Differences, errors and p of all pairs, each on the items that both models have."""
+    there = ~np.isnan(scores)
+    if there.all():
+        return tested(scores, slice(None))
+    m = len(scores)
+    found = np.full((3, m, m), np.nan)
+    pairs = [(a, b) for a in range(m) for b in range(a)]
+
+    def of(pair: tuple[int, int]) -> _Tested:
+        both = there[pair[0]] & there[pair[1]]
+        if np.count_nonzero(both) <= 1:
+            return (np.full((2, 2), np.nan),) * 3
+        return tested(scores[list(pair)][:, both], both)
+
+    for (a, b), own in zip(pairs, in_threads(of, pairs), strict=True):
+        found[:, a, b] = [figures[0, 1] for figures in own]
+        found[:, b, a] = [figures[1, 0] for figures in own]
+    found[0][np.diag_indices(m)] = 0.0
+    found[1][np.diag_indices(m)] = 0.0
+    found[2][np.diag_indices(m)] = 1.0
+    return found[0], found[1], found[2]
+
+
+def _paired(scores: Floats, cluster: Ints | None) -> _Tested:
     m, n = scores.shape
     mean = scores.mean(axis=1)
     difference = mean[:, None] - mean[None, :]
     rest = scores - mean[:, None]
     alone = _squared(rest) / (n * (n - 1))
+    n_clusters = n
     if cluster is None:
         squared, df = alone, np.full((m, m), n - 1.0)
     else:
         code, sizes = np.unique(cluster, return_inverse=True, return_counts=True)[1:]
+        n_clusters = len(sizes)
         sums = np.array([np.bincount(code, weights=row) for row in rest])
-        if len(sizes) == 1:
+        if n_clusters == 1:
             squared = np.full((m, m), np.nan)
         else:
             squared = _squared(sums / n / np.sqrt(1 - sizes / n))
         effect = np.divide(squared, alone, out=np.full((m, m), np.nan), where=alone > 0)
         df = freedom(sizes.astype(np.int64), effect)
-    error = np.sqrt(squared)
-    t = np.divide(difference, error, out=np.zeros((m, m)), where=error > 0)
-    p = np.where(error > 0, 2 * stdtr(np.maximum(df, _HAIR), -np.abs(t)), 1.0)
-    certain = (error == 0) & (np.abs(difference) > 0)
-    p[certain | np.isnan(error)] = np.nan
-    adjusted = np.where(certain, 0.0, p)
-    if right_or_wrong(scores) and (cluster is None or len(np.unique(cluster)) == n):
-        p = adjusted = _mcnemar(scores)
-    return Pairwise(difference=difference, error=error, p=p, adjusted=_over_pairs(adjusted))
+    if right_or_wrong(scores) and n_clusters == n:
+        return difference, np.sqrt(squared), _mcnemar(scores)
+    return difference, np.sqrt(squared), _t_test(difference, np.sqrt(squared), df, n_clusters)
+
+
+def _changed(scores: Floats, sides: tuple[Bools, Bools], cluster: Ints | None) -> _Tested:
+    m, n = scores.shape
+    code = np.arange(n) if cluster is None else np.unique(cluster, return_inverse=True)[1]
+    parts = np.zeros((m, int(code.max(initial=-1)) + 1))
+    level, df, fewest = np.zeros(m), np.inf, n
+    for sign, side in zip((1, -1), sides, strict=True):
+        at, own = code[side], scores[:, side]
+        sizes = np.bincount(at, minlength=parts.shape[1])
+        there = sizes[sizes > 0]
+        if len(there) <= 1:
+            return (np.full((m, m), np.nan),) * 3
+        mean = own.mean(axis=1)
+        level += sign * mean
+        scale = sign / len(at) / np.sqrt(1 - sizes / len(at))
+        for model, rest in enumerate(own - mean[:, None]):
+            parts[model] += scale * np.bincount(at, weights=rest, minlength=len(sizes))
+        df = min(df, float(freedom(there, np.array(np.nan))))
+        fewest = min(fewest, len(there))
+    change, error = level[:, None] - level[None, :], np.sqrt(_squared(parts))
+    return change, error, _t_test(change, error, np.full((m, m), df), fewest)
+
+
+#: An error below this share of the difference is what rounding leaves.
+_ROUNDING = 1e-6
+
+
+def _t_test(difference: Floats, error: Floats, df: Floats, n_clusters: int) -> Floats:
+    known = error > _ROUNDING * np.abs(difference)
+    t = np.divide(difference, error, out=np.zeros_like(error), where=known)
+    # Sums of few clusters are often nearly equal by chance: no p is below that of equal signs.
+    signs = 2.0 ** (1 - min(n_clusters, 1_000))
+    p: Floats = np.where(known, 2 * stdtr(np.maximum(df, _HAIR), -np.abs(t)), np.nan)
+    p = np.maximum(p, signs)
+    none = ~known & ~np.isnan(error)
+    if n_clusters >= LEAST_CLUSTERS:
+        p[none] = signs
+    p[none & (np.abs(difference) <= _HAIR)] = 1.0
+    return p
 
 
 def _squared(rest: Floats) -> Floats:
@@ -158,10 +266,10 @@ def _squared(rest: Floats) -> Floats:
 
 
 def _over_pairs(p: Floats) -> Floats:
-    """Holm over all pairs; 1 on the diagonal."""
+    """Holm over all pairs, those without a p among them; 1 on the diagonal."""
     upper = np.triu_indices(len(p), 1)
     adjusted = np.ones(p.shape)
-    adjusted[upper] = holm(p[upper])
+    adjusted[upper] = holm(np.nan_to_num(p[upper], nan=1.0))
     result: Floats = np.minimum(adjusted, adjusted.T)
     return result
 
@@ -186,14 +294,20 @@ def detectable(n: int, variance: float, alpha: float = 0.05, power: float = 0.8)
     return float((ndtri(1 - alpha / 2) + ndtri(power)) * np.sqrt(variance / n))
 
 
-def rank_intervals(pairs: Pairwise, level: float = 0.95) -> Ints:
-    """Simultaneous rank intervals, int64[models, 2]: first and last place a model may have.
+def rank_intervals(pairs: Pairwise, level: float = 0.95, *, joint: bool = False) -> Ints:
+    """First and last place each model may have, int64[models, 2].
 
-    1 + the models significantly better, and m - those significantly worse, by paired tests with
-    Holm over all pairs (in the style of Mogstad et al.).
+    1 + the models significantly better, and m - those significantly worse, by paired tests (Mogstad
+    et al. 2024): with Holm over each model's own pairs, an interval for one model that somebody
+    asks about; `joint`: over all pairs, so that all intervals hold at once.
     """
     m = len(pairs.difference)
-    apart = pairs.adjusted < 1 - level
+    adjusted = pairs.adjusted
+    if not joint:
+        adjusted = np.nan_to_num(pairs.p, nan=1.0)
+        for own, others in zip(adjusted, ~np.eye(m, dtype=np.bool_), strict=True):
+            own[others] = holm(own[others])
+    apart = adjusted < 1 - level
     better = (apart & (pairs.difference < 0)).sum(axis=1)
     worse = (apart & (pairs.difference > 0)).sum(axis=1)
     return np.stack([1 + better, m - worse], axis=1).astype(np.int64)
@@ -226,18 +340,18 @@ def random_deletion(
 ) -> Deletion:
     """Compare full against clean with full against the rest after deleting random items.
 
-    scores   float64[models, items]
+    scores   float64[models, items], nan where a model lacks the item
     most     draws that may be made where few of the first ones agree no better
     cluster  int64[items], items that rise and fall together: then clusters of one size swap what
              is deleted of them; no p where none can
     """
     m, n = scores.shape
     n_flagged = int(flagged.sum())
-    full = scores.mean(axis=1).round(_DIGITS)
+    full = means(scores)
     nothing = Deletion(tau=np.nan, tau_median=np.nan, p=np.nan, moved=np.full(m, np.nan))
     if m <= 1 or n_flagged in (0, n):
         return nothing
-    observed = agreement(full, scores[:, ~flagged].mean(axis=1).round(_DIGITS)).tau
+    observed = agreement(full, means(scores[:, ~flagged])).tau
     blocks = None if cluster is None else blocks_of(cluster)
     if np.isnan(observed) or (blocks is not None and not _moves(blocks, flagged)):
         return replace(nothing, tau=observed)
@@ -274,12 +388,17 @@ def _deleting(
     """What makes so many random deletions: float64[draws, models], the means of what is left."""
     m, n = scores.shape
     n_flagged = int(flagged.sum())
+    there = ~np.isnan(scores)
+    whole = bool(there.all())
+    known = np.nan_to_num(scores)
+    # Scores, and behind them how many there are where some lack.
+    rows = known if whole else np.concatenate([known, there])
     # Products too small for a linear algebra library to start threads of its own below ours: on a
     # busy machine those wait for one another longer than they compute.
     n_parts = -(-n // _PART)
-    parts = np.zeros((n_parts * _PART, m))
-    parts[:n] = scores.T
-    parts = parts.reshape(n_parts, _PART, m)
+    parts = np.zeros((n_parts * _PART, len(rows)))
+    parts[:n] = rows.T
+    parts = parts.reshape(n_parts, _PART, len(rows))
 
     def drop(task: tuple[int, np.random.SeedSequence]) -> Floats:
         number, own = task
@@ -300,7 +419,9 @@ def _deleting(
         own = seeds.spawn(len(sizes))
         gone = np.concatenate(in_threads(drop, list(zip(sizes, own, strict=True))))
         # Sums in another order round differently; equal scores must tie in every draw.
-        kept: Floats = ((scores.sum(axis=1) - gone) / (n - n_flagged)).round(_DIGITS)
+        left = rows.sum(axis=1) - gone
+        n_left = n - n_flagged if whole else left[:, m:]
+        kept: Floats = (left[:, :m] / n_left).round(_DIGITS)
         return kept
 
     return draw

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 _NAN = float("nan")
+_MANY_CLUSTERS = 10
 _LEAST_CLUSTERS = 2
 
 
@@ -42,12 +43,13 @@ def compare(first: Floats, second: Floats, cluster: Ints | None = None) -> Compa
     difference = float(d.mean()) if len(d) else _NAN
     spread = spread_of(d, cluster)
     found = Estimate(difference, spread.error, spread.df)
-    if not spread.error > 0:
+    if not spread.error > 1e-6 * abs(difference):
         # Equal on every item, apart by the same amount on every one, or all in one cluster.
         equal = spread.n_clusters >= _LEAST_CLUSTERS and difference == 0
-        z, p = (0.0, 1.0) if equal else (_NAN, _NAN)
+        signs = 2.0 ** (1 - spread.n_clusters) if spread.n_clusters >= _MANY_CLUSTERS else _NAN
+        z, p = (0.0, 1.0) if equal else (_NAN, signs)
     else:
-        z, p = difference / spread.error, found.p
+        z, p = difference / spread.error, max(found.p, 2.0 ** (1 - spread.n_clusters))
     binary = bool(np.all((first == 0) | (first == 1)) and np.all((second == 0) | (second == 1)))
     if binary and spread.n_clusters == len(d):
         p = mcnemar(first, second)
