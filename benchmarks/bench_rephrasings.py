@@ -43,7 +43,7 @@ _MB: Final = 1e6
 
 def steps(plan: Plan, longest: int) -> dict[str, Callable[[DocBatch], object]]:
     """What is measured, for documents of up to so many bytes."""
-    (view,) = plan.views
+    (view,) = plan.search_views
     if view.rephrasings is None:
         raise SystemExit("no policy that looks for rephrasings")
     tables, buffers = char_tables(), new_buffers(longest, WORDS)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from contam.corpus.batches import DocBatch
     from contam.detect.match.collect import Collection
+    from contam.detect.match.token_view import SearchView
 
     Bytes = NDArray[np.uint8]
     Int64s = NDArray[np.int64]
@@ -44,9 +45,8 @@ _MOST_RUNS: Final = 1 << 20
 class Stages:
     """CPU seconds by stage, over all batches that were added."""
 
-    def __init__(self, collection: Collection, longest: int) -> None:
-        """Match for the view of `collection`; no document is longer than `longest` bytes."""
-        view = collection.view
+    def __init__(self, view: SearchView, collection: Collection, longest: int) -> None:
+        """Match for a view into `collection`; no document is longer than `longest` bytes."""
         self.spent = dict.fromkeys(STAGES, 0.0)
         self._collection = collection
         last_run = np.zeros(len(view.gram_table.part_start) - 1, np.int32)
@@ -98,7 +98,8 @@ def stages(corpus: list[str], items: list[str], policies: list[str]) -> dict[str
     opened = Corpus.open(corpus, None)
     plan = make_plan(items, ScanParameters(policies=tuple(policies)))
     (collection,) = PartialResult.start(plan, opened).collections
-    measured = Stages(collection, max(1, *(unit.n_bytes for unit in opened.chunks)))
+    (view,) = plan.search_views
+    measured = Stages(view, collection, max(1, *(unit.n_bytes for unit in opened.chunks)))
     n_bytes = 0
     for unit in opened.chunks:
         batches = read_chunk(unit, opened.shards, opened.selections)

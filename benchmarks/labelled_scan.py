@@ -106,7 +106,7 @@ def query_pack(
     unbounded = replace(plan, parameters=replace(plan.parameters, max_evidence=_EVERY_PAIR))
     planned = time.time()
     answer = search(opened, unbounded, workers=workers, near=near)
-    missed = missed_by(plan, answer)
+    missed = missed_by(plan, opened.recipe, answer)
     scanned = time.time()
     ids = _document_ids(data / "corpus")
     matches = _pair_table(plan, opened.names, [answer.collection], ids)

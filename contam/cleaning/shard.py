@@ -244,7 +244,7 @@ def _found_in_texts(
 ) -> list[Found]:
     """What is found in some documents by themselves."""
     collections = start_collections(cleaning.plan)
-    matchers = [Matcher(view) for view in cleaning.plan.views]
+    matchers = [Matcher(view) for view in cleaning.plan.search_views]
     documents = (0, np.array(rows, np.int64), [text.encode() for text in texts])
     for batch in gathered([documents], BATCH_BYTES):
         for matcher, collection in zip(matchers, collections, strict=True):

@@ -83,7 +83,7 @@ def scan_chunks(
 
     def work(chunks: Iterator[Chunk], unwanted: threading.Event) -> PartialResult:
         partial = whole.empty_sibling(corpus)
-        matchers = [matcher_of(view) for view in plan.views]
+        matchers = [matcher_of(view) for view in plan.search_views]
         with closing(read_chunks(chunks, corpus.shards, corpus.selections, size)) as reading:
             for chunk, batches in reading:
                 scan_chunk(corpus, chunk, batches, matchers, partial, progress, unwanted)

@@ -72,8 +72,7 @@ def judge_result(
     coverage = partial.coverage
     coverage = coverage.with_failures(*undecoded_shards(corpus, coverage))
     refuse_without_text(coverage, allow_missing=plan.parameters.allow_missing)
-    for view in plan.views:
-        view.release_table()
+    plan.search_views.clear()
     release_unused()
     return finish(
         plan,
@@ -81,7 +80,6 @@ def judge_result(
         partial.collections,
         started=started,
         workers=workers,
-        used_up=True,
     )
 
 
@@ -95,7 +93,6 @@ def finish(
     missed: Missed = _NOTHING,
     index: Callable[[], dict[str, Any]] | None = None,
     late: bool = False,
-    used_up: bool = False,
 ) -> ScanResult:
     """Judge every item under every policy and describe the documents kept as evidence.
 
@@ -105,17 +102,12 @@ def finish(
     index        makes what the record says of indexes
     late         make the record and the items' columns when somebody reads them: they may cost more
                  than a short answer, but what they are made of is held until then
-    used_up      let go of what the plan and the collections hold as soon as it is not needed
     """
     notes = [*sources.notes, *_long_seed(plan.parameters.seed)]
     notes += [note for benchmark in plan.benchmarks for note in _one_question(benchmark)]
     documents = describe(sources, collections)
     notes += document_notes(documents)
     verdicts = verdict_columns(plan, sources.coverage, collections, documents, missed)
-    if used_up:
-        for view, collection in zip(plan.views, collections, strict=True):
-            view.release_tokens()
-            collection.release_runs()
     evidence = evidence_columns(plan, sources, collections, documents)
     for benchmark in plan.benchmarks:
         notes += [

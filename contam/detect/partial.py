@@ -119,7 +119,7 @@ def question_of(plan: Plan) -> str:
     digest = hashlib.sha256()
     for piece in _json_pieces(asked):
         digest.update(piece.encode())
-    for view in plan.views:
+    for view in plan.search_views:
         grams, facts = view.gram_table, view.facts
         for array in (grams.token, grams.part_start, facts.letter, facts.number):
             digest.update(array.dtype.str.encode())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from contam.benchmark.item_table import ItemTable
 from contam.benchmark.items import ItemName
 from contam.benchmark.read_files import read_benchmarks
-from contam.detect.match.token_view import TokenView, build_view
+from contam.detect.match.token_view import SearchView, TokenView, build_view
 from contam.detect.model import Matches
 from contam.detect.parameters import MIN_RUN, SEED
 from contam.detect.policies.policy import get_policy, reads_text, sees_rephrasings
@@ -46,6 +46,8 @@ class Plan:
     """The items in canonical order, the policies, and the views they are judged on.
 
     views    a view a unit
+    search_views  the same with what a search needs; none are left when the search of a plan that
+             is used up is over, since they are most of its memory
     view_of  for each policy, the index of its view
     """
 
@@ -54,6 +56,7 @@ class Plan:
     items: ItemTable
     policies: tuple[Policy, ...]
     views: tuple[TokenView, ...]
+    search_views: list[SearchView]
     view_of: tuple[int, ...]
 
 
@@ -129,10 +132,11 @@ def _plan_for(
     asked: list[list[Policy]] = [[] for _ in units]
     for policy, at in zip(policies, view_of, strict=True):
         asked[at].append(policy)
-    views = tuple(
+    search_views = [
         view_for_unit(items, unit, parameters, mine)
         for unit, mine in zip(units, asked, strict=True)
-    )
+    ]
+    views = tuple(view.for_judging() for view in search_views)
     for policy, at in zip(policies, view_of, strict=True):
         seen = views[at].items
         nothing = Matches.zeros(0, len(seen.read))
@@ -146,6 +150,7 @@ def _plan_for(
         items=items,
         policies=policies,
         views=views,
+        search_views=search_views,
         view_of=tuple(view_of),
     )
 
@@ -198,7 +203,7 @@ def plan_of(
     items: Sequence[BenchItem],
     parameters: ScanParameters,
     policies: Sequence[Policy],
-    view: TokenView,
+    view: SearchView,
 ) -> Plan:
     """The plan for items that are in order already, all judged on one view."""
     return Plan(
@@ -206,7 +211,8 @@ def plan_of(
         benchmarks=(),
         items=ItemTable.of(items),
         policies=tuple(policies),
-        views=(view,),
+        views=(view.for_judging(),),
+        search_views=[view],
         view_of=(0,) * len(policies),
     )
 
@@ -220,7 +226,7 @@ def ordered(items: Sequence[BenchItem]) -> ItemTable:
 
 def view_for_unit(
     items: ItemTable, unit: str, parameters: ScanParameters, policies: Sequence[Policy]
-) -> TokenView:
+) -> SearchView:
     """The view of a run in which this unit is matched. Raises UsageError or ConfigError.
 
     policies  those that judge its matches; each that reads documents itself gets a reader, which

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
@@ -15,11 +15,7 @@ from contam.detect.corpus import excluded_note
 from contam.detect.finish import finish
 from contam.detect.given import given_benchmark
 from contam.detect.indexed.candidates import LEAST_SHARE
-from contam.detect.indexed.guarantee import (
-    items_at_risk,
-    may_be_missed,
-    refuse_unanswerable,
-)
+from contam.detect.indexed.guarantee import may_be_missed, refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import IndexSources, nothing_found, search
 from contam.detect.judge import Missed
@@ -43,6 +39,7 @@ if TYPE_CHECKING:
     from contam.detect.model import Bools
     from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
+    from contam.index.model import Recipe
 
 #: Items named in run.json of which something may have been missed for the cap.
 _MOST_LISTED: Final = 1000
@@ -154,19 +151,17 @@ def answered(
     """
     try:
         answer = ask()
-        missed = missed_by(plan, answer)
+        missed = missed_by(plan, opened.recipe, answer)
     except DeadlinePassed:
         # What was found until then is dropped: a document not yet read may hold more.
         answer, missed = nothing_found(plan, opened), Missed(unanswered=REASON)
-    about = cache(partial(describe, opened, plan, answer))
+    about = partial(describe, opened, plan, answer)
     if whole:
         # What became of a shard meanwhile was not looked for where none of its documents was
         # wanted.
         opened.check_shards()
         answer.coverage = answer.coverage.with_failures(*opened.coverage.failures)
-        about()  # which asks the weights that go now
-        for view in plan.views:
-            view.release_table()
+        plan.search_views.clear()
         release_unused()
     return finish(
         plan,
@@ -180,13 +175,13 @@ def answered(
     )
 
 
-def missed_by(plan: Plan, answer: SearchResult) -> Missed:
+def missed_by(plan: Plan, recipe: Recipe, answer: SearchResult) -> Missed:
     """What the indexes cannot vouch for, though they found nothing of it."""
     hashed = _hashed_items(answer)
     return Missed(
         tuple(
-            may_be_missed(policy, answer.lookup, answer.capped, hashed=hashed)
-            for policy in plan.policies
+            may_be_missed(policy, plan.views[0], recipe, at_risk, hashed)
+            for policy, at_risk in zip(plan.policies, answer.at_risk, strict=True)
         )
     )
 
@@ -221,9 +216,7 @@ def _not_covered(missing: Sequence[str]) -> str:
 def describe(opened: IndexSet, plan: Plan, answer: SearchResult) -> dict[str, Any]:
     """What run.json says of the indexes and of what they guarantee."""
     recipe = opened.recipe
-    risky = np.zeros(len(plan.items), np.bool_)
-    for policy in plan.policies:
-        risky |= items_at_risk(policy, answer.lookup, answer.capped)
+    risky = np.logical_or.reduce(answer.at_risk)
     named = [
         [*ItemName.of(item)]
         for item in (plan.items[i] for i in np.flatnonzero(risky)[:_MOST_LISTED].tolist())
@@ -243,7 +236,7 @@ def describe(opened: IndexSet, plan: Plan, answer: SearchResult) -> dict[str, An
         "hash_verified_shards": [opened.names[shard] for shard in sorted(answer.hashed)],
         "capped": {
             "cap": recipe.cap,
-            "grams": int(answer.capped.sum()),
+            "grams": answer.n_capped,
             "items": int(risky.sum()),
             "first_items": named,
         },
@@ -255,6 +248,6 @@ def _hashed_items(answer: SearchResult) -> Bools | None:
     if not answer.hashed:
         return None
     matches, _ = answer.collection.evidence()
-    seen = np.zeros(answer.lookup.view.items.n_items, np.bool_)
+    seen = np.zeros(len(answer.unread), np.bool_)
     seen[matches.item[np.isin(matches.shard, np.array(sorted(answer.hashed)))]] = True
     return seen | answer.unread

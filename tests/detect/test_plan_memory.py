@@ -12,7 +12,7 @@ import pytest
 from contam.benchmark.item_table import ItemTable
 from contam.detect.match import grams, item_tokens, variants
 from contam.detect.match.spans import spans_of
-from contam.detect.match.token_view import TokenView, build_view
+from contam.detect.match.token_view import SearchView, build_view
 from contam.detect.policies import segments
 from contam.kernels.gram_table import find_hits, hash_gram, place_of
 from tests.kernels.support import make_item
@@ -41,7 +41,7 @@ def items():
 OF_GRAMS = ("slot_tag", "slot_place", "place", "place_skip")
 
 
-def grams_of(view: TokenView) -> dict[int, tuple[object, ...]]:
+def grams_of(view: SearchView) -> dict[int, tuple[object, ...]]:
     """What is known of each gram: it is found by its hash, whatever its number."""
     table = view.gram_table
     size = view.spec.seed - view.spec.stride + 1
@@ -61,7 +61,7 @@ def grams_of(view: TokenView) -> dict[int, tuple[object, ...]]:
     return found
 
 
-def arrays(view: TokenView) -> dict[str, np.ndarray]:
+def arrays(view: SearchView) -> dict[str, np.ndarray]:
     table = view.gram_table._asdict()
     for name in OF_GRAMS:
         del table[name]
@@ -74,7 +74,7 @@ def arrays(view: TokenView) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize(("unit", "stride"), [("word", 1), ("char", 2)])
 def test_a_plan_in_small_pieces_is_the_same_plan(monkeypatch, unit, stride):
-    def make() -> TokenView:
+    def make() -> SearchView:
         return build_view(
             items(), unit=unit, seed=5, min_run=8, stride=stride, with_variants=unit == "word"
         )

@@ -19,13 +19,13 @@ from tests.twins import evidence as twin
 from tests.twins.surroundings import evidence
 
 if TYPE_CHECKING:
-    from contam.detect.match.token_view import TokenView
+    from contam.detect.match.token_view import SearchView
 
 #: The row and the pieces of one item in one document: columns by name, reals, pieces with spans.
 Told = tuple[dict[str, object], list[float], list[tuple[int, ...]]]
 
 
-def with_weights(view: TokenView, weights: list[float]) -> TokenView:
+def with_weights(view: SearchView, weights: list[float]) -> SearchView:
     """The view with these token weights, over and over."""
     gram_table = view.gram_table
     weight = np.resize(np.array(weights, np.float32), len(gram_table.token))
@@ -39,7 +39,7 @@ def with_weights(view: TokenView, weights: list[float]) -> TokenView:
     )
 
 
-def twin_item(view: TokenView, number: int) -> twin.Item:
+def twin_item(view: SearchView, number: int) -> twin.Item:
     """An item of a view as the twin takes it."""
     gram_table, facts = view.gram_table, view.facts
     parts = []
@@ -76,7 +76,7 @@ def row_of(rows: columns.MatchRows, number: int) -> tuple[dict[str, object], lis
     return shown, rows.reals[number].tolist()
 
 
-def told_by_kernels(view: TokenView, documents: list[str]) -> dict[tuple[int, int], Told]:
+def told_by_kernels(view: SearchView, documents: list[str]) -> dict[tuple[int, int], Told]:
     """(document, item) -> what a scan writes of it."""
     here = batch(documents)
     gram_table = view.gram_table
@@ -117,7 +117,7 @@ class Read:
     spans: list[tuple[int, int]]
 
     @classmethod
-    def of(cls, text: str, view: TokenView) -> Read:
+    def of(cls, text: str, view: SearchView) -> Read:
         data = text.encode()
         tokens = tokenize_bytes(data, unit=UNITS[view.unit])
         points = [0] * (len(data) + 1)
@@ -148,7 +148,7 @@ def told_by_twin(item: twin.Item, lengths: twin.Lengths, read: Read) -> Told | N
     return {name: getattr(row, name) for name in names}, row.coverage, pieces
 
 
-def candidates(view: TokenView, documents: list[Read]) -> list[tuple[int, int]]:
+def candidates(view: SearchView, documents: list[Read]) -> list[tuple[int, int]]:
     """(document, item) of all that share a seed."""
     seed, token = view.spec.seed, view.gram_table.token.tolist()
     holders: dict[tuple[int, ...], set[int]] = {}
@@ -162,7 +162,7 @@ def candidates(view: TokenView, documents: list[Read]) -> list[tuple[int, int]]:
     return found
 
 
-def check(view: TokenView, documents: list[str]) -> dict[tuple[int, int], Told]:
+def check(view: SearchView, documents: list[str]) -> dict[tuple[int, int], Told]:
     """Compare every row and piece that a scan writes of the documents, and give them back."""
     told = told_by_kernels(view, documents)
     lengths = twin.Lengths(view.spec.seed, view.spec.min_run, view.spec.stride)

@@ -10,7 +10,7 @@ from contam.benchmark.items import PARTS, BenchItem
 from contam.corpus.batches import DocBatch
 from contam.detect.match.collect import Collection
 from contam.detect.match.matching import Matcher
-from contam.detect.match.token_view import TokenView, build_view
+from contam.detect.match.token_view import SearchView, build_view
 from contam.detect.policies.policy import get_policy
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text.text_tables import load_tables
@@ -239,18 +239,18 @@ def batch(documents: list[str], *, shard: int = 0, first_row: int = 0) -> DocBat
 
 def view_of(
     items: list[BenchItem], unit: str = "word", seed: int = 5, min_run: int = 8, stride: int = 1
-) -> TokenView:
+) -> SearchView:
     return build_view(items, unit=unit, seed=seed, min_run=min_run, stride=stride)
 
 
-def match(view: TokenView, documents: list[str], **place: int) -> Collection:
+def match(view: SearchView, documents: list[str], **place: int) -> Collection:
     collection = Collection.start(view, [], get_policy("contam"), 10_000)
     Matcher(view).match(batch(documents, **place), collection)
     return collection
 
 
 def part_runs(
-    view: TokenView, items: list[BenchItem], document: str
+    view: SearchView, items: list[BenchItem], document: str
 ) -> dict[tuple[int, int], list]:
     """(item, part) -> every maximal run that the part shares with the document, by brute force."""
     words = twin_tokens(document, view.unit)
@@ -279,7 +279,7 @@ def is_reported(run: tuple[int, int, int], found: list[tuple[int, int, int]]) ->
 
 
 def evidence_runs(
-    view: TokenView, collection: Collection, documents: list[str]
+    view: SearchView, collection: Collection, documents: list[str]
 ) -> dict[tuple[int, int, int], list[tuple[int, int, int]]]:
     """(item, document, part) -> evidence in tokens, once its spans were seen to say what it says."""
     matches, pieces = collection.evidence()
@@ -323,7 +323,7 @@ def _starts_of_span(tokens: list[tuple[int, int, int]], ends: tuple[int, int], n
     ]
 
 
-def brute_longest_at(view: TokenView, items: list[BenchItem], documents: list[str]) -> list[int]:
+def brute_longest_at(view: SearchView, items: list[BenchItem], documents: list[str]) -> list[int]:
     """Longest run from every item token on, in any document."""
     flat: list[int] = []
     for item in items:
@@ -337,7 +337,7 @@ def brute_longest_at(view: TokenView, items: list[BenchItem], documents: list[st
     return flat
 
 
-def check_world(view: TokenView, items: list, documents: list[str]) -> Collection:
+def check_world(view: SearchView, items: list, documents: list[str]) -> Collection:
     """Compare everything that a collection says of some documents with brute force."""
     collection = match(view, documents)
     told = evidence_runs(view, collection, documents)

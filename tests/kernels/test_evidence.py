@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.benchmark.items import BenchItem
-    from contam.detect.match.token_view import TokenView
+    from contam.detect.match.token_view import SearchView
 
 FEW_WORDS = ("red", "fox", "runs", "by")
 MANY_WORDS = tuple(f"w{n}" for n in range(24))
@@ -133,7 +133,7 @@ def worlds(draw) -> tuple[list[BenchItem], list[str]]:
     return items, draw(st.lists(documents_of(drawn), min_size=2, max_size=4))
 
 
-def some_lane(items: list[BenchItem], owners: int, **lengths: int) -> TokenView:
+def some_lane(items: list[BenchItem], owners: int, **lengths: int) -> SearchView:
     """A view in which a gram of more than `owners` items is common."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gram_tables, "COMMON_OWNERS", owners)

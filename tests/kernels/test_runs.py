@@ -30,7 +30,7 @@ from tests.kernels.support import (
 Run = tuple[int, int, int, int]
 
 
-def hits_of(view: views.TokenView, document: str) -> tuple:
+def hits_of(view: views.SearchView, document: str) -> tuple:
     """A document as `find_runs` takes it: its tokens, and its hits."""
     found = tokenize_bytes(document.encode(), unit=UNITS[view.unit])
     words, n = found.hashes, len(found)
@@ -41,7 +41,7 @@ def hits_of(view: views.TokenView, document: str) -> tuple:
     return (words, n), (at, gram, find_hits(grams, count, size, view.gram_table, at, gram, (0, 0)))
 
 
-def runs_of(view: views.TokenView, document: str) -> np.ndarray:
+def runs_of(view: views.SearchView, document: str) -> np.ndarray:
     """What the kernels find in one document: int32[n, 4] of part, item token, document token, length."""
     doc, hits = hits_of(view, document)
     last_run = np.full(4 * view.items.n_items, -7, np.int32)
@@ -58,7 +58,7 @@ def runs_of(view: views.TokenView, document: str) -> np.ndarray:
     return runs[:used]
 
 
-def check_runs(view: views.TokenView, items: list, document: str, *, all_from: int) -> None:
+def check_runs(view: views.SearchView, items: list, document: str, *, all_from: int) -> None:
     """Found runs are maximal, real and told once; every real run of `all_from` tokens is found."""
     found: dict[int, list[tuple[int, int, int]]] = {}
     for part, i, d, n in runs_of(view, document).tolist():
@@ -93,7 +93,7 @@ def test_any_seed_and_min_run_find_the_same_runs(seed, min_run, world):
         check_runs(view, items, document, all_from=seed)
 
 
-def common_lane(items: list, owners: int = 1, **lengths: int) -> views.TokenView:
+def common_lane(items: list, owners: int = 1, **lengths: int) -> views.SearchView:
     """A view in which a gram of more than `owners` items is common."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gram_tables, "COMMON_OWNERS", owners)
@@ -148,8 +148,9 @@ def test_longest_at_is_exact_from_min_run_on_and_never_too_much(world):
 
 @pytest.mark.parametrize("longest", [65_535, 65_536, 70_000])
 def test_runs_of_any_length_are_noted_whole(longest):
-    view = replace(view_of([make_item(0, question="a b c d e f")]), longest=longest)
-    view.gram_table = view.gram_table._replace(token=np.zeros(longest + 2, np.uint64))
+    view = view_of([make_item(0, question="a b c d e f")])
+    items = replace(view.items, token_hash=np.zeros(longest + 2, np.uint64))
+    view = replace(view, longest=longest, items=items)
     longest_at = no_runs(view)
     runs = np.array([(0, 1, 0, 40_000), (0, 2, 0, longest), (0, 0, 9, 3)], np.int32)
     note_longest(runs, len(runs), np.array([0, longest + 2]), as_halves(longest_at))

@@ -20,7 +20,7 @@ from tests.twins import surroundings as around
 from tests.twins.evidence import Evidence, Lengths, Piece
 
 if TYPE_CHECKING:
-    from contam.detect.match.token_view import TokenView
+    from contam.detect.match.token_view import SearchView
 
 GUARD = -7
 PIECES = st.lists(
@@ -129,7 +129,7 @@ SIZES = (5, 12, 4, 3)
 
 
 @cache
-def view() -> TokenView:
+def view() -> SearchView:
     return view_of([make_item(1, question="another red fox"), ITEM], seed=2, min_run=4)
 
 

@@ -81,7 +81,7 @@ def test_kernels_take_what_was_merged_without_compiling_anew(world):
     whole = PartialResult.start(plan, shards)
     (collection,) = whole.collections
     before = numba.typeof(collection.longest_at)
-    matchers = [matcher_of(view) for view in plan.views]
+    matchers = [matcher_of(view) for view in plan.search_views]
     batches = [*read_chunk(first, shards.shards, shards.selections)]
     scan_chunk(shards, first, batches, matchers, whole)
     compiled = list(scan_batch.signatures)

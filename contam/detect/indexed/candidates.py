@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.detect.match.token_view import TokenView
+    from contam.detect.match.token_view import SearchView
     from contam.detect.model import Bools, Int32s, Int64s, Uint64s
     from contam.index.model import Recipe
     from contam.index.segment import Segment
@@ -68,12 +68,12 @@ class Lookup:
     keys: Uint64s
     order: Int64s
     grams: ItemGrams
-    view: TokenView
+    view: SearchView
     recipe: Recipe
 
     @classmethod
-    def of(cls, view: TokenView, recipe: Recipe) -> Lookup:
-        """Make the lookup of a view that still has its table."""
+    def of(cls, view: SearchView, recipe: Recipe) -> Lookup:
+        """Make the lookup of a view."""
         hashes, start, place, part, common = _grams_of(view, recipe.gram)
         followed = _followed(view, recipe.guarantee)
         context = np.empty(len(place), np.uint32)
@@ -224,7 +224,7 @@ def capped_here(keys: Uint64s, segment: Segment) -> Int64s:
     return np.flatnonzero(capped.array[at] == keys)
 
 
-def _followed(view: TokenView, guarantee: int) -> Bools:
+def _followed(view: SearchView, guarantee: int) -> Bools:
     """Parts that are worth reading a document for although only shorter runs were seen."""
     n_tokens = np.diff(view.gram_table.part_start).reshape(-1, N_PARTS)
     followed = np.ones(n_tokens.shape, np.bool_)
@@ -233,7 +233,7 @@ def _followed(view: TokenView, guarantee: int) -> Bools:
     return followed.reshape(-1)
 
 
-def _grams_of(view: TokenView, gram: int) -> tuple[Uint64s, Int32s, Int32s, Int32s, Bools]:
+def _grams_of(view: SearchView, gram: int) -> tuple[Uint64s, Int32s, Int32s, Int32s, Bools]:
     """Distinct grams, where the places of each begin, the places, their parts, what is common."""
     plan = view.gram_table
     grams = GramPlaces.of(plan.token, plan.part_start, gram)

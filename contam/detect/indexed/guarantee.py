@@ -87,14 +87,13 @@ MAY_BE_MISSED: Final = "not found, but "
 
 
 def may_be_missed(
-    policy: Policy, lookup: Lookup, capped: Bools, *, hashed: Bools | None = None
+    policy: Policy, view: TokenView, recipe: Recipe, at_risk: Bools, hashed: Bools | None
 ) -> dict[int, str]:
     """Items of which a document that this policy counts may have been missed, with the reason.
 
-    capped  bool[grams], grams of which the index keeps only some of the documents
-    hashed  bool[items], items of which something was seen in documents that cannot be read
+    at_risk  bool[items], see `items_at_risk`
+    hashed   bool[items], items of which something was seen in documents that cannot be read
     """
-    recipe, view = lookup.recipe, lookup.view
     n_items = view.items.n_items
     unit = _TOKENS[recipe.unit]
     guarantee = recipe.guarantee
@@ -105,7 +104,7 @@ def may_be_missed(
         )
         return dict.fromkeys(range(n_items), reason)
     doubts: dict[int, str] = {}
-    for i in np.flatnonzero(items_at_risk(policy, lookup, capped)).tolist():
+    for i in np.flatnonzero(at_risk).tolist():
         doubts[i] = (
             f"{MAY_BE_MISSED}it has wording that stands in more documents than the index keeps: "
             f"of a run made of that alone not every document was looked at (cap {recipe.cap})"
@@ -161,6 +160,8 @@ def items_at_risk(policy: Policy, lookup: Lookup, capped: Bools) -> Bools:
     A run is at risk when, wherever the index happened to sample it, only capped grams were met at
     one of the possible phases. A policy that weighs what it found is only in doubt when what is at
     risk weighs as much as its lowest threshold asks, or is nearly all of the question.
+
+    capped  bool[grams], grams of which the index keeps only some of the documents
     """
     view = lookup.view
     at_risk = np.zeros(view.items.n_items, np.bool_)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.detect.match.token_view import TokenView
+    from contam.detect.match.token_view import SearchView
     from contam.detect.model import Bools, Int64s
     from contam.index.model import MinHashRecipe
     from contam.index.segment import Segment
@@ -94,7 +94,7 @@ class _Rows:
     stop: Int64s
 
 
-def near_copies(view: TokenView, windows: Sequence[Windows]) -> dict[Path, Int64s]:
+def near_copies(view: SearchView, windows: Sequence[Windows]) -> dict[Path, Int64s]:
     """Documents that the MinHash parts of segments propose for the items of a view, ascending.
 
     windows  of all segments of an answer at once, so that how an index is cut decides nothing
@@ -111,7 +111,7 @@ def near_copies(view: TokenView, windows: Sequence[Windows]) -> dict[Path, Int64
 
 
 def _propose(
-    view: TokenView, recipe: MinHashRecipe, windows: Sequence[Windows]
+    view: SearchView, recipe: MinHashRecipe, windows: Sequence[Windows]
 ) -> dict[Path, Int64s]:
     questions = _questions(view, recipe)
     if not len(questions.keys):
@@ -139,7 +139,7 @@ def _propose(
     }
 
 
-def _questions(view: TokenView, recipe: MinHashRecipe) -> _Questions:
+def _questions(view: SearchView, recipe: MinHashRecipe) -> _Questions:
     n_items = view.items.n_items
     token, starts = view.gram_table.token, view.gram_table.part_start[: 4 * n_items + 1]
     out = np.empty(int(starts[-1]) + 1, np.uint32)

@@ -11,6 +11,7 @@ import numpy as np
 
 from contam.corpus.batches import DocBatch, gathered
 from contam.detect.indexed.candidates import Lookup, find_candidates, look_up
+from contam.detect.indexed.guarantee import items_at_risk
 from contam.detect.indexed.near_copies import near_copies
 from contam.detect.indexed.torn import items_of, torn_documents
 from contam.detect.match.deadline import NO_DEADLINE, Deadline
@@ -76,14 +77,16 @@ class Wanted:
 class SearchResult:
     """What searching indexes for the items of one view gave.
 
+    n_capped  grams of which the indexes keep only some of the documents
+    at_risk   bool[items] for each policy, see `items_at_risk`
     coverage  of the indexes when it was made; hashed  shards of which hashes alone were compared
     unread    bool[items], letters of which are in torn documents that cannot be read
     """
 
     collection: Collection
-    lookup: Lookup
     wanted: Wanted
-    capped: Bools
+    n_capped: int
+    at_risk: tuple[Bools, ...]
     hashed: frozenset[int]
     coverage: Coverage
     unread: Bools
@@ -172,7 +175,7 @@ def search(
 
     Raises DeadlinePassed, at most a document or a row group after the deadline.
     """
-    (view,) = plan.views
+    (view,) = plan.search_views
     lookup = Lookup.of(view, opened.recipe)
     deadline.check()
     opened.look_again()
@@ -206,7 +209,15 @@ def search(
             gone = np.isin(wanted.shard, np.array(sorted(hashed), np.int64)) & unread
             _match_hashed(opened, plan, lookup, wanted.take(gone), collection, deadline)
             letters = _lost_letters(opened, plan, torn, wanted.take(gone))
-        return SearchResult(collection, lookup, wanted, found.capped, hashed, coverage, letters)
+        return SearchResult(
+            collection=collection,
+            wanted=wanted,
+            n_capped=int(found.capped.sum()),
+            at_risk=tuple(items_at_risk(policy, lookup, found.capped) for policy in plan.policies),
+            hashed=hashed,
+            coverage=coverage,
+            unread=letters,
+        )
 
 
 def _lost_letters(opened: IndexSet, plan: Plan, torn: Mapping[Path, Int64s], lost: Wanted) -> Bools:
@@ -222,17 +233,15 @@ def _lost_letters(opened: IndexSet, plan: Plan, torn: Mapping[Path, Int64s], los
 
 def nothing_found(plan: Plan, opened: IndexSet) -> SearchResult:
     """The answer of a search that found nothing, or that was given up."""
-    lookup = Lookup.of(plan.views[0], opened.recipe)
-    capped = np.zeros(len(lookup.keys), np.bool_)
-    nothing = _nothing_wanted()
+    none = np.zeros(len(plan.items), np.bool_)
     return SearchResult(
         collection=start_collections(plan)[0],
-        lookup=lookup,
-        wanted=nothing,
-        capped=capped,
+        wanted=_nothing_wanted(),
+        n_capped=0,
+        at_risk=(none,) * len(plan.policies),
         hashed=frozenset(),
         coverage=opened.coverage,
-        unread=np.zeros(len(plan.items), np.bool_),
+        unread=none,
     )
 
 
@@ -282,7 +291,7 @@ def _match_documents(
     collection = start_collections(plan)[0]
     if not len(wanted.row):
         return collection
-    matcher = Matcher(plan.views[0], deadline.most_steps)
+    matcher = Matcher(plan.search_views[0], deadline.most_steps)
     for batch in gathered(_kept(opened, wanted, deadline), _STEP_BYTES):
         deadline.check()
         matcher.match(batch, collection)
@@ -321,7 +330,7 @@ def _match_streamed(
 
     def work(stretches: Iterator[Stretch], stop: threading.Event) -> Collection:
         collection = whole.empty_sibling()
-        matcher = Matcher(plan.views[0], deadline.most_steps)
+        matcher = Matcher(plan.search_views[0], deadline.most_steps)
         for stretch in stretches:
             try:
                 for batch in opened.rows.stream(*stretch):
@@ -360,7 +369,7 @@ def _match_hashed(
     into: Collection,
     deadline: Deadline,
 ) -> None:
-    matcher = Matcher(plan.views[0], deadline.most_steps)
+    matcher = Matcher(plan.search_views[0], deadline.most_steps)
     for number in np.unique(wanted.part).tolist():
         mine = wanted.take(wanted.part == number)
         part = opened.parts[number]

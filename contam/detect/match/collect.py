@@ -325,10 +325,6 @@ class Collection:
         matches, pieces, _ = self.shared.top_documents.ranked()
         return matches, pieces
 
-    def release_runs(self) -> None:
-        """Give back the longest runs, which only verdicts are made of."""
-        self.longest_at = self.longest_at[:0].copy()
-
     def totals(self, policy: int) -> Totals:
         """What all documents together say, for the policy with this number."""
         return self.counts[policy].totals(self.longest_at)
@@ -339,7 +335,7 @@ def no_runs(view: TokenView) -> Lengths:
 
     Tokens at which no run is found take no memory.
     """
-    n_tokens = len(view.gram_table.token)
+    n_tokens = len(view.items.token_hash)
     if view.longest <= np.iinfo(np.uint16).max:
         return np.zeros(n_tokens, np.uint16)
     return np.zeros(n_tokens, np.uint32)

@@ -59,8 +59,6 @@ _MANY_GRAMS = 1 << 24
 _FILTERED_HEADS = 12
 #: Words of the filter that is asked first: 1 MiB, half of what a core of a server keeps near.
 _FRONT_WORDS = 1 << 17
-#: Columns of a gram table that verdicts and evidence are made of, when all is matched.
-_LASTING = ("token", "part_start", "part_weight")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -256,12 +254,6 @@ def _letter_table(
     heads = np.zeros(_power_of_two(len(counts) // _FILTERED_HEADS + 1), np.uint64)
     enter_letters(letter_grams(counts, text, starts, heads), tags, places)
     return {"letters": counts, "letter_tag": tags, "letter_place": places, "letter_heads": heads}
-
-
-def without_table(gram_table: GramTable) -> GramTable:
-    """The gram table without what only matching needs."""
-    names = (name for name in GramTable._fields if name not in _LASTING)
-    return gram_table._replace(**{name: getattr(gram_table, name)[:0].copy() for name in names})
 
 
 def _noted_parts(starts: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from contam.corpus.batches import DocBatch
     from contam.detect.match.collect import Collection
-    from contam.detect.match.token_view import TokenView
+    from contam.detect.match.token_view import SearchView
     from contam.detect.model import Float32s, Int32s, Int64s
     from contam.kernels.match_rows import MatchRows
 
@@ -48,7 +48,7 @@ class DocumentMatcher(Protocol):
         """
 
 
-def matcher_of(view: TokenView) -> DocumentMatcher:
+def matcher_of(view: SearchView) -> DocumentMatcher:
     """What matches documents against a view; its buffers are one worker's."""
     if view.rephrasings is None:
         return Matcher(view)
@@ -60,7 +60,7 @@ def matcher_of(view: TokenView) -> DocumentMatcher:
 class Matcher:
     """One worker's buffers for one view. Not shared between threads."""
 
-    def __init__(self, view: TokenView, most_steps: int = NO_LIMIT) -> None:
+    def __init__(self, view: SearchView, most_steps: int = NO_LIMIT) -> None:
         """Of a batch that would take more than `most_steps` matching raises DeadlinePassed."""
         self._view = view
         self._spec = view.spec._replace(most_steps=most_steps)
@@ -177,7 +177,7 @@ class Matcher:
 
 def matches_from_rows(
     rows: MatchRows,
-    view: TokenView,
+    view: SearchView,
     shard: int | Int32s,
     first_row: int,
     numbers: Int64s | None = None,

@@ -41,7 +41,7 @@ def _spans_by_token(
 
     What is not asked for takes no memory.
     """
-    begin, n, code = view.gram_table.part_start[::N_PARTS], len(items), view.spec.unit
+    begin, n, code = view.part_start[::N_PARTS], len(items), view.spec.unit
     result = np.zeros((int(begin[-1]), 2), np.int32)
     asked = np.unique(np.searchsorted(begin, tokens, side="right") - 1)
 

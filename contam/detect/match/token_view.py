@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from contam.benchmark.item_table import ItemTable
-from contam.detect.match.grams import make_table, without_table
+from contam.detect.match.grams import make_table
 from contam.detect.match.item_tokens import (
     Block,
     in_blocks,
@@ -48,53 +48,57 @@ _MANY_TOKENS = 1 << 24
 _AT_ONCE = 1 << 20
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class TokenView:
-    """One unit's view of all items, ready to be matched.
+    """One unit's view of all items, as they are judged and shown.
 
     unit       as the user names it
     spec       unit, seed and min_run as the kernels take them
     items      what policies see
-    gram_table    what the kernels see
-    facts      letters of right choices, and words that announce an answer
-    points     int32[tokens of gram_table, 2], code points of each in its part's text, where the
-               unit is a tokenizer file: to make them again would take long; else empty
+    part_start int64[4 * (items and variants) + 1], where the tokens of each part begin
+    points     int32[tokens, 2], code points of each in its part's text, where the unit is a
+               tokenizer file: to make them again would take long; else empty
     longest    tokens of the longest part
-    benchmark  int32[n], of the items and of their variants, which follow them in gram_table and
-               facts
     variants   the variants of items, where there are some
     tokenizer  what makes the tokens where the unit is a tokenizer file
-    readers    what reads documents for the policies of `items.read`, in their order
-    is_number  uint8[tokens of gram_table / 8], which are numbers of the questions, one bit each,
-               the lowest first; none in units other than words
-    reads_with  the tokenizer file they read with, if any
+    reads_with  the tokenizer file that readers of documents use, if any
     rephrasings  what is known of the items where only rephrased questions are looked for
     """
 
     unit: str
     spec: ViewSpec
     items: ViewItems
-    gram_table: GramTable
-    facts: ItemFacts
+    part_start: NDArray[np.int64]
     points: NDArray[np.int32]
     longest: int
-    benchmark: NDArray[np.int32]
-    is_number: NDArray[np.uint8]
     variants: Variants | None = None
     tokenizer: FileTokenizer | None = None
-    readers: tuple[TextReader, ...] = ()
     reads_with: FileTokenizer | None = None
     rephrasings: RareWords | None = None
 
-    def release_table(self) -> None:
-        """Give back the memory that only matching needs; the view cannot match any more."""
-        self.gram_table = without_table(self.gram_table)
 
-    def release_tokens(self) -> None:
-        """Give back the tokens, too: no policy can judge by the view any more."""
-        none = self.items.token_hash[:0].copy()
-        self.gram_table = without_table(self.gram_table)._replace(token=none)
-        self.items = replace(self.items, token_hash=none)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class SearchView(TokenView):
+    """A token view with all that a search needs, which is most of its memory.
+
+    gram_table    what the kernels see
+    facts      letters of right choices, and words that announce an answer
+    benchmark  int32[n], of the items and of their variants, which follow them in gram_table and
+               facts
+    is_number  uint8[tokens / 8], which are numbers of the questions, one bit each, the lowest
+               first; none in units other than words
+    readers    what reads documents for the policies of `items.read`, in their order
+    """
+
+    gram_table: GramTable
+    facts: ItemFacts
+    benchmark: NDArray[np.int32]
+    is_number: NDArray[np.uint8]
+    readers: tuple[TextReader, ...] = ()
+
+    def for_judging(self) -> TokenView:
+        """What the view has without the rest."""
+        return TokenView(**{field.name: getattr(self, field.name) for field in fields(TokenView)})
 
 
 @cache
@@ -126,7 +130,7 @@ def build_view(
     stride: int = 1,
     with_variants: bool = False,
     with_grams: bool = True,
-) -> TokenView:
+) -> SearchView:
     """Tokenise all parts of all items and enter their grams into the table.
 
     unit     "word", "char" or the path of a tokenizer file
@@ -157,7 +161,7 @@ def build_view(
     if len(tokens.hashes) > _MANY_TOKENS:
         trim()
     own = slice(len(items))
-    return TokenView(
+    return SearchView(
         unit=unit,
         spec=spec,
         items=ViewItems(
@@ -175,6 +179,7 @@ def build_view(
             seed=seed,
             min_run=min_run,
         ),
+        part_start=starts,
         gram_table=gram_table,
         facts=_facts(items, alike, tokenizer),
         points=tokens.points,
@@ -241,7 +246,7 @@ def _facts(
 
 
 def _numbers_among(hashes: NDArray[np.uint64], items: ItemTable, code: int) -> NDArray[np.uint8]:
-    """Which tokens are numbers of the questions: `TokenView.is_number`."""
+    """Which tokens are numbers of the questions: `SearchView.is_number`."""
     # Never written where it stays so: it takes no memory.
     is_number = np.zeros(len(hashes) // 8 + 1, np.uint8)
     if code != WORDS:

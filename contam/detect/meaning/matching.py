@@ -26,7 +26,7 @@ from contam.text.tokenizer import char_tables, tokenize_bytes
 if TYPE_CHECKING:
     from contam.corpus.batches import DocBatch
     from contam.detect.match.collect import Collection
-    from contam.detect.match.token_view import TokenView
+    from contam.detect.match.token_view import SearchView
     from contam.detect.meaning.vectors import Embedder
     from contam.detect.meaning.windows import Rephrasing
     from contam.detect.model import Int32s, Int64s
@@ -40,7 +40,7 @@ _MOST_CAPACITY = 1 << 22
 class RephraseMatcher:
     """One worker's buffers for one view with rare words. Not shared between threads."""
 
-    def __init__(self, view: TokenView, embedder: Embedder | None = None) -> None:
+    def __init__(self, view: SearchView, embedder: Embedder | None = None) -> None:
         """Without an embedder, load the one the policy names: raises ContamError without it."""
         if view.rephrasings is None:
             raise InternalError("a view without rare words")

@@ -198,7 +198,7 @@ def write_plan(plan: Plan, folder: Path) -> None:
             )  # fmt: skip
         known[path.name] = tokenizer
     with (folder / _VIEWS).open("wb") as file:
-        write_tree(file, (plan.parameters, plan.policies, plan.view_of, plan.views), known)
+        write_tree(file, (plan.parameters, plan.policies, plan.view_of, plan.search_views), known)
 
 
 def open_plan(folder: Path) -> Plan:
@@ -210,6 +210,7 @@ def open_plan(folder: Path) -> Plan:
         benchmarks=(),
         items=ItemTable.of(()),
         policies=policies,
-        views=views,
+        views=tuple(view.for_judging() for view in views),
+        search_views=views,
         view_of=view_of,
     )

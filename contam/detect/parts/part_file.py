@@ -217,7 +217,7 @@ def _check_runs(at: NDArray[Any], runs: NDArray[Any], view: TokenView) -> None:
         raise ValueError("runs that are no numbers, or without their places")
     if not len(at):
         return
-    if at[0] < 0 or at[-1] >= len(view.gram_table.token) or (np.diff(at) <= 0).any():
+    if at[0] < 0 or at[-1] >= len(view.items.token_hash) or (np.diff(at) <= 0).any():
         raise ValueError("runs at tokens that the plan does not have, or out of order")
     if not 0 < runs.min() <= runs.max() <= view.longest:
         raise ValueError("runs of no length, or longer than any part")

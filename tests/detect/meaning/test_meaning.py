@@ -166,7 +166,7 @@ def test_examples_of_code_are_no_words_of_the_question(world):
 
 def test_its_view_enters_no_grams(world):
     asked = ScanParameters(policies=("contam", str(world / "small.toml")))
-    plain, rephrased = make_plan([world / "bench.jsonl"], asked).views
+    plain, rephrased = make_plan([world / "bench.jsonl"], asked).search_views
     assert len(plain.gram_table.place) > 0
     assert len(rephrased.gram_table.place) == 0
 
