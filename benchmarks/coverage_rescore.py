@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.rescore.stats.clusters import gain_interval, interval_of
+from contam.rescore.stats.clusters import interval_of
 from contam.rescore.stats.dealing import deal
 from contam.rescore.stats.ranking import pairwise
 
@@ -69,7 +69,8 @@ def coverage(sizes: Ints, p: float, within: float, rounds: int) -> tuple[float, 
         score = interval_of(scores, cluster)
         held[0] += score.low <= p <= score.high
         for at, whole in enumerate((True, False)):
-            gained = gain_interval(scores, ~flags(rng, sizes, whole=whole), cluster)
+            flagged = flags(rng, sizes, whole=whole)
+            gained = deal(scores, flagged, permutations=199, seed=0, cluster=cluster)
             # Without limits nothing is claimed.
             held[1 + at] += not gained.low > 0 and not gained.high < 0
     return tuple(held / rounds)

@@ -138,7 +138,8 @@ class Series:
     item       int64[n], place in the result's items, -1 where the log's item is not among them
     aggregate  the metric over a mask of the log's items: the mean, or a corpus metric's function
     additive   whether the metric is the mean of `score`
-    strata     int64[n], parts of the items within which flags are dealt out; None for one part
+    strata     int64[n], the tasks of a group that weighs items alike: each keeps its weight on a
+               subset, so that flags in easy tasks are no gain; None for one task
     setup      examples, prompt and version, as far as the log records them
     named_main  the metric that the log calls its main one, None where it names none
     kind       "log" for a metric of a log, "group" for a number over several benchmarks, weighed as
@@ -167,6 +168,11 @@ class Series:
         """What it is a series of, as rows of tables begin."""
         names = ("model", "benchmark", "metric", "higher_is_better")
         return {name: getattr(self, name) for name in names}
+
+    @property
+    def plain(self) -> bool:
+        """Whether the metric is the mean of `score` on any subset."""
+        return self.additive and self.strata is None
 
     @property
     def is_share(self) -> bool:
@@ -339,16 +345,19 @@ def group_series(indices: Mapping[Log, Ints]) -> Iterator[Series]:
         pairs = list(zip(group.logs, masks, strict=True))
         alike = "item" if group.weighting == "micro" else "task"
         notes = (f"{len(group.logs)} tasks, every {alike} alike", *filter(None, [group.note]))
+        micro = group.weighting == "micro"
+        score = np.concatenate([log.column(group.metric).score[m] for log, m in pairs])
+        strata = np.repeat(np.arange(len(masks)), [int(mask.sum()) for mask in masks])
         yield Series(
             model=group.model,
             benchmark=name,
             metric=group.metric,
-            score=np.concatenate([log.column(group.metric).score[m] for log, m in pairs]),
+            score=score,
             item=np.concatenate([indices[log][m] for log, m in pairs]),
-            aggregate=_aggregate_of(group, masks),
-            additive=group.weighting == "micro",
+            aggregate=_within_tasks(score, strata) if micro else _aggregate_of(group, masks),
+            additive=micro,
             notes=notes,
-            strata=np.repeat(np.arange(len(masks)), [int(mask.sum()) for mask in masks]),
+            strata=strata if micro else None,
             higher_is_better=_higher(group),
             setup=combined([log.setup for log in group.logs]),
             kind="group",
@@ -363,6 +372,22 @@ def _higher(group: TaskGroup) -> bool:
         said = "the tasks of {} do not agree whether a higher {} is better"
         raise LogError(said, group.name, Public(group.metric), hint=say_which(group.metric))
     return found.pop()
+
+
+def _within_tasks(score: Floats, strata: Ints) -> Callable[[Bools], float]:
+    """The mean over a mask of items, with the weights that the tasks have among all items.
+
+    A task without an item left has none.
+    """
+    weight = np.bincount(strata).astype(np.float64)
+
+    def aggregate(chosen: Bools) -> float:
+        n_left = np.bincount(strata[chosen], minlength=len(weight))
+        sums = np.bincount(strata[chosen], weights=score[chosen], minlength=len(weight))
+        left = n_left > 0
+        return float((weight[left] * sums[left] / n_left[left]).sum() / weight[left].sum())
+
+    return aggregate
 
 
 def _aggregate_of(group: TaskGroup, masks: Sequence[Bools]) -> Callable[[Bools], float]:

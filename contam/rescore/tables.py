@@ -20,9 +20,8 @@ from contam.rescore.rankings import (
 )
 from contam.rescore.stats.clusters import (
     Interval,
-    gain_interval,
     interval_of,
-    jackknife_gain,
+    jackknife,
     several,
 )
 from contam.rescore.stats.dealing import adjust, in_threads
@@ -142,31 +141,11 @@ class _View:
         """The metric over some of the items, with its interval."""
         if not mask.any():
             return _NOTHING
-        if self.series.additive:
+        if self.series.plain:
             cluster = None if self.cluster is None else self.cluster[mask]
             return interval_of(self.series.score[mask], cluster, seed=seed)
-        return Interval(self.series.aggregate(mask), np.nan, np.nan, "none: not a mean of items")
-
-    def gain(self, inside: Bools, seed: int) -> Interval:
-        """The metric over the items inside less that over the clean ones of them."""
-        clean = self.split.clean[inside]
-        if self.series.additive:
-            cluster = None if self.cluster is None else self.cluster[inside]
-            return gain_interval(self.series.score[inside], clean, cluster, seed=seed)
-        own = inside & self.split.clean
-        return jackknife_gain(self.series.aggregate, inside, own, self.cluster, seed=seed)
-
-    def gap(self, inside: Bools, seed: int) -> Interval:
-        """The metric over the flagged items inside less that over the clean ones."""
-        clean, flagged = self.split.clean & inside, self.split.flagged & inside
-        if not (self.series.additive and clean.any() and flagged.any()):
-            return _NOTHING
-        judged = clean | flagged
-        cluster = None if self.cluster is None else self.cluster[judged]
-        gained = gain_interval(self.series.score[judged], clean[judged], cluster, seed=seed)
-        share = np.count_nonzero(flagged) / np.count_nonzero(judged)
-        low, high = gained.low / share, gained.high / share
-        return Interval(gained.estimate / share, low, high, gained.method)
+        found = jackknife(self.series.aggregate, mask, self.cluster, seed=seed)
+        return Interval(found.value, *found.limits(), "jackknife" if found.error > 0 else "none")
 
 
 def _clusters(series: Series, flags: Flags) -> Ints:
@@ -219,23 +198,23 @@ def _row(
         row[f"{name}_lo"], row[f"{name}_hi"] = units.levels(found.low, found.high)
         if found.method:
             methods.append(found.method)
-    gained = view.gain(inside, settings.seed)
-    row["gain"] = units.gain(gained.estimate)
-    row["gain_low"], row["gain_high"] = units.gains(gained.low, gained.high)
-    apart = view.gap(inside, settings.seed)
-    row["gap"] = units.gain(apart.estimate)
-    row["gap_low"], row["gap_high"] = units.gains(apart.low, apart.high)
     notes = [*series.notes]
     # The published gain is over the items that could be checked; full - clean is over all.
     tested = _test(view, clean | flagged, clean, settings, family)
     row |= {
-        "epg": units.gain(tested.epg),
+        "epg": units.gain(tested.epg) if tested.estimable else np.nan,
         "epg_z": units.gain(tested.z),
         "epg_z_nested": units.gain(tested.z_nested),
         "epg_p": tested.p,
     }
-    if unchecked.any() and not tested.note:
+    if series.plain and clean.any() and flagged.any():
+        share = row["n_flagged"] / (row["n_flagged"] + row["n_clean"])
+        row["gap"] = units.gain(tested.epg / share)
+        row["gap_low"], row["gap_high"] = units.gains(tested.low / share, tested.high / share)
+    if unchecked.any():
         tested = _test(view, inside, clean, settings, family)
+    row["gain"] = units.gain(tested.epg)
+    row["gain_low"], row["gain_high"] = units.gains(tested.low, tested.high)
     row["gain_p"], row["gain_test"] = tested.p, tested.how
     if tested.note:
         notes.append(tested.note)
@@ -261,7 +240,7 @@ def _test(view: _View, judged: Bools, clean: Bools, settings: RescoreSettings, f
     """The gain over the items judged, and the test of those that are not clean."""
     series = view.series
     left_out = ~clean[judged]
-    if series.additive:
+    if series.plain:
         return gain(
             series.score[judged],
             left_out,
@@ -269,17 +248,25 @@ def _test(view: _View, judged: Bools, clean: Bools, settings: RescoreSettings, f
             permutations=settings.permutations,
             seed=settings.seed,
             family=family,
-            strata=None if series.strata is None else series.strata[judged],
             cluster=None if view.cluster is None else several(view.cluster[judged]),
         )
+
+    def gained(mask: Bools) -> float:
+        rest = mask & clean
+        return series.aggregate(mask) - series.aggregate(rest) if rest.any() else np.nan
+
     n_left_out = int(left_out.sum())
     note = not_estimable(n_left_out, len(left_out) - n_left_out, settings.least)
-    epg = np.nan
-    if not note:
-        epg = series.aggregate(judged) - series.aggregate(clean)
-        test = "no test: not a mean of items"
-        note = test if np.isfinite(epg) else "not estimable: a part has no clean item"
-    return Gain(epg=epg, z=np.nan, z_nested=np.nan, p=np.nan, how="", note=note)
+    if not clean.any():
+        return Gain(epg=np.nan, note=note)
+    if not n_left_out:
+        return Gain(epg=0.0, low=0.0, high=0.0, note=note)
+    found = jackknife(gained, judged, view.cluster, seed=settings.seed)
+    low, high = found.limits()
+    if not note and np.isnan(found.value):
+        note = "not estimable: a part has no clean item"
+    p, how = (np.nan, "") if note else (found.p, "jackknife")
+    return Gain(epg=found.value, low=low, high=high, p=p, how=how, note=note)
 
 
 def _llama2(view: _View, inside: Bools) -> dict[str, Any]:

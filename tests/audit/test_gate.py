@@ -16,7 +16,7 @@ from contam.audit.report.build import headline
 from contam.audit.report.render import largest_changes
 from contam.cli.main import main
 from contam.errors import ConfigError, OutputError
-from contam.rescore.stats.clusters import gain_interval
+from contam.rescore.stats.gain import gain
 from tests.audit.conftest import relabel, reseal
 
 NOW = dt.date(2026, 11, 1)
@@ -162,7 +162,7 @@ def test_the_bound_of_a_gap_is_that_of_simulated_evaluations():
         scores = np.repeat(
             [1.0, 0.0, 1.0, 0.0], np.stack([right, [n_flagged, n_clean] - right], 1).ravel()
         )
-        found = gain_interval(scores, np.arange(n_flagged + n_clean) >= n_flagged)
+        found = gain(scores, np.arange(n_flagged + n_clean) < n_flagged)
         row = {"n": len(scores), "n_clean": n_clean}
         inside += gate._far_end(row | {"gain_low": found.low, "gain_high": found.high}) >= true
     # One end of a 95 % interval: 97.5 % of 400, less four standard errors.

@@ -155,7 +155,7 @@ def test_a_corpus_metric_is_recomputed_and_never_mixed():
     assert row["epg"] == pytest.approx(0.08)
     assert row["epg_z"] is None
     assert row["bound_low"] is None
-    assert row["note"]
+    assert (row["gain_p"] < 0.05) == (row["gain_low"] > 0)
 
 
 def test_items_outside_the_benchmark_are_not_clean():
@@ -295,10 +295,9 @@ def test_items_alike_gives_a_group_all_that_a_benchmark_has(tables):
     assert (row["benchmark"], row["metric"], row["subset"]) == ("all", "acc,none", "micro")
     assert (row["n"], row["n_clean"], row["n_flagged"]) == (12, 8, 4)
     assert row["full"] == pytest.approx(MICRO, abs=1e-12)
-    assert row["clean"] == pytest.approx((3 + 2) / 8, abs=1e-12)
+    # Both tasks keep the weight that they have among all items.
+    assert row["clean"] == pytest.approx((3 / 5 * 8 + 2 / 3 * 4) / 12, abs=1e-12)
     assert row["epg"] == pytest.approx(row["full"] - row["clean"])
-    assert row["clean_lo"] < row["clean"] < row["clean_hi"]
-    assert row["epg_p"] is not None
 
 
 def test_tasks_alike_stays_tasks_alike_without_the_flagged_items(tables):
@@ -333,5 +332,27 @@ def test_flags_of_a_group_are_dealt_out_within_its_tasks(tmp_path):
     indices = {log: np.arange(60) + 60 * (log.benchmark == "two") for log in logs}
     groups = list(group_series(indices))
     row = the_group(made(groups, [flags_of(list(labels))], QUICK))
-    assert row["epg"] > 0.2
-    assert row["epg_p"] == 1.0
+    assert (row["gain"], row["clean"]) == pytest.approx((0.0, row["full"]))
+    assert row["gain_p"] is None
+
+
+@pytest.mark.slow
+def test_the_gain_of_a_group_is_significant_as_often_as_said(tmp_path):
+    """Easy tasks are flagged more: nothing is gained within any, and nothing is said."""
+    rng, rounds, alarms, covered = np.random.default_rng(5), 200, 0, 0
+    easy, often = np.linspace(0.3, 0.9, 6), np.linspace(0.1, 0.7, 6)
+    for at in range(rounds):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        scores = {f"t{k}": (rng.random(80) < p).astype(int).tolist() for k, p in enumerate(easy)}
+        docs = {task: docs_of(task, 80) for task in scores}
+        right = float(np.mean(list(scores.values())))
+        lm_eval_group(folder, scores, right, docs=docs)
+        labels = np.where(rng.random(480) < np.repeat(often, 80), "contaminated", "clean")
+        indices = {log: np.arange(80) + 80 * int(log.benchmark[1:]) for log in read_logs([folder])}
+        row = the_group(made(list(group_series(indices)), [flags_of(list(labels))], QUICK))
+        alarms += row["gain_p"] < 0.05
+        covered += row["gain_low"] <= 0 <= row["gain_high"]
+        assert (row["gain_p"] < 0.05) == (not row["gain_low"] <= 0 <= row["gain_high"])
+    assert alarms / rounds <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / rounds)
+    assert covered / rounds >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / rounds)

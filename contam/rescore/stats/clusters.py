@@ -181,24 +181,19 @@ def several(cluster: Ints) -> Ints | None:
     return cluster if len(cluster) and int(np.bincount(cluster).max()) > 1 else None
 
 
-def blocks_of(cluster: Ints, strata: Ints | None = None) -> list[Ints]:
-    """Items by cluster: int64[clusters, size] for each size and stratum, items in their order.
+def blocks_of(cluster: Ints) -> list[Ints]:
+    """Items by cluster: int64[clusters, size] for each size, items in their order.
 
-    cluster  int64[n]; strata  int64[n], the same for all items of a cluster (that of its first item
-    counts)
+    cluster  int64[n]
     """
     n = len(cluster)
     order = np.argsort(cluster, kind="stable")
     begins = np.flatnonzero(np.append(True, np.diff(cluster[order]) != 0))
     sizes = np.diff(np.append(begins, n)) if n else np.empty(0, np.int64)
-    if n == 0:
-        return []
-    kind = np.zeros(len(begins), np.int64) if strata is None else strata[order[begins]]
-    found = []
-    for stratum, size in np.unique(np.stack([kind, sizes]), axis=1).T.tolist():
-        starts = begins[(kind == stratum) & (sizes == size)]
-        found.append(order[starts[:, None] + np.arange(size)[None, :]].astype(np.int64))
-    return found
+    return [
+        order[begins[sizes == size][:, None] + np.arange(size)[None, :]].astype(np.int64)
+        for size in np.unique(sizes).tolist()
+    ]
 
 
 def shuffled(blocks: list[Ints], n: int, rng: np.random.Generator) -> Ints:
@@ -312,84 +307,34 @@ def _by_spread(scores: Floats, cluster: Ints | None, mean: float, unit: str) -> 
     return Interval(mean, max(low, mean - half), min(high, mean + half), f"t over {unit}")
 
 
-def gain_interval(
-    scores: Floats, clean: Bools, cluster: Ints | None = None, *, seed: int = 0
-) -> Interval:
-    """Full - clean, the mean of all n items less that of the clean ones, with a 95 % interval.
-
-    scores  float64[n]; clean  bool[n]; cluster  int64[n], None where every item stands alone
-
-    full - clean is the share of the other items times (their mean - the clean mean). The limits of
-    that difference come from the limits of its two sides by square and add (Newcombe 1998, method
-    10; with clusters on both sides by their correlation, Zou and Donner 2008). Not a number
-    without a clean item; exactly 0 without another one.
-    """
-    n, n_clean = len(scores), int(np.count_nonzero(clean))
-    nothing = float("nan")
-    if n_clean == 0:
-        return Interval(nothing, nothing, nothing, "no clean item")
-    if n_clean == n:
-        return Interval(0.0, 0.0, 0.0, "no other item")
-    sides = [(scores[mask], None if cluster is None else cluster[mask]) for mask in (~clean, clean)]
-    rest, own = (interval_of(*side, seed=seed) for side in sides)
-    together = 0.0 if cluster is None else shared(*(spread_of(*side) for side in sides))
-    gained = float(scores.mean() - scores[clean].mean())
-    method = rest.method if rest.method == own.method else f"{rest.method}, {own.method}"
-    if np.isnan([rest.low, own.low]).any():
-        return Interval(gained, nothing, nothing, method)
-    difference = rest.estimate - own.estimate
-    low = difference - _added(rest.estimate - rest.low, own.high - own.estimate, together)
-    high = difference + _added(rest.high - rest.estimate, own.estimate - own.low, together)
-    share = (n - n_clean) / n
-    return Interval(gained, share * low, share * high, method)
-
-
-def jackknife_gain(
-    aggregate: Callable[[Bools], float],
+def jackknife(
+    statistic: Callable[[Bools], float],
     inside: Bools,
-    clean: Bools,
     cluster: Ints | None = None,
     *,
     seed: int = 0,
-) -> Interval:
-    """Full - clean of a metric that is no mean of items, with a 95 % interval.
+) -> Estimate:
+    """A statistic that is no mean of items, with its error.
 
-    aggregate  the metric over a mask of all n items; inside, clean  bool[n], clean within inside
+    statistic  of a mask of all n items; inside  bool[n], those it is of
 
-    The items, whole clusters together, are dealt into 20 groups, and the gain is made again without
-    each (delete-a-group jackknife, t of 19 degrees of freedom). No limits below 20 clusters, or
-    where the metric is not defined without one of the groups.
+    The items, whole clusters together, are dealt into 20 groups, and the statistic is made again
+    without each (delete-a-group jackknife, t of 19 degrees of freedom). No error below 20 clusters,
+    or where it is not defined without one of the groups.
     """
-    nothing = float("nan")
-    if not clean.any():
-        return Interval(nothing, nothing, nothing, "no clean item")
-    gained = aggregate(inside) - aggregate(clean)
-    if bool(np.all(clean == inside)):
-        return Interval(gained, gained, gained, "no other item")
+    value = statistic(inside)
     places = np.flatnonzero(inside)
-    code = places if cluster is None else cluster[places]
-    names, of = np.unique(code, return_inverse=True)
+    names, of = np.unique(places if cluster is None else cluster[places], return_inverse=True)
     if len(names) < _GROUPS:
-        return Interval(gained, nothing, nothing, "none: too few clusters to leave groups out")
+        return Estimate(value, np.nan, 0.0)
     group = np.random.default_rng(seed).permutation(len(names))[of] % _GROUPS
     without = np.empty(_GROUPS)
     for at in range(_GROUPS):
         kept = inside.copy()
         kept[places[group == at]] = False
-        own = kept & clean
-        without[at] = aggregate(kept) - aggregate(own) if own.any() else nothing
-    if np.isnan(without).any():
-        return Interval(gained, nothing, nothing, "none: not defined without some of the items")
+        without[at] = statistic(kept)
     rest = without - without.mean()
-    error = float(np.sqrt((_GROUPS - 1) / _GROUPS * (rest @ rest)))
-    half = float(stdtrit(_GROUPS - 1, 0.5 + LEVEL / 2)) * error
-    return Interval(gained, gained - half, gained + half, "jackknife")
-
-
-def _added(first: float, second: float, correlation: float) -> float:
-    """The length of one arm of a difference, from the arms of its sides."""
-    squared = first * first + second * second - 2 * correlation * first * second
-    return float(np.sqrt(max(0.0, squared)))
+    return Estimate(value, float(np.sqrt((_GROUPS - 1) / _GROUPS * (rest @ rest))), _GROUPS - 1.0)
 
 
 def bootstrap_limits(

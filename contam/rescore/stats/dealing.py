@@ -1,20 +1,23 @@
 """Test by permutation how often chance alone sets the flagged items so far apart.
 
 Without a leak the flags say nothing about the scores, so every way to deal as many of them out is
-equally likely. Whole-numbered scores have that law worked out; others are drawn from it. Below that
-p is adjusted over a family of tests, and independent ones run at once.
+equally likely. Compared is the difference of means over its own standard error (the studentised
+permutation test of Janssen 1997, Chung and Romano 2013): exact where flags fall at random, and the
+differences it does not reject are an interval of the true one. Below that p is adjusted over a
+family of tests, and independent ones run at once.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import numpy as np
+from scipy.special import ndtri
 
 from contam.memory import usable_cores
-from contam.rescore.stats.clusters import blocks_of
+from contam.rescore.stats.clusters import blocks_of, right_or_wrong
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -31,45 +34,35 @@ _HITS_AT_THRESHOLD: Final = 20
 _MOST_DRAWS: Final = 1_000_000
 _MOST_WORK: Final = 500_000_000
 _DRAWS_AT_ONCE: Final = 20_000
-_EXACT_WORK: Final = 30_000_000
+_CELLS: Final = 1_000_000
 _FEW_VALUES: Final = 64
-_MOST_COUNTED: Final = 2.0**40
 _HAIR: Final = 1e-9
-#: Two sums are as likely as one another if nothing but rounding sets them apart.
-_EQUAL: Final = 1e-7
+_NORMAL: Final = float(ndtri(1 - _SURE / 2))
 #: What is less likely is not told apart from it.
 _TINY: Final = float(np.finfo(np.float64).tiny)
 
 
-@dataclass(frozen=True, slots=True)
-class Dealt:
-    """A two-sided p, and how it was made: "exact", "10000 draws", or "" without one."""
+class Drawn(NamedTuple):
+    """A p by draws, and how many were made: "10000 draws"."""
 
     p: float
     how: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Block:
-    """Clusters that may swap their flags: values and flags, float64 and bool[clusters, size]."""
+@dataclass(frozen=True, slots=True)
+class Dealt:
+    """Mean of the flagged items less that of the others, and the test of whether it is 0.
 
-    values: Floats
-    flags: Bools
+    low, high  95 % limits; nan where no difference could be significant
+    p          two-sided; below 0.05 if and only if the limits leave 0 out
+    how        how p was made: "exact", "10000 draws", or "" without one
+    """
 
-    @property
-    def whole(self) -> bool:
-        """Whether every cluster is flagged whole or not at all."""
-        return bool(np.all(self.flags == self.flags[:, :1]))
-
-    @property
-    def moves(self) -> bool:
-        """Whether another way to deal the flags exists."""
-        return bool(np.any(self.flags != self.flags[:1]))
-
-    @property
-    def expected(self) -> float:
-        """The flagged sum, on average over all ways to deal."""
-        return float(self.flags.mean(axis=0) @ self.values.sum(axis=0))
+    gap: float
+    low: float
+    high: float
+    p: float
+    how: str
 
 
 def most_draws(family: int) -> int:
@@ -77,7 +70,7 @@ def most_draws(family: int) -> int:
     return min(_MOST_DRAWS, int(np.ceil(_HITS_AT_THRESHOLD * max(1, family) / _SURE)))
 
 
-def drawn_p(hits_in: Callable[[int], int], first: int, most: int) -> Dealt:
+def drawn_p(hits_in: Callable[[int], int], first: int, most: int) -> Drawn:
     """Draw until enough draws reach what was observed: (1 + hits) / (1 + draws).
 
     hits_in  makes so many draws and says how many of them reach it
@@ -95,7 +88,7 @@ def drawn_p(hits_in: Callable[[int], int], first: int, most: int) -> Dealt:
         if hits >= ENOUGH:
             break
         step = min(draws, most - draws)
-    return Dealt((1 + hits) / (1 + draws), f"{draws} draws")
+    return Drawn((1 + hits) / (1 + draws), f"{draws} draws")
 
 
 def deal(
@@ -105,92 +98,188 @@ def deal(
     permutations: int,
     seed: int,
     family: int = 1,
-    strata: Ints | None = None,
     cluster: Ints | None = None,
 ) -> Dealt:
-    """Two-sided p of the flagged sum of scores, float64[n], when flags are dealt out anew.
+    """Mean score of the flagged items, of float64[n], less that of the others, and its test.
 
+    flagged       bool[n], some of each
     permutations  draws at first, where p is not exact; family  how many tests p is adjusted over
-    strata        int64[n]: flags stay within a stratum
-    cluster       int64[n], items that rise and fall together: then whole clusters of one size (and
-                  stratum) swap their flags; nan where none can
+    cluster       int64[n], items that rise and fall together: then whole clusters of one size swap
+                  their flags; p is nan where none can
 
-    Exact for whole-numbered scores whose clusters are flagged whole or not at all: Fisher's
-    conditional test, the sum of the probabilities of all sums that are no likelier than the
-    observed one. Else by draws, over sums at least as far from their mean.
+    Exact for 0/1 scores of items that stand alone.
     """
-    code = np.arange(len(scores)) if cluster is None else cluster
-    blocks = [_Block(scores[at], flagged[at]) for at in blocks_of(code, strata)]
-    moving = [block for block in blocks if block.moves]
-    if not moving:
-        return Dealt(np.nan, "")
-    law = _law(moving)
-    observed = sum(float(block.values[block.flags].sum()) for block in moving)
-    if law is not None:
-        least, chances = law
-        own = chances[round(observed) - least]
-        p = float(chances[chances <= own * (1 + _EQUAL)].sum())
-        return Dealt(min(1.0, max(p, _TINY)), EXACT)
+    if cluster is None and right_or_wrong(scores):
+        return _exact(scores, flagged)
+    gap = float(scores[flagged].mean() - scores[~flagged].mean())
+    scale = float(np.abs(scores).max())
+    ways = _Ways(scores / (scale or 1.0), flagged, cluster)
+    if not ways.moving:
+        return Dealt(gap, np.nan, np.nan, np.nan, "")
+    if np.ptp(scores) == 0:
+        return Dealt(gap, np.nan, np.nan, 1.0, EXACT)
     rng = np.random.default_rng(seed)
-    expected = sum(block.expected for block in moving)
-    # A relative hair against sums that are equal but for rounding.
-    reached = abs(observed - expected) * (1 - _HAIR) - 1e-12
+    seen: list[Floats] = []
 
     def hits_in(draws: int) -> int:
-        hits = 0
-        for begin in range(0, draws, _DRAWS_AT_ONCE):
-            number = min(_DRAWS_AT_ONCE, draws - begin)
-            sums = np.zeros(number)
-            for block in moving:
-                sums += _draw(block, number, rng)
-            hits += int(np.count_nonzero(np.abs(sums - expected) >= reached))
-        return hits
+        sizes = [min(_DRAWS_AT_ONCE, draws - done) for done in range(0, draws, _DRAWS_AT_ONCE)]
+        drawn = np.concatenate([ways.draw(size, rng) for size in sizes])
+        seen.append(drawn)
+        return int(np.count_nonzero(drawn >= ways.observed * (1 - _HAIR)))
 
-    affordable = _MOST_WORK // max(1, sum(block.values.size for block in moving))
-    return drawn_p(hits_in, permutations, min(most_draws(family), affordable))
-
-
-def _law(blocks: Sequence[_Block]) -> tuple[int, Floats] | None:
-    """The smallest sum and the probability of each from it on; None where it takes too long."""
-    least, chances = 0, np.ones(1)
-    for block in blocks:
-        sums = block.values.sum(axis=1)
-        if not block.whole or not _counts(block.values):
-            return None
-        own = _subset_sums(sums.astype(np.int64), int(block.flags[:, 0].sum()))
-        if own is None or len(chances) * len(own[1]) > _EXACT_WORK:
-            return None
-        least += own[0]
-        chances = np.convolve(chances, own[1])
-    return least, chances
+    p, how = drawn_p(hits_in, permutations, min(most_draws(family), _MOST_WORK // ways.work))
+    every = np.sort(np.concatenate(seen))
+    # The draw furthest out with a p of at least 0.05.
+    quantile = float(every[len(every) + 1 - int(np.ceil(_SURE * (1 + len(every))))])
+    if quantile >= every[-1] * (1 - _HAIR):
+        return Dealt(gap, np.nan, np.nan, p, how)
+    half = scale * ways.error * quantile
+    most = 1.0 if bool(((scores >= 0) & (scores <= 1)).all()) else np.inf
+    return Dealt(gap, *_limits(gap, half, p, most), p, how)
 
 
-def _counts(values: Floats) -> bool:
-    """Whether these are whole numbers of which int64 holds any sum."""
-    return bool(np.all((values == np.round(values)) & (np.abs(values) < _MOST_COUNTED)))
+def _limits(gap: float, half: float, p: float, most: float = 1.0) -> tuple[float, float]:
+    """The interval, which rounding does not part from p; within -most and most."""
+    low, high = max(-most, gap - half), min(most, gap + half)
+    return (min(0.0, low), max(0.0, high)) if p >= _SURE else (low, high)
 
 
-def _subset_sums(values: Ints, k: int) -> tuple[int, Floats] | None:
-    """The law of the sum of k of the values, each k as likely: its least sum, and chances from it.
+def _exact(scores: Floats, flagged: Bools) -> Dealt:
+    """Of 0/1 scores: right answers among the flagged items are hypergeometric."""
+    n, k, right = len(scores), int(flagged.sum()), int(scores.sum())
+    own = int(scores[flagged].sum())
+    chances = _hypergeometric(n, right, k)
+    taken = np.arange(k + 1)
+    gaps = taken / k - (right - taken) / (n - k)
+    errors = np.zeros(k + 1)
+    for among, of in ((taken, k), (right - taken, n - k)):
+        # With one right and one wrong answer more neither side is certain (Agresti and Caffo 2000).
+        share = np.clip((among + 1) / (of + 2), 0, 1)
+        errors += share * (1 - share) / (of + 2)
+    errors = np.sqrt(np.maximum(errors, _TINY))
+    apart = np.where(chances > 0, np.abs(gaps) / errors, -1.0)
+    order = np.argsort(-apart, kind="stable")
+    falling = apart[order]
+    last = np.searchsorted(-falling, -falling * (1 - _HAIR), side="right") - 1
+    tails = np.cumsum(chances[order])[last]
+    p = float(tails[order == own][0])
+    p = min(1.0, max(p, _TINY))
+    quantile = float(falling[tails >= _SURE].max())
+    if quantile >= falling[0]:
+        quantile = max(quantile, _NORMAL)
+    gap = float(gaps[own])
+    return Dealt(gap, *_limits(gap, quantile * float(errors[own]), p), p, EXACT)
 
-    None where it takes too long.
+
+class _Ways:
+    """The ways to deal the flags out among clusters of one size, and the statistic of each.
+
+    A cluster adds A to the difference of means, and A - B * (mean of the flagged) + C * (mean of
+    the others) to its error, squared; B and C are its shares of both sides. Of a draw the sums of
+    A, A**2, A * B and A * C are needed; those of B and C alone are the same in all.
     """
-    n, low = len(values), int(values.min())
-    rest = values - low
-    if int(rest.max()) <= 1:
-        return k * low, _hypergeometric(n, int(rest.sum()), k)
-    width = int(np.sort(rest)[-k:].sum()) + 1
-    if n * k * width > _EXACT_WORK:
-        return None
-    # table[j, s]: j of the values met so far were taken, and make s.
-    table = np.zeros((k + 1, width))
-    table[0, 0] = 1.0
-    for met, value in enumerate(rest.tolist()):
-        taken = np.arange(k + 1)[:, None]
-        takes = table * (np.clip(k - taken, 0, n - met) / (n - met))
-        table = table - takes
-        table[1:, value:] += takes[:-1, : width - value]
-    return k * low, table[k]
+
+    def __init__(self, scores: Floats, flagged: Bools, cluster: Ints | None) -> None:
+        n, k = len(scores), int(flagged.sum())
+        self._ratio, self._level = k / (n - k), float(scores.sum()) / (n - k)
+        code = np.arange(n) if cluster is None else cluster
+        blocks = [_Block.of(scores[at], flagged[at], k, n - k) for at in blocks_of(code)]
+        self.moving = [block for block in blocks if block.counts.size > 1]
+        still = [block for block in blocks if block.counts.size <= 1]
+        self._fixed = sum((block.observed for block in still), np.zeros(4))
+        self._same = sum((block.same for block in blocks), np.zeros(3))
+        self._least = 0.0
+        self._n_clusters = sum(len(block.kind) for block in blocks)
+        self.work = max(1, sum(block.worth.size for block in self.moving))
+        self.observed = self.error = np.nan
+
+    def draw(self, draws: int, rng: np.random.Generator) -> Floats:
+        """The statistic of so many ways; float64[draws]."""
+        sums = self._fixed + sum(block.draw(draws, rng) for block in self.moving)
+        if np.isnan(self.error):
+            # Not 0, even where no cluster differs from its side's mean.
+            self._least = float(np.var(sums[:, 0])) / self._n_clusters
+            own = self._fixed + sum(block.observed for block in self.moving)
+            self.error = float(self._errors(own[None])[0])
+            self.observed = abs(float(own[0])) / self.error
+        result: Floats = np.abs(sums[:, 0]) / self._errors(sums)
+        return result
+
+    def _errors(self, sums: Floats) -> Floats:
+        gap, square, with_b, with_c = sums.T
+        first = (gap + self._level) / (1 + self._ratio)
+        second = first - gap
+        b, c, both = self._same
+        squared = square + first * (first * b - 2 * with_b) + second * (second * c + 2 * with_c)
+        result: Floats = np.sqrt(
+            np.maximum(squared - 2 * first * second * both, 0) + self._least + _TINY
+        )
+        return result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Block:
+    """Clusters of one size, which may swap their flags.
+
+    worth     float64[clusters, patterns of flags, 4], the sums of `_Ways` by cluster
+    kind      int64[clusters], which pattern each has; counts  int64[patterns]
+    observed  float64[4]; same  float64[3], sums of B**2, C**2 and B * C
+    """
+
+    worth: Floats
+    kind: Ints
+    counts: Ints
+    observed: Floats
+    same: Floats
+
+    @classmethod
+    def of(cls, values: Floats, flags: Bools, n_flagged: int, n_others: int) -> _Block:
+        patterns, kind = np.unique(flags, axis=0, return_inverse=True)
+        kind, counts = kind.reshape(-1), np.bincount(kind.reshape(-1))
+        inside = values @ patterns.T.astype(np.float64)
+        a = inside / n_flagged - (values.sum(axis=1)[:, None] - inside) / n_others
+        b, c = patterns.sum(axis=1) / n_flagged, (~patterns).sum(axis=1) / n_others
+        worth = np.stack([a, a * a, a * b, a * c], axis=2)
+        return cls(
+            worth,
+            kind.astype(np.int64),
+            counts.astype(np.int64),
+            worth[np.arange(len(kind)), kind].sum(axis=0),
+            np.array([counts @ (b * b), counts @ (c * c), counts @ (b * c)]),
+        )
+
+    def draw(self, draws: int, rng: np.random.Generator) -> Floats:
+        """The sums of so many ways to deal the patterns out; float64[draws, 4]."""
+        if len(self.counts) == 2:  # noqa: PLR2004 - flagged or not
+            return self._draw_two(draws, rng)
+        sums = np.empty((draws, 4))
+        n = len(self.kind)
+        step = max(1, _CELLS // n)
+        for begin in range(0, draws, step):
+            end = min(draws, begin + step)
+            dealt = rng.permuted(np.broadcast_to(self.kind, (end - begin, n)), axis=1)
+            sums[begin:end] = self.worth[np.arange(n), dealt].sum(axis=1)
+        return sums
+
+    def _draw_two(self, draws: int, rng: np.random.Generator) -> Floats:
+        distinct, first, number = np.unique(
+            self.worth[:, 0, 0], return_index=True, return_counts=True
+        )
+        if len(distinct) <= _FEW_VALUES:
+            dealt = rng.multivariate_hypergeometric(
+                number, int(self.counts[1]), size=draws, method="marginals"
+            )
+            own = self.worth[first]
+            few: Floats = dealt @ own[:, 1] + (number - dealt) @ own[:, 0]
+            return few
+        fewer, n = int(np.argmin(self.counts)), len(self.kind)
+        apart = self.worth[:, fewer] - self.worth[:, 1 - fewer]
+        sums = np.empty((draws, 4))
+        for at in range(draws):
+            taken = rng.choice(n, int(self.counts[fewer]), replace=False, shuffle=False)
+            sums[at] = apart[taken].sum(axis=0)
+        sums += self.worth[:, 1 - fewer].sum(axis=0)
+        return sums
 
 
 def _hypergeometric(n: int, ones: int, k: int) -> Floats:
@@ -210,34 +299,6 @@ def _hypergeometric(n: int, ones: int, k: int) -> Floats:
     own[:top] = np.cumprod(1 / ratios[:top][::-1])[::-1]
     result: Floats = chances / chances.sum()
     return result
-
-
-def _draw(block: _Block, draws: int, rng: np.random.Generator) -> Floats:
-    """Flagged sums of so many ways to deal the flags of a block; float64[draws]."""
-    if block.whole:
-        return _dealt_sums(block.values.sum(axis=1), int(block.flags[:, 0].sum()), draws, rng)
-    patterns, kind = np.unique(block.flags, axis=0, return_inverse=True)
-    worth = block.values @ patterns.T.astype(np.float64)
-    n = len(kind)
-    sums = np.empty(draws)
-    step = max(1, _EXACT_WORK // 10 // n)
-    for begin in range(0, draws, step):
-        end = min(draws, begin + step)
-        dealt = rng.permuted(np.broadcast_to(kind.reshape(-1), (end - begin, n)), axis=1)
-        sums[begin:end] = worth[np.arange(n), dealt].sum(axis=1)
-    return sums
-
-
-def _dealt_sums(values: Floats, k: int, draws: int, rng: np.random.Generator) -> Floats:
-    distinct, counts = np.unique(values, return_counts=True)
-    if len(distinct) <= _FEW_VALUES:
-        dealt = rng.multivariate_hypergeometric(counts, k, size=draws, method="marginals")
-        summed: Floats = dealt @ distinct
-        return summed
-    sums = np.empty(draws)
-    for at in range(draws):
-        sums[at] = rng.permutation(values)[:k].sum()
-    return sums
 
 
 def holm(p: Floats) -> Floats:

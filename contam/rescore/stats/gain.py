@@ -32,21 +32,29 @@ _LLAMA2_DIRTY: Final = 0.8
 class Gain:
     """EPG = full - clean over the items that could be checked (Singh et al. 2024), and its test.
 
-    z         EPG / (s.d. / sqrt(n_clean)), ConTAM's own statistic
-    z_nested  EPG / (s.d. * sqrt(1 / n_clean - 1 / n)): the clean set lies inside the full one
-    p         two-sided, flags dealt out anew (within strata, by whole clusters)
-    how       how p was made: "exact" or "10000 draws", "" without one
-    note      why nothing is estimated, "" when it is
+    epg        the share of flagged items times (their mean - the clean mean)
+    low, high  its 95 % limits; p  two-sided: below 0.05 if and only if the limits leave 0 out
+    z          EPG / (s.d. / sqrt(n_clean)), ConTAM's own statistic
+    z_nested   EPG / (s.d. * sqrt(1 / n_clean - 1 / n)): the clean set lies inside the full one
+    how        how p was made: "exact" or "10000 draws", "" without one
+    note       why nothing is estimated, "" when it is
 
     Both z are the published ones, of items that all stand alone: they know no clusters.
     """
 
     epg: float
-    z: float
-    z_nested: float
-    p: float
-    how: str
-    note: str
+    low: float = np.nan
+    high: float = np.nan
+    z: float = np.nan
+    z_nested: float = np.nan
+    p: float = np.nan
+    how: str = ""
+    note: str = ""
+
+    @property
+    def estimable(self) -> bool:
+        """Whether both subsets have as many items as an estimate needs."""
+        return not self.note.startswith("not estimable")
 
 
 def gain(
@@ -57,28 +65,26 @@ def gain(
     permutations: int = 10_000,
     seed: int = 0,
     family: int = 1,
-    strata: Ints | None = None,
     cluster: Ints | None = None,
 ) -> Gain:
-    """EPG of one model on one benchmark; `not estimable` where a subset has under `least` items."""
+    """EPG of one model on one benchmark; no p where a subset has under `least` items."""
     n = len(scores)
     n_clean = int(np.count_nonzero(~flagged))
     note = not_estimable(n - n_clean, n_clean, least)
-    if note:
-        return Gain(epg=np.nan, z=np.nan, z_nested=np.nan, p=np.nan, how="", note=note)
-    epg = float(scores.mean() - scores[~flagged].mean())
-    z, nested = gain_z(epg, float(np.std(scores)), n, n_clean)
+    if n_clean in (0, n):
+        nothing = 0.0 if n_clean else np.nan
+        return Gain(epg=nothing, low=nothing, high=nothing, note=note)
     found = deal(
-        scores,
-        flagged,
-        permutations=permutations,
-        seed=seed,
-        family=family,
-        strata=strata,
-        cluster=cluster,
+        scores, flagged, permutations=permutations, seed=seed, family=family, cluster=cluster
     )
+    share = (n - n_clean) / n
+    epg = float(scores.mean() - scores[~flagged].mean())
+    made = partial(Gain, epg=epg, low=share * found.low, high=share * found.high)
+    if note:
+        return made(note=note)
+    z, nested = gain_z(epg, float(np.std(scores)), n, n_clean)
     note = "no p: swapping clusters of one size changes nothing" if np.isnan(found.p) else ""
-    return Gain(epg=epg, z=z, z_nested=nested, p=found.p, how=found.how, note=note)
+    return made(z=z, z_nested=nested, p=found.p, how=found.how, note=note)
 
 
 def not_estimable(n_flagged: int, n_clean: int, least: int = LEAST) -> str:

@@ -8,6 +8,7 @@ from scipy import stats
 
 from contam.rescore.panel import RescoreSettings
 from contam.rescore.stats import clusters, gain, ranking
+from contam.rescore.stats.dealing import deal
 from contam.tables import schemas
 from tests.rescore.panels import flags_of, series_of, tables_of
 from tests.rescore.stats.by_hand import mcnemar
@@ -261,37 +262,9 @@ def test_the_interval_of_a_gain_covers(shape, whole, p, leak):
         flagged = np.repeat(chosen, sizes) if whole else rng.permutation(n) < 0.4 * n
         scores = beta_answers(rng, sizes, p, 0.2)
         scores[flagged & (rng.random(n) < leak / (1 - p))] = 1.0
-        found = clusters.gain_interval(scores, ~flagged, cluster)
-        assert found.low <= found.estimate <= found.high
-        covered += found.low <= flagged.mean() * leak <= found.high
+        found = deal(scores, flagged, permutations=199, seed=0, cluster=cluster)
+        covered += not leak < found.low and not leak > found.high
     assert covered / ROUNDS >= LEAST
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(2, 80), st.booleans(), st.booleans())
-def test_a_gain_is_full_less_clean_and_lies_within_its_limits(seed, n, binary, grouped):
-    rng = np.random.default_rng(seed)
-    scores = (rng.random(n) < 0.6).astype(float) if binary else rng.normal(3, 2, n)
-    clean = rng.random(n) < rng.random()
-    cluster = rng.integers(0, max(1, n // 3), n) if grouped else None
-    found = clusters.gain_interval(scores, clean, cluster)
-    if not clean.any():
-        assert np.isnan(found.estimate)
-        return
-    assert found.estimate == scores.mean() - scores[clean].mean()
-    if clean.all():
-        assert (found.low, found.high) == (0, 0)
-    elif not np.isnan(found.low):
-        # Percentile limits need not hold the mean itself where few items are left.
-        slack = 0 if binary else 1e-9 + np.ptp(scores)
-        assert found.low - slack <= found.estimate <= found.high + slack
-
-
-def test_without_clusters_a_gain_has_newcombe_s_limits_times_the_share():
-    scores = np.repeat([1.0, 0.0, 1.0, 0.0], [30, 10, 25, 35])
-    clean = np.arange(100) >= 40
-    found = clusters.gain_interval(scores, clean)
-    low, high = clusters.newcombe((30, 40), (25, 60))
-    assert (found.low, found.high) == pytest.approx((0.4 * low, 0.4 * high), abs=1e-12)
 
 
 @pytest.mark.parametrize("grouped", [True, False])
@@ -309,9 +282,15 @@ def test_the_gain_of_a_metric_that_is_no_mean_has_an_interval_that_covers(groupe
             return float(hits[mask] @ sizes[mask] / sizes[mask].sum())
 
         whole = np.ones(240, bool)
-        found = clusters.jackknife_gain(ratio, whole, ~flagged, cluster)
-        assert found.estimate == ratio(whole) - ratio(~flagged)
-        covered += found.low <= 0 <= found.high
+        found = clusters.jackknife(
+            lambda mask, flagged=flagged, ratio=ratio: ratio(mask) - ratio(mask & ~flagged),
+            whole,
+            cluster,
+        )
+        assert found.value == ratio(whole) - ratio(~flagged)
+        low, high = found.limits()
+        covered += low <= 0 <= high
+        assert (found.p < 0.05) == (low > 0 or high < 0)
     assert LEAST <= covered / ROUNDS <= 0.99
 
 
@@ -359,17 +338,3 @@ def test_equal_shares_are_no_certainty(n):
     found = clusters.interval_of(np.full(n, 0.5))
     low, high = clusters.wilson(n / 2, n)
     assert 0 < found.low <= low < high <= found.high < 1
-
-
-@given(
-    st.lists(st.floats(0, 1), min_size=1, max_size=40),
-    st.lists(st.floats(0, 1), min_size=1, max_size=4),
-)
-def test_a_gain_over_a_few_clean_items_is_never_sure(rest, clean):
-    scores = np.array([*rest, *clean])
-    mask = np.arange(len(scores)) >= len(rest)
-    found = clusters.gain_interval(scores, mask)
-    own = clusters.interval_of(np.array(clean))
-    assert np.isnan(found.low) or found.high - found.low > 0
-    if len(clean) == 1 and clean[0] not in (0, 1):
-        assert np.isnan([own.low, own.high, found.low, found.high]).all()

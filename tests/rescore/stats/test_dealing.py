@@ -17,17 +17,31 @@ from tests.rescore.panels import flags_of, series_of, tables_of
 SEEDS = st.integers(0, 2**32 - 1)
 
 
+def consistent(found):
+    return np.isnan(found.low) or (found.p < 0.05) == (found.low > 0 or found.high < 0)
+
+
 @given(SEEDS, st.integers(4, 300))
-def test_for_right_and_wrong_it_is_fisher_s_exact_test(seed, n):
+def test_for_right_and_wrong_the_law_is_hypergeometric(seed, n):
     rng = np.random.default_rng(seed)
     scores = (rng.random(n) < rng.random()).astype(float)
     flagged = rng.random(n) < rng.random()
     flagged[0], flagged[-1] = True, False
     found = dealing.deal(scores, flagged, permutations=99, seed=0)
-    right, wrong = ((scores == value) for value in (1, 0))
-    table = [[np.sum(one & two) for two in (right, wrong)] for one in (flagged, ~flagged)]
+    k, right = int(flagged.sum()), int(scores.sum())
+
+    def apart(among):
+        shares = [(among + 1) / (k + 2), (right - among + 1) / (n - k + 2)]
+        squares = [p * (1 - p) / of for p, of in zip(shares, (k + 2, n - k + 2), strict=True)]
+        return abs(among / k - (right - among) / (n - k)) / np.sqrt(sum(squares))
+
+    own = apart(int(scores[flagged].sum()))
+    ways = range(max(0, k - (n - right)), min(k, right) + 1)
+    p = sum(stats.hypergeom.pmf(j, n, right, k) for j in ways if apart(j) >= own * (1 - 1e-9))
     assert found.how == "exact"
-    assert found.p == pytest.approx(stats.fisher_exact(table).pvalue, rel=1e-6)
+    assert found.p == pytest.approx(p, rel=1e-6)
+    assert found.low <= found.gap <= found.high
+    assert consistent(found)
 
 
 @pytest.mark.parametrize("unit", [2.0**53, 2.0**63, -(2.0**64), 1e300])
@@ -42,60 +56,48 @@ def test_whole_scores_beyond_all_counting_are_drawn(unit):
 def by_hand(scores, flagged, cluster):
     """Every way for whole clusters of one size to swap their flags, one by one."""
     names = np.unique(cluster)
-    sizes = [int(np.sum(cluster == name)) for name in names]
-    sums = []
+    places = [np.flatnonzero(cluster == name) for name in names]
+    gaps, errors = [], []
     for order in itertools.permutations(range(len(names))):
-        if any(sizes[at] != sizes[other] for at, other in enumerate(order)):
+        if any(len(places[at]) != len(places[other]) for at, other in enumerate(order)):
             continue
-        sums.append(
-            sum(
-                float(scores[cluster == names[at]] @ flagged[cluster == names[other]])
-                for at, other in enumerate(order)
-            )
-        )
-    values, counts = np.unique(sums, return_counts=True)
-    own = counts[values == float(scores @ flagged)]
-    return counts[counts <= own].sum() / len(sums)
+        dealt = flagged.copy()
+        for at, other in enumerate(order):
+            dealt[places[at]] = flagged[places[other]]
+        means = [scores[side].mean() for side in (dealt, ~dealt)]
+        gaps.append(means[0] - means[1])
+        rest = np.where(dealt, (scores - means[0]) / dealt.sum(), (means[1] - scores) / sum(~dealt))
+        errors.append(sum(rest[own].sum() ** 2 for own in places))
+    apart = np.abs(gaps) / np.sqrt(np.array(errors) + np.var(gaps) / len(names))
+    return np.mean(apart >= apart[0] * (1 - 1e-9))
 
 
-@given(SEEDS, st.integers(2, 6))
-def test_whole_clusters_swap_their_flags_in_every_way(seed, n_clusters):
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("seed", range(8))
+def test_whole_clusters_swap_their_flags_in_every_way(seed, mixed):
     rng = np.random.default_rng(seed)
-    sizes = rng.integers(1, 3, n_clusters)
-    cluster = np.repeat(np.arange(n_clusters), sizes)
-    scores = (rng.random(len(cluster)) < 0.5).astype(float)
-    flagged = np.repeat(rng.random(n_clusters) < 0.5, sizes)
-    found = dealing.deal(scores, flagged, permutations=99, seed=0, cluster=cluster)
-    if found.how == "exact":
-        assert found.p == pytest.approx(by_hand(scores, flagged, cluster))
-    else:
-        assert np.isnan(found.p)
+    sizes = np.array([2, 2, 2, 1, 1, 1, 1])
+    cluster = np.repeat(np.arange(7), sizes)
+    scores = rng.random(10)
+    flagged = np.repeat([True, False, False, True, True, False, False], sizes)
+    if mixed:
+        flagged[1] = False
+    found = dealing.deal(scores, flagged, permutations=9_999, seed=0, cluster=cluster)
+    assert found.p == pytest.approx(by_hand(scores, flagged, cluster), abs=0.03)
+    assert found.gap == pytest.approx(scores[flagged].mean() - scores[~flagged].mean())
 
 
-@given(SEEDS, st.integers(2, 9), st.integers(2, 5))
-def test_the_law_of_a_sum_is_that_of_all_subsets(seed, n, most):
+@given(SEEDS, st.integers(2, 90), st.booleans(), st.booleans())
+def test_an_interval_leaves_0_out_if_and_only_if_p_is_below_a_twentieth(seed, n, real, grouped):
     rng = np.random.default_rng(seed)
-    values = rng.integers(-2, most, n)
-    k = int(rng.integers(1, n))
-    least, chances = dealing._subset_sums(values, k)
-    sums = [int(sum(some)) for some in itertools.combinations(values.tolist(), k)]
-    for at, chance in enumerate(chances):
-        assert chance == pytest.approx(sums.count(least + at) / len(sums), abs=1e-12)
-
-
-def test_exact_strata_are_the_law_of_all_ways_to_deal_within_them():
-    scores = np.array([1, 1, 0, 0, 1, 0, 1, 1, 0], float)
-    flagged = np.array([1, 1, 0, 0, 1, 0, 0, 0, 0], bool)
-    strata = np.array([0, 0, 0, 0, 1, 1, 1, 1, 1])
-    found = dealing.deal(scores, flagged, permutations=99, seed=0, strata=strata)
-    sums = [
-        scores[list(first)].sum() + scores[4 + second]
-        for first in itertools.combinations(range(4), 2)
-        for second in range(5)
-    ]
-    counts = {value: sums.count(value) for value in set(sums)}
-    own = counts[scores[flagged].sum()]
-    assert found.p == pytest.approx(sum(c for c in counts.values() if c <= own) / len(sums))
+    flagged = rng.random(n) < rng.random()
+    flagged[0], flagged[-1] = True, False
+    scores = rng.random(n) if real else (rng.random(n) < 0.6).astype(float)
+    scores[flagged] = np.maximum(scores[flagged], rng.random(flagged.sum()) < rng.random())
+    cluster = rng.integers(0, max(2, n // 2), n) if grouped else None
+    found = dealing.deal(scores, flagged, permutations=199, seed=seed, cluster=cluster)
+    assert consistent(found)
+    assert np.isnan(found.low) or -1 <= found.low <= found.gap <= found.high <= 1
 
 
 def test_a_far_tail_keeps_its_digits():
