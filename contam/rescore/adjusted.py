@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from contam.rescore.stats.field import BeyondField
 
     Key = tuple[str, str, str, str]
+
+
+REFERENCE: Final = "a reference model"
+"""Why a model that makes the field is not adjusted."""
 
 
 def adjusted_figures(
@@ -81,7 +85,7 @@ def _rows(runs: Sequence[Series], flags: Flags, references: Sequence[str], least
         if at not in by_run:
             why = "too few items" if numbers[at] else "scores are not 0 and 1"
         elif run.model in references:
-            why = "a reference model"
+            why = REFERENCE
         elif few_clusters:
             why = f"items of fewer than {LEAST_CLUSTERS} passages"
         else:

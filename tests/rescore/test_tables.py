@@ -183,6 +183,8 @@ def test_reference_models_share_what_is_easy(leak):
     assert abs(rows["tested"]["adjusted"]) < 0.15
     assert rows["tested"]["adjusted_p_holm"] > 0.05
     assert rows["old-1"]["adjusted"] is None
+    first = next(beyond_words([*rows.values()]))
+    assert all(f"{name} {rows[name]['gap']:+.3f}" in first for name in settings.references)
 
 
 def test_items_of_few_passages_are_scored_without_an_adjustment(leak):

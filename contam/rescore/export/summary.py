@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+from contam.rescore.adjusted import REFERENCE
 from contam.rescore.export.plots import grouped
 from contam.tables import schemas
 
@@ -85,8 +86,19 @@ def left_out(reasons: Sequence[str]) -> str:
 
 
 def beyond_words(rows: Sequence[Row]) -> Iterator[str]:
-    """Whose gain is more than easier items explain, and whose is not, of some rows of scores."""
+    """Whose gain is more than easier items explain, and whose is not, of some rows of scores.
+
+    What references gain on the same items comes first.
+    """
+    known: dict[str, list[str]] = {}
     for row in rows:
+        if row["adjusted_by"].endswith(REFERENCE) and row["gap"] is not None:
+            known.setdefault(row["policy"], []).append(f"{row['model']} {row['gap']:+.3f}")
+    for policy, gaps in known.items():
+        yield f"References on the same items, flagged less clean ({policy}): {', '.join(gaps)}."
+    for row in rows:
+        if row["adjusted_by"].endswith(REFERENCE):
+            continue
         p, by = row["adjusted_p_holm"], row["adjusted_by"]
         raw = row["gain_p_holm"] is not None and row["gain_p_holm"] < _SURE and is_gain(row)
         if p is not None and p < _SURE:
