@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -57,7 +56,6 @@ def clean(
     spare: PathLike | None = None,
     workers: int | None = None,
     overwrite: bool = False,
-    resume: bool = False,
     division: Division | None = None,
     progress: ScanProgress | None = None,
     **options: Unpack[CleaningOptions],
@@ -71,9 +69,10 @@ def clean(
                        instead of searching
     spare              a file of what a person found harmless in that result, as `contam review
                        --accept` writes it: that stays
-    resume             go on from what an interrupted run had done
     division           how the search is divided into parts, as for `contam.scan`; None keeps them
                        beside the result until that is there
+
+    What an interrupted run of the same question has done is not done again.
 
     Options: action ("drop", "mask", "cut" or "list"), labels, exposures, weights, most, around,
     min_piece, max_cuts and keep_removed, as `contam.cleaning.choice.CleanOptions` says; those of
@@ -83,24 +82,20 @@ def clean(
     pass, is an error, and nothing is published.
     """
     started = time.time()
-    how = How(workers=worker_count(workers), overwrite=overwrite, resume=resume, progress=progress)
-    if not resume:
-        refuse_nested(out, as_list(corpus))
+    how = How(workers=worker_count(workers), overwrite=overwrite, progress=progress)
+    work = WorkFolder.beside(out)
+    if not work.folder.exists():
         check_publishable(out, names=NAMES, last=RECORD, overwrite=overwrite)
     asked = Asked.of(corpus, benchmark, out, division, options, verdicts=verdicts, spare=spare)
-    work = WorkFolder.beside(out)
-    if resume and (record := work.published(Path(out), asked.question)) is not None:
+    if (record := work.published(Path(out), asked.question)) is not None:
         # It was killed between its last two steps.
         work.discard()
         return Cleaned(record=record, folder=Path(out))
     check_publishable(out, names=NAMES, last=RECORD, overwrite=overwrite)
     with work.locked():
-        own = work.folder / "scan"
         divided = asked.division
         if divided.folder is None:
-            if not resume:
-                shutil.rmtree(own, ignore_errors=True)
-            divided = replace(divided, folder=str(own))
+            divided = replace(divided, folder=str(work.folder / "scan"))
         try:
             run = asked.run(asked.result or asked.search(divided, how), how, started)
             result = run.refused(kept=work.folder if work.holds() else None)
@@ -194,7 +189,6 @@ class How:
 
     workers: int
     overwrite: bool = False
-    resume: bool = False
     progress: ScanProgress | None = None
 
 
@@ -280,7 +274,7 @@ class Asked:
 
 def write_and_publish(run: Run, work: WorkFolder, out: Path, how: How) -> Cleaned:
     """Write the shards that are not done, and publish all; the folder of the run stays."""
-    work.begin(run.question, resume=how.resume)
+    work.begin(run.question)
     writer = run.writer(work)
     noted = writer.write_all(range(len(run.corpus.shards)), how.workers, how.progress)
     return run.published(writer, noted, out, overwrite=how.overwrite)

@@ -37,7 +37,7 @@ class Cleaned:
     record     the content of clean.json
     folder     where the result is; None where nothing was published
     too_many   more documents would go than was allowed, so nothing was published
-    kept       the folder with what was searched then, for `resume`; it may be removed
+    kept       the folder with what was searched then, which the same call takes; it may be removed
     """
 
     record: dict[str, Any]

@@ -85,13 +85,11 @@ class WorkFolder:
         finally:
             os.close(handle)
 
-    def begin(self, question: str, *, resume: bool = False, shared: bool = False) -> None:
-        """Let go of what another run has done, unless others do it together.
+    def begin(self, question: str, *, shared: bool = False) -> None:
+        """Go on from what a run of the same question has done, and let go of all else.
 
         question  digest of what decides this run's result
-        resume    whether to go on from what a run of the same question has done
-        shared    whether this process writes only some of the shards: then it goes on, and lets go
-                  of nothing
+        shared    whether this process writes only some of the shards: then it lets go of nothing
 
         Raises OutputError where the folder holds shards that were written for another result, and
         by several processes or before this one of several.
@@ -103,10 +101,9 @@ class WorkFolder:
                 "{} holds shards of another run: of another plan, with other options or packages",
                 self.folder, hint="give all calls the same plan and options, or remove the folder",
             )  # fmt: skip
-        go_on = same and (resume or shared or old.get("shared", False))
         with output_errors(self.folder):
             if not shared:
-                for name in ("draft", *(() if go_on else ("done", "result"))):
+                for name in ("draft", *(() if same else ("done", "result"))):
                     shutil.rmtree(self.folder / name, ignore_errors=True)
             for name in ("done", "draft", "result"):
                 (self.folder / name).mkdir(exist_ok=True)
@@ -114,7 +111,7 @@ class WorkFolder:
             "tool": "contam",
             "question": question,
             "run": _run(question),
-            "shared": shared or (go_on and old.get("shared", False)),
+            "shared": shared or (same and old.get("shared", False)),
         }
         # Of several that begin at once each writes the same.
         if said != old:

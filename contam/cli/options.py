@@ -187,9 +187,6 @@ Shard = Annotated[
     str | None,
     typer.Option(metavar="I/N", help="Do the share of worker I of N, or auto (Slurm, Kubernetes)."),
 ]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on from what an interrupted run had done.")
-]
 Columns = Annotated[
     list[str] | None,
     typer.Option(

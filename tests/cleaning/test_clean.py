@@ -196,7 +196,7 @@ def test_too_many_documents_stop_a_run_that_goes_on_later(corpus, items, cleaned
     assert json.loads(done.stdout)["documents"]["found"] == N_PLANTED
     (kept,) = tmp_path.iterdir()
     assert kept.name in done.stderr
-    done = contam_here(*call, "--most", str(N_PLANTED), "--resume")
+    done = contam_here(*call, "--most", str(N_PLANTED))
     assert done.returncode == 0, done.stderr
     mine, theirs = tree(tmp_path / "out"), tree(cleaned["drop"][0])
     del mine["clean.json"], theirs["clean.json"]
@@ -215,8 +215,8 @@ def test_a_run_killed_right_after_it_published_has_nothing_left_to_do(
         done = contam.clean(corpus, items, out, action="list")
     assert len(list(tmp_path.iterdir())) == 2
     with pytest.raises(OutputError):
-        contam.clean(corpus, items, out, action="drop", resume=True)
-    again = contam.clean(corpus, items, out, action="list", resume=True)
+        contam.clean(corpus, items, out, action="drop")
+    again = contam.clean(corpus, items, out, action="list")
     assert again.record["timings"] == done.record["timings"]
     assert list(tmp_path.iterdir()) == [out]
 

@@ -38,8 +38,7 @@ def noticed(event, arguments):
 sys.addaudithook(noticed)
 def clean(corpus, items, home, action, workers):
     contam.clean(
-        corpus, items, home + "/out", action=action, keep_removed=True, workers=workers,
-        resume=True,
+        corpus, items, home + "/out", action=action, keep_removed=True, workers=workers
     )
 def write(corpus, items, parts, home, action, index, count):
     asked = {"action": action, "keep_removed": True, "workers": 2}

@@ -90,7 +90,7 @@ def test_a_run_killed_while_it_cleans_up_behind_itself_has_ended(home, tmp_path,
                 path.rmdir()
         elif path.relative_to(folder).as_posix() not in left:
             path.unlink()
-    again = publish(home, out, "drop", resume=True)
+    again = publish(home, out, "drop")
     assert again.record == json.loads(json.dumps(written.record))
     assert not folder.exists()
     with pytest.raises(OutputError):
@@ -293,7 +293,6 @@ def test_the_command_writes_a_share_and_says_what_comes_then(home, tmp_path):
     told = contam_here(*call, "--shard", "1/2", "--json")
     assert json.loads(told.stdout)["done"] == []
     assert contam_here(*call, "--shard", "1/2", "--most", "1").returncode == 3
-    assert contam_here(*call, "--shard", "1/2", "--resume").returncode == 2
     assert contam_here(*call, "--shard", "3/2").returncode == 2
     assert contam_here(*call[:-2], "--shard", "1/2").returncode == 2
     published = contam_here(*call)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from contam.cleaning.clean import Share
     from contam.cleaning.run import Cleaned
 
-INTERRUPTED: Final = "no result was written; the same call with --resume goes on from what was done"
+INTERRUPTED: Final = "no result was written; the same call goes on from what was done"
 SHARE_INTERRUPTED: Final = "what was done of the share is there; the same call does the rest"
 _NOTES_SHOWN: Final = 20
 
@@ -145,7 +145,6 @@ def clean(
     shard: options.Shard = None,
     engine: EngineOption = None,
     address: AddressOption = None,
-    resume: options.Resume = False,
     output: options.OutputOptions,
 ) -> int:
     """Write a copy of a corpus without the documents, or stretches, that hold benchmark items.
@@ -166,8 +165,6 @@ def clean(
             )
     if shard is not None and parts is None:
         raise UsageError("--shard needs --parts", hint="a folder for the parts of all shares")
-    if shard is not None and resume:
-        raise UsageError("--resume does not go with --shard", hint="a share always goes on")
     if parts is not None:
         refuse_out_in(parts, corpus, "--parts")
     from contam.cleaning.choice import CleanOptions
@@ -201,7 +198,7 @@ def clean(
     asked = {**vars(chosen), **items.arguments(), **columns.arguments(), "unit": unit}
     with Reporter(quiet=output.quiet) as progress:
         if shard is None:
-            how |= {"verdicts": verdicts, "spare": spare, "resume": resume}
+            how |= {"verdicts": verdicts, "spare": spare}
             result = run_clean(corpus, benchmark, out, **how, progress=progress, **asked)
             return _tell(result, out, output)
         done = clean_share(corpus, benchmark, out, **how, progress=progress, **asked)
@@ -247,7 +244,7 @@ def _tell(result: Cleaned, out: str, output: options.OutputOptions) -> int:
         if result.kept is not None:
             talk(
                 f"what was searched is kept in {plain(str(result.kept))}: the same call with a "
-                "higher --most and --resume goes on from there; remove it if not needed"
+                "higher --most goes on from there; remove it if not needed"
             )
     if output.as_json:
         kept = ("options", "documents", "removed", "proof", "before", "notes")
