@@ -310,12 +310,15 @@ def _gap(rule: ScoreGap, row: Row) -> RulePart:
 
 
 def _far_end(row: Row) -> float | None:
-    """The largest |full - clean| that the 95 % limits of the gain allow."""
+    """The largest |full - clean| that the 95 % limits of the gap allow."""
     if row["n_clean"] == row["n"]:
         return 0.0
-    low, high = row["gain_low"], row["gain_high"]
+    gap, low, high = row["gap"], row["gap_low"], row["gap_high"]
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return None
+    # What could not be checked is part of the gain, and as unsure as what is flagged.
+    share = 1 - row["n_clean"] / row["n"]
+    low, high = (row["gain"] + share * (end - gap) for end in (low, high))
     return float(max(abs(low), abs(high)))
 
 

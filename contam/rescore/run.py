@@ -16,7 +16,7 @@ from contam.extras import require
 from contam.facts import counted
 from contam.rescore.export.folder import Tables, write_folder
 from contam.rescore.export.plots import draw, is_shown, planned, score_figure
-from contam.rescore.export.summary import figure, gain_of, left_out, markdown
+from contam.rescore.export.summary import figure, gap_of, left_out, markdown
 from contam.rescore.holdouts import item_numbers
 from contam.rescore.join import refuse_partial
 from contam.rescore.judging import LabelOptions, join_logs, open_verdicts, policies_of
@@ -54,13 +54,23 @@ class Rescore(Tables):
             (
                 *(row[name] for name in ("model", "benchmark", "metric", "policy")),
                 f"{row['n_clean']} / {row['n']}",
-                *(figure(row[name]) for name in ("full", "clean")),
-                gain_of(row),
+                *(figure(row[name]) for name in ("full", "clean", "gain")),
+                gap_of(row),
             )
             for row in kept
             if is_shown(row, self.run)
         )
-        head = ("model", "benchmark", "metric", "policy", "clean of all", "full", "clean", "gain")
+        head = (
+            "model",
+            "benchmark",
+            "metric",
+            "policy",
+            "clean of all",
+            "full",
+            "clean",
+            "gain",
+            "gap",
+        )
         return table_html(head, cells)
 
     def plot(

@@ -83,7 +83,7 @@ def score_rows(
         row["primary"] = primary.get(row["benchmark"]) == row["metric"]
     # Over all models, benchmarks and subsets of one kind. Tests of a benchmark's other metrics are
     # a family of their own: they repeat the claims of the primary one.
-    adjust(rows, ("gain_p", "epg_p"), _family)
+    adjust(rows, ("gap_p",), _family)
     adjust(rows, ("adjusted_p",), _family, by=("holm",))
     return rows
 
@@ -103,8 +103,8 @@ def families(rows: Sequence[Row]) -> list[Row]:
     return [
         {
             **dict(zip(("policy", "subset_by", "primary"), key, strict=True)),
-            "tests": sum(not np.isnan(row["gain_p"]) for row in own),
-            "gain_tests": sorted({row["gain_test"] for row in own} - {""}),
+            "tests": sum(not np.isnan(row["gap_p"]) for row in own),
+            "gap_tests": sorted({row["gap_test"] for row in own} - {""}),
             "intervals": sorted({method for row in own for method in row["intervals"]}),
         }
         for key, own in together.items()
@@ -199,23 +199,20 @@ def _row(
         if found.method:
             methods.append(found.method)
     notes = [*series.notes]
-    # The published gain is over the items that could be checked; full - clean is over all.
+    row["gain"] = row["full"] - row["clean"]
+    # The test, as the published gain, is of the items that could be checked.
     tested = _test(view, clean | flagged, clean, settings, family)
     row |= {
         "epg": units.gain(tested.epg) if tested.estimable else np.nan,
         "epg_z": units.gain(tested.z),
         "epg_z_nested": units.gain(tested.z_nested),
-        "epg_p": tested.p,
+        "gap_p": tested.p,
+        "gap_test": tested.how,
     }
-    if series.plain and clean.any() and flagged.any():
+    if row["n_flagged"]:
         share = row["n_flagged"] / (row["n_flagged"] + row["n_clean"])
         row["gap"] = units.gain(tested.epg / share)
         row["gap_low"], row["gap_high"] = units.gains(tested.low / share, tested.high / share)
-    if unchecked.any():
-        tested = _test(view, inside, clean, settings, family)
-    row["gain"] = units.gain(tested.epg)
-    row["gain_low"], row["gain_high"] = units.gains(tested.low, tested.high)
-    row["gain_p"], row["gain_test"] = tested.p, tested.how
     if tested.note:
         notes.append(tested.note)
     if unchecked.any():

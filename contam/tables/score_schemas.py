@@ -41,8 +41,7 @@ SCORES: Final = pa.schema(
         *_figures("full", "full_lo", "full_hi", "clean", "clean_lo", "clean_hi"),
         *_figures("flagged", "flagged_lo", "flagged_hi"),
         *_figures("clean_with_unchecked", "bound_low", "bound_high"),
-        *_figures("gain", "gain_low", "gain_high", "gain_p", "gain_p_holm"),
-        *_figures("gap", "gap_low", "gap_high"),
+        *_figures("gap", "gap_low", "gap_high", "gap_p", "gap_p_holm", "gain"),
         *_figures("adjusted", "adjusted_low", "adjusted_high", "adjusted_p", "adjusted_p_holm"),
         *_texts("adjusted_by"),
         *_counts("n_clusters"),
@@ -54,7 +53,7 @@ SCORES: Final = pa.schema(
 AS_PUBLISHED: Final = pa.schema(
     [
         *_texts("model", "benchmark", "metric", "policy", "subset_by", "subset"),
-        *_figures("epg", "epg_z", "epg_z_nested", "epg_p", "epg_p_holm", "epg_p_bh", "gain_p_bh"),
+        *_figures("epg", "epg_z", "epg_z_nested", "gap_p_bh"),
         *_figures("relative_difference", "plain_relative_difference"),
         *_figures("llama2_z_clean", "llama2_z_not_clean", "llama2_z_not_dirty", "llama2_z_dirty"),
         pa.field("llama2_rule", pa.bool_()),

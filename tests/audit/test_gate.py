@@ -122,8 +122,9 @@ SCORE = {
     "flagged_hi": 0.78,
     "n": 500,
     "gain": 0.02,
-    "gain_low": -0.003,
-    "gain_high": 0.041,
+    "gap": 0.1,
+    "gap_low": -0.015,
+    "gap_high": 0.205,
 }
 
 
@@ -141,7 +142,7 @@ SCORE = {
         ({"n_not_checkable": 5, "clean_with_unchecked": 0.5}, {}, "fail"),
         ({}, {"bound": True}, "fail"),
         ({}, {"bound": True, "most_points": 4.2}, "pass"),
-        ({"gain_low": None}, {"bound": True}, "unknown"),
+        ({"gap_low": None}, {"bound": True}, "unknown"),
         ({"n": 400, "n_flagged": 0, "full": 0.6, "flagged": None}, {"bound": True}, "pass"),
     ],
 )
@@ -163,8 +164,11 @@ def test_the_bound_of_a_gap_is_that_of_simulated_evaluations():
             [1.0, 0.0, 1.0, 0.0], np.stack([right, [n_flagged, n_clean] - right], 1).ravel()
         )
         found = gain(scores, np.arange(n_flagged + n_clean) < n_flagged)
-        row = {"n": len(scores), "n_clean": n_clean}
-        inside += gate._far_end(row | {"gain_low": found.low, "gain_high": found.high}) >= true
+        row = {"n": len(scores), "n_clean": n_clean, "gain": found.epg, "gap": found.epg / share}
+        inside += (
+            gate._far_end(row | {"gap_low": found.low / share, "gap_high": found.high / share})
+            >= true
+        )
     # One end of a 95 % interval: 97.5 % of 400, less four standard errors.
     assert inside / 400 > 0.975 - 4 * np.sqrt(0.975 * 0.025 / 400)
 

@@ -463,7 +463,7 @@ def test_copies_are_clustered_by_the_texts_of_the_logs(tmp_path):
         path = write(tmp_path / f"labels-{text}.csv", found)
         done = rescore(path, log, settings=RescoreSettings(permutations=999, least=3))
         (row,) = [row for row in done.rows("scores") if row["subset_by"] == "all"]
-        assert row["gain_p"] > 0.05
+        assert row["gap_p"] > 0.05
         assert not any("alone" in note for note in done.run["notes"])
 
 

@@ -24,7 +24,7 @@ SIGNED = {
     *("llama2_z_clean", "llama2_z_not_clean", "llama2_z_not_dirty", "llama2_z_dirty"),
 }
 UNSIGNED = {
-    *("epg_p", "gain_p", "deletion_p", "deletion_sd", "kendall_tau", "spearman"),
+    *("gap_p", "deletion_p", "deletion_sd", "kendall_tau", "spearman"),
     *("largest_rank_change", "deletion_tau_median", "detectable_clean", "threshold"),
     *("change_p", "detectable_change"),
     *("share_flagged", "best_p", "policy_threshold", "error", "p", "adjusted_p"),

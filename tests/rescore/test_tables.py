@@ -50,7 +50,7 @@ def test_full_clean_and_flagged_are_what_they_are(leak):
         # The gain is over the items that could be checked.
         assert row["epg"] == pytest.approx(values[:390].mean() - values[100:390].mean())
         assert row["gain"] == row["full"] - row["clean"]
-        assert row["gain_low"] < row["gain"] < row["gain_high"]
+        assert row["gap_low"] < row["gap"] < row["gap_high"]
         assert row["clean_with_unchecked"] == pytest.approx(values[100:].mean())
         assert row["full_lo"] < row["full"] < row["full_hi"]
         assert row["bound_low"] <= row["full"] <= row["bound_high"]
@@ -61,8 +61,8 @@ def test_the_leak_is_found_and_the_ranking_flips(leak):
     series, flags, _ = leak
     tables = tables_of(series, [flags])
     rows = {row["model"]: row for row in whole(tables)}
-    assert rows["memo"]["epg_p_holm"] < 0.05
-    assert rows["better"]["epg_p_holm"] > 0.05
+    assert rows["memo"]["gap_p_holm"] < 0.05
+    assert rows["better"]["gap_p_holm"] > 0.05
     ranks = {row["model"]: row for row in schemas.rows(tables["rankings"])}
     assert (ranks["memo"]["rank_full"], ranks["memo"]["rank_clean"]) == (1, 2)
     assert ranks["memo"]["kendall_tau"] < 1
@@ -128,7 +128,7 @@ def test_what_cannot_be_estimated_is_not(labels):
     tables = tables_of([series_of(scores), series_of(1 - scores, model="n")], [flags_of(labels)])
     for row in whole(tables):
         assert row["epg"] is None
-        assert row["epg_p"] is None
+        assert row["gap_p"] is None
         assert row["note"]
         assert (row["clean"] is None) == ("clean" not in labels)
     if "clean" not in labels:
@@ -155,7 +155,7 @@ def test_a_corpus_metric_is_recomputed_and_never_mixed():
     assert row["epg"] == pytest.approx(0.08)
     assert row["epg_z"] is None
     assert row["bound_low"] is None
-    assert (row["gain_p"] < 0.05) == (row["gain_low"] > 0)
+    assert (row["gap_p"] < 0.05) == (row["gap_low"] > 0)
 
 
 def test_items_outside_the_benchmark_are_not_clean():
@@ -179,7 +179,7 @@ def test_reference_models_share_what_is_easy(leak):
     )
     rows = {row["model"]: row for row in whole(tables_of(series, [flags], settings))}
     assert rows["tested"]["gap"] > 0.2
-    assert rows["tested"]["gain_p_holm"] < 0.05
+    assert rows["tested"]["gap_p_holm"] < 0.05
     assert abs(rows["tested"]["adjusted"]) < 0.15
     assert rows["tested"]["adjusted_p_holm"] > 0.05
     assert rows["old-1"]["adjusted"] is None
@@ -201,7 +201,7 @@ def test_only_a_better_score_on_flagged_items_is_told_as_a_gain(sign):
     flags = flags_of(["contaminated"] * 60 + ["clean"] * 60)
     right = np.repeat([1.0, 0.0] if sign > 0 else [0.0, 1.0], 60)
     rows = whole(tables_of([series_of(right)], [flags]))
-    assert rows[0]["gain_p_holm"] < 0.05
+    assert rows[0]["gap_p_holm"] < 0.05
     assert len(list(beyond_words(rows))) == (sign > 0)
 
 
@@ -335,7 +335,7 @@ def test_flags_of_a_group_are_dealt_out_within_its_tasks(tmp_path):
     groups = list(group_series(indices))
     row = the_group(made(groups, [flags_of(list(labels))], QUICK))
     assert (row["gain"], row["clean"]) == pytest.approx((0.0, row["full"]))
-    assert row["gain_p"] is None
+    assert row["gap_p"] is None
 
 
 @pytest.mark.slow
@@ -353,8 +353,8 @@ def test_the_gain_of_a_group_is_significant_as_often_as_said(tmp_path):
         labels = np.where(rng.random(480) < np.repeat(often, 80), "contaminated", "clean")
         indices = {log: np.arange(80) + 80 * int(log.benchmark[1:]) for log in read_logs([folder])}
         row = the_group(made(list(group_series(indices)), [flags_of(list(labels))], QUICK))
-        alarms += row["gain_p"] < 0.05
-        covered += row["gain_low"] <= 0 <= row["gain_high"]
-        assert (row["gain_p"] < 0.05) == (not row["gain_low"] <= 0 <= row["gain_high"])
+        alarms += row["gap_p"] < 0.05
+        covered += row["gap_low"] <= 0 <= row["gap_high"]
+        assert (row["gap_p"] < 0.05) == (not row["gap_low"] <= 0 <= row["gap_high"])
     assert alarms / rounds <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / rounds)
     assert covered / rounds >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / rounds)

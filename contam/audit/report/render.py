@@ -24,7 +24,7 @@ from contam.corpus.dates import UNKNOWN
 from contam.detect.policies.exposure import EXPOSURES
 from contam.detect.report import RUN_FILE
 from contam.rescore.export.plots import planned
-from contam.rescore.export.summary import cell, figure, gain_of, small
+from contam.rescore.export.summary import cell, figure, gap_of, small
 from contam.rescore.stats.gain import too_few
 from contam.tables import schemas, score_schemas
 
@@ -112,7 +112,7 @@ def _environment(*, autoescape: bool) -> Environment:
         "percent": _percent,
         "figure": _figure,
         "count": _count,
-        "gain": gain_of,
+        "gap": gap_of,
         "clean_missing": clean_missing,
         "shade": _shade,
         "small": _small,
@@ -276,7 +276,7 @@ def _shown(row: Row, least: int) -> Row:
             continue
         row |= dict.fromkeys((side, f"{side}_lo", f"{side}_hi"))
         if side == "clean":
-            row |= dict.fromkeys(("clean_with_unchecked", "gain", "gain_low", "gain_high"))
+            row |= dict.fromkeys(("clean_with_unchecked", "gain", "gap", "gap_low", "gap_high"))
             if reason not in row["note"]:
                 row["note"] = "; ".join(filter(None, (row["note"], reason)))
     return row

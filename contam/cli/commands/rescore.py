@@ -288,7 +288,7 @@ def _table(rows: list[dict[str, Any]]) -> RenderableType:
     table = new_table(
         "model",
         "policy",
-        numbers=("n", "flagged", "full", "clean", "gain", "interval", "p", "p Holm"),
+        numbers=("n", "flagged", "full", "clean", "gain", "gap", "interval", "p", "p Holm"),
     )
     for row in rows:
         table.add_row(
@@ -299,9 +299,10 @@ def _table(rows: list[dict[str, Any]]) -> RenderableType:
             figure(row["full"]),
             figure(row["clean"]),
             figure(row["gain"]),
-            limits(row["gain_low"], row["gain_high"]),
-            small(row["gain_p"]),
-            small(row["gain_p_holm"]),
+            figure(row["gap"]),
+            limits(row["gap_low"], row["gap_high"]),
+            small(row["gap_p"]),
+            small(row["gap_p_holm"]),
         )
     return table
 

@@ -39,30 +39,30 @@ _TRIES: Final = 50
 
 
 def forest(rows: Sequence[Row]) -> Figure:
-    """The gain of each model with its interval, the largest gain first."""
+    """The gap of each model with its interval, the largest gap first."""
     sign = _sign(rows)
-    ordered = sorted(rows, key=lambda row: (-sign * row["gain"], row["model"]))
+    ordered = sorted(rows, key=lambda row: (-sign * row["gap"], row["model"]))
     kept = ordered[:MOST_ROWS]
-    names, figures = [short(row["model"]) for row in kept], [_gain_text(row) for row in kept]
+    names, figures = [short(row["model"]) for row in kept], [_gap_text(row) for row in kept]
     figure, (axes,) = page([len(kept)], names, figures)
     axes.axvline(0, color="black", linewidth=0.8)
     for place, row in enumerate(kept):
-        known = row["gain_low"] is not None and row["gain_high"] is not None
-        apart = known and (row["gain_low"] > 0 or row["gain_high"] < 0)
+        known = row["gap_low"] is not None and row["gap_high"] is not None
+        apart = known and (row["gap_low"] > 0 or row["gap_high"] < 0)
         colour = RED if apart else GREY
-        _draw_interval(axes, place, [row[name] for name in _GAIN], colour)
+        _draw_interval(axes, place, [row[name] for name in _GAP], colour)
     write_rows(axes, names, figures)
     axes.grid(axis="x", color=GRID, linewidth=0.6)
     axes.set_xlabel(
-        "gain: score on all items less score on clean items, 95 % interval\n"
+        "gap: score on flagged items less score on clean items, 95 % interval\n"
         "(coloured: the interval does not hold 0)",
         fontsize=SMALL,
     )
-    _title(axes, rows, "Gain from flagged items", len(kept))
+    _title(axes, rows, "Gap of flagged items", len(kept))
     return figure
 
 
-_GAIN: Final = ("gain", "gain_low", "gain_high")
+_GAP: Final = ("gap", "gap_low", "gap_high")
 
 
 def _draw_interval(axes: Axes, place: float, figures: Sequence[Any], colour: str) -> None:
@@ -73,10 +73,10 @@ def _draw_interval(axes: Axes, place: float, figures: Sequence[Any], colour: str
     axes.plot(middle, place, "o", color=colour, markersize=4.5)
 
 
-def _gain_text(row: Row) -> str:
-    if row["gain_low"] is None or row["gain_high"] is None:
-        return f"{row['gain']:+.3f}"
-    return f"{row['gain']:+.3f}  [{row['gain_low']:+.3f}, {row['gain_high']:+.3f}]"
+def _gap_text(row: Row) -> str:
+    if row["gap_low"] is None or row["gap_high"] is None:
+        return f"{row['gap']:+.3f}"
+    return f"{row['gap']:+.3f}  [{row['gap_low']:+.3f}, {row['gap_high']:+.3f}]"
 
 
 def both_scores(panels: Sequence[Sequence[Row]]) -> Figure:

@@ -100,7 +100,7 @@ def planned(tables: Mapping[str, Table], run: Mapping[str, Any]) -> list[Plot]:
     least = run["parameters"]["least"]
     scores = [row for row in schemas.rows(tables["scores"]) if row["subset_by"] in ("all", "group")]
     sources = {
-        GAIN: [row for row in scores if row["gain"] is not None and row["n_clean"] >= least],
+        GAIN: [row for row in scores if row["gap"] is not None and row["n_clean"] >= least],
         RANKS: [row for row in schemas.rows(tables["rankings"]) if row["rank_clean"] is not None],
         SWEEP: [
             row

@@ -50,7 +50,7 @@ def _section(scores: Sequence[Row]) -> list[str]:
     lines += table(
         (
             *("model", "n", "clean", "flagged", "unchecked", "full", "clean score"),
-            *("flagged score", "gain", "p", "p Holm"),
+            *("flagged score", "gain", "gap", "p", "p Holm"),
         ),
         [
             (
@@ -58,9 +58,10 @@ def _section(scores: Sequence[Row]) -> list[str]:
                 _between(row, "full"),
                 _between(row, "clean"),
                 figure(row["flagged"]),
-                gain_of(row),
-                small(row["gain_p"]),
-                small(row["gain_p_holm"]),
+                figure(row["gain"]),
+                gap_of(row),
+                small(row["gap_p"]),
+                small(row["gap_p_holm"]),
             )
             for row in rows
         ],
@@ -100,7 +101,7 @@ def beyond_words(rows: Sequence[Row]) -> Iterator[str]:
         if row["adjusted_by"].endswith(REFERENCE):
             continue
         p, by = row["adjusted_p_holm"], row["adjusted_by"]
-        raw = row["gain_p_holm"] is not None and row["gain_p_holm"] < _SURE and is_gain(row)
+        raw = row["gap_p_holm"] is not None and row["gap_p_holm"] < _SURE and is_gain(row)
         if p is not None and p < _SURE:
             though = "" if raw else "; the gap itself is not significant"
             yield (
@@ -123,11 +124,10 @@ def is_gain(row: Row) -> bool:
 
 
 def beyond_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """Model, policy, gap, and what of it goes beyond the field, with limits and p."""
+    """Model, policy, and what of the gap goes beyond the field, with limits and p."""
     return [
         (
-            *(row["model"], row["policy"], figure(row["gap"])),
-            limits(row["gap_low"], row["gap_high"]),
+            *(row["model"], row["policy"]),
             *(figure(row["adjusted"]), limits(row["adjusted_low"], row["adjusted_high"])),
             small(row["adjusted_p_holm"]),
         )
@@ -136,7 +136,7 @@ def beyond_rows(rows: Sequence[Row]) -> list[tuple[str, ...]]:
     ]
 
 
-BEYOND: Final = ("model", "policy", "gap", "interval", "beyond field", "interval", "p Holm")
+BEYOND: Final = ("model", "policy", "beyond field", "interval", "p Holm")
 """Heads of `beyond_rows`: flagged less clean."""
 
 
@@ -321,9 +321,9 @@ def limits(low: float | None, high: float | None) -> str:
     return f"[{figure(low, 3)}, {figure(high, 3)}]"
 
 
-def gain_of(row: Mapping[str, Any]) -> str:
-    """The gain of a row of scores with its limits."""
-    return _with_limits(row["gain"], row["gain_low"], row["gain_high"])
+def gap_of(row: Mapping[str, Any]) -> str:
+    """The gap of a row of scores with its limits."""
+    return _with_limits(row["gap"], row["gap_low"], row["gap_high"])
 
 
 def _place(row: Mapping[str, Any], name: str) -> str:

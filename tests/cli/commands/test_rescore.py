@@ -40,10 +40,10 @@ def test_a_planted_leak_is_found_and_the_ranking_flips(verdicts, bench_fixtures,
     assert len(whole) == 9
     # Is the model contaminated at all, and on which benchmarks: Holm for the one, BH for the other.
     # Questions of the quiz share passages, so that it says less than as many that do not.
-    assert min(one["gain_p_holm"] for (_, m), one in whole.items() if m == "quokka-7b") < 0.01
+    assert min(one["gap_p_holm"] for (_, m), one in whole.items() if m == "quokka-7b") < 0.01
     for benchmark in ("brook_math", "lantern_quiz"):
-        assert whole[benchmark, "quokka-7b"]["gain_p"] < 0.05
-        assert whole[benchmark, "heron-8b"]["gain_p"] > 0.05
+        assert whole[benchmark, "quokka-7b"]["gap_p"] < 0.05
+        assert whole[benchmark, "heron-8b"]["gap_p"] > 0.05
         assert whole[benchmark, "quokka-7b"]["full"] > whole[benchmark, "heron-8b"]["full"]
         assert whole[benchmark, "quokka-7b"]["clean"] < whole[benchmark, "heron-8b"]["clean"]
     told_apart = {row["subset_by"] for row in tree["scores"]}

@@ -134,7 +134,7 @@ def test_a_column_of_clusters_puts_items_together_whatever_judges_them(tmp_path)
             for columns in (None, {"cluster": "told"})
         )
         assert (apart["n_clusters"], together["n_clusters"]) == (N, 3)
-        assert apart["gain_p"] < 0.05 < together["gain_p"]
+        assert apart["gap_p"] < 0.05 < together["gap_p"]
 
 
 def test_an_archive_that_is_no_log_is_no_run_that_did_not_end(tmp_path):

@@ -188,8 +188,8 @@ def panel():
 def test_one_leak_among_hundreds_of_models_is_found_after_adjustment(panel):
     for row in panel:
         if row["model"] == "leak" and row["subset_by"] == "all":
-            assert row["gain_p"] == pytest.approx(2.2e-59, rel=0.01)
-            assert max(row["gain_p_holm"], row["gain_p_bh"], row["epg_p_holm"]) < 1e-50
+            assert row["gap_p"] == pytest.approx(2.2e-59, rel=0.01)
+            assert max(row["gap_p_holm"], row["gap_p_bh"]) < 1e-50
 
 
 def test_other_metrics_make_no_claim_of_the_primary_one_weaker(panel):
@@ -199,11 +199,11 @@ def test_other_metrics_make_no_claim_of_the_primary_one_weaker(panel):
     }
     told = [one for one in families(panel) if one["subset_by"] == "all"]
     assert {one["primary"]: one["tests"] for one in told} == {True: 301, False: 301}
-    assert {how for one in told for how in one["gain_tests"]} == {"exact"}
+    assert {how for one in told for how in one["gap_tests"]} == {"exact"}
     for rows in found.values():
-        p = np.array([row["gain_p"] for row in rows])
-        least = min(rows, key=lambda row: row["gain_p"])
-        assert least["gain_p_holm"] == pytest.approx(p.min() * 301)
+        p = np.array([row["gap_p"] for row in rows])
+        least = min(rows, key=lambda row: row["gap_p"])
+        assert least["gap_p_holm"] == pytest.approx(p.min() * 301)
 
 
 def test_clustered_draws_can_reject_in_a_large_family():
@@ -235,8 +235,7 @@ def test_every_raw_p_has_an_adjusted_one_beside_it():
     )
     tables = tables_of(series, [flags], settings)
     raw = {
-        "scores": ["gain_p", "adjusted_p"],
-        "as_published": ["epg_p"],
+        "scores": ["gap_p", "adjusted_p"],
         "rankings": ["deletion_p"],
         "pairs": ["p_full", "p_clean"],
         "sweep": ["best_p"],
@@ -248,4 +247,4 @@ def test_every_raw_p_has_an_adjusted_one_beside_it():
             for row in rows:
                 assert row[column] - 1e-12 <= row[f"{column}_holm"] <= 1, (name, column)
     subsets = [row for row in rows_of(tables) if row["subset_by"] in ("subject", "exposure")]
-    assert any(row["gain_p"] is not None for row in subsets)
+    assert any(row["gap_p"] is not None for row in subsets)
