@@ -1,32 +1,23 @@
-"""Define every setting of the service once, and read the file that has those of all commands."""
+"""Define every setting of the service once, and read the file that holds them."""
 
 from __future__ import annotations
 
 import os
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 from annotated_types import Ge, Le
 
-from contam.errors import ConfigError, Statement
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from contam.errors import ConfigError
 
 PREFIX: Final = "CONTAM_"
 """What the environment's names of settings begin with."""
 
 FILE: Final = "contam.toml"
 """The settings file that is read from the current folder when none is named."""
-
-SERVE: Final = "serve"
-"""The command whose settings are CONTAM_SETTING in the environment, not CONTAM_SERVE_SETTING."""
-
-TABLES: Final = (SERVE, "scan", "query", "rescore")
-"""The tables of a settings file: the commands that have settings."""
 
 MIB: Final = 1 << 20
 
@@ -102,10 +93,10 @@ def secret(variable: str) -> str | None:
         raise ConfigError(f"cannot read the secret in {path}: {error}") from error
 
 
-def read_tables(file: str | Path | None = None) -> dict[str, dict[str, Any]]:
-    """The tables of a settings file; without `file`, of `contam.toml` here, if it is there.
+def read_settings(file: str | Path | None = None) -> dict[str, Any]:
+    """The table [serve] of a settings file; without `file`, of `contam.toml` here, if it is there.
 
-    Raises ConfigError for a file that cannot be read, and for what is none of `TABLES`.
+    Raises ConfigError for a file that cannot be read, and for what is no setting.
     """
     path = Path(file or FILE)
     if file is None and not path.exists():
@@ -114,24 +105,17 @@ def read_tables(file: str | Path | None = None) -> dict[str, dict[str, Any]]:
         tables = tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"cannot read {path}: {error}", hint="see docs/reference.md") from error
-    for name, table in tables.items():
-        if name not in TABLES:
-            raise unknown_setting(f"{path}: there is no table", name, TABLES)
-        if not isinstance(table, dict):
+    if wrong := [name for name, table in tables.items() if (name, type(table)) != ("serve", dict)]:
+        raise ConfigError(
+            f"{path}: there can be no {wrong[0]!r}", hint="all settings stand below [serve]"
+        )
+    found: dict[str, Any] = tables.get("serve", {})
+    known = {field.name for field in fields(Settings)} - {"admin_key"}
+    for name in found:
+        if name not in known:
+            close = get_close_matches(name, sorted(known), n=1)
             raise ConfigError(
-                f"{path}: {name} is no table",
-                hint=Statement("write [{}] above its settings", name),
+                f"{path}: there is no setting {name!r}",
+                hint=f"did you mean {close[0]}?" if close else "`contam serve --help` lists them",
             )
-    return tables
-
-
-def unknown_setting(fact: str, name: str, known: Iterable[str]) -> ConfigError:
-    """The error for a name that is no setting, with those nearest to it."""
-    names = sorted(known)
-    close = get_close_matches(name, names, n=1)
-    hint = (
-        Statement("did you mean {}?", close[0])
-        if close
-        else Statement("known: {}", ", ".join(names))
-    )
-    return ConfigError(f"{fact} {name!r}", hint=hint)
+    return found

@@ -36,7 +36,7 @@ def file(tmp_path):
 
 
 def test_a_flag_beats_the_environment_that_the_file_and_that_the_default(served, file):
-    path = file('[serve]\nport = 1\nhost = "file"\nmax_items = 3\n[scan]\nworkers = 9\n')
+    path = file('[serve]\nport = 1\nhost = "file"\nmax_items = 3\n')
     found = served(
         "--port", 4, "--settings", path, CONTAM_PORT="2", CONTAM_HOST="environ", CONTAM_NOTHING="x"
     )
@@ -74,9 +74,11 @@ def test_a_secret_that_cannot_be_read_stops_the_service(served, tmp_path):
         ((), {"CONTAM_DEADLINE_S": "inf"}, "", "--deadline-s"),
         ((), {"CONTAM_DEADLINE_S": "nan"}, "", "--deadline-s"),
         ((), {"CONTAM_MAX_ITEMS": "0"}, "", "(from CONTAM_MAX_ITEMS)"),
-        ((), {}, "serve = 3\n", "serve is no table"),
+        ((), {}, "serve = 3\n", "'serve'"),
         ((), {}, "[serve]\nport = 'x'\n", "--port"),
-        ((), {}, "[serve]\nprot = 1\n", "has no setting 'prot'"),
+        ((), {}, "[serve]\nprot = 1\n", "did you mean port"),
+        ((), {}, "[serve]\nport = [1]\n", "port"),
+        ((), {}, "[scan]\nworkers = 2\n", "'scan'"),
         ((), {}, "[serve\n", "cannot read"),
         ((), {}, "a = " + "[" * 100_000, "cannot read"),
     ],

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TextIO
 import typer
 from typer.core import TyperGroup
 
-from contam.cli import defaults
 from contam.cli.commands import (
     annotate,
     audit,
@@ -44,7 +43,6 @@ from contam.cli.commands import (
 )
 from contam.cli.options import help_without_command, spread_values
 from contam.cli.terminal import emit, plain, talk
-from contam.config import FILE, TABLES
 from contam.errors import ContamError, UsageError
 from contam.extras import claim_process
 from contam.files.addresses import is_address
@@ -237,19 +235,12 @@ def _dispatch(arguments: list[str]) -> int:
         arguments = audit.with_command(arguments)
     root = _tree()
     leaf, path = _leaf(root, arguments)
-    arguments = spread(leaf, arguments)
-    settings = _settings(arguments)
-    given = {}
-    if path[:1] and path[0] in TABLES and not {"-h", "--help"} & {*arguments}:
-        given = {path[0]: defaults.settings_of(leaf, path[0], settings)}
     try:
-        code = root.main(
-            arguments, prog_name="contam", standalone_mode=False, default_map=given or None
-        )
+        code = root.main(spread(leaf, arguments), prog_name="contam", standalone_mode=False)
     except Exception as error:
         if hasattr(error, "format_message"):
             # A parse error of typer, whose class has moved between its versions.
-            raise _usage_error(error, " ".join(path), settings) from error
+            raise _usage_error(error, " ".join(path)) from error
         raise
     if code == EXIT_INTERRUPTED:
         raise KeyboardInterrupt
@@ -283,21 +274,12 @@ def spread(command: Any, arguments: Sequence[str]) -> list[str]:  # noqa: ANN401
     return spread_values(arguments, wanted)
 
 
-def _settings(arguments: Sequence[str]) -> str | None:
-    """The file that `--settings` names."""
-    for at, word in enumerate(arguments):
-        option, equals, value = word.partition("=")
-        if option == "--settings":
-            return value if equals else next(iter(arguments[at + 1 :]), None)
-    return None
-
-
-def _usage_error(error: Any, call: str, settings: str | None) -> UsageError:  # noqa: ANN401 - typer's
+def _usage_error(error: Any, call: str) -> UsageError:  # noqa: ANN401 - typer's
     said = error.format_message().rstrip(".")
     context, param = getattr(error, "ctx", None), getattr(error, "param", None)
     if context is not None and param is not None:
-        origin = defaults.origin_of(context, param, settings or FILE)
-        said += f" (from {origin})" if origin else ""
+        source = context.get_parameter_source(param.name)
+        said += f" (from {param.envvar})" if source and source.name == "ENVIRONMENT" else ""
     return UsageError(said, hint=f"see `{f'contam {call}'.strip()} --help`")
 
 

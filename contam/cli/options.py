@@ -140,14 +140,6 @@ Served = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
-Settings = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PATH",
-        help="File with defaults of this command's options. [default: contam.toml if it exists]",
-    ),
-]
-"""Read by `main` before any command runs; a command lists it for --help."""
 
 AllowMissing = Annotated[
     bool,

@@ -4,7 +4,7 @@ Numba on its own compiles a function anew for each constant a caller passes and 
 arrays, and takes it to machine code with two wrappers although only another kernel calls it.
 All of that is optimised again in each of its callers. Here every kernel has one signature, and
 kernels that kernels call are kept as LLVM bitcode: machine code is made once, for what Python
-calls, with all below it. This takes a third of the time (ADR 30).
+calls, with all below it. This takes a third of the time (ADR 3).
 
 It overrides parts of Numba that are not public, so versions that were never tried with it
 (`IS_KNOWN`) compile in Numba's own way: slower, with the same results.

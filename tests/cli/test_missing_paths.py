@@ -34,7 +34,6 @@ CALLS = [
     f"scan {CORPUS} --benchmark gone/*.jsonl --out new",
     f"scan {CORPUS} {ITEMS} --out new --unit gone.json",
     f"scan {CORPUS} {ITEMS} --out new --policy gone.toml",
-    f"scan {CORPUS} {ITEMS} --out new --settings gone.toml",
     f"clean --corpus gone {ITEMS} --out new",
     f"clean {CORPUS} --benchmark gone --out new",
     f"clean {CORPUS} {ITEMS} --out new --policy gone",

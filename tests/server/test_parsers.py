@@ -7,7 +7,7 @@ from urllib.parse import quote_plus
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.config import read_tables
+from contam.config import read_settings
 from contam.errors import ConfigError
 from contam.server.auth import KeyStore, refuse_other_sites, refuse_others
 from contam.server.jobs.upload import safe_name
@@ -100,7 +100,7 @@ def test_any_form_asks_for_something_or_is_refused(body):
 def test_any_settings_file_is_read_or_refused(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "settings.toml"
     path.write_text(text, "utf-8")
-    _, refusal = attempt(ConfigError, lambda: read_tables(path))
+    _, refusal = attempt(ConfigError, lambda: read_settings(path))
     assert refusal is None or refusal.message
 
 

@@ -11,7 +11,6 @@ import typer
 
 from contam.cli import options, render
 from contam.cli.commands.show import as_tree, item_blocks
-from contam.cli.defaults import say_supplied
 from contam.cli.options import split_names
 from contam.cli.progress import Reporter
 from contam.cli.results import (
@@ -33,8 +32,7 @@ if TYPE_CHECKING:
 
 #: What goes with a text, which is not judged.
 _WITH_TEXT: Final = frozenset(
-    ("index", "corpus", "home", "max_evidence", "allow_missing", "workers", "as_json", "quiet",
-     "settings")
+    ("index", "corpus", "home", "max_evidence", "allow_missing", "workers", "as_json", "quiet")
 )  # fmt: skip
 
 
@@ -68,7 +66,6 @@ def query(
     ] = None,
     workers: options.Workers = None,
     output: options.VerdictOptions,
-    settings: options.Settings = None,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Search indexed documents for benchmark items; write the same files as `contam scan`.
 
@@ -78,7 +75,6 @@ def query(
         contam query --index web --benchmark gsm8k.jsonl --out results
         contam query --index ./web --text 'Natalia sold clips to 48 of her friends'
     """
-    say_supplied(context)
     indexes = split_names(index)
     if not indexes:
         raise UsageError("--index names no index", hint="`contam index build` makes one")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options, render
-from contam.cli.defaults import say_supplied
 from contam.cli.options import pairs, split_names
 from contam.cli.render import new_table
 from contam.cli.results import tell_scored
@@ -90,7 +89,6 @@ class MetricOptions:
 @options.shared
 def rescore(
     *,
-    context: typer.Context,
     verdicts: Annotated[
         Path,
         typer.Option(
@@ -173,7 +171,6 @@ def rescore(
         ),
     ] = False,
     output: options.OutputOptions,
-    settings: options.Settings = None,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Score models with and without the flagged items: gains, intervals, rankings.
 
@@ -183,7 +180,6 @@ def rescore(
         contam rescore --verdicts results --logs runs --out scores
         contam rescore --verdicts labels.csv --unlisted clean --logs runs --out scores
     """
-    say_supplied(context)
     from contam.benchmark.mapping import parse_mapping
     from contam.rescore.logs.read import offering
     from contam.rescore.panel import RescoreSettings

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options, render
-from contam.cli.defaults import say_supplied
 from contam.cli.progress import Reporter
 from contam.cli.results import print_result, refuse_out_in, write_result
 from contam.cli.shares import (
@@ -33,7 +32,6 @@ INTERRUPTED = "the parts that were computed are there; the same call computes th
 @options.shared
 def scan(
     *,
-    context: typer.Context,
     corpus: options.Corpus,
     benchmark: options.Benchmarks,
     out: options.OptionalOut = None,
@@ -64,7 +62,6 @@ def scan(
     engine: EngineOption = None,
     address: AddressOption = None,
     output: options.VerdictOptions,
-    settings: options.Settings = None,  # noqa: ARG001 - read by main, listed here for --help
 ) -> int:
     """Search a corpus for benchmark items; write verdicts and the text that proves them.
 
@@ -74,7 +71,6 @@ def scan(
         contam scan --corpus shards/*.parquet --benchmark gsm8k.jsonl --out results
         contam scan --corpus dump --text body --benchmark mmlu --policy contam palm-70 --out two
     """
-    say_supplied(context)
     refuse_engine(engine, address)
     if out is None and shard is None:
         raise UsageError("Missing option '--out'", hint="see `contam scan --help`")

@@ -12,8 +12,8 @@ from annotated_types import Ge, Le
 
 from contam.cli import options, render
 from contam.cli.terminal import emit, talk, visible
-from contam.config import PREFIX, Names, Settings, read_tables, secret
-from contam.errors import UsageError
+from contam.config import PREFIX, Names, Settings, read_settings, secret
+from contam.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from contam.server.auth import Key, KeyStore
@@ -66,6 +66,8 @@ def _parameter(setting: Field[Any]) -> inspect.Parameter:
         help=_about(name, str),
         min=None if least is None else least.ge,
         metavar=_METAVARS.get(kind),
+        envvar=PREFIX + name.upper(),
+        show_envvar=False,
     )
     return inspect.Parameter(
         name,
@@ -75,11 +77,38 @@ def _parameter(setting: Field[Any]) -> inspect.Parameter:
     )
 
 
+def _read(context: typer.Context, file: str | None) -> str | None:
+    """Let a settings file give what is not typed."""
+    context.default_map = {name: _words(name, value) for name, value in read_settings(file).items()}
+    return file
+
+
+def _words(name: str, value: object) -> str | list[str]:
+    """A value of the file as it would be typed, so that it is checked as such."""
+    is_list = isinstance(value, list)
+    if isinstance(value, dict) or (is_list and _kind(name) != Names):
+        raise ConfigError(f"[serve] {name} must be one value")
+    if _kind(name) != Names:
+        return str(value)
+    return [str(one) for one in value] if isinstance(value, list) else [str(value)]
+
+
+_File = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        is_eager=True,
+        callback=_read,
+        help="File with settings, below [serve]. [default: contam.toml if it exists]",
+    ),
+]
+
+
 def _signature() -> inspect.Signature:
     """A flag for every setting that is no secret."""
     found = [_parameter(setting) for setting in fields(Settings) if setting.name != _NO_FLAG]
     file = inspect.Parameter(
-        "settings", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=options.Settings
+        "settings", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_File
     )
     return inspect.Signature([*found, file], return_annotation=int)
 
@@ -186,7 +215,7 @@ def revoke(
 def _store(data: str | None) -> KeyStore:
     from contam.server.auth import KeyStore
 
-    return KeyStore(data or str(read_tables().get("serve", {}).get("data", Settings().data)))
+    return KeyStore(data or str(read_settings().get("data", Settings().data)))
 
 
 def _tree(key: Key) -> dict[str, Any]:
