@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from inspect import getdoc
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TextIO
 
 import typer
@@ -45,8 +44,6 @@ from contam.cli.options import help_without_command, spread_values
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
 from contam.extras import claim_process
-from contam.files.addresses import is_address
-from contam.files.publication import LAST
 from contam.memory import tune_command
 
 if TYPE_CHECKING:
@@ -54,6 +51,8 @@ if TYPE_CHECKING:
 
 
 EXIT_INTERRUPTED = 130
+
+_STOPPED: Final = "results are there whole or not at all; the same call goes on from kept parts"
 
 _END: Final = re.compile(r"[;:.](?=\s|$)")
 """What ends the line about a command in the list of all."""
@@ -168,14 +167,13 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
 def main(arguments: Sequence[str]) -> int:
     """Run the command line; returns the exit code. Results on stdout, talk on stderr."""
     debug = "--debug" in arguments
-    LAST.begin(None)
     try:
         return _dispatch([word for word in arguments if word != "--debug"])
     except (KeyboardInterrupt, typer.Abort):
-        talk(f"interrupted: {_published(arguments) or _left(arguments)}")
+        talk(f"interrupted: {_STOPPED}")
         return EXIT_INTERRUPTED
     except _Terminated as stopped:
-        talk(f"terminated: {_published(arguments) or _left(arguments)}")
+        talk(f"terminated: {_STOPPED}")
         raise SystemExit(stopped.code) from None
     except ContamError as error:
         if debug:
@@ -194,31 +192,6 @@ def main(arguments: Sequence[str]) -> int:
             f"{type(error).__name__}: {error}", "this is a defect of contam: see it with --debug"
         )
         return ContamError.exit_code
-
-
-def _published(arguments: Sequence[str]) -> str:
-    """What is there of results in a folder that the call names; "" for nothing."""
-    shown = str(LAST.shown)
-    named = [word.removeprefix("--out=") for word in arguments]
-    if not any(shown in (word.rstrip("/"), str(Path(word))) for word in named):
-        return ""  # of our own, on the way to results
-    if LAST.is_there():
-        return f"{plain(shown)} is written"
-    if is_address(shown):
-        return f"{plain(shown)} is not finished: repeat the call with --overwrite"
-    return ""
-
-
-def _left(arguments: Sequence[str]) -> str:
-    """What is there after an interrupted call."""
-    if "index" in arguments[:1]:
-        return index.INTERRUPTED
-    if "clean" in arguments[:1]:
-        is_share = any(word.startswith("--shard") for word in arguments)
-        return clean.SHARE_INTERRUPTED if is_share else clean.INTERRUPTED
-    if "scan" in arguments[:1] and any(word.startswith("--parts") for word in arguments):
-        return scan.INTERRUPTED
-    return "nothing was written"
 
 
 def _command(arguments: Sequence[str]) -> str:

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING
 from contam.errors import OutputError, Place, Public
 from contam.files.addresses import NAME_LOCAL_FOLDER, Address, refuse_address
 from contam.files.disk import output_errors, sync_path
-from contam.files.publication import LAST, kind_of
 from contam.files.uploads import publishing_objects
 
 if TYPE_CHECKING:
@@ -105,7 +104,6 @@ def publishing(
                 _sync(draft, names)
                 # Asked again: another run may have finished here since.
                 _check_free(target, overwrite=overwrite)
-                LAST.begin(shown, target.folder / last, draft / last)
                 _replace_files(target, draft) if target.in_place else _replace_folder(target, draft)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
@@ -198,10 +196,9 @@ def _check_free(target: _Target, *, overwrite: bool) -> None:
     if present and not overwrite:
         finished = target.last in present
         raise OutputError(
-            "{} already holds {} {}",
+            "{} already holds {} result",
             target.shown,
             Public("a finished" if finished else "part of a"),
-            kind_of(target.last),
             hint="choose another folder, or replace it with --overwrite",
         )
 

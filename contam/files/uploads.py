@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from contam.errors import ASK_STORE_LATER, OutputError, Place, Plain, Public, UsageError
 from contam.files.addresses import Address, checked, is_address
-from contam.files.publication import LAST, kind_of
 from contam.files.stores import RefusedError, Store, StoreError, lacks_bucket, size_of, store_of
 
 if TYPE_CHECKING:
@@ -192,7 +191,6 @@ def publishing_objects(
         files = sorted(path for path in draft.rglob("*") if path.is_file())
         made = {"/".join(path.relative_to(draft).parts): path for path in files}
         made[last] = made.pop(last)
-        LAST.begin(cast("Path", folder))
         # Asked again: another run may have finished here since.
         stamps = write_files(folder, made, before(), last=last)
         for name, stamp in stamps.items():
@@ -201,7 +199,6 @@ def publishing_objects(
                     "{}: another run wrote there at the same time", Place(folder / name),
                     hint="choose another folder",
                 )  # fmt: skip
-        LAST.is_whole = True
 
 
 def _check_free(folder: Address, names: Sequence[str], last: str, *, overwrite: bool) -> list[str]:
@@ -216,8 +213,8 @@ def _check_free(folder: Address, names: Sequence[str], last: str, *, overwrite: 
         )  # fmt: skip
     if present and not overwrite:
         raise OutputError(
-            "{} already holds {} {}", Place(folder),
-            Public("a finished" if last in present else "part of a"), kind_of(last),
+            "{} already holds {} result", Place(folder),
+            Public("a finished" if last in present else "part of a"),
             hint="choose another folder, or replace it with --overwrite",
         )  # fmt: skip
     return present

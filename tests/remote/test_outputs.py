@@ -12,7 +12,6 @@ from contam.detect.parts.division import Division
 from contam.detect.report import FILES, load_report, write_report
 from contam.detect.scan import scan, scan_share
 from contam.errors import OutputError, UsageError
-from contam.files import uploads
 from contam.files.addresses import Address
 from contam.files.uploads import names_below, upload
 from tests.cli.processes import contam_here
@@ -197,27 +196,6 @@ def test_a_scan_whose_results_are_refused_goes_on_from_its_parts(
     assert main(call) == 0
     assert "parts there before: 1" in capsys.readouterr().err
     assert tables(below(store, "r")) == local[1]
-
-
-@pytest.mark.usefixtures("store")
-@pytest.mark.parametrize("after", [False, True])
-def test_ctrl_c_while_results_are_sent_says_what_is_there(monkeypatch, capsys, local, after):
-    real = uploads._upload
-
-    def interrupt(address, source):
-        if address.name == "run.json" and not after:
-            raise KeyboardInterrupt
-        return real(address, source)
-
-    def interrupt_later(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("contam.detect.scan.scan", lambda *_, **__: local[0])
-    monkeypatch.setattr(uploads, "_upload", interrupt)
-    monkeypatch.setattr("contam.cli.commands.scan.print_result", interrupt_later)
-    assert main(["scan", "--corpus", "c", "--benchmark", "b", "--out", f"{HOME}/r", "-q"]) == 130
-    state = "is written" if after else "is not finished: repeat the call with --overwrite"
-    assert capsys.readouterr().err == f"interrupted: {HOME}/r {state}\n"
 
 
 def test_two_that_publish_at_once_are_noticed(store, local):

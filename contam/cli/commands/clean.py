@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from contam.cleaning.clean import Share
     from contam.cleaning.run import Cleaned
 
-INTERRUPTED: Final = "no result was written; the same call goes on from what was done"
-SHARE_INTERRUPTED: Final = "what was done of the share is there; the same call does the rest"
 _NOTES_SHOWN: Final = 20
 
 

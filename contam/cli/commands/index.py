@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from contam.index.model import Manifest
     from contam.index.share import Share
 
-INTERRUPTED = "what is finished is kept, and the same call goes on from there"
-
 _NAMED = 5
 app = typer.Typer(
     name="index",

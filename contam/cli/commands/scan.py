@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from contam.detect.parts.division import Division
     from contam.detect.result import ScanResult
 
-INTERRUPTED = "the parts that were computed are there; the same call computes the others"
-
 
 @options.shared
 def scan(
