@@ -73,7 +73,7 @@ demo: $(READY) ## scan the small corpus in bench_fixtures, score three models wi
 	  --out build/demo --overwrite
 	$(BIN)/contam rescore --verdicts build/demo --logs bench_fixtures/logs --least 12 \
 	  --out build/demo-scores --overwrite --quiet
-	$(BIN)/contam audit bench_fixtures/AUDIT.toml --overwrite --quiet
+	$(BIN)/contam audit run bench_fixtures/AUDIT.toml --overwrite --quiet
 
 test: $(STAMP) ## the test suite, with few examples of each property
 	$(PYTEST) $(SPREAD) -m 'not (slow or $(APART))'

@@ -250,10 +250,11 @@ def main() -> None:
     n_bytes = sum(path.stat().st_size for path in logs.rglob("*") if path.is_file())
     n_items = sum(len(read_rows(path)) for path in benchmarks)
     write_spec(home / "AUDIT.toml", given, benchmarks)
-    made = run(["audit", str(home / "AUDIT.toml"), "--overwrite", "--workers", str(given.workers)])
+    workers = ["--workers", str(given.workers)]
+    made = run(["audit", "run", str(home / "AUDIT.toml"), "--overwrite", *workers])
     if made.status:
         sys.exit("\n".join([*made.said[-20:], f"exit code {made.status}"]))
-    again = run(["audit", str(home / "AUDIT.toml"), "--overwrite"])
+    again = run(["audit", "run", str(home / "AUDIT.toml"), "--overwrite"])
     verified = run(["audit", "verify", str(home / "pack")])
     pack = home / "pack"
     size = sum(path.stat().st_size for path in pack.rglob("*") if path.is_file())

@@ -204,8 +204,6 @@ def _tree() -> Any:  # noqa: ANN401 - typer's
 
 
 def _dispatch(arguments: list[str]) -> int:
-    if arguments[:1] == ["audit"]:
-        arguments = audit.with_command(arguments)
     root = _tree()
     leaf, path = _leaf(root, arguments)
     try:

@@ -23,7 +23,7 @@ def audit(folder, corpora, items, *, policies=("contam",)):
     head = f'[audit]\nout = "pack"\ndecoys = 0\npolicies = {list(policies)}'
     benchmark = f"[[benchmark]]\npaths = {list(map(str, items))}"
     (folder / "AUDIT.toml").write_text("\n".join([head, *listed, benchmark]), "utf-8")
-    assert main(["audit", str(folder / "AUDIT.toml"), "--quiet"]) == 0
+    assert main(["audit", "run", str(folder / "AUDIT.toml"), "--quiet"]) == 0
     return folder / "pack"
 
 
@@ -37,7 +37,7 @@ def test_the_file_that_init_writes_is_an_audit_of_what_lies_beside_it(tmp_path, 
     shutil.copytree(FIXTURES / "corpus", tmp_path / "corpus")
     (tmp_path / "items").mkdir()
     shutil.copy(ITEMS, tmp_path / "items")
-    assert main(["audit", str(target), "--quiet"]) == 0
+    assert main(["audit", "run", str(target), "--quiet"]) == 0
     assert (tmp_path / "pack" / "report.html").exists()
     assert main(["audit", "init", str(target)]) == 1
     assert "already exists" in capsys.readouterr().err

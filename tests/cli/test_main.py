@@ -25,7 +25,7 @@ from tests.detect.samples import make_result
         (["index", "build", "--corpus", "PARTS"], "index build"),
         (["index", "none"], "index"),
         (["audit", "gate", "--none"], "audit gate"),
-        (["audit", "--none"], "audit run"),
+        (["audit", "run", "--none"], "audit run"),
         (["scan", "--none"], "scan"),
         (["none"], ""),
     ],

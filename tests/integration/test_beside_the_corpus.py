@@ -98,7 +98,7 @@ def test_an_audit_copied_into_a_corpus_is_named_and_not_read(corpus, tmp_path):
     spec = tmp_path / "AUDIT.toml"
     corpora = '[[corpus]]\nname = "web"\npaths = ["corpus"]\n'
     spec.write_text(f'[audit]\nout = "pack"\n{corpora}\n[[benchmark]]\npaths = ["items.jsonl"]\n')
-    done = contam_here("audit", spec)
+    done = contam_here("audit", "run", spec)
     assert done.returncode == 0, done.stderr
     shutil.copytree(tmp_path / "pack", corpus / "pack")
     shards, skipped = survey([corpus])

@@ -30,20 +30,9 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="audit",
     help="Audit a release: check, score, report, verify.",
-    subcommand_metavar="AUDIT.toml | COMMAND [ARGS]...",
     rich_markup_mode=None,
 )
 app.callback(invoke_without_command=True)(options.help_without_command)
-
-COMMANDS = ("run", "init", "verify", "gate", "diff", "export")
-
-
-def with_command(arguments: list[str]) -> list[str]:
-    """`contam audit AUDIT.toml` is `contam audit run AUDIT.toml`."""
-    rest = arguments[1:]
-    if not rest or rest[0] in (*COMMANDS, "-h", "--help"):
-        return arguments
-    return [arguments[0], "run", *rest]
 
 
 @app.command(short_help="Make the pack of an audit.")
@@ -116,7 +105,7 @@ def init(
     text = (files("contam.audit") / "AUDIT.toml").read_bytes()
     write_file(target, text, overwrite=overwrite)
     shown = visible(str(target))
-    emit(f"wrote  {shown}\nnext   edit it, then: contam audit {shown}\n")
+    emit(f"wrote  {shown}\nnext   edit it, then: contam audit run {shown}\n")
 
 
 @app.command(short_help="Check that a pack is unchanged since it was published.")
