@@ -53,7 +53,6 @@ CALLS = [
     f"index add {CORPUS} --index ./gone",
     f"index add --corpus gone {INDEX}",
     "index retire --index ./gone --shard x",
-    f"index retire {INDEX} --list gone",
     f"index retire {INDEX} --shard gone",
     f"index retire {INDEX} --document gone",
     "index compact --index ./gone",

@@ -161,10 +161,6 @@ def retire(
         list[str] | None,
         typer.Option(metavar="ID...", help="Ids of documents, as in the evidence."),
     ] = None,
-    ids: Annotated[
-        Path | None,
-        typer.Option("--list", metavar="FILE", help="File with one document id per line."),
-    ] = None,
     home: options.Home = None,
     as_json: options.Json = False,
 ) -> None:
@@ -172,15 +168,14 @@ def retire(
 
     Examples:
         contam index retire --index web --shard old.parquet
-        contam index retire --index web --document doc-17 doc-18
+        contam index retire --index web --document $(cat ids.txt)
     """
-    documents = [*(document or []), *(_lines(ids) if ids is not None else [])]
-    if not shard and not documents:
-        raise UsageError("nothing to retire", hint="name it with --shard, --document or --list")
+    if not shard and not document:
+        raise UsageError("nothing to retire", hint="name it with --shard or --document")
     folder = _folder(index, home)
     from contam.index.change import retire as retire_from
 
-    retire_from(folder, shards=shard or [], documents=documents)
+    retire_from(folder, shards=shard or [], documents=document or [])
     _print_summary(folder, as_json=as_json)
 
 
@@ -272,15 +267,6 @@ def _once(place: str, fact: str) -> str:
     """A place and what is wrong there; most facts begin with its path or name."""
     name, _, rest = fact.partition(": ")
     return f"{place}: {rest if rest and name and place.endswith(name) else fact}"
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"--list {path} cannot be read: {reason}", hint="one id a line") from error
-    return [line.strip() for line in lines if line.strip()]
 
 
 def print_built(
