@@ -11,7 +11,7 @@ from contam.facts import counted
 from contam.rescore.logs.model import words
 from contam.rescore.panel import AS_LOGGED, Split
 from contam.rescore.stats.board import figures, measured
-from contam.rescore.stats.clusters import several
+from contam.rescore.stats.clusters import error_of_mean, several, spread_of
 from contam.rescore.stats.dealing import most_draws
 from contam.rescore.stats.gain import LEAST, too_few
 from contam.rescore.stats.ranking import (
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from contam.rescore import Bools, Floats, Ints, Row
     from contam.rescore.metrics import MainMetric
     from contam.rescore.panel import Flags, RescoreSettings, Series, Units
+    from contam.rescore.stats.clusters import Spread
     from contam.rescore.stats.ranking import Pairwise
 
 
@@ -419,12 +420,14 @@ class Across:
     """Scores of models over benchmarks under one policy, by the main metric of each.
 
     scores   "full" and "clean" -> float64[models, benchmarks], nan for a gap; higher is better
+    errors   "full" and "clean" -> float64[models], of the mean over benchmarks, by whole clusters
     note     why there is no clean side, "" when there is one;  left_out  why benchmarks are not in
     """
 
     models: tuple[str, ...]
     matrices: tuple[Matrix, ...]
     scores: dict[str, Floats]
+    errors: dict[str, Floats]
     note: str
     left_out: tuple[str, ...]
 
@@ -443,22 +446,30 @@ class Across:
         )
         scores = {name: np.full((len(models), len(chosen)), np.nan) for name in ("full", "clean")}
         short = []
+        spreads: dict[tuple[str, int], list[Spread]] = {}
         for column, matrix in enumerate(chosen):
+            cluster = flags.cluster[matrix.items]
             clean = Split.of(flags.label[matrix.items]).clean
             n_clean = int(clean.sum())
             if n_clean < least:
                 short.append(f"{n_clean} clean items of {matrix.benchmark}, fewer than {least}")
             for own, model in zip(matrix.scores, matrix.models, strict=True):
                 place = models.index(model), column
-                scores["full"][place], scores["clean"][place] = (
-                    means(side[None])[0] for side in (own, own[clean])
-                )
+                for name, mask in zip(_SIDES, (np.ones_like(clean), clean), strict=True):
+                    known = mask & ~np.isnan(own)
+                    scores[name][place] = means(own[None, known])[0]
+                    spread = spread_of(own[known], cluster[known])
+                    spreads.setdefault((name, place[0]), []).append(spread)
         if short:
             scores["clean"][:] = np.nan
+        errors = {name: np.full(len(models), np.nan) for name in _SIDES}
+        for (name, at), own in spreads.items():
+            errors[name][at] = error_of_mean(own)
         return cls(
             models=tuple(models),
             matrices=chosen,
             scores=scores,
+            errors=errors,
             note=f"not estimable: {short[0]}" if short else "",
             left_out=left_out,
         )
@@ -531,6 +542,7 @@ def aggregate_rows(across: Across, policy: str) -> list[Row]:
         shown = n > 1 and (name == "full" or not across.note)
         means = across.in_own_units(table).mean(axis=1) if shown and one_way else nothing
         columns[f"mean_{name}"] = means
+        columns[f"mean_{name}_error"] = np.where(np.isnan(means), np.nan, across.errors[name])
         columns[f"win_rate_{name}"] = win_rate(table) if shown else nothing
         columns[f"borda_{name}"] = borda(table) if shown else nothing
     rows = []

@@ -116,7 +116,9 @@ AGGREGATE: Final = pa.schema(
         *(
             field
             for side in ("full", "clean")
-            for field in _figures(f"mean_{side}", f"win_rate_{side}", f"borda_{side}")
+            for field in _figures(
+                f"mean_{side}", f"mean_{side}_error", f"win_rate_{side}", f"borda_{side}"
+            )
         ),
         *_texts("note", "metrics"),
         pa.field("higher_is_better", pa.bool_()),

@@ -284,18 +284,14 @@ def _table(rows: list[dict[str, Any]]) -> RenderableType:
     table = new_table(
         "model",
         "policy",
-        numbers=("n", "flagged", "full", "clean", "gain", "gap", "interval", "p", "p Holm"),
+        numbers=("flagged", "full", "clean", "gain", "gap", "interval", "p", "p Holm"),
     )
     for row in rows:
         table.add_row(
             visible(row["model"]),
             visible(row["policy"]),
-            f"{row['n']:,}",
-            f"{row['n_flagged']:,}",
-            figure(row["full"]),
-            figure(row["clean"]),
-            figure(row["gain"]),
-            figure(row["gap"]),
+            f"{row['n_flagged']:,} / {row['n']:,}",
+            *(figure(row[name], 3) for name in ("full", "clean", "gain", "gap")),
             limits(row["gap_low"], row["gap_high"]),
             small(row["gap_p"]),
             small(row["gap_p_holm"]),

@@ -216,16 +216,28 @@ def _across(rows: Sequence[Row], spread: Sequence[Row]) -> list[str]:
         key=lambda row: (row["policy"], *(_best_first(row, name) for name in order), row["model"]),
     )
     lines = ["## Across benchmarks", "", f"By {cell(rows[0]['metrics'])}.", ""]
-    sums = [
-        f"{name}_{side}" for name in ("mean", "win_rate", "borda") for side in ("full", "clean")
-    ]
+    sums = [f"{name}_{side}" for name in ("win_rate", "borda") for side in ("full", "clean")]
     lines += table(
-        ("policy", "model", "benchmarks", "mean", "clean", "win rate", "clean", "Borda", "clean"),
+        (
+            "policy",
+            "model",
+            "benchmarks",
+            "mean (error)",
+            "clean",
+            "win rate",
+            "clean",
+            "Borda",
+            "clean",
+        ),
         [
             (
                 row["policy"],
                 row["model"],
                 row["n_benchmarks"],
+                *(
+                    f"{figure(row[f'mean_{side}'])} ({figure(row[f'mean_{side}_error'])})"
+                    for side in ("full", "clean")
+                ),
                 *(figure(row[name]) for name in sums),
             )
             for row in rows

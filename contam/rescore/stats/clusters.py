@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import betaincinv, ndtri, stdtr, stdtrit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from contam.rescore import Bools, Floats, Ints
 
@@ -95,6 +95,16 @@ def spread_of(scores: Floats, cluster: Ints | None = None) -> Spread:
         parts=parts,
         codes=names.astype(np.int64),
     )
+
+
+def error_of_mean(spreads: Sequence[Spread]) -> float:
+    """Standard error of the mean of several means, whose clusters may be the same ones."""
+    codes = np.concatenate([spread.codes for spread in spreads])
+    parts = np.concatenate([spread.parts for spread in spreads])
+    sums = np.bincount(np.unique(codes, return_inverse=True)[1], weights=parts)
+    if np.isnan([spread.error for spread in spreads]).any():
+        return np.nan
+    return float(np.sqrt(sums @ sums)) / len(spreads)
 
 
 def freedom(sizes: Ints, effect: Floats) -> Floats:

@@ -148,6 +148,20 @@ def test_an_equal_lead_in_every_passage_is_no_more_sure_than_its_signs(passages,
         assert found.p[0, 1] == pytest.approx(p)
 
 
+def test_the_error_of_a_mean_of_benchmarks_counts_passages_that_they_share():
+    rng = np.random.default_rng(2)
+    means, errors, naive = [], [], []
+    for _ in range(1_000):
+        easy = rng.beta(1, 1, 40)
+        both = [(rng.random((40, 3)) < easy[:, None]).astype(float).ravel() for _ in range(2)]
+        spreads = [clusters.spread_of(own, np.repeat(np.arange(40), 3)) for own in both]
+        means.append(np.mean(both))
+        errors.append(clusters.error_of_mean(spreads))
+        naive.append(np.hypot(*(spread.error for spread in spreads)) / 2)
+    assert np.mean(errors) == pytest.approx(np.std(means), rel=0.07)
+    assert np.mean(naive) < 0.85 * np.std(means)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("passages", [3, 5, 10, 20])
 @pytest.mark.parametrize("size", [1, 5, 20])
