@@ -11,6 +11,7 @@ from contam.audit.chance.calibration import with_chance
 from contam.audit.combine import merged_coverage
 from contam.audit.facts import BenchmarkFacts, CorpusFacts, Facts, Headline, ModelFacts
 from contam.audit.report.tally import tally
+from contam.audit.review.rates import with_precision
 from contam.audit.spec import TOGETHER
 from contam.corpus.dates import span_of
 from contam.detect.report import RUN_FILE
@@ -300,7 +301,12 @@ def make_facts(
         refuse_unknown(spec, (row["model"] for row in tables["scores"]))
     rescored = _rescored(scores)
     left_out = tuple(rescored["damaged"])
-    whole = [row for row in tables["scores"] if row["subset_by"] == "all"]
+    logged = _logged(rescored["logs"])
+    whole = [
+        with_precision(row, _rates_of(row, inputs.review, logged))
+        for row in tables["scores"]
+        if row["subset_by"] == "all"
+    ]
     return Facts(
         title=spec.title,
         tool={**together.run["versions"], "normaliser": together.run["parameters"]["normaliser"]},
@@ -330,7 +336,7 @@ def make_facts(
         logs_left_out=left_out,
         cleaned=inputs.cleaned,
         studies=inputs.studies,
-        logged=_logged(rescored["logs"]),
+        logged=logged,
         models=seen_by_models(
             spec, reports, ((bench.name, policy) for bench in benchmarks for policy in policies)
         ),
@@ -358,6 +364,18 @@ def _rescored(scores: Path | None) -> Row:
         return {"logs": [], "damaged": []}
     run: Row = json.loads((scores / RUN_FILE).read_bytes())["inputs"]
     return run
+
+
+def _rates_of(
+    row: Row, review: Mapping[str, Any] | None, logged: Mapping[str, Sequence[str]]
+) -> list[Row]:
+    """What readers said of the flags of a row of scores."""
+    names = logged.get(row["benchmark"], ())
+    return [
+        rate
+        for rate in (review or {}).get("policies", ())
+        if rate["benchmark"] in names and rate["policy"] == row["policy"]
+    ]
 
 
 def _logged(logs: Iterable[Row]) -> dict[str, tuple[str, ...]]:

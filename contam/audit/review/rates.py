@@ -347,6 +347,36 @@ def _precision(flagged: Sequence[_Stratum], n_flagged: int) -> Row:
     return {"precision": share, "precision_lo": low, "precision_hi": high}
 
 
+def with_precision(row: Row, rates: Iterable[Row]) -> Row:
+    """A row of scores with `gap_true`, its gap over the precision of the flags, and limits.
+
+    rates  rows of the review for the benchmark and policy of the row; none or several: no figure
+
+    Wrong flags are as clean items, and make the gap of those that leaked look smaller. Limits of
+    the ratio from those of both sides (Donner and Zou 2012).
+    """
+    found = [rate for rate in rates if rate["precision"]]
+    true: tuple[float | None, float | None, float | None] = (None, None, None)
+    if len(found) == 1 and row["gap_low"] is not None and row["gap_high"] is not None:
+        precision = [found[0][f"precision{end}"] for end in ("", "_lo", "_hi")]
+        true = ratio([row["gap"], row["gap_low"], row["gap_high"]], precision)
+    return row | dict(zip(("gap_true", "gap_true_low", "gap_true_high"), true, strict=True))
+
+
+def ratio(
+    first: Sequence[float], second: Sequence[float]
+) -> tuple[float | None, float | None, float | None]:
+    """The ratio of two independent estimates, each with its limits; no limits next to 0."""
+    (a, low_a, high_a), (b, low_b, high_b) = first, second
+    ends: list[float | None] = []
+    for sign, near_a, near_b in ((-1, low_a, high_b), (1, high_a, low_b)):
+        under = near_b * (2 * b - near_b)
+        inside = (a * b) ** 2 - near_a * (2 * a - near_a) * under
+        ends.append((a * b + sign * sqrt(max(0.0, inside))) / under if under > 0 else None)
+    low, high = ends
+    return (a / b, low, high) if low is not None and high is not None else (a / b, None, None)
+
+
 def _rho2(gold: np.ndarray, told: np.ndarray, weight: np.ndarray) -> float:
     if np.ptp(gold) == 0 or np.ptp(told) == 0:
         return 0.0

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from contam.audit.review import rates
 from contam.audit.review.rates import reviewed
 from contam.audit.review.sample import (
     Case,
@@ -21,6 +22,8 @@ from contam.audit.review.sample import (
 from contam.cli.main import main
 from contam.detect.report import load_report
 from contam.errors import ConfigError
+from contam.rescore.stats.clusters import wilson
+from contam.rescore.stats.dealing import deal
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +161,33 @@ def test_intervals_hold_the_truth_of_a_known_world():
     assert covered / runs >= 0.92
     assert precise / runs >= 0.95
     assert recalled / runs >= 0.97
+
+
+@pytest.mark.parametrize(("right", "gap"), [(0.6, 0.3), (0.9, 0.3), (0.8, 0.0)])
+def test_a_gap_of_which_flags_are_wrong_is_corrected(right, gap):
+    """Of 150 flagged items 50 are read; only those that leaked are answered better."""
+    rng, rounds, inside, naive = np.random.default_rng(4), 500, 0, 0
+    flagged = np.arange(600) < 150
+    for _ in range(rounds):
+        leaked = flagged & (rng.random(600) < right)
+        scores = (rng.random(600) < 0.5 + gap * leaked).astype(float)
+        found = deal(scores, flagged, permutations=99, seed=0)
+        read = leaked[:50].mean()
+        low, high = wilson(leaked[:50].sum(), 50)
+        row = {"gap": found.gap, "gap_low": found.low, "gap_high": found.high}
+        rate = {"precision": read, "precision_lo": low, "precision_hi": high}
+        true = rates.with_precision(row, [rate])
+        assert true["gap_true"] == pytest.approx(found.gap / read)
+        inside += true["gap_true_low"] <= gap <= true["gap_true_high"]
+        naive += found.low <= gap <= found.high
+    assert inside / rounds >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / rounds)
+    assert gap == 0 or right > 0.7 or naive / rounds < 0.8
+
+
+def test_flags_that_nobody_read_correct_no_gap():
+    row = {"gap": 0.2, "gap_low": 0.1, "gap_high": 0.3}
+    for own in ([], [{"precision": None}], [{"precision": 0.0}]):
+        assert rates.with_precision(row, own)["gap_true"] is None
 
 
 def test_strata_are_weighed_by_their_size_and_not_by_what_was_read():
