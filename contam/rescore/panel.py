@@ -140,6 +140,7 @@ class Series:
     additive   whether the metric is the mean of `score`
     strata     int64[n], the tasks of a group that weighs items alike: each keeps its weight on a
                subset, so that flags in easy tasks are no gain; None for one task
+    answers    int64[n], how many answers each score is the mean of; None for one
     setup      examples, prompt and version, as far as the log records them
     named_main  the metric that the log calls its main one, None where it names none
     kind       "log" for a metric of a log, "group" for a number over several benchmarks, weighed as
@@ -157,6 +158,7 @@ class Series:
     notes: tuple[str, ...] = ()
     higher_is_better: bool = True
     strata: Ints | None = None
+    answers: Ints | None = None
     setup: Setup = ()
     named_main: str | None = None
     units: Units = AS_LOGGED

@@ -269,6 +269,7 @@ def series_of(log: Log, index: Ints, notes: tuple[str, ...] = ()) -> Iterator[Se
             benchmark=log.benchmark,
             metric=column.metric,
             score=column.score[scored],
+            answers=column.repeats[scored].astype(np.int64),
             item=index[scored],
             aggregate=_aggregate_of(column, scored),
             additive=column.kind == "mean",

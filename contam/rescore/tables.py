@@ -35,6 +35,7 @@ from contam.rescore.stats.gain import (
     relative_difference,
     sweep,
 )
+from contam.rescore.stats.samples import samples_note
 from contam.tables import score_schemas
 
 if TYPE_CHECKING:
@@ -199,6 +200,9 @@ def _row(
         if found.method:
             methods.append(found.method)
     notes = [*series.notes]
+    if series.plain and series.answers is not None and subset == (ALL, ALL):
+        shares = series.score if series.units.offset is None else series.units.offset - series.score
+        notes += filter(None, [samples_note(shares, series.answers, view.cluster)])
     row["gain"] = row["full"] - row["clean"]
     # The test, as the published gain, is of the items that could be checked.
     tested = _test(view, clean | flagged, clean, settings, family)
