@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -204,45 +203,17 @@ def write_labels(path: Path, labels: Sequence[Label], *, notes: bool = True) -> 
 
 
 def append_label(path: Path, label: Label) -> None:
-    """Add one answer, which is on the disk when this returns. Raises OutputError.
-
-    What a crash left of an answer that was not confirmed is removed first.
-    """
-    line = (json.dumps(asdict(label), ensure_ascii=True) + "\n").encode("ascii")
+    """Add one answer, which is on the disk when this returns. Raises OutputError."""
     try:
         new = not path.exists()
-        with path.open("a+b") as file:
-            # Another reader, or the same one elsewhere, may be writing.
-            fcntl.flock(file, fcntl.LOCK_EX)
-            file.seek(0)
-            kept = _whole(file.read())
-            file.truncate(len(kept))
-            file.write((b"\n" if kept and not kept.endswith(b"\n") else b"") + line)
+        with path.open("a", encoding="ascii") as file:
+            file.write(json.dumps(asdict(label)) + "\n")
             file.flush()
             os.fsync(file.fileno())
         if new:
             sync_path(path.parent)
     except OSError as error:
         raise OutputError("cannot write {}: {}", path, Public(error.strerror)) from error
-
-
-def read_own_labels(path: Path) -> list[Label]:
-    """The answers stored so far, none if there is no file; half a last line is no answer.
-
-    Raises ConfigError naming file and line.
-    """
-    with reading(path, ConfigError):
-        return _parsed(path, _whole(path.read_bytes())) if path.exists() else []
-
-
-def _whole(text: bytes) -> bytes:
-    """The answers of a file, whose last line may be half of one, or lack the end of a line."""
-    start = text.rfind(b"\n") + 1
-    try:
-        json.loads(text[start:] or b"0")
-    except ValueError:
-        return text[:start]
-    return text
 
 
 def _key(row: Mapping[str, Any]) -> ItemName:

@@ -110,10 +110,11 @@ def _label(
     seed: int,
 ) -> tuple[int, int]:
     """Ask for labels until all are given or the reader quits; (answers, items left)."""
-    from contam.audit.review.sample import ReviewSession, answer, append_label, read_own_labels
+    from contam.audit.review.sample import ReviewSession, answer, append_label, read_labels
 
     reading = ReviewSession.open(folder, policy=policy, flagged=flagged, clean=clean, seed=seed)
-    cases = reading.waiting(read_own_labels(labels), reader)
+    known = read_labels([labels]) if labels.exists() else []
+    cases = reading.waiting(known, reader)
     for at, case in enumerate(cases):
         render.emit_renderable(*item_blocks(reading.view(case, documents)))
         word, note = _answer(f"{at + 1} of {len(cases)}. {_LABELS}", _ANSWERS)
