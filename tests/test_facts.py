@@ -216,11 +216,10 @@ def test_readers_of_files_give_facts_and_no_finished_sentences(package):
     ("hint", "told"),
     [
         ("check the path", "check the path"),
-        ("leave it out, or --skip-damaged", "leave it out, or options.skip_damaged"),
-        (Statement("--columns score={}", UNPUBLISHED), "options.columns score='...'"),
+        ("leave it out, or --skip-damaged", "leave it out, or --skip-damaged"),
+        (Statement("--columns score={}", UNPUBLISHED), "--columns score='...'"),
         ("run `contam index verify`", LOOK),
-        ("--threshold 0.8", LOOK),
-        ((Statement("--threshold 0.8"), Statement("mend it first")), "mend it first"),
+        ((Statement("run `contam items`"), Statement("mend it first")), "mend it first"),
     ],
 )
 def test_callers_of_the_service_hear_ways_out_that_they_can_take(hint, told):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi.exceptions import RequestValidationError
@@ -72,22 +71,6 @@ INSIDE: Final = {
 LOOK: Final = "look at the items or the logs that were sent"
 """What helps where nothing better is known of a library's error."""
 
-_OPTIONS: Final = {
-    "allow-missing": "options.allow_missing",
-    "allow-partial": "options.allow_partial",
-    "allow-unmatched": "options.allow_unmatched",
-    "columns": "options.columns",
-    "higher-is-better": "options.higher_is_better",
-    "lower-is-better": "options.lower_is_better",
-    "map": "options.mapping",
-    "metric": "options.metrics",
-    "reference-benchmark": "options.references",
-    "separate-runs": "options.separate_runs",
-    "skip-damaged": "options.skip_damaged",
-}
-"""Options of a job by the flags of the command line that mean the same."""
-_FLAG: Final = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
-
 
 class RequestError(ContamError):
     """A request that is refused by the service itself, with its status and a stable code."""
@@ -135,14 +118,9 @@ def tell(error: ContamError, home: Path | None = None) -> tuple[str, str]:
     said = shown(error.statement)
     hidden = INSIDE.get(error.code, "what was sent cannot be used")
     message = hidden if said.is_hidden else said.tell(_counted)
-    hints = (_over_http(shown(hint).tell(_counted)) for hint in error.hints)
-    return message, "; ".join(filter(None, hints)) or LOOK
-
-
-def _over_http(hint: str) -> str:
-    """A way out with the options of a job for flags; "" where only a command line has it."""
-    hint = _FLAG.sub(lambda flag: _OPTIONS.get(flag[1], flag[0]), hint)
-    return "" if _FLAG.search(hint) or "`contam " in hint else hint
+    hints = (shown(hint).tell(_counted) for hint in error.hints)
+    # Flags are called like the options of a job; commands are the operator's.
+    return message, "; ".join(hint for hint in hints if hint and "`contam " not in hint) or LOOK
 
 
 def _counted(hidden: Hidden) -> str:
