@@ -27,7 +27,7 @@ def audit(folder, corpora, items, *, policies=("contam",)):
     return folder / "pack"
 
 
-def test_the_file_that_init_writes_is_an_audit_of_what_lies_beside_it(tmp_path, capsys):
+def test_the_file_that_init_writes_is_an_audit_of_what_lies_beside_it(tmp_path):
     target = tmp_path / "AUDIT.toml"
     assert main(["audit", "init", str(target)]) == 0
     spec = load_spec(target)
@@ -40,7 +40,6 @@ def test_the_file_that_init_writes_is_an_audit_of_what_lies_beside_it(tmp_path, 
     assert main(["audit", "run", str(target), "--quiet"]) == 0
     assert (tmp_path / "pack" / "report.html").exists()
     assert main(["audit", "init", str(target)]) == 1
-    assert "already exists" in capsys.readouterr().err
     assert main(["audit", "init", str(tmp_path / "pack" / "A.toml")]) == 2
 
 
@@ -116,14 +115,13 @@ def test_evidence_that_begins_within_a_word_or_lost_its_punctuation_is_vouched_f
     assert len(evidence) > 200
 
 
-def test_a_whole_pack_holds_without_its_corpora_when_only_the_pack_is_asked_for(tmp_path, capsys):
+def test_a_whole_pack_holds_without_its_corpora_when_only_the_pack_is_asked_for(tmp_path):
     corpus = tmp_path / "corpus"
     shutil.copytree(FIXTURES / "corpus", corpus)
     pack = audit(tmp_path, [corpus], [ITEMS])
     shutil.rmtree(corpus)
     assert main(["audit", "verify", str(pack)]) == 4
     assert main(["audit", "verify", str(pack), "--sample", "0"]) == 0
-    assert "not re-read" in capsys.readouterr().out
     report = pack / "report.md"
     assert "| metric |" not in report.read_text(), "without logs there are no scores"
     report.write_bytes(report.read_bytes() + b" ")

@@ -95,7 +95,7 @@ def test_one_item_by_name_flagged_or_not(folder):
     text = contam_here("show", folder, "quiz/q10").stdout
     assert "clean  contam, score 0: nothing found" in text
     assert "Question of q10" in text
-    assert_one_line_error(contam_here("show", folder, "q11"), 2, "no item 'q11'", "q10")
+    assert_one_line_error(contam_here("show", folder, "q11"), 2, "q11", "q10")
 
 
 def test_one_policy(folder):
