@@ -279,12 +279,6 @@ WAYS_OUT: Final = {
     "transliterated": "transliterate the items too and scan for both",
     "OCR, 10 % of letters": "scan the page again, or look with `--unit char`",
 }
-#: Kinds that are not mended yet, with what is found of each today: less is a failure.
-OPEN: Final = {
-    "1 space in 5 lost": 42,
-}
-#: Kinds of which a scan by letters finds all.
-BY_LETTERS: Final = ("1 space in 5 lost",)
 #: Kinds whose items are mathematics in LaTeX, or Chinese, not plain questions.
 MATHEMATICS: Final = ("LaTeX as Unicode", "LaTeX in `\\(...\\)`", "LaTeX escaped in JSON")
 CHINESE: Final = ("traditional for simplified Chinese",)

@@ -19,6 +19,7 @@ from contam.kernels.constants import (
     SHIFT_COST,
 )
 from contam.kernels.fill import FillScratch, fill_stretch, new_fill_scratch
+from contam.kernels.run_together import Document, follow_back, run_together
 from contam.kernels.runs import RUN_DOC, RUN_ITEM, RUN_LENGTH
 
 if TYPE_CHECKING:
@@ -145,8 +146,8 @@ def add_block(
 
 @lean_kernel
 def add_stretch(
-    part: tuple[NDArray[np.uint64], NDArray[np.float32], int],
-    doc: NDArray[np.uint64],
+    part: tuple[NDArray[np.uint64], NDArray[np.float32], NDArray[np.uint8], int],
+    doc: Document,
     box: tuple[int, int, int, int, int],
     scratch: AlignScratch,
     blocks: NDArray[np.int32],
@@ -154,28 +155,77 @@ def add_stretch(
 ) -> int:
     """Fill one stretch and append its matches as blocks; returns the new number of blocks.
 
-    part  (item token hashes, effective weights of the part, index of the part's first token)
+    From an anchored end on words that are run together are followed first: each is a block, or
+    the end of one, for every word it was.
+
+    part  (item token hashes, effective weights of the part, letters of the tokens, index of the
+          part's first token)
     box   (first item token in the part, item tokens, first document token, document tokens, mode)
     at    (blocks so far, first block of the chain, chain number)
     """
-    tokens, effective, first = part
+    tokens, effective, letters, first = part
     i, m, d, n, mode = box
     count, first_of_chain, chain = at
     if m <= 0 or n <= 0:
         return count
-    item = (tokens[first : first + i + m], effective, i, m)
-    pairs = fill_stretch(item, (doc, d, n), mode, scratch.fill)
-    for k in range(pairs):
-        x = scratch.fill.matched[k, 0]
-        y = scratch.fill.matched[k, 1]
-        count = add_block(blocks, count, first_of_chain, x, y, 1, chain)
+    words = (tokens, letters, first)
+    if mode >= 0:
+        before = i
+        count, i, d = follow(words, doc, (i, m, d, n), blocks, at, False)
+        m, n = m - (i - before), n - (d - box[2])
+    found, torn = (0, 0) if mode > 0 else follow_back(words, doc, (i, m, d, n))
+    m, n = m - found, n - torn
+    if m > 0 and n > 0:
+        item = (tokens[first : first + i + m], effective, i, m)
+        pairs = fill_stretch(item, (doc.hashes, d, n), mode, scratch.fill)
+        for k in range(pairs):
+            x = scratch.fill.matched[k, 0]
+            y = scratch.fill.matched[k, 1]
+            count = add_block(blocks, count, first_of_chain, x, y, 1, chain)
+    at = (count, first_of_chain, chain)
+    count, _, _ = follow(words, doc, (i + m, found, d + n, torn), blocks, at, True)
     return count
 
 
 @lean_kernel
+def follow(
+    part: tuple[NDArray[np.uint64], NDArray[np.uint8], int],
+    doc: Document,
+    box: tuple[int, int, int, int],
+    blocks: NDArray[np.int32],
+    at: tuple[int, int, int],
+    is_torn: bool,
+) -> tuple[int, int, int]:
+    """Append as blocks what is equal from the beginning of a stretch on, words run together apart.
+
+    part     (item token hashes, letters of the tokens, index of the part's first token)
+    box, at  as of `add_stretch`, without a mode
+    is_torn  whether equal words may come first
+    return   (blocks, item token and document token at which it ends)
+    """
+    tokens, _, first = part
+    i, m, d, n = box
+    end, end_doc = i + m, d + n
+    count, first_of_chain, chain = at
+    while i < end and d < end_doc:
+        if is_torn and tokens[first + i] == doc.hashes[d]:
+            words = 1
+        else:
+            words = run_together(doc, d, part, (i, end - i), 1)
+        if words == 0:
+            break
+        is_torn = True
+        for k in range(words):
+            count = add_block(blocks, count, first_of_chain, i + k, d, 1, chain)
+        i += words
+        d += 1
+    return count, i, d
+
+
+@lean_kernel
 def extend_chain(
-    part: tuple[NDArray[np.uint64], NDArray[np.float32], int, int],
-    doc: tuple[NDArray[np.uint64], int],
+    part: tuple[NDArray[np.uint64], NDArray[np.float32], NDArray[np.uint8], int, int],
+    doc: Document,
     runs: NDArray[np.int32],
     place: tuple[NDArray[np.int64], int, int],
     last: int,
@@ -185,12 +235,11 @@ def extend_chain(
 ) -> int:
     """Write the chain that ends in run `last` of the place as blocks, gaps and both ends filled.
 
-    part  (item token hashes, effective weights of the part, its first token, its tokens)
-    doc   (token hashes, tokens)
+    part  (item token hashes, effective weights of the part, letters of the tokens, its first token,
+          its tokens)
     at    (blocks so far, chain number)
     """
-    tokens, effective, first, m = part
-    words, n_doc = doc
+    tokens, effective, letters, first, m = part
     order, first_run, n_runs = place
     count, chain = at
     begin = count
@@ -203,7 +252,7 @@ def extend_chain(
         y = int64(scratch.chain_before[y])
     item_end = -1
     doc_end = -1
-    whole = (tokens, effective, first)
+    whole = (tokens, effective, letters, first)
     for y in range(n_runs):
         if not scratch.member[y]:
             continue
@@ -214,21 +263,21 @@ def extend_chain(
         if item_end < 0:
             reach = min(d, i + i // 2 + END_REACH, MOST_DOC)
             box = (max(0, i - MOST_ITEM), min(i, MOST_ITEM), d - reach, reach, -1)
-            count = add_stretch(whole, words, box, scratch, blocks, (count, begin, chain))
+            count = add_stretch(whole, doc, box, scratch, blocks, (count, begin, chain))
         else:
             skip = max(0, item_end - i, doc_end - d)
             i += skip
             d += skip
             n -= skip
             box = (item_end, i - item_end, doc_end, d - doc_end, 0)
-            count = add_stretch(whole, words, box, scratch, blocks, (count, begin, chain))
+            count = add_stretch(whole, doc, box, scratch, blocks, (count, begin, chain))
         count = add_block(blocks, count, begin, i, d, n, chain)
         item_end = i + n
         doc_end = d + n
     rest = m - item_end
-    reach = min(n_doc - doc_end, rest + rest // 2 + END_REACH)
+    reach = min(doc.n - doc_end, rest + rest // 2 + END_REACH)
     box = (item_end, rest, doc_end, reach, 1)
-    return add_stretch(whole, words, box, scratch, blocks, (count, begin, chain))
+    return add_stretch(whole, doc, box, scratch, blocks, (count, begin, chain))
 
 
 @lean_kernel
@@ -275,8 +324,8 @@ def retire_runs(
 
 @lean_kernel
 def align_place(
-    part: tuple[NDArray[np.uint64], NDArray[np.float32], int, int],
-    doc: tuple[NDArray[np.uint64], int],
+    part: tuple[NDArray[np.uint64], NDArray[np.float32], NDArray[np.uint8], int, int],
+    doc: Document,
     runs: NDArray[np.int32],
     place: tuple[NDArray[np.int64], int, int],
     scratch: AlignScratch,
@@ -285,12 +334,12 @@ def align_place(
 ) -> tuple[int, int, float]:
     """Chains of one place of the document, heaviest first, until what is left adds little.
 
-    part    (item token hashes, token weights, first token, number of tokens)
+    part    (item token hashes, token weights, letters of the tokens, first token, number of tokens)
     place   see best_chain; only the first MOST_RUNS runs are considered
     at      (blocks so far, chains so far)
     return  (number of blocks, -1 where `blocks` has no room for them; chains; weight matched)
     """
-    tokens, weight, first, m = part
+    tokens, weight, letters, first, m = part
     count, chains = at
     n_runs = min(place[2], MOST_RUNS)
     place = (place[0], place[1], n_runs)
@@ -312,7 +361,7 @@ def align_place(
         if blocks.shape[0] < count + m + n_runs + 2:
             return -1, chains, matched
         begin = count
-        whole = (tokens, effective, first, m)
+        whole = (tokens, effective, letters, first, m)
         count = extend_chain(whole, doc, runs, place, last, scratch, blocks, (count, chains))
         gained = spend_tokens(blocks, begin, count, effective)
         if matched > 0.0 and gained < LEAST_GAIN * total:

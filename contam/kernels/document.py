@@ -24,18 +24,25 @@ from contam.kernels.match_rows import (
     FEW_PIECES,
     FEW_RUNS,
     MATCH_COLUMNS,
+    MATCH_ITEM,
+    PIECE_ALIGNMENT,
     PIECE_COLUMNS,
     PIECE_DOC,
+    PIECE_ITEM,
     PIECE_LENGTH,
+    PIECE_MATCH,
+    PIECE_PART,
     REAL_COLUMNS,
     TOO_LONG,
     ItemFacts,
     MatchRows,
     spend,
 )
+from contam.kernels.run_together import Document
 from contam.kernels.runs import RUN_COLUMNS, RUN_PART, find_runs, note_longest, order_runs
 from contam.kernels.score_item import ViewSpec, is_promising, score_item
 from contam.kernels.tokens import CHARS, tokenize
+from contam.kernels.word_hashes import hash_word
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -189,7 +196,7 @@ def look_up(n_tokens: int, gram: int, gram_table: GramTable, buffers: DocBuffers
 
 @lean_kernel
 def scan_document(
-    n_tokens: int,
+    document: Document,
     number: int,
     spec: ViewSpec,
     gram_table: GramTable,
@@ -205,7 +212,7 @@ def scan_document(
     number  of the document in its batch
     memory  (last run by part: scratch; longest_at: see `note_longest`, updated)
     """
-    runs, order = text_scratch.runs, text_scratch.order
+    runs, order, n_tokens = text_scratch.runs, text_scratch.order, document.n
     found = look_up(n_tokens, spec.seed - spec.stride + 1, gram_table, buffers)
     if found == 0:
         return
@@ -226,7 +233,6 @@ def scan_document(
     note_longest(runs, n, gram_table.part_start, memory[1])
     order_runs(runs, n, order, text_scratch.order_scratch)
     parts = (gram_table.part_start, gram_table.weight, gram_table.part_weight)
-    document = (buffers.hashes, n_tokens, number)
     lo = 0
     while lo < n:
         item = runs[order[lo], RUN_PART] >> 2
@@ -240,6 +246,7 @@ def scan_document(
                 order,
                 here,
                 document,
+                number,
                 spec,
                 gram_table,
                 facts,
@@ -265,23 +272,58 @@ def count_code_points(text: NDArray[np.uint8], lo: int, hi: int) -> int:
     return count
 
 
+@lean_kernel
+def piece_bytes(
+    document: Document, gram_table: GramTable, rows: MatchRows, p: int
+) -> tuple[int, int]:
+    """First byte in the document of a piece of evidence, and the one behind its last.
+
+    Of a word that is run together with others it is the bytes of its own letters.
+    """
+    piece = rows.pieces[p]
+    n, part = int64(piece[PIECE_LENGTH]), int64(piece[PIECE_PART])
+    at = int64(piece[PIECE_DOC])
+    begin, end = int64(document.spans[at, 0]), int64(document.spans[at + n - 1, 1])
+    if piece[PIECE_ALIGNMENT] < 0:
+        # A mark in place of the text of a choice.
+        return begin, end
+    part += 4 * int64(rows.matches[piece[PIECE_MATCH], MATCH_ITEM])
+    first = gram_table.part_start[part] + int64(piece[PIECE_ITEM])
+    last = first + n - 1
+    is_cut = gram_table.token[last] != document.hashes[at + n - 1]
+    if gram_table.token[first] != document.hashes[at]:
+        length = int64(gram_table.letters[first])
+        if n > 1:
+            begin = int64(document.spans[at, 1]) - length
+        else:
+            text, lo = document.text, document.begin
+            while begin + length < end:
+                if hash_word(text, lo + begin, length) == gram_table.token[first]:
+                    break
+                begin += 1
+            return begin, begin + length
+    if is_cut:
+        end = int64(document.spans[at + n - 1, 0]) + int64(gram_table.letters[last])
+    return begin, end
+
+
 @kernel
 def place_pieces(
-    text: NDArray[np.uint8],
-    lo: int,
-    spans: NDArray[np.int32],
+    document: Document,
+    gram_table: GramTable,
     rows: MatchRows,
     first: int,
     where: NDArray[np.int32],
 ) -> None:
-    """Code-point spans in their document, at text[lo:], of the pieces from `first` on.
+    """Code-point spans in their document of the pieces from `first` on.
 
     where  int32[>= pieces, 2], written: first code point and the one behind the last
     """
+    text, lo = document.text, document.begin
     end = int64(0)
     for p in range(first, rows.used[1]):
         last = rows.pieces[p, PIECE_DOC] + rows.pieces[p, PIECE_LENGTH] - 1
-        end = max(end, int64(spans[last, 1]))
+        end = max(end, int64(document.spans[last, 1]))
     # Pieces lie anywhere and over each other: the text is counted once, in steps.
     before = np.empty(end // _STEP + 1, np.int64)
     point = 0
@@ -291,9 +333,9 @@ def place_pieces(
         point += count_code_points(text, here, min(here + _STEP, lo + end))
     is_ascii = point == end
     for p in range(first, rows.used[1]):
-        d = rows.pieces[p, PIECE_DOC]
+        ends = piece_bytes(document, gram_table, rows, p)
         for side in range(2):
-            byte = int64(spans[d + side * (rows.pieces[p, PIECE_LENGTH] - 1), side])
+            byte = ends[side]
             if is_ascii:
                 where[p, side] = byte
             else:
@@ -304,9 +346,8 @@ def place_pieces(
 
 @kernel
 def add_document(
-    text: NDArray[np.uint8],
-    document: tuple[int, int, int],
-    spans: NDArray[np.int32],
+    document: Document,
+    number: int,
     spec: ViewSpec,
     gram_table: GramTable,
     facts: ItemFacts,
@@ -317,15 +358,13 @@ def add_document(
 ) -> BatchOutput:
     """Match one document whose token hashes lie in `buffers`.
 
-    document  (number in its batch, first byte in `text`, tokens)
-    spans     int32[tokens, 2], bytes of the document
+    number  of the document in its batch
     """
-    number, lo, n = document
     used = found.rows.used
     first_pair, first = used[0], used[1]
     while True:
         scan_document(
-            n,
+            document,
             number,
             spec,
             gram_table,
@@ -344,7 +383,7 @@ def add_document(
         used[0], used[1], used[2] = first_pair, first, 0
         found = with_more_scratch(found, lacking)
     if used[1] > first:
-        place_pieces(text, lo, spans, found.rows, first, found.where)
+        place_pieces(document, gram_table, found.rows, first, found.where)
     return found
 
 
@@ -402,10 +441,8 @@ def scan_batch(
         n = tokenize(text, limits, spec.unit, buffers.hashes, buffers.spans, tables)
         total += n
         n = mend(text, limits, n, gram_table, tables, buffers)
-        here = (i, offsets[i], n)
-        found = add_document(
-            text, here, buffers.spans, spec, gram_table, facts, buffers, scratch, memory, found
-        )
+        here = Document(buffers.hashes, n, buffers.spans, text, offsets[i])
+        found = add_document(here, i, spec, gram_table, facts, buffers, scratch, memory, found)
         if found.rows.used[2] & TOO_LONG:
             break
     return found.rows, found.where, total

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.kernels.gram_table import GramTable
+    from contam.kernels.run_together import Document
 
 #: Columns of a match row (int32): item, document in the batch, then four columns a part each.
 MATCH_ITEM = 0
@@ -221,7 +222,7 @@ def align_part(
     runs: NDArray[np.int32],
     order: NDArray[np.int64],
     limits: tuple[int, int],
-    doc: tuple[NDArray[np.uint64], int],
+    doc: Document,
     gram_table: GramTable,
     scratch: AlignScratch,
     blocks: NDArray[np.int32],
@@ -240,7 +241,9 @@ def align_part(
     m = gram_table.part_start[part + 1] - first
     match = rows.used[0] - 1
     weights, worth = gram_table.weight, scratch.worth
-    whole = (gram_table.token, weights, first, m)
+    # An answer must stand there word by word to be told.
+    letters = gram_table.letters if kind != ANSWER else gram_table.letters[:0]
+    whole = (gram_table.token, weights, letters, first, m)
     total = max(gram_table.part_weight[part], LEAST_WEIGHT)
     n = 0
     chains = 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from contam.kernels._jit import kernel
 from contam.kernels.document import DocBuffers, add_document, mend, start_batch
 from contam.kernels.match_rows import TOO_LONG
+from contam.kernels.run_together import Document
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,10 +52,8 @@ def scan_tokens(
         buffers.hashes[:n] = hashes[starts[i] : starts[i + 1]]
         buffers.spans[:n] = spans[starts[i] : starts[i + 1]]
         n = mend(text, (offsets[i], offsets[i + 1]), n, gram_table, tables, buffers)
-        here = (i, offsets[i], n)
-        found = add_document(
-            text, here, buffers.spans, spec, gram_table, facts, buffers, scratch, memory, found
-        )
+        here = Document(buffers.hashes, n, buffers.spans, text, offsets[i])
+        found = add_document(here, i, spec, gram_table, facts, buffers, scratch, memory, found)
         if found.rows.used[2] & TOO_LONG:
             break
     return found.rows, found.where, starts[offsets.shape[0] - 1]

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from contam.kernels.align import AlignScratch
     from contam.kernels.gram_table import GramTable
+    from contam.kernels.run_together import Document
 
 
 #: More than any machine does.
@@ -137,7 +138,8 @@ def score_item(
     runs: NDArray[np.int32],
     order: NDArray[np.int64],
     limits: tuple[int, int],
-    document: tuple[NDArray[np.uint64], int, int],
+    doc: Document,
+    number: int,
     spec: ViewSpec,
     gram_table: GramTable,
     facts: ItemFacts,
@@ -147,13 +149,12 @@ def score_item(
 ) -> None:
     """One item whose runs in this document are runs[order[lo:hi]]: a match row, or nothing.
 
-    document  (token hashes, tokens, its number in the batch)
-    blocks    int32[room, BLOCK_COLUMNS], scratch
+    number  of the document in the batch
+    blocks  int32[room, BLOCK_COLUMNS], scratch
     """
     lo, hi = limits
-    doc = (document[0], document[1])
     item = int64(runs[order[lo], RUN_PART]) >> 2
-    if not new_match(rows, item, document[2]):
+    if not new_match(rows, item, number):
         return
     match = rows.used[0] - 1
     first_piece = rows.used[1]
@@ -186,4 +187,4 @@ def score_item(
         rows.used[0] = match
         rows.used[1] = first_piece
         return
-    add_surroundings(item, doc, first_piece, gram_table, facts, scratch, rows)
+    add_surroundings(item, (doc.hashes, doc.n), first_piece, gram_table, facts, scratch, rows)

@@ -17,6 +17,7 @@ from contam.text.tokenizer import char_tables, tokenize_bytes
 from tests.kernels.support import UNITS, batch, frozen
 from tests.twins import evidence as twin
 from tests.twins.surroundings import evidence
+from tests.twins.tokens import token_hash
 
 if TYPE_CHECKING:
     from contam.detect.match.token_view import SearchView
@@ -51,6 +52,7 @@ def twin_item(view: SearchView, number: int) -> twin.Item:
                 gram_table.weight[own].tolist(),
                 float(gram_table.part_weight[part]),
                 np.unpackbits(gram_table.common_at, bitorder="little")[own].tolist(),
+                gram_table.letters[own].tolist(),
             )
         )
     words = frozenset(facts.answer_words.tolist())
@@ -123,8 +125,31 @@ class Read:
         points = [0] * (len(data) + 1)
         for at, byte in enumerate(data):
             points[at + 1] = points[at] + (byte & 0xC0 != 0x80)
-        document = twin.Document.of(tokens.hashes.tolist(), view.spec.seed)
+        words = [data[a:b].decode() for a, b in tokens.spans.tolist()]
+        document = twin.Document.of(tokens.hashes.tolist(), view.spec.seed, words)
         return cls(document, [(points[a], points[b]) for a, b in tokens.spans.tolist()])
+
+    def points(self, item: twin.Item, piece: twin.Piece) -> tuple[int, int]:
+        """The code points of a piece; of a word that is run together with others, its letters."""
+        part, doc = item.parts[piece.part], self.document
+        (begin, first_end), (last_begin, end) = self.spans[piece.doc], self.spans[piece.end - 1]
+        if piece.alignment < 0:
+            return begin, end
+        first, last = piece.item, piece.item + piece.length - 1
+        starts_within = part.tokens[first] != doc.tokens[piece.doc]
+        ends_within = part.tokens[last] != doc.tokens[piece.end - 1]
+        if starts_within and piece.length == 1:
+            word, n = doc.words[piece.doc].lower(), part.letters[first]
+            spelled = (
+                at for at in range(len(word)) if token_hash(word[at : at + n]) == part.tokens[first]
+            )
+            at = next(spelled)
+            return begin + at, begin + at + n
+        if starts_within:
+            begin = first_end - part.letters[first]
+        if ends_within:
+            end = last_begin + part.letters[last]
+        return begin, end
 
 
 def told_by_twin(item: twin.Item, lengths: twin.Lengths, read: Read) -> Told | None:
@@ -140,8 +165,7 @@ def told_by_twin(item: twin.Item, lengths: twin.Lengths, read: Read) -> Told | N
             piece.item,
             piece.doc,
             piece.length,
-            read.spans[piece.doc][0],
-            read.spans[piece.end - 1][1],
+            *read.points(item, piece),
         )
         for piece in row.pieces
     ]

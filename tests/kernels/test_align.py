@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contam.kernels import align, fill, match_rows
+from contam.kernels.run_together import Document
 from contam.kernels.runs import RUN_COLUMNS
 from tests.kernels.support import FEW, frozen, u64s
 from tests.twins import chains as twin
@@ -164,17 +165,17 @@ def placed(
     item: list[int], weights: list[float], doc: list[int], seed: int
 ) -> tuple[tuple, tuple[twin.Place, list[twin.Run]]]:
     """What the kernel and the twin make of all runs of `seed` tokens, as one place."""
-    document = evidence.Document.of(doc, seed)
+    document = evidence.Document.of(doc, seed, [])
     runs = evidence.maximal_runs(item, document, seed)
     runs.sort(key=lambda run: (run[1], run[0]))
     table, place = runs_of(runs)
     text_scratch = (len(runs) + len(item) + 50) * twin.MOST_CHAINS
     blocks = np.full((text_scratch, align.BLOCK_COLUMNS), -7, np.int32)
-    part = (u64s(item), frozen(weights, np.float32), 0, len(item))
+    part = (u64s(item), frozen(weights, np.float32), frozen([], np.uint8), 0, len(item))
+    spans = frozen(np.zeros((len(doc), 2)), np.int32)
+    there = Document(u64s(doc), len(doc), spans, frozen([], np.uint8), 0)
     scratch = align.new_scratch(len(item))
-    n, chains, matched = align.align_place(
-        part, (u64s(doc), len(doc)), table, place, scratch, blocks, (1, 5)
-    )
+    n, chains, matched = align.align_place(part, there, table, place, scratch, blocks, (1, 5))
     want = twin.align_place(runs, item, weights, doc)
     return (blocks[1:n].tolist(), chains - 5, matched), (want, runs)
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from contam.kernels import document as kernels
 from contam.kernels.document import count_code_points, place_pieces
-from contam.kernels.match_rows import MatchRows
+from contam.kernels.match_rows import AS_LETTER, PIECE_ALIGNMENT, PIECE_DOC, MatchRows
+from contam.kernels.run_together import Document
 from tests.kernels.support import (
     CHARACTERS,
     check_world,
@@ -17,6 +18,7 @@ from tests.kernels.support import (
     frozen,
     make_item,
     match,
+    u64s,
     view_of,
     worlds,
 )
@@ -128,7 +130,9 @@ def test_pieces_in_any_order_are_placed_in_code_points(chars, first, more):
     stretches = [(min(pair), max(pair) + 1) for pair in drawn]
     pieces = np.zeros((first + len(stretches) + 2, 6), np.int32)
     for k, (lo, hi) in enumerate(stretches):
-        pieces[first + k, 4:] = lo, hi - lo
+        pieces[first + k, PIECE_DOC:] = lo, hi - lo
+    # Marks of answers: these are other tokens than the item's.
+    pieces[:, PIECE_ALIGNMENT] = AS_LETTER
     where = np.full((len(pieces), 2), -7, np.int32)
     rows = MatchRows(
         np.zeros((1, 24), np.int32),
@@ -138,7 +142,9 @@ def test_pieces_in_any_order_are_placed_in_code_points(chars, first, more):
     )
     before = "é".encode()
     text = frozen(np.frombuffer(before + "".join(chars).encode(), np.uint8), np.uint8)
-    place_pieces(text, len(before), spans, rows, first, where)
+    document = Document(u64s([0] * len(chars)), len(chars), spans, text, len(before))
+    gram_table = view_of([make_item(0, question="one two three four five")]).gram_table
+    place_pieces(document, gram_table, rows, first, where)
     data = text.tobytes()[len(before) :]
     want = [[code_points(data[: ends[lo]]), code_points(data[: ends[hi]])] for lo, hi in stretches]
     assert where[first : first + len(stretches)].tolist() == want

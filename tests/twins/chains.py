@@ -10,6 +10,8 @@ import struct
 from functools import cache
 from typing import NamedTuple
 
+from tests.twins.tokens import token_hash
+
 Run = tuple[int, int, int]
 Pair = tuple[int, int]
 
@@ -101,6 +103,24 @@ def fill(item: list[int], weights: list[float], doc: list[int], end: str) -> lis
     return way[::-1]
 
 
+class Spelling(NamedTuple):
+    """Letters of each item token, 0 where they are not known, and the document's words as text."""
+
+    letters: list[int]
+    words: list[str]
+
+    def is_spelled(self, item: list[int], i: int, end: int, j: int) -> bool:
+        """Whether document word j is the item's words i to end, run together, not amid digits."""
+        word, at = self.words[j].lower(), 0
+        for token, n in zip(item[i:end], self.letters[i:end], strict=False):
+            if not n or token_hash(word[at : at + n]) != token:
+                return False
+            if at and word[at - 1 : at + 1].encode().isdigit():
+                return False
+            at += n
+        return at == len(word) and end <= len(self.letters)
+
+
 # ------------------------------------------------------------------------------- chains
 
 
@@ -160,12 +180,44 @@ def joined(blocks: list[Run]) -> list[Run]:
     return out
 
 
-def with_gaps(chain: list[Run], item: list[int], weights: list[float], doc: list[int]) -> list[Run]:
-    """The blocks of a chain: its runs, and what fits between them and at both ends."""
+def with_gaps(
+    chain: list[Run],
+    item: list[int],
+    weights: list[float],
+    doc: list[int],
+    spelling: Spelling | None = None,
+) -> list[Run]:
+    """The blocks of a chain: its runs, and what fits between them and at both ends.
+
+    Next to an anchor a word that is several of the item is taken first, and what is equal or such
+    a word behind it, as far as that goes.
+    """
+
+    def spelled(i: int, end: int, j: int) -> bool:
+        return spelling is not None and spelling.is_spelled(item, i, end, j)
 
     def stretch(i: int, i_end: int, j: int, j_end: int, end: str) -> list[Run]:
+        left: list[Run] = []
+        right: list[Run] = []
+        j_end = min(j_end, len(doc))
+        while end != "left" and i < i_end and j < j_end:
+            is_equal = left and item[i] == doc[j]
+            several = (k for k in range(i + 2, i_end + 1) if spelled(i, k, j))
+            stop = i + 1 if is_equal else next(several, i)
+            if stop == i:
+                break
+            left += [(x, j, 1) for x in range(i, stop)]
+            i, j = stop, j + 1
+        while end != "right" and i < i_end and j < j_end:
+            is_equal = right and item[i_end - 1] == doc[j_end - 1]
+            several = (k for k in range(i_end - 2, i - 1, -1) if spelled(k, i_end, j_end - 1))
+            start = i_end - 1 if is_equal else next(several, i_end)
+            if start == i_end:
+                break
+            right = [(x, j_end - 1, 1) for x in range(start, i_end)] + right
+            i_end, j_end = start, j_end - 1
         found = fill(item[i:i_end], weights[i:i_end], doc[j:j_end], end)
-        return [(i + x, j + y, 1) for x, y in found]
+        return left + [(i + x, j + y, 1) for x, y in found] + right
 
     i, j, _ = chain[0]
     reach = min(j, i + i // 2 + END_REACH, MOST_DOC)
@@ -196,7 +248,13 @@ class Place(NamedTuple):
     weight: float
 
 
-def align_place(runs: list[Run], item: list[int], weights: list[float], doc: list[int]) -> Place:
+def align_place(
+    runs: list[Run],
+    item: list[int],
+    weights: list[float],
+    doc: list[int],
+    spelling: Spelling | None = None,
+) -> Place:
     """Chains of a place, heaviest first; a token weighs in the first chain that has it.
 
     The first chain is always taken, a further one only where it adds a share of the part's
@@ -212,7 +270,7 @@ def align_place(runs: list[Run], item: list[int], weights: list[float], doc: lis
         chain = best_chain(runs, unused, left)
         if not chain:
             break
-        blocks = with_gaps([runs[y] for y in chain], item, left, doc)
+        blocks = with_gaps([runs[y] for y in chain], item, left, doc, spelling)
         tokens = [t for i, _, n in blocks for t in range(i, i + n)]
         gained = in_order([left[t] for t in tokens])
         if matched > 0 and gained < LEAST_GAIN * total:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tests.twins.chains import Run, align_place, in_order, single
+from tests.twins.chains import Run, Spelling, align_place, in_order, single
 
 PASSAGE, QUESTION, CHOICES, ANSWER = range(4)
 
@@ -25,12 +25,14 @@ class Part:
     tokens, weights   one a token; the weights are 32-bit numbers
     whole             what the weights are together
     common            whether many items share the seed that begins at each token
+    letters           of each token, 0 where they are not known
     """
 
     tokens: list[int]
     weights: list[float]
     whole: float
     common: list[bool]
+    letters: list[int]
 
 
 @dataclass(frozen=True)
@@ -54,17 +56,18 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Document:
-    """Its tokens, and where each seed stands: asked for by every item."""
+    """Its tokens, and where each seed stands: asked for by every item; and its words as text."""
 
     tokens: list[int]
     starts: dict[tuple[int, ...], list[int]]
+    words: list[str]
 
     @classmethod
-    def of(cls, tokens: list[int], seed: int) -> Document:
+    def of(cls, tokens: list[int], seed: int, words: list[str]) -> Document:
         starts: dict[tuple[int, ...], list[int]] = {}
         for at in range(len(tokens) - seed + 1):
             starts.setdefault(tuple(tokens[at : at + seed]), []).append(at)
-        return cls(tokens, starts)
+        return cls(tokens, starts, words)
 
 
 @dataclass(frozen=True)
@@ -190,13 +193,15 @@ def believed(blocks: list[Run], m: int) -> list[float]:
     ]
 
 
-def align(row: Evidence, kind: int, part: Part, runs: list[Run], doc: list[int]) -> None:
+def align(row: Evidence, kind: int, part: Part, runs: list[Run], doc: Document) -> None:
     """Write what the best place of the document holds of a part, or the best two.
 
     In a place with the whole part nothing else is looked for.  A place with less than SPLIT_SHARE
     leaves no evidence, unless it was the best so far.  The second place counts from that share on:
-    a copy may be split over two.  Of places that hold the same the first is the better one.
+    a copy may be split over two.  Of places that hold the same the first is the better one.  In an
+    answer words that are run together are others.
     """
+    spelling = Spelling(part.letters, doc.words) if kind != ANSWER else None
     m = len(part.tokens)
     total = max(part.whole, LEAST_WEIGHT)
     best: tuple[float, list[Run]] = (0.0, [])
@@ -207,7 +212,7 @@ def align(row: Evidence, kind: int, part: Part, runs: list[Run], doc: list[int])
         if copies:
             chains, share = [[copies[0]]], 1.0
         else:
-            chains, weight = align_place(place, part.tokens, part.weights, doc)
+            chains, weight = align_place(place, part.tokens, part.weights, doc.tokens, spelling)
             share = weight / total
         blocks = [block for chain in chains for block in chain]
         n_places += share >= PLACE_SHARE
@@ -280,7 +285,7 @@ def from_runs(item: Item, doc: Document, lengths: Lengths) -> Evidence | None:
         share = weigh(row, kind, part, runs, lengths)
         reported = row.longest[kind] >= min(lengths.min_run, m)
         if share >= WORTH_ALIGNING or row.covered[kind] >= WORTH_ALIGNING_TOKENS * m:
-            align(row, kind, part, runs, doc.tokens)
+            align(row, kind, part, runs, doc)
             reported = reported or row.coverage[kind] >= LEAST_REPORTED
         if reported:
             add_loose_runs(row, kind, runs, m, lengths)

@@ -1,0 +1,94 @@
+"""Follow a part through words of a document that are run together, where others of it stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from contam.kernels._jit import int64, lean_kernel
+from contam.kernels.time_lines import is_digit
+from contam.kernels.word_hashes import hash_word
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Document(NamedTuple):
+    """The tokens of a document, and the text they were made of.
+
+    hashes  uint64[n tokens];  spans  int32[n tokens, 2], their bytes, counted from `begin` on
+    text    uint8[...], UTF-8, in which the document begins at `begin`
+    """
+
+    hashes: NDArray[np.uint64]
+    n: int
+    spans: NDArray[np.int32]
+    text: NDArray[np.uint8]
+    begin: int
+
+
+@lean_kernel
+def run_together(
+    doc: Document,
+    d: int,
+    part: tuple[NDArray[np.uint64], NDArray[np.uint8], int],
+    box: tuple[int, int],
+    step: int,
+) -> int:
+    """How many words of a part, at least two, the word d of the document is; 0 where it is none.
+
+    Two digits are not parted: `12` is another number than `1 2`.
+
+    part  (item token hashes, letters of each, index of the part's first token)
+    box   (word of the part, words from there on, or up to there where step is -1)
+    """
+    tokens, letters, first = part
+    at, most = first + box[0], box[1]
+    begin, end = doc.begin + int64(doc.spans[d, 0]), doc.begin + int64(doc.spans[d, 1])
+    text, n = doc.text, 0
+    while n < most and begin < end and at < letters.shape[0]:
+        border = begin if step > 0 else end
+        if n > 0 and is_digit(int64(text[border - 1])) and is_digit(int64(text[border])):
+            return 0
+        length = int64(letters[at])
+        if length == 0 or length > end - begin - int64(n == 0):
+            return 0
+        if hash_word(text, begin if step > 0 else end - length, length) != tokens[at]:
+            return 0
+        if step > 0:
+            begin += length
+            at += 1
+        else:
+            end -= length
+            at -= 1
+        n += 1
+    return n if begin == end else 0
+
+
+@lean_kernel
+def follow_back(
+    part: tuple[NDArray[np.uint64], NDArray[np.uint8], int],
+    doc: Document,
+    box: tuple[int, int, int, int],
+) -> tuple[int, int]:
+    """How far the ends of two stretches are equal behind words that are run together.
+
+    The word before the ends must be such a one: equal words alone are none of this.
+
+    box     (first item token in the part, item tokens, first document token, document tokens)
+    return  (item tokens, document tokens), 0 and 0 where nothing is
+    """
+    tokens, _, first = part
+    i, m, d, n = box
+    found, words = 0, 0
+    while found < m and words < n:
+        here, there = i + m - found - 1, d + n - words - 1
+        if words > 0 and tokens[first + here] == doc.hashes[there]:
+            count = 1
+        else:
+            count = run_together(doc, there, part, (here, m - found), -1)
+        if count == 0:
+            break
+        found += count
+        words += 1
+    return found, words
