@@ -289,10 +289,11 @@ def letter_grams(
 
 @kernel
 def enter_letters(
-    grams: NDArray[np.uint64], tags: NDArray[np.uint8], places: NDArray[np.int32]
+    grams: NDArray[np.uint64], first: int, tags: NDArray[np.uint8], places: NDArray[np.int32]
 ) -> None:
     """Enter the grams that are there, by the number of their word, a few of those alike.
 
+    first  number of the word of the first gram
     tags  uint8[slots], more than grams, all NO_TAG before;  places  int32[slots]
     """
     n_slots = places.shape[0]
@@ -309,7 +310,7 @@ def enter_letters(
             slot = slot + 1 if slot + 1 < n_slots else int64(0)
         if alike < MOST_ALIKE:
             tags[slot] = tag
-            places[slot] = np.int32(t)
+            places[slot] = np.int32(first + t)
 
 
 @lean_kernel

@@ -160,7 +160,7 @@ def test_the_letters_of_an_item_spell_its_words(texts):
 @given(st.lists(st.integers(0, 2**64 - 1) | st.sampled_from((7, 2**40 + 7)), max_size=40))
 def test_every_gram_is_entered_some_times(grams):
     tags, places = np.zeros(100, np.uint8), np.zeros(100, np.int32)
-    letters.enter_letters(u64s(grams), tags, places)
+    letters.enter_letters(u64s(grams), 0, tags, places)
     entered = set(places[tags != 0].tolist())
     there = [t for t, gram in enumerate(grams) if gram]
     assert entered <= set(there)

@@ -252,7 +252,16 @@ def _letter_table(
     slots = 2 * len(counts) + _LEAST_SLOTS if len(counts) else 0
     tags, places = np.zeros(slots, np.uint8), np.zeros(slots, np.int32)
     heads = np.zeros(_power_of_two(len(counts) // _FILTERED_HEADS + 1), np.uint64)
-    enter_letters(letter_grams(counts, text, starts, heads), tags, places)
+    part = at = 0
+    # Piece by piece: what the grams take is as much as all tokens.
+    while (first := int(starts[part])) < len(counts):
+        end = max(part + 1, int(np.searchsorted(starts, first + _PIECE, side="right")) - 1)
+        some = counts[first : starts[end]]
+        here = text[at : at + int(some.sum(dtype=np.int64))]
+        enter_letters(
+            letter_grams(some, here, starts[part : end + 1] - first, heads), first, tags, places
+        )
+        part, at = end, at + len(here)
     return {"letters": counts, "letter_tag": tags, "letter_place": places, "letter_heads": heads}
 
 
