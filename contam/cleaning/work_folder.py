@@ -98,8 +98,8 @@ class WorkFolder:
         same = old.get("run") == _run(question)
         if not same and self.n_done() and (shared or old.get("shared")):
             raise OutputError(
-                "{} holds shards of another run: of another plan, with other options or packages",
-                self.folder, hint="give all calls the same plan and options, or remove the folder",
+                "{} holds shards of another run: with other items, shards, options or packages",
+                self.folder, hint="give all calls the same arguments, or remove the folder",
             )  # fmt: skip
         with output_errors(self.folder):
             if not shared:

@@ -240,15 +240,11 @@ class RowCache:
             yield _batch(number, rows[done:end], block)
             done = end
 
-    def documents(self, number: int, rows: NDArray[np.int64], crcs: NDArray[np.uint32]) -> DocBatch:
-        """The documents in these rows (ascending, distinct), through the cache.
+    def texts(self, number: int, rows: NDArray[np.int64], crcs: NDArray[np.uint32]) -> list[bytes]:
+        """The documents in these rows (ascending, distinct) as UTF-8, through the cache.
 
         crcs  of each document's text. Raises ShardError, also when a text is not the one indexed.
         """
-        return _batch(number, rows, block_of(self.texts(number, rows, crcs)))
-
-    def texts(self, number: int, rows: NDArray[np.int64], crcs: NDArray[np.uint32]) -> list[bytes]:
-        """The same documents, each as valid UTF-8."""
         self.check(number)
         found: dict[int, bytes] = {}
         for row, crc in zip(rows.tolist(), crcs.tolist(), strict=True):

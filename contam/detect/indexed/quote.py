@@ -40,14 +40,12 @@ def quote(opened: IndexSet, places: Iterable[Place]) -> dict[Place, str]:
         order = sorted(crc_of)
         crcs = np.array([crc_of[row] for row in order], np.uint32)
         try:
-            batch = opened.rows.documents(number, np.array(order, np.int64), crcs)
+            texts = opened.rows.texts(number, np.array(order, np.int64), crcs)
         except ShardError as error:
             opened.fail(number, error)
             continue
-        data, bounds = batch.data, batch.offsets.tolist()
-        for at, row in enumerate(order):
-            raw = data[bounds[at] : bounds[at + 1]].tobytes()
-            found[name, row] = raw.decode("utf-8", "replace")
+        for row, text in zip(order, texts, strict=True):
+            found[name, row] = text.decode()
     return found
 
 
