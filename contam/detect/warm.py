@@ -48,8 +48,15 @@ def warmup_scan() -> None:
 
 @contextmanager
 def small_files() -> Iterator[tuple[Path, Path]]:
-    """A corpus of one document, and a benchmark of one item that it holds."""
+    """A corpus of one document, and a benchmark of an item that it holds and one that it does not.
+
+    With one item alone no word of the benchmark is rarer than another.
+    """
     with small_corpus() as corpus:
         items = corpus.with_name("items.jsonl")
-        items.write_bytes(orjson.dumps({"id": "1", "question": TEXT, "answer": "on Monday"}))
+        rows = [
+            {"id": str(number), "question": question, "answer": "on the last Monday of May"}
+            for number, question in enumerate((TEXT, " ".join(reversed(TEXT.split()))))
+        ]
+        items.write_bytes(b"\n".join(map(orjson.dumps, rows)))
         yield corpus, items

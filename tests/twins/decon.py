@@ -251,14 +251,14 @@ def weighed(weight, there):
     return sum(w for gram, w in weight.items() if gram in there) / whole if whole else 0.0
 
 
-def walk(document, seed, question):
+def walk(document, seed, question, most_misses=11):
     """The grams of a cluster, its outermost places, and the last gram that was looked at."""
     found = {document[seed]}
     edge = {-1: seed, 1: seed}
     after = seed
     for step in (-1, 1):
         at, misses = seed, 0
-        while misses < 11 and 0 <= at + step < len(document):
+        while misses < most_misses and 0 <= at + step < len(document):
             at += step
             if document[at] not in question:
                 misses += 1

@@ -32,7 +32,7 @@ import numpy as np
 from contam.detect.labels import CLEAN, NOT_CHECKABLE
 from contam.detect.model import PASSAGE, QUESTION, ItemsRead
 from contam.detect.policies.common import COUNTS_RUNS, judgements, passes, percent
-from contam.detect.policies.decon_document import NOTHING, Scorer, as_scores
+from contam.detect.policies.decon_document import Scorer
 from contam.detect.policies.decon_rows import BENCHMARK, RUN, read_rows
 from contam.detect.policies.decon_tokens import FileTokens, PieceTokens
 from contam.detect.policies.policy_spec import PolicySpec
@@ -151,18 +151,19 @@ class DeconReader:
             figures={
                 "tokens": rows.most_tokens,
                 "words": rows.most_words,
-                "question": rows.n_question,
+                "question": rows.questions.lengths,
                 "answer": has_answer,
-                "passage": rows.n_passage,
+                "passage": rows.passages.lengths,
                 "pieces": np.full(len(items), tokenizer is None, np.int64),
             },
         )
 
     def read(self, text: str, items: Sequence[int]) -> Float32s:
         """Score, O_q, O_a and O_p of each of these items, float32[n, 4]."""
-        if not any(self.known.checkable[item] for item in items):
-            return as_scores([NOTHING] * len(items))
-        return as_scores(self._scorer.scores(self._tokens.of_document(text), items))
+        wanted = np.array(items, np.int64)
+        if not self.known.checkable[wanted].any():
+            return np.zeros((len(items), 4), np.float32)
+        return self._scorer.scores(self._tokens.of_document(text), wanted)
 
 
 @dataclass(frozen=True, slots=True)

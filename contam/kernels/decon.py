@@ -1,0 +1,415 @@
+"""The loops of decon's rules: cut texts into pieces, number their grams, find clusters of them.
+
+The rules themselves are told in `contam.detect.policies.decon`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from contam.kernels._jit import int64, kernel, lean_kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Kinds of characters.
+BLANK, LETTER, NUMBER, SIGN, ODD_SPACE = range(5)
+#: Digits of a number in one piece.
+MOST_DIGITS = 3
+#: A share that is lower by this share of itself may be as high in 32 bits.
+_ROUNDING = 1e-6
+
+_ZERO = np.uint64(0)
+_ONE = np.uint64(1)
+_SPACE = np.uint64(32)
+_BASE = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_SHIFT_1, _SHIFT_2, _SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
+_THREE, _BYTE = np.uint64(3), np.uint64(7)
+
+
+@lean_kernel
+def _mixed(value: np.uint64) -> np.uint64:
+    """The bits of a number spread over all 64, and never 0."""
+    value = (value ^ (value >> _SHIFT_1)) * _MIX_1
+    value = (value ^ (value >> _SHIFT_2)) * _MIX_2
+    value ^= value >> _SHIFT_3
+    return value if value != _ZERO else _ONE
+
+
+@kernel
+def cut_pieces(
+    codes: NDArray[np.uint32],
+    start: NDArray[np.int64],
+    kinds: NDArray[np.uint8],
+    piece_start: NDArray[np.int64],
+    word_start: NDArray[np.int64],
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Hashes of the pieces of m texts in lower case, and of their words, each text by itself.
+
+    codes        uint32[k], code points;  start  int64[m + 1], where in them each text begins
+    kinds        uint8[2**b], the kind of each code point; those beyond are signs
+    piece_start, word_start  int64[m + 1], where each text's pieces and words begin; written
+
+    Signs of kind BLANK are as a space, and several as one; none stands at the end of a text, and
+    one before its first word. A word reaches from space to space.
+    """
+    n_texts = start.shape[0] - 1
+    pieces = np.empty(codes.shape[0] + n_texts, np.uint64)
+    words = np.empty((codes.shape[0] + n_texts) // 2 + 1, np.uint64)
+    n_pieces = 0
+    n_words = 0
+    for text in range(n_texts):
+        piece_start[text], word_start[text] = n_pieces, n_words
+        piece, word = _ZERO, _ZERO
+        is_open, in_word, waiting, apart = False, False, True, False
+        before = BLANK
+        digits = 0
+        for i in range(start[text], start[text + 1]):
+            code = codes[i]
+            kind = int64(kinds[code]) if code < kinds.shape[0] else SIGN
+            if kind == BLANK or kind == ODD_SPACE:
+                if in_word:
+                    words[n_words] = _mixed(word)
+                    n_words += 1
+                    in_word = False
+                    word = _ZERO
+                if kind == BLANK:
+                    waiting = True
+                    continue
+            else:
+                in_word = True
+                word = word * _BASE + np.uint64(code)
+            if waiting:
+                if is_open:
+                    pieces[n_pieces] = _mixed(piece)
+                    n_pieces += 1
+                piece = _SPACE
+                is_open, waiting, apart = True, False, False
+                before = BLANK
+            digits = digits + 1 if kind == NUMBER and before == NUMBER else 0
+            begins = kind == ODD_SPACE
+            if kind == SIGN:
+                # A sign behind a word begins a piece; a single one takes the letters behind it.
+                begins = before != BLANK and before != SIGN
+            elif kind == LETTER:
+                begins = before == NUMBER or (before == SIGN and not apart)
+            elif kind == NUMBER:
+                begins = digits % MOST_DIGITS == 0
+            apart = kind == SIGN and begins
+            if begins:
+                pieces[n_pieces] = _mixed(piece)
+                n_pieces += 1
+                piece = _ZERO
+            piece = piece * _BASE + np.uint64(code)
+            before = kind
+        if is_open:
+            pieces[n_pieces] = _mixed(piece)
+            n_pieces += 1
+        if in_word:
+            words[n_words] = _mixed(word)
+            n_words += 1
+    piece_start[n_texts], word_start[n_texts] = n_pieces, n_words
+    return pieces[:n_pieces], words[:n_words]
+
+
+@kernel
+def count_words(
+    words: NDArray[np.uint64],
+    start: NDArray[np.int64],
+    texts: NDArray[np.int64],
+    most: int,
+) -> NDArray[np.int64]:
+    """The different words of each row, counted up to `most`: int64[r].
+
+    words  of all texts, a text's from start[i] to start[i + 1]
+    texts  int64[r, 3], the texts of each row, together
+    """
+    found = np.zeros(texts.shape[0], np.int64)
+    seen = np.empty(most, np.uint64)
+    for row in range(texts.shape[0]):
+        n = 0
+        for column in range(texts.shape[1]):
+            text = texts[row, column]
+            for i in range(start[text], start[text + 1]):
+                if n == most:
+                    break
+                at = 0
+                while at < n and seen[at] != words[i]:
+                    at += 1
+                if at == n:
+                    seen[n] = words[i]
+                    n += 1
+        found[row] = n
+    return found
+
+
+class GramTable(NamedTuple):
+    """Different grams, numbered as they come, in open addresses.
+
+    key   uint64[2**b], 0 where a place is free;  number  int32[2**b]
+    bits  uint8[2**f], a bit for the highest bits of each key
+    """
+
+    key: NDArray[np.uint64]
+    number: NDArray[np.int32]
+    bits: NDArray[np.uint8]
+
+
+def new_gram_table(n_grams: int) -> GramTable:
+    """Room for so many different grams."""
+    size = 1 << max(n_grams * 3 // 2, 8).bit_length()
+    return GramTable(
+        np.zeros(size, np.uint64), np.empty(size, np.int32), np.zeros(size // 2, np.uint8)
+    )
+
+
+@lean_kernel
+def _gram_key(tokens: NDArray[np.int64], at: int, n: int) -> np.uint64:
+    """What stands for the n tokens in a row that begin there."""
+    key = np.uint64(n)
+    for i in range(at, at + n):
+        key = (key + np.uint64(tokens[i])) * _BASE
+        key ^= key >> _SHIFT_3
+    return _mixed(key)
+
+
+@lean_kernel
+def _bit_shift(bits: NDArray[np.uint8]) -> np.uint64:
+    """How far a key is shifted to be the number of its bit."""
+    shift = 61
+    size = bits.shape[0]
+    while size > 1:
+        size >>= 1
+        shift -= 1
+    return np.uint64(shift)
+
+
+@kernel
+def number_grams(
+    tokens: NDArray[np.int64],
+    start: NDArray[np.int64],
+    n: int,
+    group: NDArray[np.int64],
+    table: GramTable,
+    gram_start: NDArray[np.int64],
+) -> tuple[NDArray[np.int32], int]:
+    """Numbers of the different grams of m texts, each text's as they come in it.
+
+    tokens  of all texts, a text's from start[i] to start[i + 1];  n  tokens of a gram
+    group   int64[m], equal grams of different groups have different numbers
+    table   empty, takes the grams up
+    gram_start  int64[m + 1], where each text's numbers begin; written
+
+    Returns the numbers and how many grams are in the table.
+    """
+    n_texts = start.shape[0] - 1
+    numbers = np.empty(tokens.shape[0], np.int32)
+    last = np.full(tokens.shape[0], -1, np.int64)
+    mask = np.uint64(table.key.shape[0] - 1)
+    shift = _bit_shift(table.bits)
+    n_different = 0
+    count = 0
+    for text in range(n_texts):
+        gram_start[text] = count
+        for i in range(start[text], start[text + 1] - n + 1):
+            key = _gram_key(tokens, i, n)
+            if group[text] != 0:
+                key = _mixed(key + np.uint64(group[text]) * _BASE)
+            at = key & mask
+            while table.key[at] != _ZERO and table.key[at] != key:
+                at = (at + _ONE) & mask
+            if table.key[at] == _ZERO:
+                table.key[at] = key
+                table.number[at] = np.int32(n_different)
+                bit = key >> shift
+                table.bits[bit >> _THREE] |= np.uint8(_ONE << (bit & _BYTE))
+                n_different += 1
+            number = table.number[at]
+            if last[number] != text:
+                last[number] = text
+                numbers[count] = number
+                count += 1
+    gram_start[n_texts] = count
+    return numbers[:count], n_different
+
+
+@kernel
+def find_grams(
+    tokens: NDArray[np.int64], n: int, table: GramTable
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Where grams of the table (of group 0) stand among tokens, ascending, and their numbers."""
+    n_grams = max(tokens.shape[0] - n + 1, 0)
+    place = np.empty(n_grams, np.int32)
+    number = np.empty(n_grams, np.int32)
+    mask = np.uint64(table.key.shape[0] - 1)
+    shift = _bit_shift(table.bits)
+    count = 0
+    for i in range(n_grams):
+        key = _gram_key(tokens, i, n)
+        bit = key >> shift
+        if (np.uint64(table.bits[bit >> _THREE]) >> (bit & _BYTE)) & _ONE == _ZERO:
+            continue
+        at = key & mask
+        while table.key[at] != _ZERO and table.key[at] != key:
+            at = (at + _ONE) & mask
+        if table.key[at] == key:
+            place[count], number[count] = np.int32(i), table.number[at]
+            count += 1
+    return place[:count], number[:count]
+
+
+class Questions(NamedTuple):
+    """The questions of n items as clusters need them.
+
+    start   int64[n + 1], where each one's grams begin in `number` (int32) and `idf` (float64)
+    least   float32[n], the share of the rarity of its grams from which decon goes on
+    misses  grams in a row that end a cluster when none of them is new to it
+    """
+
+    start: NDArray[np.int64]
+    number: NDArray[np.int32]
+    idf: NDArray[np.float64]
+    least: NDArray[np.float32]
+    misses: int
+
+
+class Clusters(NamedTuple):
+    """Where questions stand in a document, one row a place.
+
+    item         int64[c], which of those asked for
+    first, last  int64[c], the outermost of its grams, numbered by their first token
+    share        float32[c], of the rarity of all grams of the question
+    """
+
+    item: NDArray[np.int64]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    share: NDArray[np.float32]
+
+
+@lean_kernel
+def _slot(key: NDArray[np.int32], number: np.int32) -> int:
+    """Where a number is in the table, or the free place at which it would be."""
+    mask = key.shape[0] - 1
+    at: int = int64(np.uint64(number) * _BASE >> np.uint64(32)) & mask
+    while key[at] >= 0 and key[at] != number:
+        at = (at + 1) & mask
+    return at
+
+
+@kernel
+def find_clusters(
+    place: NDArray[np.int32],
+    number: NDArray[np.int32],
+    n_grams: int,
+    items: NDArray[np.int64],
+    questions: Questions,
+) -> Clusters:
+    """The clusters of these items' questions that hold enough, item by item, from left to right.
+
+    place, number  as `find_grams` gives them for a document of n_grams grams
+    """
+    size = 8
+    while size < 2 * place.shape[0]:
+        size *= 2
+    key = np.full(size, -1, np.int32)
+    slot = np.empty(place.shape[0], np.int64)
+    for hit in range(place.shape[0]):
+        slot[hit] = _slot(key, number[hit])
+        key[slot[hit]] = number[hit]
+
+    # Which gram of the item in hand a place of the table is, and in which cluster it was seen.
+    gram = np.full(size, -1, np.int64)
+    seen = np.zeros(size, np.int64)
+    own = np.empty(place.shape[0], np.int64)
+    room = 16
+    found = np.empty((room, 3), np.int64)
+    share = np.empty(room, np.float32)
+    count = 0
+    n_seen = 0
+    for number_of, item in enumerate(items):
+        lo, hi = questions.start[item], questions.start[item + 1]
+        total = 0.0
+        there = 0.0
+        for i in range(lo, hi):
+            total += questions.idf[i]
+            at = _slot(key, questions.number[i])
+            if key[at] >= 0:
+                gram[at] = i
+                there += questions.idf[i]
+        n_own = 0
+        least = total * questions.least[item] * (1 - _ROUNDING)
+        if total > 0 and there >= least:
+            for hit in range(place.shape[0]):
+                if gram[slot[hit]] >= 0:
+                    own[n_own] = hit
+                    n_own += 1
+        at = 0
+        after = 0
+        while at < n_own:
+            if place[own[at]] < after:
+                at += 1
+                continue
+            n_seen += 1
+            seen[slot[own[at]]] = n_seen
+            left, _ = _walk(at, -1, place, own, n_own, slot, seen, n_seen, questions.misses)
+            right, end = _walk(at, 1, place, own, n_own, slot, seen, n_seen, questions.misses)
+            after = min(end, n_grams - 1) + 1
+            there = 0.0
+            for i in range(lo, hi):
+                where = _slot(key, questions.number[i])
+                if key[where] >= 0 and seen[where] == n_seen:
+                    there += questions.idf[i]
+            if np.float32(there / total) >= questions.least[item]:
+                if count == room:
+                    room *= 2
+                    more, shares = np.empty((room, 3), np.int64), np.empty(room, np.float32)
+                    more[:count], shares[:count] = found, share
+                    found, share = more, shares
+                found[count, 0] = number_of
+                found[count, 1], found[count, 2] = place[own[left]], place[own[right]]
+                share[count] = there / total
+                count += 1
+        for i in range(lo, hi):
+            gram[_slot(key, questions.number[i])] = -1
+    return Clusters(found[:count, 0], found[:count, 1], found[:count, 2], share[:count])
+
+
+@lean_kernel
+def _walk(
+    seed: int,
+    step: int,
+    place: NDArray[np.int32],
+    own: NDArray[np.int64],
+    n_own: int,
+    slot: NDArray[np.int64],
+    seen: NDArray[np.int64],
+    n_seen: int,
+    most_misses: int,
+) -> tuple[int, int]:
+    """Follow a cluster to one side, noting its grams in `seen`.
+
+    own  the item's hits, n_own of them
+    Returns the outermost of them that belongs to it, and the last gram that would be looked at.
+    """
+    outermost = seed
+    misses = 0
+    at = int64(place[own[seed]])
+    following = seed + step
+    while 0 <= following < n_own:
+        hit = own[following]
+        gap = abs(int64(place[hit]) - at) - 1
+        if misses + gap >= most_misses:
+            break
+        misses += gap
+        at = int64(place[hit])
+        if seen[slot[hit]] != n_seen:
+            seen[slot[hit]] = n_seen
+            misses = 0
+        outermost = following
+        following += step
+    return outermost, at + step * (most_misses - misses)

@@ -1,0 +1,137 @@
+"""Pieces, grams and clusters of decon's rules: the kernels against regular expressions and sets."""
+
+import re
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from contam.kernels import decon
+from tests.twins.decon import walk
+
+#: Of made-up kinds: `_` and `-` are blank, `s` is an odd space, `!` a sign.
+KIND = dict.fromkeys("_-", decon.BLANK) | dict.fromkeys("ab", decon.LETTER)
+KIND |= {"1": decon.NUMBER, "!": decon.SIGN, "s": decon.ODD_SPACE}
+#: How cl100k cuts a text in which `_` is the space.
+PIECE = re.compile(r"[_!s]?[ab]+|1{1,3}|_?!+|[_s]")
+
+
+def kinds():
+    table = np.full(128, decon.SIGN, np.uint8)
+    for character, kind in KIND.items():
+        table[ord(character)] = kind
+    return table
+
+
+def starts(texts):
+    return np.cumsum([0, *map(len, texts)], dtype=np.int64)
+
+
+def ids(lists):
+    """What a twin's texts are compared by: which pieces are equal, in order of first appearance."""
+    known = {}
+    return [[known.setdefault(one, len(known)) for one in some] for some in lists]
+
+
+def split(hashes, start):
+    return [hashes[lo:hi].tolist() for lo, hi in pairwise(start)]
+
+
+@given(st.lists(st.text("_-ab1!s\u4e2d", max_size=20), max_size=6))
+@example(["a!b", "a!!b", "_!b", "1111s!b", "s_sa", "", "__"])
+def test_pieces_are_those_of_the_expression_and_words_those_between_spaces(texts):
+    cleaned = [re.sub("[_-]+", "_", text.replace("\u4e2d", "!")).strip("_") for text in texts]
+    codes = np.array([ord(one) for text in texts for one in text.replace("\u4e2d", "!")], np.uint32)
+    piece_start, word_start = np.empty((2, len(texts) + 1), np.int64)
+    found = decon.cut_pieces(codes, starts(texts), kinds(), piece_start, word_start)
+    pieces = [PIECE.findall(f"_{text}") if text else [] for text in cleaned]
+    # A blank is always as one and the same space.
+    assert ids(split(found[0], piece_start)) == ids(pieces)
+    words = [[word for word in re.split("[_s]", text) if word] for text in cleaned]
+    assert ids(split(found[1], word_start)) == ids(words)
+
+
+def test_a_code_point_beyond_the_table_of_kinds_is_a_sign():
+    bounds = np.empty((2, 2), np.int64)
+    codes = np.array([ord("a"), 0x20000, ord("b")], np.uint32)
+    pieces, _ = decon.cut_pieces(codes, starts(["abc"]), kinds(), *bounds)
+    assert len(pieces) == 2
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=8), min_size=3, max_size=3), st.integers(1, 9))
+def test_different_words_of_a_row_are_counted_up_to_a_limit(texts, most):
+    words = np.array([word for text in texts for word in text], np.uint64)
+    rows = np.array([[0, 1, 2], [2, 2, 0]], np.int64)
+    found = decon.count_words(words, starts(texts), rows, most)
+    sets = [{word for text in row for word in texts[text]} for row in rows]
+    assert found.tolist() == [min(len(one), most) for one in sets]
+
+
+def grams(tokens, n):
+    return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
+
+
+TEXTS = st.lists(st.lists(st.integers(0, 3), max_size=12), min_size=1, max_size=6)
+
+
+def numbered(texts, n, groups):
+    tokens = np.array([one for text in texts for one in text], np.int64)
+    table = decon.new_gram_table(len(tokens))
+    start = np.empty(len(texts) + 1, np.int64)
+    groups = np.array(groups[: len(texts)], np.int64)
+    numbers, n_different = decon.number_grams(tokens, starts(texts), n, groups, table, start)
+    return table, numbers, start, n_different
+
+
+@given(TEXTS, st.integers(1, 4), st.lists(st.integers(0, 2), min_size=6, max_size=6))
+def test_grams_are_numbered_once_a_text_and_apart_by_group(texts, n, groups):
+    _, numbers, start, n_different = numbered(texts, n, groups)
+    owned = [
+        list(dict.fromkeys((group, gram) for gram in grams(text, n)))
+        for text, group in zip(texts, groups, strict=False)
+    ]
+    assert split(numbers, start) == ids(owned)
+    assert n_different == len({one for some in owned for one in some})
+
+
+@given(TEXTS, st.lists(st.integers(0, 4), max_size=30), st.integers(1, 4))
+def test_grams_are_found_where_they_stand(texts, document, n):
+    table, numbers, start, _ = numbered(texts, n, [0] * 6)
+    known = {}
+    for text, some in zip(texts, split(numbers, start), strict=True):
+        known |= dict(zip(dict.fromkeys(grams(text, n)), some, strict=True))
+    place, number = decon.find_grams(np.array(document, np.int64), n, table)
+    expected = [(at, known[one]) for at, one in enumerate(grams(document, n)) if one in known]
+    assert list(zip(place.tolist(), number.tolist(), strict=True)) == expected
+
+
+@given(
+    TEXTS, st.lists(st.integers(0, 4), max_size=40), st.integers(1, 4), st.sampled_from([0, 0.5])
+)
+def test_clusters_are_those_of_the_walk(texts, document, misses, least):
+    n = 2
+    table, numbers, start, n_different = numbered(texts, n, [0] * 6)
+    rarity = np.random.default_rng(1).integers(1, 9, n_different + 1).astype(np.float64)
+    share = np.full(len(texts), least, np.float32)
+    questions = decon.Questions(start, numbers, rarity[numbers], share, misses)
+    place, number = decon.find_grams(np.array(document, np.int64), n, table)
+    there = grams(document, n)
+    found = decon.find_clusters(place, number, len(there), np.arange(len(texts)), questions)
+    rows = list(zip(*(part.tolist() for part in found), strict=True))
+    expected = []
+    for item, text in enumerate(texts):
+        some = list(dict.fromkeys(grams(text, n)))
+        weight = dict(zip(some, questions.idf[start[item] : start[item + 1]], strict=True))
+        at = 0
+        while at < len(there):
+            if there[at] not in weight:
+                at += 1
+                continue
+            seen, first, last, after = walk(there, at, weight, misses)
+            at = after + 1
+            part = np.float32(sum(weight[one] for one in seen) / sum(weight.values()))
+            if part >= least:
+                expected.append((item, first, last, part))
+    assert [row[:3] for row in rows] == [row[:3] for row in expected]
+    assert np.allclose([row[3] for row in rows], [row[3] for row in expected])
