@@ -78,6 +78,7 @@ class Flags:
     groups         what items can be told apart by -> a name for each item ("" for none)
     cluster        int64[N], equal for items that stand and fall together
     length         float64[N], tokens of the question
+    documents      float64[N], in which the item was found; None where that is not known
     """
 
     policy: str
@@ -87,6 +88,7 @@ class Flags:
     cluster: Ints
     length: Floats
     threshold: float | None = None
+    documents: Floats | None = None
 
     @property
     def flagged(self) -> Bools:
@@ -298,6 +300,8 @@ def flags_of(
         label[at] = [LABELS.index(columns["label"][i]) for i in chosen]
         score = np.full(len(keys), np.nan)
         score[at] = [np.nan if columns["score"][i] is None else columns["score"][i] for i in chosen]
+        documents = np.zeros(len(keys))
+        documents[at] = [columns["n_documents"][i] for i in chosen]
         groups = {by: np.full(len(keys), "", object) for by in about}
         for by, values in about.items():
             groups[by][at] = values[chosen]
@@ -310,6 +314,7 @@ def flags_of(
             cluster=cluster,
             length=length,
             threshold=thresholds.get(name),
+            documents=documents,
         )
     return result
 

@@ -13,6 +13,7 @@ from contam.rescore.panel import AS_LOGGED, Split
 from contam.rescore.stats.board import figures, measured
 from contam.rescore.stats.clusters import error_of_mean, several, spread_of
 from contam.rescore.stats.dealing import most_draws
+from contam.rescore.stats.dose import slopes
 from contam.rescore.stats.gain import LEAST, too_few
 from contam.rescore.stats.ranking import (
     agreement,
@@ -561,6 +562,40 @@ def aggregate_rows(across: Across, policy: str) -> list[Row]:
             }
         )
     return rows
+
+
+def dose_rows(matrix: Matrix, flags: Flags) -> list[Row]:
+    """How much more each model's score rises with exposure than the others', item by item."""
+    items = matrix.items
+    kept = ~np.isnan(matrix.scores).any(axis=0) & ~Split.of(flags.label[items]).unchecked
+    items, rows = items[kept], []
+    share = np.nan_to_num(flags.contamination[items])
+    doses = {"share found": share} if share.max(initial=0) <= 1 else {}
+    if "exposure" in flags.groups:
+        doses["with its answer"] = (flags.groups["exposure"][items] == _ANSWERED).astype(np.float64)
+    if flags.documents is not None:
+        doses["documents, doubled"] = np.log2(1 + flags.documents[items])
+    for exposure, dose in doses.items():
+        found = slopes(matrix.scores[:, kept], dose, flags.cluster[items])
+        for model, slope in zip(matrix.models, found or (), strict=False):
+            low, high = matrix.units.gains(slope.low, slope.high)
+            rows.append(
+                {
+                    **matrix.head,
+                    "model": model,
+                    "policy": flags.policy,
+                    "exposure": exposure,
+                    "n": len(items),
+                    "slope": matrix.units.gain(slope.value),
+                    "slope_low": low,
+                    "slope_high": high,
+                    "p": slope.p,
+                }
+            )
+    return rows
+
+
+_ANSWERED: Final = "question+answer"
 
 
 def diversity_rows(across: Across, policy: str, *, seed: int = 0) -> list[Row]:

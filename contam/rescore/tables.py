@@ -15,6 +15,7 @@ from contam.rescore.rankings import (
     Across,
     aggregate_rows,
     diversity_rows,
+    dose_rows,
     matrices,
     ranking_rows,
 )
@@ -306,6 +307,8 @@ def make_tables(
         for matrix in ranked:
             found, paired = ranking_rows(matrix, policy, settings, len(primary))
             rows["rankings"] += found
+            if matrix.metric == primary[matrix.benchmark] and len(matrix.items) >= settings.least:
+                rows["dose"] += dose_rows(matrix, policy)
             rows["pairs"] += paired
         across = Across.of(lined_up, policy, main, settings.least)
         rows["aggregate"] += aggregate_rows(across, policy.policy)
@@ -331,6 +334,7 @@ def make_tables(
     groups_named = {group.benchmark for group in grouped}
     adjust(rows["sweep"], ("best_p",), together)
     _adjust_deletions(rows["rankings"], together)
+    adjust(rows["dose"], ("p",), lambda row: row["policy"], by=("holm",))
     schemas = score_schemas.TABLES.items()
     tables = {name: score_schemas.table_of(rows[name], schema) for name, schema in schemas}
     return tables, families(scores)

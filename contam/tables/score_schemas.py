@@ -138,6 +138,15 @@ DIVERSITY: Final = pa.schema(
 )
 
 
+DOSE: Final = pa.schema(
+    [
+        *_texts("model", "benchmark", "metric", "policy", "exposure"),
+        *_counts("n"),
+        *_figures("slope", "slope_low", "slope_high", "p", "p_holm"),
+        *_flags("higher_is_better"),
+    ]
+)
+
 HOLDOUT: Final = pa.schema(
     [
         *_texts("model", "benchmark", "metric", "reference_benchmark", "method"),
@@ -171,6 +180,7 @@ TABLES: Final[Mapping[str, pa.Schema]] = {
     "pairs": PAIRS,
     "aggregate": AGGREGATE,
     "diversity": DIVERSITY,
+    "dose": DOSE,
     "holdout": HOLDOUT,
 }
 """The tables of a re-scoring by name."""

@@ -36,6 +36,7 @@ def markdown(tables: Mapping[str, Table], plots: Iterable[Plot] = ()) -> str:
         for ranked, own in rankings.items():
             if ranked[:-1] == key:
                 lines += _ranking(own, pairs.get(ranked, ()))
+        lines += _dose([row for row in rows["dose"] if tuple(row[name] for name in _OF) == key])
         lines += pictures.get(key, ())
     lines += _across(rows["aggregate"], rows["diversity"])
     lines += _holdout(rows["holdout"])
@@ -204,6 +205,20 @@ def stands(row: Row) -> str:
         return "yes"
     least, change = (figure(row[f"detectable_{name}"], 3) for name in ("clean", "change"))
     return f"not shown: a lead of {least} could be seen, a change of {change}"
+
+
+def _dose(rows: Sequence[Row]) -> list[str]:
+    """Whose score rises with exposure by more than the others', in one line."""
+    if not rows:
+        return []
+    sure = [row for row in rows if row["p_holm"] is not None and row["p_holm"] < _SURE]
+    told = [
+        f"{cell(row['model'])} by {row['exposure']} {row['slope']:+.3f} "
+        f"{limits(row['slope_low'], row['slope_high'])}, p Holm {small(row['p_holm'])}"
+        for row in sure
+    ]
+    who = "; ".join(told) or "no model"
+    return [f"Score rises with exposure more than that of the other models: {who}.", ""]
 
 
 def _across(rows: Sequence[Row], spread: Sequence[Row]) -> list[str]:
