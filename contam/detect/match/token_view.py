@@ -158,6 +158,8 @@ def build_view(
     gram_table = make_table(
         tokens.hashes, starts, tokens.weight, benchmark, entered, variants, letters
     )
+    del letters
+    tokens = tokens._replace(letters=tokens.letters[:0].copy())
     if len(tokens.hashes) > _MANY_TOKENS:
         trim()
     own = slice(len(items))
