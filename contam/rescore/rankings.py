@@ -380,6 +380,8 @@ def _pair_rows(
     rows = []
     order = np.argsort(-worth[0], kind="stable")
     units, change = matrix.units, tests.change
+    # The first step of Holm over all pairs.
+    level = _SURE / max(1, len(order) * (len(order) - 1) // 2)
     for place, a in enumerate(order.tolist()):
         for b in order[place + 1 :].tolist():
             n_clean = int(tests.n_clean[a, b])
@@ -400,11 +402,11 @@ def _pair_rows(
                 row[f"lead_{name}"] = bool(leads)
             changed, adjusted = float(change.difference[a, b]), float(change.adjusted[a, b])
             row |= {
-                "detectable_clean": detectable(1, float(tests.clean.error[a, b]) ** 2),
+                "detectable_clean": detectable(1, float(tests.clean.error[a, b]) ** 2, level),
                 "change": units.gain(changed),
                 "change_p": float(change.p[a, b]),
                 "change_p_holm": adjusted,
-                "detectable_change": detectable(1, float(change.error[a, b]) ** 2),
+                "detectable_change": detectable(1, float(change.error[a, b]) ** 2, level),
                 "lead_falls": row["lead_full"] and changed > 0 and adjusted < _SURE,
                 "note": note,
             }
