@@ -144,17 +144,11 @@ def gap_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
 
 
 def skipped_rows(inputs: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Benchmark -> `n_skipped`, `n_rows` (of how many) and `reasons`; only where rows were skipped.
-
-    Results of an older version have no reasons.
-    """
+    """Benchmark -> `n_skipped`, `n_rows` (of how many) and `reasons`, where rows were skipped."""
     found = {}
     for benchmark in inputs.get("benchmarks", ()):
         reasons = benchmark.get("skipped", {})
-        n_skipped = sum(reasons.values()) or (
-            0 if "skipped_files" in benchmark else benchmark.get("n_skipped", 0)
-        )
-        if n_skipped:
+        if n_skipped := sum(reasons.values()):
             n_rows = benchmark["n_items"] + n_skipped
             numbers = {"n_skipped": n_skipped, "n_rows": n_rows, "reasons": reasons}
             found[benchmark["name"]] = numbers
@@ -176,8 +170,7 @@ def _skipped_lines(inputs: Mapping[str, Any]) -> Iterable[str]:
         why = ", ".join(
             reason if len(reasons) == 1 else f"{n:,} {reason}" for reason, n in reasons.items()
         )
-        line = f"{name}: {n_skipped:,} of {counted(n_rows, 'row')} skipped"
-        yield plain(f"{line} ({why})" if why else line)
+        yield plain(f"{name}: {n_skipped:,} of {counted(n_rows, 'row')} skipped ({why})")
     files = skipped_files(inputs)
     if files:
         named = [f"{PurePath(file['path']).name} ({file['reason']})" for file in files]

@@ -82,9 +82,8 @@ def test_an_index_answers_for_a_copy_elsewhere_once_it_is_verified(
     done(before, 4)
     was, now = ("store", "folder") if of_bucket else ("folder", "store")
     assert f"was indexed in a {was}, and this copy in a {now} may differ" in before.stdout
-    verify = f"contam index verify --index {index} --corpus {copy}"
-    assert f"hint: `{verify}`" in before.stderr
-    done(contam_here(*verify.split()[1:]))
+    assert "`contam index verify`" in before.stderr
+    done(contam_here("index", "verify", "--index", index, "--corpus", copy))
     done(contam_here(*query, tmp_path / "there", "--corpus", copy))
     for name in RESULTS[:2]:
         assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes()

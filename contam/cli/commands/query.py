@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -29,6 +28,13 @@ if TYPE_CHECKING:
     from contam.detect.corpus import ScanProgress
     from contam.detect.result import ScanResult
 
+
+#: What to do where a part of the corpus was not read.
+_WAY_OUT: Final = (
+    "repair the shards named NOT READ and `contam index add` them, compare all bytes of those that "
+    "may differ by `contam index verify`, leave out what is no part of the corpus (`contam index "
+    f"retire --shard NAME`), {ALLOW_MISSING}"
+)
 
 #: What goes with a text, which is not judged.
 _WITH_TEXT: Final = frozenset(
@@ -119,28 +125,7 @@ def query(
         result,
         folder,
         output,
-        way_out=_way_out(result, indexes, corpus or []),
-    )
-
-
-def _way_out(result: ScanResult, indexes: list[str], corpus: list[str]) -> str:
-    """What to do where a part of the corpus was not read."""
-    from contam.corpus.rowcache import VERIFY
-
-    failed = result.coverage["shards_failed"]
-    unsure = [shard for shard in failed if shard["reason"].endswith(VERIFY)]
-    if not unsure:
-        return (
-            "repair the shards named NOT READ and `contam index add` them, leave out what is no "
-            f"part of the corpus (`contam index retire --shard NAME`), {ALLOW_MISSING}"
-        )
-    words = ["contam", "index", "verify", "--index", indexes[0] if len(indexes) == 1 else "DIR"]
-    if corpus:
-        words += ["--corpus", *corpus]
-    others = "repair the others, " if len(unsure) < len(failed) else ""
-    return (
-        f"`{shlex.join(words)}` compares all bytes of shards that may differ, after which queries "
-        f"read them; {others}or judge without them with --allow-missing"
+        way_out=_WAY_OUT,
     )
 
 
