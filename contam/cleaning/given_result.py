@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.benchmark.items import ItemName
-from contam.corpus.coverage import Coverage, ShardCoverage
+from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.detect.accepted import ACCEPTED, find_accepted, read_accepted
 from contam.detect.every_hit import HitFile
 from contam.detect.finish import benchmarks_of, parameters_of, versions
@@ -88,12 +88,16 @@ class GivenResult:
             for counts in run["coverage"]["by_shard"]
         }
         expected = corpus.coverage
+        failed = [
+            ShardFailure.noted(numbers[one["shard"]], one["shard"], one["reason"])
+            for one in run["coverage"]["shards_failed"]
+        ]
         verdicts = report.verdicts
         shape = len(plan.items), len(plan.policies)
         labels = [LABELS.index(label) for label in schemas.column(verdicts, "label")]
         return cls(
             report=report,
-            coverage=expected.merge(Coverage(expected.names, expected.units, read)),
+            coverage=expected.merge(Coverage(expected.names, expected.units, read, tuple(failed))),
             labels=np.array(labels, np.int8).reshape(shape),
             n_documents=np.array(schemas.column(verdicts, "n_documents"), np.int64).reshape(shape),
             hits=HitFile(path, plan, corpus.names),

@@ -1,6 +1,7 @@
 """A cleaning takes the result of a scan, and keeps what a person found harmless in it."""
 
 import datetime as dt
+import gzip
 import json
 import os
 import shutil
@@ -13,7 +14,15 @@ from contam.detect.accepted import AcceptedRow, Seen, add_accepted
 from contam.detect.parts.division import Division
 from contam.detect.report import load_report, write_report
 from contam.errors import IncompleteError, OutputError, UsageError
-from tests.cleaning.inputs import N_PLANTED, PLANTED, rows_of, tree, write_corpus, write_items
+from tests.cleaning.inputs import (
+    N_PLANTED,
+    PLANTED,
+    documents,
+    rows_of,
+    tree,
+    write_corpus,
+    write_items,
+)
 from tests.cli.processes import contam_here
 
 POLICIES = ["gpt3-test", "contam", "gpt4-50char"]
@@ -141,6 +150,21 @@ def test_a_result_of_something_else_is_refused(home, tmp_path, harm, options, er
     with pytest.raises(error, match=named):
         clean(tmp_path, tmp_path / "out", verdicts=tmp_path / "found", **options)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus", "found", "items"]
+
+
+def test_a_shard_that_the_scan_could_not_read_is_named(home, tmp_path):
+    shutil.copytree(home / "corpus", tmp_path / "corpus")
+    texts = documents({}, 20_000)
+    torn = bytearray(gzip.compress("".join(json.dumps({"text": t}) + "\n" for t in texts).encode()))
+    torn[-8:-4] = bytes(4)
+    (tmp_path / "corpus" / "torn.jsonl.gz").write_bytes(torn)
+    found = contam.scan(
+        tmp_path / "corpus", home / "items", every_hit=True, allow_missing=True, policies=POLICIES
+    )
+    write_report(found, tmp_path / "found")
+    shutil.copytree(home / "items", tmp_path / "items")
+    with pytest.raises(IncompleteError, match=r"torn\.jsonl\.gz"):
+        clean(tmp_path, tmp_path / "out", verdicts=tmp_path / "found")
 
 
 def accept(home, path, benchmark, item="", document="", policy="", **changed):
