@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _SPLIT_BENCHMARK_OR_GIVE_MEMORY: Final = (
     "split the benchmark and scan for each part by itself, or give the process more"
-    " memory: about 4 GB for a million short questions"
+    " memory: about 5 GB for a million short questions"
 )
 
 
