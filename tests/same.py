@@ -76,7 +76,7 @@ COMMANDS = (
     (f"{RESCORE} scores-all --verdicts scan --all-metrics", "scores-all"),
     (f"{RESCORE} scores-one --verdicts scan --policy tulu3-50 --seed 1", "scores-one"),
     (f"{RESCORE} scores-told --verdicts scan-default --reference quokka-7b", "scores-told"),
-    ("audit bench_fixtures/AUDIT.toml", "build/demo-audit"),
+    ("audit run bench_fixtures/AUDIT.toml", "build/demo-audit"),
 )
 
 
