@@ -69,7 +69,7 @@ def test_a_missing_extra_is_named_in_one_line(command, verdicts, bench_fixtures,
             ("--verdicts", verdicts, "--logs", bench_fixtures / "logs", "--out", out),
             "scores",
         ),
-        "audit": ((bench_fixtures / "AUDIT.toml", "--out", out), "audit"),
+        "audit": (("run", bench_fixtures / "AUDIT.toml", "--out", out), "audit"),
         "serve": (("--index", tmp_path), "serve"),
         "scan": (("--corpus", "c", "--benchmark", "b", "--engine", "ray", "--out", out), "ray"),
     }[command]

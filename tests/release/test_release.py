@@ -91,7 +91,7 @@ def test_an_installed_archive_scans_the_fixtures_with_our_verdicts(
 
 
 def test_the_core_names_the_extra_that_a_command_needs(fresh, bench_fixtures):
-    done = python(fresh, "-m", "contam", "audit", bench_fixtures / "AUDIT.toml")
+    done = python(fresh, "-m", "contam", "audit", "run", bench_fixtures / "AUDIT.toml")
     assert done.returncode != 0
     assert "contam[audit]" in done.stderr
 
