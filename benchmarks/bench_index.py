@@ -23,9 +23,9 @@ REPEATS: Final = 2
 OPENINGS: Final = 5
 #: Recipe, MinHash or not, --memory.
 BUILDS: Final = (
-    ("standard", True, 2_000_000_000),
-    ("standard", True, 256_000_000),
-    ("standard", False, 2_000_000_000),
+    ("complete", True, 2_000_000_000),
+    ("complete", True, 256_000_000),
+    ("complete", False, 2_000_000_000),
     ("compact", False, 2_000_000_000),
     ("chars", False, 2_000_000_000),
 )

@@ -11,22 +11,13 @@ if TYPE_CHECKING:
 
 Record = dict[str, Any]
 
-HEADER: Final = ("class", "items", "scan", "n-grams", "+ MinHash")
+HEADER: Final = ("class", "items", "scan", "index")
 POLICY: Final = "contam"
-NGRAMS: Final = f"{POLICY} of n-grams"
-BOTH: Final = f"{POLICY} of n-grams and MinHash"
-#: As floors name them, and whether sketches are asked.
-ANSWERS: Final = {NGRAMS: False, BOTH: True}
-#: Share of a class that an index with sketches may find less than the scan.
-MOST_BEHIND: Final = 0.02
+INDEXED: Final = f"{POLICY} of an index"
+"""As floors name its answer."""
 
-
-def sizes(by_file: dict[str, int]) -> dict[str, int]:
-    """Bytes of the n-gram part and of windows."""
-    found = {"n-grams": 0, "MinHash windows": 0}
-    for name, n_bytes in by_file.items():
-        found["MinHash windows" if name.startswith("minhash_") else "n-grams"] += n_bytes
-    return found
+#: Share of the items that may be left open by an index where a scan is sure.
+MOST_OPEN: Final = 0.001
 
 
 def side_by_side(measured: Sequence[Record]) -> list[Record]:
@@ -43,25 +34,13 @@ def side_by_side(measured: Sequence[Record]) -> list[Record]:
 
 
 def index_rows(index: Record) -> list[list[str]]:
-    """The table of classes and costs: what, items, scan, n-grams, both."""
+    """The table of classes and costs: what, items, scan, index."""
     rows = [
         [row["class"], f"{row['n']:,}", *(f"{100 * one / row['n']:.1f}" for one in row["found"])]
         for row in index["recall"]
     ]
-    text, by_part = index["n_text_bytes"], index["bytes"]
-    whole = sum(by_part.values())
-    cost = [0, by_part["n-grams"], whole]
-    rows.append(["bytes on disk", "", *(f"{one:,}" for one in cost)])
-    rows.append(["for each byte of text", "", *(f"{one / text:.3f}" for one in cost)])
-    read = [index["n_documents"], *index["documents_read"].values()]
-    rows.append(["documents read", "", *(f"{one:,}" for one in read)])
+    n_bytes, text = index["n_index_bytes"], index["n_text_bytes"]
+    rows.append(["bytes on disk", "", "0", f"{n_bytes:,}"])
+    rows.append(["for each byte of text", "", "0.000", f"{n_bytes / text:.3f}"])
+    rows.append(["documents read", "", f"{index['n_documents']:,}", f"{index['documents_read']:,}"])
     return rows
-
-
-def behind(index: Record) -> list[str]:
-    """The classes of which sketches and n-grams together find too little of what the scan finds."""
-    return [
-        row["class"]
-        for row in index["recall"]
-        if row["found"][0] - row["found"][-1] > MOST_BEHIND * row["n"]
-    ]

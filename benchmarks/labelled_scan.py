@@ -90,13 +90,8 @@ def scan_pack(data: Path, policies: Sequence[str], *, workers: int) -> LabelledS
     return _labelled(plan, result, matches, (started, planned, scanned))
 
 
-def query_pack(
-    data: Path, index: Path, policies: Sequence[str], *, workers: int, near: bool
-) -> LabelledScan:
-    """Ask an index of `data`/corpus for `data`/items; raises ContamError where a query would.
-
-    near  whether sketches propose documents, too
-    """
+def query_pack(data: Path, index: Path, policies: Sequence[str], *, workers: int) -> LabelledScan:
+    """Ask an index of `data`/corpus for `data`/items; raises ContamError where a query would."""
     started = time.time()
     opened = IndexSet.open(index)
     parameters = ScanParameters(policies=tuple(policies), unit=opened.unit)
@@ -105,7 +100,7 @@ def query_pack(
     usual = plan.parameters.max_evidence
     unbounded = replace(plan, parameters=replace(plan.parameters, max_evidence=_EVERY_PAIR))
     planned = time.time()
-    answer = search(opened, unbounded, workers=workers, near=near)
+    answer = search(opened, unbounded, workers=workers)
     missed = missed_by(plan, opened.recipe, answer)
     scanned = time.time()
     ids = _document_ids(data / "corpus")
@@ -115,7 +110,7 @@ def query_pack(
     result = finish(
         plan, sources, [answer.collection], started=started, workers=workers, missed=missed
     )
-    result.run["index"] = describe(opened, plan, answer)
+    result.run["index"] = describe(opened, answer)
     return _labelled(plan, result, matches, (started, planned, scanned))
 
 

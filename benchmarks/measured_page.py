@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from index_figures import MOST_BEHIND, behind, index_rows
+from index_figures import HEADER, index_rows
 from quality_aims import ABSENT_AIM, QUESTION_GONE, RECALL_AIMS, false_flag_aim, false_flag_rank
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -151,15 +151,9 @@ def index_section(index: Record) -> str:
         for row in index_rows(index)
         if row[0] in differing or row[0] not in classes
     ]
-    by_part = index["bytes"]
-    text = index["n_text_bytes"]
-    parts = ", ".join(f"{name} {n_bytes / text:.3f}" for name, n_bytes in by_part.items())
-    late = ", ".join(f"`{name}`" for name in behind(index)) or "none"
-    head = ["class", "items", "scan", "n-grams alone", "n-grams and MinHash"]
-    return f"""Items found by `contam`, %, in the {len(differing)} classes that differ ({len(classes) - len(differing)} do not). Bytes per byte of text: {parts}.
-Classes more than {100 * MOST_BEHIND:g} points below the scan with MinHash: {late}. Questions of fewer than 8 words are `not_checkable` from an index and not counted.
+    return f"""Items found by `contam`, %, in the {len(differing)} classes that differ ({len(classes) - len(differing)} do not). {index["open"]:,} of {index["n_items"]:,} items are left open by an index for wording in too many documents.
 
-{_table(head, rows)}"""
+{_table([*HEADER], rows)}"""
 
 
 def unlisted_lines(policies: Record) -> str:
@@ -225,7 +219,7 @@ Share `contaminated`, and in brackets also `suspect`. A pair is judged as if its
 The pack lists every pair that shares much wording, so flagged pairs without a label are false flags, most of them in benchmarks made from templates:
 
 {unlisted_lines(policies)}
-### From a `standard` index
+### From an index
 
 {index_section(quality["index"])}
 ## Speed and memory

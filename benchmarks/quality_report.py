@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from index_figures import HEADER, MOST_BEHIND, POLICY, behind, index_rows
+from index_figures import HEADER, POLICY, index_rows
 from quality_aims import (
     ABSENT_AIM,
     LEAST_WORDS,
@@ -39,10 +39,10 @@ def report(answer: Record) -> str:
         rows.append(["absent, flagged", flagged, share(absent["flagged"], absent["n"])])
         lines += ["", f"=== {names}", "", *table(["class", f"found >={LEAST_WORDS}w", "%"], rows)]
     if "index" in answer:
-        lines += ["", f"=== {POLICY}: the scan beside a `standard` index, % found", ""]
+        lines += ["", f"=== {POLICY}: the scan beside an index, % found", ""]
         lines += table(HEADER, index_rows(answer["index"]))
-        late = ", ".join(behind(answer["index"])) or "none"
-        lines += ["", f"with MinHash more than {100 * MOST_BEHIND:g} points below the scan: {late}"]
+        left, of = answer["index"]["open"], answer["index"]["n_items"]
+        lines += ["", f"left open at the cap: {left:,} of {of:,} items"]
     return "\n".join(lines)
 
 

@@ -47,7 +47,7 @@ ALL = ",".join(policy.spec.id for policy in POLICIES)
 OF_WORDS = ",".join(
     policy.spec.id
     for policy in POLICIES
-    if policy.spec.unit == "word" and shortest_run(policy) >= load_recipe("standard").guarantee
+    if policy.spec.unit == "word" and shortest_run(policy) >= load_recipe("complete").guarantee
 )
 OF_CHARS = "igmini-50,gpt4-50char"
 ITEMS = "--benchmark bench_fixtures/items"

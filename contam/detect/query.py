@@ -7,15 +7,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
-import numpy as np
-
-from contam.benchmark.items import ItemName
 from contam.corpus.unread import unread_notes
 from contam.detect.corpus import excluded_note
 from contam.detect.finish import finish
 from contam.detect.given import given_benchmark
-from contam.detect.indexed.candidates import LEAST_SHARE
-from contam.detect.indexed.guarantee import may_be_missed, refuse_unanswerable
+from contam.detect.indexed.guarantee import (
+    may_be_missed,
+    refuse_unanswerable,
+)
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import IndexSources, nothing_found, search
 from contam.detect.judge import Missed
@@ -36,13 +35,10 @@ if TYPE_CHECKING:
     from contam.detect.given import Source
     from contam.detect.indexed.indexes import PathLike
     from contam.detect.indexed.search import SearchResult
-    from contam.detect.model import Bools
     from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
     from contam.index.model import Recipe
 
-#: Items named in run.json of which something may have been missed for the cap.
-_MOST_LISTED: Final = 1000
 #: Files named that are in the corpus and not in the index.
 _MOST_NAMED: Final = 20
 
@@ -155,7 +151,7 @@ def answered(
     except DeadlinePassed:
         # What was found until then is dropped: a document not yet read may hold more.
         answer, missed = nothing_found(plan, opened), Missed(unanswered=REASON)
-    about = partial(describe, opened, plan, answer)
+    about = partial(describe, opened, answer)
     if whole:
         # What became of a shard meanwhile was not looked for where none of its documents was
         # wanted.
@@ -177,10 +173,9 @@ def answered(
 
 def missed_by(plan: Plan, recipe: Recipe, answer: SearchResult) -> Missed:
     """What the indexes cannot vouch for, though they found nothing of it."""
-    hashed = _hashed_items(answer)
     return Missed(
         tuple(
-            may_be_missed(policy, plan.views[0], recipe, at_risk, hashed)
+            may_be_missed(policy, plan.views[0], recipe, at_risk, answer.unread)
             for policy, at_risk in zip(plan.policies, answer.at_risk, strict=True)
         )
     )
@@ -188,11 +183,7 @@ def missed_by(plan: Plan, recipe: Recipe, answer: SearchResult) -> Missed:
 
 def sources_of(opened: IndexSet, answer: SearchResult) -> IndexSources:
     """The documents of an answer, as finishing it needs them."""
-    notes = [
-        f"{opened.names[shard]}: its text is gone; documents of it were compared by hashes alone"
-        for shard in sorted(answer.hashed)
-    ]
-    notes += excluded_note(opened.coverage.excluded)
+    notes = [*excluded_note(opened.coverage.excluded)]
     notes += unread_notes(
         (record.name, record.unread)
         for index in opened.indexes
@@ -213,41 +204,15 @@ def _not_covered(missing: Sequence[str]) -> str:
     )
 
 
-def describe(opened: IndexSet, plan: Plan, answer: SearchResult) -> dict[str, Any]:
+def describe(opened: IndexSet, answer: SearchResult) -> dict[str, Any]:
     """What run.json says of the indexes and of what they guarantee."""
     recipe = opened.recipe
-    risky = np.logical_or.reduce(answer.at_risk)
-    named = [
-        [*ItemName.of(item)]
-        for item in (plan.items[i] for i in np.flatnonzero(risky)[:_MOST_LISTED].tolist())
-    ]
     return {
         "ids": [index.id for index in opened.indexes],
         "recipe": recipe.name,
         "guarantee_tokens": recipe.guarantee,
         "gram": recipe.gram,
         "stride": recipe.stride,
-        "shorter_runs": {
-            str(run): (run - recipe.gram + 1) / recipe.stride
-            for run in range(recipe.gram, recipe.guarantee)
-        },
-        "least_share": LEAST_SHARE,
         "documents_read": len(answer.wanted.row),
-        "hash_verified_shards": [opened.names[shard] for shard in sorted(answer.hashed)],
-        "capped": {
-            "cap": recipe.cap,
-            "grams": answer.n_capped,
-            "items": int(risky.sum()),
-            "first_items": named,
-        },
+        "capped": {"cap": recipe.cap, "grams": answer.n_capped},
     }
-
-
-def _hashed_items(answer: SearchResult) -> Bools | None:
-    """Items of which something was seen in documents that are gone."""
-    if not answer.hashed:
-        return None
-    matches, _ = answer.collection.evidence()
-    seen = np.zeros(len(answer.unread), np.bool_)
-    seen[matches.item[np.isin(matches.shard, np.array(sorted(answer.hashed)))]] = True
-    return seen | answer.unread

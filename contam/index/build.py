@@ -94,7 +94,7 @@ _MOST_ENTRIES: Final = 1 << 31
 def build(
     corpus: PathLike | Sequence[PathLike],
     index: PathLike,
-    recipe: str | Recipe = "standard",
+    recipe: str | Recipe = "complete",
     *,
     workers: int | None = None,
     memory: int = DEFAULT_MEMORY,
@@ -261,7 +261,7 @@ def read_pending(
         return IntakeReader(intake, manifest.shards, tools, progress)
 
     with running(tasks, n_workers, make) as pipeline:
-        builder = _Builder(folder, manifest, tools, (memory - _RESERVE) // 2, n_workers, publish)
+        builder = _Builder(folder, manifest, tools, (memory - _RESERVE) // 2, publish)
         builder.run(intake, pipeline)
     if progress is not None:
         for note in unread_notes((one.name, one.unread) for one in builder.manifest.shards):
@@ -283,14 +283,12 @@ class _Builder:
         manifest: Manifest,
         tools: Tools,
         budget: int,
-        workers: int,
         publish: Callable[[Manifest, States], None],
     ) -> None:
         self.manifest = manifest
         self._folder = folder
         self._tools = tools
         self._budget = budget
-        self._workers = workers
         self._tell = publish
         self._begins = {group.start for group in groups_of(manifest)}
         self._records: list[ShardRecord] = list(manifest.shards)
@@ -377,7 +375,6 @@ class _Builder:
             parts,
             self._records,
             sketcher=self._tools.sketcher,
-            workers=self._workers,
         )
         self._pieces.append(record)
         release_unused()

@@ -28,7 +28,6 @@ from contam.index.build import (
     listed,
     refuse_inside,
     remove_strays,
-    worker_count,
 )
 from contam.index.manifest import publish_manifest, read_manifest, writer_lock
 from contam.index.open import check_normaliser
@@ -185,7 +184,7 @@ def compact(
             )
         segments: list[SegmentRecord] = []
         for group in _groups(manifest, memory // 2):
-            segments += _compacted(folder, manifest, group, worker_count(workers, memory))
+            segments += _compacted(folder, manifest, group)
         if tuple(segments) != manifest.segments:
             manifest = replace(manifest, segments=tuple(segments))
             publish_manifest(folder, manifest)
@@ -358,9 +357,7 @@ def _groups(manifest: Manifest, budget: int) -> Iterator[list[SegmentRecord]]:
         yield group
 
 
-def _compacted(
-    folder: Path, manifest: Manifest, group: list[SegmentRecord], workers: int
-) -> list[SegmentRecord]:
+def _compacted(folder: Path, manifest: Manifest, group: list[SegmentRecord]) -> list[SegmentRecord]:
     """The one segment that replaces a group; the group itself where nothing would be gained."""
     recipe, shards = manifest.recipe, manifest.shards
     retired = read_retired(folder, manifest.retired)
@@ -375,6 +372,4 @@ def _compacted(
     if len(group) == 1 and (whole or name == group[0].id):
         return group
     sketcher = sketcher_of(recipe.minhash)
-    return [
-        merge_segments(folder, recipe, segments, shards, kept, sketcher=sketcher, workers=workers)
-    ]
+    return [merge_segments(folder, recipe, segments, shards, kept, sketcher=sketcher)]

@@ -23,7 +23,7 @@ def describe(index: Index) -> dict[str, Any]:
 
     n_text_bytes   raw text of the segments, as UTF-8; n_index_bytes  all their files
     not_indexed    names of files in the corpus that the index does not have
-    capped_grams   grams of which some segment has only a part of the postings
+    capped_grams   grams of too many documents, of which some segment keeps only some
     dates          first and last day of all dates that can be read, as ISO 8601; None without one
     n_unreadable_dates  documents with a date that cannot be read
     Raises IndexDamageError.
@@ -34,11 +34,7 @@ def describe(index: Index) -> dict[str, Any]:
     for record in segments:
         for file in record.files:
             sizes[file.name] = sizes.get(file.name, 0) + file.n_bytes
-    for segment in index.segments:
-        segment.arrays["capped_key"].check_all()
-    capped = {
-        key for segment in index.segments for key in segment.arrays["capped_key"].array.tolist()
-    }
+    capped = {key for segment in index.segments for key in segment.grams.capped_keys().tolist()}
     return {
         "index": str(index.folder),
         "index_id": index.id,

@@ -173,7 +173,7 @@ _FILE: Final = re.compile(r"[a-z][a-z0-9_-]*\.(npy|parquet)")
 _SEGMENT: Final = re.compile(r"[0-9a-f]{8,64}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _MOST_ENTRIES: Final = 1 << 32
-#: What every index of format 1 counts of a shard. Later versions of contam may count more.
+#: What every index of this format counts of a shard. Later versions of contam may count more.
 _COUNTS: Final = frozenset(
     {"units", "rows", "n_bytes", "n_null", "n_empty", "n_undecodable", "undecodable_bytes"}
 )

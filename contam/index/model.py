@@ -11,17 +11,23 @@ from typing import Final
 from contam.corpus.unread import UnreadColumns  # noqa: TC001 - manifests are read by their types
 from contam.index.json_values import LEFT_OUT
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Version of everything on disk; a reader refuses any other."""
 
-KEY_BITS: Final = 40
+KEY_BITS: Final = 36
 """Bits of a gram's hash that the index stores: the highest ones."""
 
-BUCKET_BITS: Final = 16
-"""Of those, the highest choose the bucket and are not stored."""
+LETTER_BITS: Final = 32
+"""Bits of a key of letters."""
 
-NEIGHBOURS: Final = 3
-"""Tokens on each side of a gram of which an entry stores four bits."""
+MARK: Final = 256
+"""In rows of bits, how many 1 there are from one whose place is known to the next."""
+
+BUCKET_BITS: Final = 16
+"""Bits of a shingle that choose its bucket: the highest ones."""
+
+CAPPED_DOCUMENTS: Final = 1 << 16
+"""Documents of a segment for which `Recipe.cap` is meant; of larger ones more are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +59,8 @@ class Recipe:
     unit    "word", "char", or "tokenizer" (then `tokenizer` holds the file and its digest)
     gram    tokens of an indexed gram, k
     stride  tokens from one indexed gram to the next, w
-    cap     postings stored of one gram in one segment; the true count is stored as well
+    cap     documents kept of one gram in a segment: of a larger one than `CAPPED_DOCUMENTS` so many
+            for each that many
     """
 
     name: str
@@ -132,7 +139,7 @@ class FileRecord:
 class SegmentRecord:
     """An immutable piece of an index: the documents of `spans`, numbered through in order.
 
-    n_entries  sampled grams before capping: the ordinals run from 0 to n_entries - 1
+    n_entries  grams that were taken, with those that repeat or are capped
     n_bytes    raw text, as UTF-8
     """
 

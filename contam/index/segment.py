@@ -10,7 +10,8 @@ import numpy as np
 from contam.corpus.documents import DocumentMeta
 from contam.index.array_files import CheckedArray, CheckedFile, damaged, reading
 from contam.index.manifest import SEGMENTS
-from contam.index.model import BUCKET_BITS, KEY_BITS
+from contam.index.model import BUCKET_BITS, KEY_BITS, LETTER_BITS
+from contam.index.pairs import PAIR_ARRAYS, PairTable, array_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,30 +22,21 @@ if TYPE_CHECKING:
     from contam.index.model import Recipe, SegmentRecord
     from contam.tables.documents import DocumentTable
 
-REST_BITS: Final = KEY_BITS - BUCKET_BITS
-"""Bits of a key that a posting stores; the others are its bucket."""
-
-POSTING_WORDS: Final = 5
-"""Words of 16 bits in a posting: three of key and context, two of ordinal."""
-
 SKETCH_ENTRY_BYTES: Final = 5
 """Bytes of an entry of the MinHash part."""
 
 DOCUMENTS: Final = "documents.parquet"
+TABLES: Final = {"grams": KEY_BITS, "letters": LETTER_BITS}
+"""The tables of a segment, and the bits of their keys."""
 
-_REST: Final = (1 << REST_BITS) - 1
+
 _META: Final = ("document_id", "url", "date", "source", "language")
-_TYPES: Final = {
-    "starts": ("<i8", ()),
-    "postings": ("<u2", (POSTING_WORDS,)),
-    "doc_entries": ("<u4", ()),
+_TYPES: Final[dict[str, tuple[str, tuple[int, ...]]]] = {
     "doc_tokens": ("<u4", ()),
     "doc_crc": ("<u4", ()),
-    "capped_key": ("<u8", ()),
-    "capped_count": ("<i8", ()),
-    "letters": ("<u8", ()),
+    **{f"{table}_{name}": (code, ()) for table in TABLES for name, code in PAIR_ARRAYS.items()},
 }
-_SKETCH_TYPES: Final = {
+_SKETCH_TYPES: Final[dict[str, tuple[str, tuple[int, ...]]]] = {
     "minhash_starts": ("<i8", ()),
     "minhash_entries": ("|u1", (SKETCH_ENTRY_BYTES,)),
     "minhash_windows": ("<u4", ()),
@@ -52,16 +44,12 @@ _SKETCH_TYPES: Final = {
 }
 
 
-def documents_of_letters(letters: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """The numbers of the documents that have these keys of letters."""
-    return (letters & np.uint64(0xFFFFFFFF)).astype(np.int64)
-
-
 class Segment:
     """A segment, mapped: what is asked of it is checked before it is answered.
 
     record  its entry in the manifest;  recipe  how it was made;  folder  its path
     arrays  its array files by their names without suffix
+    grams, letters  which documents have which keys
     Errors are IndexDamageErrors that name the file. Several threads may use one.
     """
 
@@ -88,6 +76,7 @@ class Segment:
         self._spans = spans.reshape(-1, 3)
         self._span_ends = np.cumsum(self._spans[:, 2])
         self._check_shapes()
+        self.grams, self.letters = (PairTable.of(self.arrays, name) for name in TABLES)
 
     @classmethod
     def open(cls, index: Path, record: SegmentRecord, recipe: Recipe) -> Segment:
@@ -98,14 +87,6 @@ class Segment:
     def n_documents(self) -> int:
         """Documents, null and empty ones included."""
         return self.record.n_documents
-
-    def document_of(self, ordinals: ArrayLike) -> NDArray[np.int64]:
-        """The numbers of the documents that hold these entries; `ordinals` are integers [m]."""
-        entries = self.arrays["doc_entries"]
-        entries.check_all()
-        # The ordinals take the type of the file: otherwise all of it would be converted.
-        wanted = np.asarray(ordinals).astype(entries.array.dtype, copy=False)
-        return np.searchsorted(entries.array, wanted, side="right") - 1
 
     def place_of(self, documents: ArrayLike) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Shard (its place in the manifest) and row of documents given by their numbers [m]."""
@@ -133,20 +114,6 @@ class Segment:
             self._documents = table
         return self._documents
 
-    def find(self, key: int) -> tuple[int, int]:
-        """The range of postings of a 40-bit key, empty when it has none. For single keys only."""
-        starts, postings = self.arrays["starts"], self.arrays["postings"]
-        bucket = key >> REST_BITS
-        starts.check(bucket, bucket + 2)
-        lo, hi = (int(at) for at in starts.array[bucket : bucket + 2])
-        if not 0 <= lo <= hi <= len(postings):
-            raise damaged(starts.path, f"bucket {bucket} is out of range")
-        postings.check(lo, hi)
-        words = postings.array[lo:hi]
-        rest = words[:, 0].astype(np.int64) | ((words[:, 1].astype(np.int64) << 16) & _REST)
-        first, stop = np.searchsorted(rest, [key & _REST, (key & _REST) + 1])
-        return lo + int(first), lo + int(stop)
-
     def _rows(self, documents: Iterable[int], names: tuple[str, ...]) -> list[tuple[Any, ...]]:
         table = self.document_table()
         with reading(self.folder / DOCUMENTS):
@@ -154,18 +121,16 @@ class Segment:
 
     def _check_shapes(self) -> None:
         """The arrays belong together: types, lengths, and first and last values that are known."""
-        n_documents, n_capped = self.n_documents, len(self.arrays["capped_key"])
-        lengths = {
-            "starts": (1 << BUCKET_BITS) + 1,
-            "postings": len(self.arrays["postings"]),
-            "doc_entries": n_documents + 1,
-            "doc_tokens": n_documents,
-            "doc_crc": n_documents,
-            "capped_key": n_capped,
-            "capped_count": n_capped,
-            "letters": len(self.arrays["letters"]),
-        }
-        ends = {"starts": lengths["postings"], "doc_entries": self.record.n_entries}
+        n_documents = self.n_documents
+        lengths = {"doc_tokens": n_documents, "doc_crc": n_documents}
+        ends: dict[str, int] = {}
+        for table, key_bits in TABLES.items():
+            sizes = self.arrays[f"{table}_sizes"]
+            sizes.check_all()
+            known = array_lengths(sizes.array, key_bits)
+            capped = f"{table}_capped"
+            lengths |= {f"{table}_{name}": length for name, length in known.items()}
+            lengths[capped] = len(self.arrays[capped])
         if self.recipe.minhash is not None:
             lengths |= {
                 "minhash_starts": (1 << BUCKET_BITS) + 1,
@@ -176,7 +141,7 @@ class Segment:
             ends["minhash_starts"] = lengths["minhash_entries"]
         for name, (code, tail) in self._types.items():
             file = self.arrays[name]
-            if file.array.dtype != np.dtype(code) or file.array.shape != (lengths[name], *tail):
+            if file.array.dtype != np.dtype(code) or file.array.shape != (lengths.get(name), *tail):
                 found = f"{file.array.dtype} {file.array.shape}"
                 raise damaged(file.path, f"holds {found} for {n_documents} documents")
         for name, end in ends.items():

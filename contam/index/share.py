@@ -48,7 +48,7 @@ def build_share(
     corpus: PathLike | Sequence[PathLike],
     index: PathLike,
     share: tuple[int, int],
-    recipe: str | Recipe = "standard",
+    recipe: str | Recipe = "complete",
     *,
     workers: int | None = None,
     memory: int = DEFAULT_MEMORY,

@@ -43,6 +43,8 @@ GRAM = 24
 #: any GRAM letters in a row is one.
 KEY_GRAM = 16
 KEY_STRIDE = 8
+#: Bits of their key.
+LETTER_BITS = 32
 #: Entries that the table holds of equal letters.
 MOST_ALIKE = 8
 #: In place of a hash where there is none.

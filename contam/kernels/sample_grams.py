@@ -1,7 +1,7 @@
-"""Sample every w-th gram of a document with a little context, for an index.
+"""Take every w-th gram of a document, for an index.
 
-An entry is one word of 64 bits: the 40 highest bits of the gram's hash (its key), then 24 bits of
-context, four for each of three tokens to the left (nearest lowest) and three to the right.
+An entry is a pair of contam.kernels.pairs: the highest bits of the gram's hash are its key, and
+below it is the number of the document in its batch.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from contam.kernels._jit import lean_kernel
 from contam.kernels.gram_table import hash_gram
 from contam.kernels.letters import LetterScratch, keep_keys
+from contam.kernels.pairs import DOCUMENT_BITS
 from contam.kernels.tokens import WORDS, tokenize
 
 if TYPE_CHECKING:
@@ -20,56 +21,28 @@ if TYPE_CHECKING:
 
     from contam.kernels.chars import CharTables
 
-#: Tokens on each side of a gram that leave four bits each in its entry.
-NEIGHBOURS = 3
-#: Bits of an entry that hold its context; those above them are the key.
-CONTEXT_BITS = 24
-
-_ZERO = np.uint64(0)
-_CONTEXT_SHIFT = np.uint64(CONTEXT_BITS)
-_TOP_FOUR = np.uint64(60)
-_FOUR = np.uint64(4)
-_RIGHT = np.uint64(12)
-
-
-@lean_kernel
-def context_of(token: NDArray[np.uint64], lo: int, hi: int, at: int, n: int) -> np.uint64:
-    """Context of the gram of n tokens at token[at] in the document token[lo:hi].
-
-    The four highest bits of each neighbour's hash; 0 where the document has no more tokens.
-    """
-    context = _ZERO
-    shift = _ZERO
-    for i in range(at - 1, max(at - 1 - NEIGHBOURS, lo - 1), -1):
-        context |= (token[i] >> _TOP_FOUR) << shift
-        shift += _FOUR
-    shift = _RIGHT
-    for i in range(at + n, min(at + n + NEIGHBOURS, hi)):
-        context |= (token[i] >> _TOP_FOUR) << shift
-        shift += _FOUR
-    return context
+_SHIFT = np.uint64(DOCUMENT_BITS)
 
 
 @lean_kernel
 def sample_document(
     token: NDArray[np.uint64],
     limits: tuple[int, int],
-    gram: int,
-    stride: int,
+    sizes: tuple[int, int],
+    number: int,
     entries: NDArray[np.uint64],
     count: int,
 ) -> int:
     """Append the entries of one document to entries[:count]; returns how many there are then.
 
     token    uint64[t], the document's tokens at limits = (lo, hi)
-    gram     tokens of a gram, k; stride  tokens from one to the next, w
-    entries  uint64[>= count + (hi - lo - gram) // stride + 1], written
+    sizes    (tokens of a gram, k; tokens from one to the next, w);  number  of the document
+    entries  uint64[>= count + (hi - lo - k) // w + 1], written
     """
-    lo, hi = limits
-    for at in range(lo, hi - gram + 1, stride):
-        value = hash_gram(token, at, gram)
-        value = (value >> _CONTEXT_SHIFT) << _CONTEXT_SHIFT
-        entries[count] = value | context_of(token, lo, hi, at, gram)
+    gram, stride = sizes
+    for at in range(limits[0], limits[1] - gram + 1, stride):
+        key = hash_gram(token, at, gram) >> _SHIFT
+        entries[count] = (key << _SHIFT) | np.uint64(number)
         count += 1
     return count
 
@@ -85,7 +58,6 @@ def sample_text(
     spans: NDArray[np.int32],
     tables: CharTables,
     starts: NDArray[np.int64],
-    doc_entries: NDArray[np.uint32],
     entries: NDArray[np.uint64],
     torn: tuple[NDArray[np.int32], LetterScratch, NDArray[np.uint64]],
 ) -> tuple[int, int]:
@@ -98,7 +70,6 @@ def sample_text(
     hashes         uint64[as many as the longest document needs; with keep, all together], written:
                    with keep the tokens of document i are hashes[starts[i] : starts[i + 1]]
     starts         int64[docs + 1], written: tokens before each document
-    doc_entries    uint32[docs], written: entries of each document
     entries        uint64[>= tokens // stride + docs], written, document after document
     torn           (scratch for the words of a document, and for letters, uint64[room], written: see
                    `keep_keys`), used for words
@@ -110,17 +81,15 @@ def sample_text(
     for i in range(offsets.shape[0] - 1):
         limits = (offsets[i], offsets[i + 1])
         n = 0
-        before = count
         if limits[1] > limits[0]:
             at = total if keep else 0
             n = tokenize(text, limits, unit, hashes[at:], spans, tables)
-            count = sample_document(hashes, (at, at + n), sizes[0], sizes[1], entries, count)
+            count = sample_document(hashes, (at, at + n), sizes, i, entries, count)
             if unit == WORDS:
                 keys = (torn[2], n_keys, i)
                 n_keys = keep_keys(text, limits, spans, n, torn[0], tables, torn[1], keys)
         total += n
         starts[i + 1] = total
-        doc_entries[i] = count - before
     return count, n_keys
 
 
@@ -128,16 +97,11 @@ def sample_text(
 def sample_tokens(
     hashes: NDArray[np.uint64],
     starts: NDArray[np.int64],
-    gram: int,
-    stride: int,
-    doc_entries: NDArray[np.uint32],
+    sizes: tuple[int, int],
     entries: NDArray[np.uint64],
 ) -> int:
     """`sample_text` for documents whose tokens are hashes[starts[i] : starts[i + 1]]."""
     count = 0
     for i in range(starts.shape[0] - 1):
-        before = count
-        limits = (starts[i], starts[i + 1])
-        count = sample_document(hashes, limits, gram, stride, entries, count)
-        doc_entries[i] = count - before
+        count = sample_document(hashes, (starts[i], starts[i + 1]), sizes, i, entries, count)
     return count

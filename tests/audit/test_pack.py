@@ -238,7 +238,7 @@ def test_an_index_whose_corpus_is_gone_or_changed_is_asked_again(tmp_path):
     corpus = tmp_path / "corpus"
     corpus.mkdir()
     shard = shutil.copy(FIXTURES / "corpus" / "part-002.parquet", corpus / "part.parquet")
-    build(corpus, tmp_path / "index", load_recipe("standard"), workers=1)
+    build(corpus, tmp_path / "index", load_recipe("complete"), workers=1)
     path = tmp_path / "AUDIT.toml"
     path.write_text(
         f'[audit]\nout = "pack"\n[[corpus]]\nname = "web"\nindex = ["{tmp_path}/index"]\n'

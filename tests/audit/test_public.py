@@ -67,7 +67,7 @@ def world(folder):
         shutil.copy(shard, target)
     broken = folder / "corpus" / "broken.parquet"
     broken.write_bytes(shards[0].read_bytes()[:-200])
-    build([folder / "indexed"], folder / "index", load_recipe("standard"), workers=1)
+    build([folder / "indexed"], folder / "index", load_recipe("complete"), workers=1)
     (folder / "items").mkdir()
     shutil.copy(FIXTURES / "items" / "brook_math.jsonl", folder / "items")
     rows = map(json.loads, (FIXTURES / "items/lantern_quiz.jsonl").read_text("utf-8").splitlines())

@@ -108,7 +108,7 @@ def hostile_index(hostile_text: str, tmp_path_factory: pytest.TempPathFactory) -
     (home / "corpus").mkdir()
     with (home / "corpus" / "part.jsonl").open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
-    build(home / "corpus", home / "hostile", load_recipe("standard"), workers=1)
+    build(home / "corpus", home / "hostile", load_recipe("complete"), workers=1)
     return home / "hostile"
 
 
@@ -119,7 +119,7 @@ def small(bench_fixtures: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     from contam.index.recipe import load_recipe
 
     folder = tmp_path_factory.mktemp("pages") / "small"
-    build(bench_fixtures / "corpus", folder, load_recipe("standard"), workers=1)
+    build(bench_fixtures / "corpus", folder, load_recipe("complete"), workers=1)
     return folder
 
 

@@ -217,7 +217,7 @@ def readable(page, dark, shots, name):
 def test_a_corpus_that_is_partly_gone_is_said(browser, bench_fixtures, tmp_path, items, shots):
     corpus = tmp_path / "corpus"
     shutil.copytree(bench_fixtures / "corpus", corpus)
-    build(corpus, tmp_path / "partly", load_recipe("standard"), workers=1)
+    build(corpus, tmp_path / "partly", load_recipe("complete"), workers=1)
     page = browser()
     with serving(tmp_path / "partly", data=tmp_path / "data") as service:
         (corpus / "part-000.parquet").unlink()

@@ -83,7 +83,7 @@ def server(bench_fixtures, tmp_path_factory):
     from contam.index.recipe import load_recipe
 
     folder = tmp_path_factory.mktemp("served")
-    build(bench_fixtures / "corpus", folder / "small", load_recipe("standard"), workers=1)
+    build(bench_fixtures / "corpus", folder / "small", load_recipe("complete"), workers=1)
     with serving(folder / "small", data=folder / "data") as running:
         yield running.url
 

@@ -11,7 +11,7 @@ import pytest
 import contam
 from contam.detect.indexed import indexes as indexed
 from contam.detect.labels import FLAGGED
-from contam.errors import IndexMismatchError, PolicyError, UsageError
+from contam.errors import IndexMismatchError, UsageError
 from tests.detect.indexed.indexes import evidence, long_pairs, make, retire, verdicts
 
 FIXTURES = Path(__file__).parents[2] / "bench_fixtures"
@@ -111,18 +111,17 @@ def test_workers_and_open_readers_give_the_same_answer(whole):
 def test_an_answer_says_which_index_gave_it_and_what_it_guarantees(whole):
     run = contam.query(whole, ITEMS[:1]).run["index"]
     assert run["ids"] == list(contam.open_index(whole).ids)
-    assert run["guarantee_tokens"] == 8
-    assert run["shorter_runs"] == {"5": 0.25, "6": 0.5, "7": 0.75}
+    assert run["guarantee_tokens"] == 5
     assert run["capped"]["grams"] == 0
 
 
 def test_a_question_below_the_guarantee_is_not_called_clean(shards, bench, tmp_path):
-    result = contam.query(make(shards, tmp_path / "i"), bench)
-    assert labels(result) == {
-        "found": "contaminated",
-        "absent": "clean",
-        "short": "not_checkable",
-    }
+    every = {"found": "contaminated", "absent": "clean"}
+    result = contam.query(make(shards, tmp_path / "i", stride=4), bench)
+    assert labels(result) == {**every, "short": "not_checkable"}
+    # Of what is shorter than the runs that a scan looks for, an index of those misses nothing.
+    result = contam.query(make(shards, tmp_path / "whole"), bench)
+    assert labels(result) == {**every, "short": labels(contam.scan(shards, bench))["short"]}
 
 
 def test_shards_that_moved_are_found_by_their_digests(shards, bench, tmp_path):
@@ -135,38 +134,29 @@ def test_shards_that_moved_are_found_by_their_digests(shards, bench, tmp_path):
     assert moved.verdicts.equals(before.verdicts)
 
 
-def test_shards_that_are_gone_leave_hashes_that_flag_and_never_clear(shards, bench, tmp_path):
+def test_nothing_is_clean_over_shards_that_are_gone(shards, bench, tmp_path):
     index = make(shards, tmp_path / "i")
     shutil.rmtree(shards)
     result = contam.query(index, bench)
     assert result.exit_code() == 4
-    assert labels(result)["found"] == "contaminated"
-    assert set(labels(result).values()) == {"contaminated", "not_checkable"}
-    rows = result.evidence.to_pylist()
-    assert {row["shard"] for row in rows} == {"part-1.jsonl", "part-2.jsonl"}
-    assert not any(row["verified"] for row in rows)
-    assert {row["url"] for row in rows} == {"u/part-1.jsonl/1", "u/part-2.jsonl/1"}
-    # Token 1 of "once the slow ...": positions count tokens.
-    first = next(row for row in rows if row["shard"] == "part-1.jsonl")
-    assert first["document_start"] >= 1
-    assert first["document_end"] <= 1 + len(QUOTED.split())
-    assert result.run["index"]["hash_verified_shards"] == ["part-1.jsonl", "part-2.jsonl"]
+    assert set(labels(result).values()) == {"not_checkable"}
+    assert not result.evidence.num_rows
 
 
-def test_what_hashes_saw_is_not_cleared_by_allowing_gaps(tmp_path, shards):
-    index = make(shards, tmp_path / "i")
-    shutil.rmtree(shards)
+def test_what_may_be_in_documents_that_are_gone_is_not_cleared_by_allowing_gaps(shards, tmp_path):
     long = " ".join([QUOTED, *(f"word{n}" for n in range(60))])
-    items = tmp_path / "long.jsonl"
-    items.write_text(json.dumps({"id": "1", "question": long}) + "\n")
-    result = contam.query(index, items, allow_missing=True)
-    (verdict,) = result
-    assert verdict.label == "not_checkable"
-    assert "hashes alone" in verdict.reason
-    assert "its text is gone" in " ".join(result.run["notes"])
+    items = tmp_path / "items.jsonl"
+    rows = [("found", QUOTED), ("long", long), ("absent", " ".join(f"other{n}" for n in range(20)))]
+    items.write_text("".join(json.dumps({"id": i, "question": q}) + "\n" for i, q in rows))
+    for home, changes in (("i", {}), ("sampled", {"stride": 4})):
+        make(shards, tmp_path / home, **changes)
+    shutil.rmtree(shards)
+    for home in ("i", "sampled"):
+        found = labels(contam.query(tmp_path / home, items, allow_missing=True))
+        assert found == {"found": "not_checkable", "long": "not_checkable", "absent": "clean"}
 
 
-def test_decon_reads_the_documents_of_an_index_of_short_runs_and_refuses_hashes(shards, tmp_path):
+def test_decon_reads_the_documents_of_an_index(shards, tmp_path):
     items = tmp_path / "items.jsonl"
     questions = [f"{QUOTED} {OTHER}", f"{OTHER} {QUOTED}"]
     items.write_text(
@@ -174,14 +164,11 @@ def test_decon_reads_the_documents_of_an_index_of_short_runs_and_refuses_hashes(
     )
     with (shards / "part-2.jsonl").open("a") as corpus:
         corpus.write(json.dumps({"text": f"a copy: {questions[0]}!"}) + "\n")
-    index = make(shards, tmp_path / "i", gram=5, stride=1)
+    index = make(shards, tmp_path / "i")
     asked = contam.query(index, items, policies=["decon-default"])
     scanned = contam.scan(shards, items, policies=["decon-default"])
     assert labels(asked) == labels(scanned) == {"0": "contaminated", "1": "clean"}
     assert [v.score for v in asked] == [v.score for v in scanned]
-    shutil.rmtree(shards)
-    with pytest.raises(PolicyError, match="only the hashes are left"):
-        contam.query(index, items, policies=["decon-default"])
 
 
 def test_a_changed_shard_is_named_and_nothing_is_clean_over_it(shards, bench, tmp_path):
@@ -253,23 +240,21 @@ def test_a_document_counts_until_all_indexes_that_hold_it_retire_it(shards, benc
 def test_indexes_of_different_recipes_are_refused_together(shards, bench, tmp_path):
     first = make(shards, tmp_path / "first")
     second = make(shards, tmp_path / "second", stride=3)
-    with pytest.raises(IndexMismatchError, match="stride is 4 in one and 3"):
+    with pytest.raises(IndexMismatchError, match="stride is 1 in one and 3"):
         contam.query([first, second], bench)
     with pytest.raises(UsageError, match="twice"):
         contam.query([first, first], bench)
 
 
-def test_policies_that_need_more_than_the_index_keeps_are_refused_by_name(whole):
+def test_policies_that_need_more_than_the_index_keeps_are_refused_by_name(shards, bench, tmp_path):
+    index = make(shards, tmp_path / "i", stride=4)
     with pytest.raises(IndexMismatchError) as caught:
-        contam.query(whole, ITEMS, policies=["contam", "decon-default", "igmini-50"])
+        contam.query(index, bench, policies=["contam", "decon-default", "igmini-50"])
     assert "decon-default counts runs of 5" in caught.value.message
     assert "igmini-50 counts letters and digits" in caught.value.message
     assert "--policy contam alone" in caught.value.hint
     assert "--recipe chars" in caught.value.hint
-    assert "gram = 5 and stride = 1" in caught.value.hint
-    with pytest.raises(IndexMismatchError) as caught:
-        contam.query(whole, ITEMS, policies=["decon-default"])
-    assert "chars" not in caught.value.hint
+    assert "--recipe complete" in caught.value.hint
 
 
 def test_an_index_with_longer_runs_flags_and_clears_nothing(shards, bench, tmp_path):
@@ -309,7 +294,6 @@ def test_a_capped_gram_puts_the_items_that_hang_on_it_in_doubt(tmp_path):
     index = make(corpus, tmp_path / "i", cap=4)
     result = contam.query(index, items, policies=["contam", "lmeval-13"])
     assert result.run["index"]["capped"]["grams"] > 0
-    assert ["items", "", "quoted"] in result.run["index"]["capped"]["first_items"]
     found = {(v.item_id, v.policy): v for v in result}
     assert found["quoted", "contam"].label == "contaminated"
     assert found["quoted", "contam"].n_documents < 30
@@ -329,13 +313,11 @@ def test_cutting_an_index_into_segments_changes_no_answer(tmp_path):
         (corpus / f"part-{shard}.jsonl").write_text("\n".join(lines) + "\n")
     items = tmp_path / "items.jsonl"
     items.write_text(json.dumps({"id": "1", "question": QUOTED}) + "\n")
-    whole = contam.query(make(corpus, tmp_path / "whole", cap=7), items)
-    parts = [
-        make(path, tmp_path / f"i{n}", cap=7) for n, path in enumerate(sorted(corpus.iterdir()))
-    ]
+    whole = contam.query(make(corpus, tmp_path / "whole"), items)
+    parts = [make(path, tmp_path / f"i{n}") for n, path in enumerate(sorted(corpus.iterdir()))]
     split = contam.query(parts, items)
     (one,) = whole
-    assert 7 <= one.n_documents < 40
+    assert one.n_documents == 40
     assert split.verdicts.equals(whole.verdicts)
     assert split.evidence.equals(whole.evidence)
     assert split.run["index"]["capped"] == whole.run["index"]["capped"]

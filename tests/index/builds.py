@@ -5,12 +5,10 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from contam.index import build as build_module
-from contam.index.array_files import CheckedArray
 from contam.index.model import Manifest, Recipe
 from contam.index.recipe import load_recipe
+from contam.index.segment import Segment
 from contam.index.writing import intake
 from contam.kernels import gram_table
 from tests.corpus_files import find_shards
@@ -22,11 +20,13 @@ from tests.twins import index as twin
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import numpy as np
+
 BASE, SPREAD = int(gram_table.GRAM_BASE), int(gram_table.GRAM_SPREAD)
 
 
 def recipe_of(**changes) -> Recipe:
-    """A recipe of words without MinHash: the guarantee of `standard`, in a small index."""
+    """A recipe of words without MinHash that takes every fourth gram."""
     plain = {"name": "small", "unit": "word", "gram": 5, "stride": 4, "cap": 10_000}
     normaliser = load_recipe("compact").normaliser
     return Recipe(**{**plain, "normaliser": normaliser, **changes})
@@ -62,54 +62,35 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def entries_of(text: str, recipe: Recipe) -> list[int]:
-    """The entries of one document, by the twins."""
+    """The keys of one document, by the twins."""
     tokens = twin_tokens(text, recipe.unit)
     hashes = grams.gram_hashes(tokens, recipe.gram, BASE, SPREAD)
-    return twin.entries(tokens, hashes, recipe.gram, recipe.stride)
+    return sorted(set(twin.keys(hashes, recipe.stride)))
 
 
 def keys_of(hashes: np.ndarray, gram: int) -> list[int]:
     """The keys of every gram of a text, given by the hashes of its tokens."""
-    values = grams.gram_hashes(hashes.tolist(), gram, BASE, SPREAD)
-    return [value >> 24 for value in values]
+    return twin.keys(grams.gram_hashes(hashes.tolist(), gram, BASE, SPREAD), 1)
 
 
 def read_index(folder: Path, manifest: Manifest) -> dict[tuple[str, int], list[int]]:
-    """(shard, row) -> entries in the document's order, for an index in which nothing is capped."""
+    """(shard, row) -> keys of the document, for an index in which nothing is capped."""
     found: dict[tuple[str, int], list[int]] = {}
-    for segment in manifest.segments:
-        records = {file.name: file for file in segment.files}
-        home = folder / "segments" / segment.id
-        arrays = {}
-        for name in ("starts", "postings", "doc_entries", "doc_tokens", "doc_crc"):
-            opened = CheckedArray(home, records[f"{name}.npy"])
-            opened.check_all()
-            arrays[name] = opened.array
-        ordinals, entries = _entries(arrays["starts"], arrays["postings"])
-        assert ordinals.tolist() != [] or segment.n_entries == 0
-        flat = np.zeros(segment.n_entries, np.uint64)
-        flat[ordinals] = entries
+    for record in manifest.segments:
+        segment = Segment.open(folder, record, manifest.recipe)
+        pairs, capped = segment.grams.unpacked()
+        assert not len(capped)
         places = [
             (manifest.shards[span.shard].name, span.first_row + i)
-            for span in segment.spans
+            for span in record.spans
             for i in range(span.n_rows)
         ]
-        for number, place in enumerate(places):
-            lo, hi = arrays["doc_entries"][number : number + 2].tolist()
-            assert place not in found
-            found[place] = flat[lo:hi].tolist()
+        assert not found.keys() & set(places)
+        found |= {place: [] for place in places}
+        mask = (1 << twin.DOCUMENT_BITS) - 1
+        for pair in pairs.tolist():
+            found[places[pair & mask]].append(pair >> twin.DOCUMENT_BITS)
     return found
-
-
-def _entries(starts: np.ndarray, postings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    words = postings.astype(np.uint64)
-    value = words[:, 0] | (words[:, 1] << np.uint64(16)) | (words[:, 2] << np.uint64(32))
-    bucket = np.repeat(np.arange(2**16, dtype=np.uint64), np.diff(starts))
-    mask = np.uint64(2**24 - 1)
-    entries = (
-        (bucket << np.uint64(48)) | ((value & mask) << np.uint64(24)) | (value >> np.uint64(24))
-    )
-    return (words[:, 3] | (words[:, 4] << np.uint64(16))).astype(np.int64), entries
 
 
 def crc(text: str) -> int:

@@ -16,27 +16,26 @@ from contam.corpus.documents import read_metadata
 from contam.errors import CorpusError, IndexBusyError, IndexMismatchError, OutputError, UsageError
 from contam.files import disk
 from contam.index import build as build_module
-from contam.index.array_files import CheckedArray
 from contam.index.manifest import read_manifest, writer_lock
 from contam.index.open import Index
 from contam.index.recipe import load_recipe
+from contam.index.segment import Segment
 from contam.text.bpe import load_tokenizer
+from contam.text.tokenizer import tokenize_bytes
 from tests.corpus_files import find_shards
 from tests.index.builds import (
-    BASE,
-    SPREAD,
     build,
     crc,
     entries_of,
     files_of,
+    keys_of,
     read_index,
     recipe_of,
     some_texts,
 )
 from tests.integration.inputs import corpus_of, write_jsonl, write_parquet
+from tests.kernels.support import u64s
 from tests.text.tokenizer_files import save_tokenizer
-from tests.twins import grams
-from tests.twins import index as twin
 
 TINY = 25_000
 """A memory that a few dozen documents fill."""
@@ -109,16 +108,17 @@ def test_the_bytes_of_an_index_do_not_depend_on_workers(corpus, tmp_path, memory
     assert files_of(folders[0]) == files_of(folders[1]) == files_of(folders[2])
 
 
-def test_a_capped_gram_keeps_its_true_count(tmp_path):
+def test_of_a_gram_in_too_many_documents_the_first_are_kept(tmp_path):
     same = "one two three four five"
     corpus = corpus_of(tmp_path / "corpus", [f"{same} {n}" for n in range(30)])
     manifest = build(corpus, tmp_path / "ix", recipe_of(cap=7))
-    (segment,) = manifest.segments
-    records = {file.name: file for file in segment.files}
-    home = tmp_path / "ix" / "segments" / segment.id
-    assert CheckedArray(home, records["capped_count.npy"]).array.tolist() == [30]
-    assert len(CheckedArray(home, records["postings.npy"])) == 7
-    assert segment.n_entries == 30
+    (record,) = manifest.segments
+    segment = Segment.open(tmp_path / "ix", record, manifest.recipe)
+    pairs, capped = segment.grams.unpacked()
+    assert (len(pairs), record.n_entries) == (7, 30)
+    keys = keys_of(tokenize_bytes(same.encode()).hashes, 5)
+    assert capped.tolist() == keys
+    assert segment.grams.capped(u64s([*keys, 5])).tolist() == [True, False]
 
 
 def test_a_corpus_of_empty_documents_is_indexed_all_the_same(tmp_path):
@@ -330,9 +330,7 @@ def test_the_tokens_of_a_tokenizer_file_are_sampled_and_the_file_is_pinned(corpu
     tokenizer = load_tokenizer(file)
     want = {}
     for place, text in texts_of(corpus).items():
-        tokens = tokenizer.encode_text(text).hashes.tolist()
-        hashes = grams.gram_hashes(tokens, 5, BASE, SPREAD)
-        want[place] = twin.entries(tokens, hashes, 5, 4)
+        want[place] = sorted(set(keys_of(tokenizer.encode_text(text).hashes, recipe.gram)))
     assert read_index(tmp_path / "ix", manifest) == want
     file.write_text(file.read_text("utf-8") + " ", "utf-8")
     with pytest.raises(IndexMismatchError, match="not the tokenizer"):

@@ -14,6 +14,7 @@ from contam.errors import IndexBusyError, IndexMismatchError, UsageError
 from contam.index.change import add, compact, retire
 from contam.index.manifest import read_manifest, writer_lock
 from contam.index.open import Index
+from contam.kernels.pairs import DOCUMENT_BITS
 from tests.index.builds import build, files_of, read_index, recipe_of, some_texts
 from tests.integration.inputs import corpus_of, write_parquet
 
@@ -26,23 +27,22 @@ def corpus(tmp_path):
 
 
 def candidates(folder):
-    """(gram, context) -> (shard, row) of every document that an answer would look at."""
+    """key -> (shard, row) of every document that an answer would look at."""
     index = Index.open(folder)
-    found: dict[tuple[int, int], list[tuple[str, int]]] = {}
+    found: dict[int, list[tuple[str, int]]] = {}
     for segment in index.segments:
-        starts, postings = segment.arrays["starts"].array, segment.arrays["postings"].array
-        words = postings.astype(np.int64)
-        bucket = np.repeat(np.arange(2**16), np.diff(starts))
-        key = (bucket << 24) | words[:, 0] | ((words[:, 1] & 0xFF) << 16)
-        context = (words[:, 1] >> 8) | (words[:, 2] << 8)
-        shard, row = segment.place_of(segment.document_of(words[:, 3] | (words[:, 4] << 16)))
+        pairs, _ = segment.grams.unpacked()
+        documents = (pairs & np.uint64((1 << DOCUMENT_BITS) - 1)).astype(np.int64)
+        shard, row = segment.place_of(documents)
         live = (index.number_of[shard] >= 0) & ~index.retired.holds(shard, row)
         names = [index.manifest.shards[place].name for place in shard.tolist()]
-        rows = zip(key.tolist(), context.tolist(), names, row.tolist(), live.tolist(), strict=True)
-        for one, near, name, number, is_live in rows:
+        keys = (pairs >> np.uint64(DOCUMENT_BITS)).tolist()
+        for key, name, number, is_live in zip(
+            keys, names, row.tolist(), live.tolist(), strict=True
+        ):
             if is_live:
-                found.setdefault((one, near), []).append((name, number))
-    return {gram: sorted(places) for gram, places in found.items()}
+                found.setdefault(key, []).append((name, number))
+    return {key: sorted(places) for key, places in found.items()}
 
 
 def test_an_index_that_grew_holds_what_one_built_at_once_holds(corpus, tmp_path):

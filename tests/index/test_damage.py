@@ -17,24 +17,22 @@ from contam.detect.query import query
 from contam.errors import IndexDamageError, IndexMismatchError
 from contam.index.manifest import LOCK, MANIFEST, publish_manifest, read_manifest
 from contam.index.open import Index
+from contam.index.pairs import PAIR_ARRAYS
 from contam.index.recipe import load_recipe
 from contam.index.retired import write_retired
 from contam.index.states import STATES
 from contam.index.verify import verify
+from contam.kernels.pairs import DOCUMENT_BITS
 from contam.text.tokenizer import tokenize_bytes
 from tests.detect.indexed.test_near_copies import EDITED, QUESTION, filler
 from tests.index.builds import build, keys_of, recipe_of, some_texts
+from tests.kernels.support import u64s
 from tests.property.worlds import write_shard
 
 ARRAYS = (
-    "starts",
-    "postings",
-    "doc_entries",
+    *(f"{table}_{name}" for table in ("grams", "letters") for name in PAIR_ARRAYS),
     "doc_tokens",
     "doc_crc",
-    "capped_key",
-    "capped_count",
-    "letters",
     "minhash_starts",
     "minhash_entries",
     "minhash_windows",
@@ -65,7 +63,7 @@ def home(tmp_path_factory):
         texts = some_texts(12, first=12 * number)
         write_shard(home / "corpus" / f"part-{number}.parquet", texts)
     write_shard(home / "corpus" / "part-9.parquet", ["", f"Homework. {ITEM} Answer: seven.", NEAR])
-    recipe = recipe_of(minhash=load_recipe("standard").minhash)
+    recipe = recipe_of(minhash=load_recipe("compact").minhash)
     build(home / "corpus", home / "index", recipe, memory=10_000)
     manifest = read_manifest(home / "index")
     assert len(manifest.segments) > 2
@@ -98,12 +96,9 @@ def answers(home):
     hashes = tokenize_bytes(ITEM.encode()).hashes
     found = set()
     for segment in index.segments:
-        for key in keys_of(hashes, index.recipe.gram):
-            lo, hi = segment.find(key)
-            words = segment.arrays["postings"].array[lo:hi].astype(np.int64)
-            documents = segment.document_of(words[:, 3] | (words[:, 4] << 16))
-            shards, rows = segment.place_of(documents)
-            found |= {(index.manifest.shards[s].name, r) for s, r in zip(shards, rows, strict=True)}
+        keys = u64s(keys_of(hashes, index.recipe.gram))
+        shards, rows = segment.place_of(segment.grams.documents(*segment.grams.find(keys)))
+        found |= {(index.manifest.shards[s].name, r) for s, r in zip(shards, rows, strict=True)}
     looked_up = "found" if ("part-9.parquet", 1) in found else "clean"
     verdicts = query(home / "index", home / "items.jsonl", workers=1)
     return [looked_up, *("found" if verdict.flagged else verdict.label for verdict in verdicts)]
@@ -128,10 +123,10 @@ def named_by_verify(home):
 
 
 def look_everywhere(home):
-    """Look for a key of every bucket, which reads all postings that there are."""
+    """Look for every key, and read all its documents."""
     for segment in Index.open(home / "index").segments:
-        for bucket in range(1 << 16):
-            segment.find(bucket << 24)
+        keys = np.unique(segment.grams.unpacked()[0] >> np.uint64(DOCUMENT_BITS))
+        segment.grams.documents(*segment.grams.find(keys))
 
 
 @contextmanager
@@ -181,7 +176,7 @@ def test_harm_is_noticed_and_never_answered_clean(home, name):
     assert verify(home / "index").ok
 
 
-@pytest.mark.parametrize("name", ["starts.npy", "postings.npy"])
+@pytest.mark.parametrize("name", ["grams_heads.npy", "grams_rests.npy", "grams_documents.npy"])
 def test_what_a_lookup_reads_is_noticed_by_the_lookup(home, name):
     path = path_of(home, name)
     raw = path.read_bytes()

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import struct
 import zlib
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from contam.index import segment
 from contam.index.array_files import header
-from contam.index.writing.write import document_seed
 from contam.kernels.gram_table import hash_grams
-from contam.kernels.postings import hash_documents
 from contam.tables.documents import DOCUMENTS
-from contam.text.token_hash import token_hash
 from contam.text.tokenizer import tokenize_bytes
 from tests.index.builds import build, recipe_of, some_texts
 from tests.index.tiny import BASE, SPREAD
@@ -42,8 +36,8 @@ def example(page):
     found: dict[str, str] = {}
     name = ""
     for line in block.splitlines()[1:]:
-        name = line[:15].strip() or name
-        found[name] = f"{found.get(name, '')} {line[15:].strip()}".strip()
+        name = line[:18].strip() or name
+        found[name] = f"{found.get(name, '')} {line[18:].strip()}".strip()
     return found
 
 
@@ -60,10 +54,11 @@ def table(page, heading):
 
 
 def test_the_page_names_every_array_with_its_type(page):
-    rows = table(page, "D is the number of documents")
-    sizes = {"65537": (), "N, 5": (5,), "D + 1": (), "D": (), "C": (), "T": ()}
-    found = {name: (code, sizes[shape]) for name, code, shape, _ in rows}
-    assert found == segment._TYPES
+    own = {name: (code, ()) for name, code, _, _ in table(page, "D is the number of documents")}
+    rows = table(page, "### Tables of pairs")
+    for name in ("grams", "letters"):
+        own |= {f"{name}_{row}": (code, ()) for row, code, _, _ in rows}
+    assert own == segment._TYPES
 
 
 def test_the_page_names_every_column_of_the_documents(page):
@@ -88,39 +83,35 @@ def test_the_example_is_what_comes_of_the_text(example):
     assert [f"{one:016x}" for one in hashes.tolist()] == example["token hashes"].split()
     grams = np.empty(len(hashes), np.uint64)
     count = hash_grams(hashes, 0, len(hashes), 5, grams)
-    tokens = hashes.tolist()
-    for number, at in enumerate(range(0, count, 4)):
+    for at in range(0, count, 4):
         gram = int(grams[at])
-        assert example[f"entry {number}"].split() == [
-            *("gram", f"{gram:016x}", "key", f"{gram >> 24:010x}"),
-            *("context", f"{twin.context(tokens, at, 5):06x}"),
-        ]
+        assert example[f"gram {at}"].split() == [f"{gram:016x}", "key", f"{gram >> 28:09x}"]
 
 
 def test_the_example_is_what_the_twin_writes(example):
     tokens = [int(one, 16) for one in example["token hashes"].split()]
-    files = twin.files([tokens], [TEXT.encode()], 5, 4, BASE, SPREAD)
-    for name in ("postings", "doc_entries", "doc_tokens", "doc_crc"):
+    files = twin.files([tokens], [TEXT.encode()], (5, 4, 256), BASE, SPREAD)
+    rows = [f"grams_{name}" for name in ("heads", "rests", "ends", "documents")]
+    for name in (*rows, "doc_tokens", "doc_crc"):
         assert files[f"{name}.npy"][128:] == bytes.fromhex(example[name])
-    assert twin.crc(files["postings.npy"]) == bytes.fromhex(example["postings.crc"])
+    assert twin.crc(files["grams_heads.npy"]) == bytes.fromhex(example["grams_heads.crc"])
     assert struct.unpack("<I", bytes.fromhex(example["doc_crc"]))[0] == zlib.crc32(TEXT.encode())
-    starts = np.frombuffer(files["starts.npy"], "<i8", offset=128)
-    assert np.flatnonzero(np.diff(starts)).tolist() == [0x0A4E, 0xFA17]
-    assert example["starts"] == "0 up to bucket 0a4e, 1 up to bucket fa17, 2 behind it"
 
 
-def test_what_a_build_writes_is_what_the_twin_writes(tmp_path):
+@pytest.mark.parametrize("changes", [{}, {"stride": 1, "cap": 3}])
+def test_what_a_build_writes_is_what_the_twin_writes(tmp_path, changes):
     torn = [40 * TEXT.replace(" ", ""), 9 * " ".join(f"{TEXT} CAFÉ fi<wbr>nd жар ")]
     texts = [TEXT, "", *some_texts(40), f"{TEXT} {TEXT}", *torn]
     write_shard(tmp_path / "corpus" / "part-0.parquet", texts)
-    recipe = recipe_of()
+    recipe = recipe_of(**changes)
     manifest = build(tmp_path / "corpus", tmp_path / "index", recipe)
     (record,) = manifest.segments
     tokens = [twin_tokens(text, "word") for text in texts]
     raw = [text.encode() for text in texts]
+    sizes = recipe.gram, recipe.stride, recipe.cap
     letters = [keys_of(text) for text in texts]
     assert all(letters[-2:])
-    expected = twin.files(tokens, raw, recipe.gram, recipe.stride, BASE, SPREAD, letters)
+    expected = twin.files(tokens, raw, sizes, BASE, SPREAD, letters)
     for name, content in expected.items():
         path = tmp_path / "index" / "segments" / record.id / name
         assert path.read_bytes() == content, name
@@ -131,11 +122,3 @@ def keys_of(text):
     """The keys of a text's letters, by the twins."""
     spans = [(begin, end) for _, begin, end in words_of(text)]
     return torn_twin.keys(text.encode(), spans, twin_letters(text), BASE, SPREAD)
-
-
-@given(st.integers(0, 2**63 - 1), st.text(max_size=40))
-def test_the_hash_of_a_document_is_the_one_of_the_page(row, digest):
-    seed = hashlib.sha256(digest.encode()).digest()[:8]
-    found = np.empty(1, np.uint64)
-    hash_documents(document_seed(digest), row, found)
-    assert int(found[0]) == token_hash(seed + row.to_bytes(8, "little"))

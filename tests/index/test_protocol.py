@@ -28,7 +28,7 @@ RETIRED = "part-1/4"
 
 @pytest.fixture(scope="module")
 def golden(repository):
-    return repository / "indexes" / "golden" / "v1-word-5"
+    return repository / "indexes" / "golden" / "v2-word-5"
 
 
 @pytest.fixture(scope="module")

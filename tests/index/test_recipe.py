@@ -19,7 +19,7 @@ from contam.index.verify import verify
 from contam.text.text_tables import NORMALISER
 from tests.index.tiny import write_index
 
-GUARANTEES = {"standard": ("word", 8), "compact": ("word", 13), "chars": ("char", 50)}
+GUARANTEES = {"complete": ("word", 5), "compact": ("word", 13), "chars": ("char", 50)}
 BASE = 'unit = "word"\ngram = 5\nstride = 4\ncap = 100\n'
 SKETCH = (
     '[minhash]\nn_perm = 128\nscheme = "affine32"\nshingle = 3\nwindow = 64\nstep = 32\n'
@@ -28,12 +28,12 @@ SKETCH = (
 
 
 def test_the_recipes_that_ship_keep_their_guarantees():
-    assert list_recipes() == ("bpe", "chars", "compact", "standard")
+    assert list_recipes() == ("bpe", "chars", "compact", "complete")
     for name, (unit, tokens) in GUARANTEES.items():
         recipe = load_recipe(name)
         assert (recipe.name, recipe.unit, recipe.guarantee) == (name, unit, tokens)
         assert recipe.normaliser == NORMALISER
-        assert (recipe.minhash is not None) == (name == "standard")
+        assert (recipe.minhash is not None) == (name == "compact")
         assert from_dict(to_dict(recipe)) == recipe
 
 
@@ -52,11 +52,11 @@ def test_a_tokenizer_is_pinned_by_its_digest(tokenizer_file):
     with pytest.raises(UsageError, match="needs a tokenizer"):
         load_recipe("bpe")
     recipe = load_recipe("bpe", tokenizer=tokenizer_file)
-    assert (recipe.unit, recipe.guarantee, recipe.normaliser) == ("tokenizer", 8, "bpe-1")
+    assert (recipe.unit, recipe.guarantee, recipe.normaliser) == ("tokenizer", 5, "bpe-1")
     assert recipe.tokenizer["path"] == str(tokenizer_file)
     assert len(recipe.tokenizer["sha256"]) == 64
     with pytest.raises(UsageError, match="no use for a tokenizer"):
-        load_recipe("standard", tokenizer=tokenizer_file)
+        load_recipe("complete", tokenizer=tokenizer_file)
 
 
 def test_a_recipe_names_a_tokenizer_beside_it(tokenizer_file):
@@ -107,7 +107,7 @@ def test_a_wrong_recipe_is_refused_with_the_reason(tmp_path, old):
 def test_what_is_no_recipe_is_said(tmp_path):
     with pytest.raises(UsageError, match="no recipe 'nothing'") as error:
         load_recipe("nothing")
-    assert "standard" in error.value.hint
+    assert "complete" in error.value.hint
     (tmp_path / "broken.toml").write_text("unit = ")
     with pytest.raises(UsageError, match="cannot be read"):
         load_recipe(tmp_path / "broken.toml")
@@ -189,7 +189,7 @@ def test_a_sound_index_whose_shards_are_gone_is_not_damaged(folder):
         "/corpus/part-1.parquet",
     }
     assert (report.n_segments, report.n_shards) == (2, 2)
-    assert report.n_files == 18
+    assert report.n_files == 38
     assert report.n_bytes == sum(
         path.stat().st_size for path in folder.rglob("*") if path.suffix in {".npy", ".parquet"}
     )

@@ -17,7 +17,8 @@ from contam.index.model import RowSpan
 from contam.index.open import Index
 from contam.index.retired import write_retired
 from tests.index.tiny import BASE, RECIPE, SPREAD, documents, shard, write_index, write_segment
-from tests.twins.segment import entries
+from tests.kernels.support import u64s
+from tests.twins.segment import gram_pairs
 
 
 @pytest.fixture
@@ -26,23 +27,15 @@ def made(tmp_path):
     return tmp_path, manifest, tokens
 
 
-def test_every_entry_is_found_and_leads_back_to_its_document(made):
+def test_every_gram_is_found_and_leads_back_to_its_documents(made):
     folder, _, tokens = made
     index = Index.open(folder)
     for segment, shard_docs in zip(index.segments, tokens, strict=True):
-        expected = entries(shard_docs, RECIPE.gram, RECIPE.stride, BASE, SPREAD)
-        postings = segment.arrays["postings"].array
-        for key, ordinal, _ in expected:
-            lo, hi = segment.find(key)
-            ordinals = postings[lo:hi, 3].astype(int) | (postings[lo:hi, 4].astype(int) << 16)
-            assert ordinal in ordinals
-        owners = [
-            number
-            for number, doc in enumerate(shard_docs)
-            for _ in range(0, len(doc) - RECIPE.gram + 1, RECIPE.stride)
-        ]
-        assert segment.document_of(np.arange(len(owners))).tolist() == owners
-        assert segment.find(12345) == (segment.find(12345)[0],) * 2
+        expected = sorted(gram_pairs(shard_docs, RECIPE.gram, RECIPE.stride, BASE, SPREAD))
+        keys = sorted({key for key, _ in expected})
+        first, stop = segment.grams.find(u64s([*keys, 12345]))
+        assert segment.grams.documents(first, stop).tolist() == [one for _, one in expected]
+        assert first[-1] == stop[-1]
 
 
 def test_a_document_knows_its_shard_row_and_names(tmp_path):
@@ -132,7 +125,6 @@ def test_an_index_of_another_normaliser_is_refused(made):
 @pytest.mark.parametrize(
     ("change", "fact"),
     [
-        (lambda one: replace(one, n_entries=one.n_entries + 1), "doc_entries"),
         (lambda one: replace(one, files=one.files[1:]), "not listed in the manifest"),
         (lambda one: replace(one, files=one.files[:-1]), "not listed in the manifest"),
         (lambda one: replace(one, id="0" * 16), "missing"),
@@ -165,7 +157,7 @@ def test_a_writer_that_comes_between_manifest_and_segments_is_no_damage(made, mo
         [*tokens[0], *tokens[1]],
     )
     later = replace(manifest, segments=(new,))
-    (folder / "segments" / manifest.segments[0].id / "starts.npy").unlink()
+    (folder / "segments" / manifest.segments[0].id / "grams_heads.npy").unlink()
     seen = iter([manifest, later])
     monkeypatch.setattr("contam.index.open.read_manifest", lambda _: next(seen))
     assert Index.open(folder).manifest == later

@@ -65,7 +65,7 @@ def part_of(home, shard):
     )
 
 
-@pytest.mark.parametrize("recipe", ["standard", "compact", "chars"])
+@pytest.mark.parametrize("recipe", ["complete", "compact", "chars"])
 def test_any_shares_make_the_index_of_one_build(home, recipe):
     whole = build(home / "corpus", home / "one", recipe, workers=2)
     for share in ((1, 2), (0, 2), (0, 3)):

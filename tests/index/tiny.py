@@ -48,8 +48,8 @@ def write_segment(folder, spans, tokens):
     place.mkdir(parents=True)
     texts = [b"" for _ in tokens]
     records = []
-    k, w = RECIPE.gram, RECIPE.stride
-    for file, content in twin.files(tokens, texts, k, w, BASE, SPREAD).items():
+    sizes = RECIPE.gram, RECIPE.stride, RECIPE.cap
+    for file, content in twin.files(tokens, texts, sizes, BASE, SPREAD).items():
         (place / file).write_bytes(content)
         table = twin.crc(content)
         (place / file).with_suffix(".crc").write_bytes(table)
@@ -71,13 +71,13 @@ def write_segment(folder, spans, tokens):
     table = twin.crc(content)
     (place / "documents.crc").write_bytes(table)
     records.append(_record("documents.parquet", content, hashlib.sha256(table).hexdigest()))
-    keys = [key for key, _, _ in twin.entries(tokens, k, w, BASE, SPREAD)]
+    pairs = twin.gram_pairs(tokens, *sizes[:2], BASE, SPREAD)
     return SegmentRecord(
         id=name,
         spans=tuple(spans),
         n_documents=len(rows),
         n_tokens=sum(map(len, tokens)),
-        n_entries=len(keys),
+        n_entries=len(pairs),
         n_bytes=0,
         files=tuple(records),
     )

@@ -21,8 +21,8 @@ tokens = st.lists(U64 | FEW, max_size=40)
 recipes = st.tuples(st.integers(1, 6), st.integers(1, 8))
 
 
-def entries_of(values: list[int], k: int, w: int) -> list[int]:
-    return twin.entries(values, grams.gram_hashes(values, k, BASE, SPREAD), k, w)
+def entries_of(values: list[int], k: int, w: int, number: int = 0) -> list[int]:
+    return twin.entries(grams.gram_hashes(values, k, BASE, SPREAD), w, number)
 
 
 @given(tokens, st.integers(1, 30), st.integers(0, 40))
@@ -32,16 +32,6 @@ def test_a_gram_hash_is_that_of_all_grams(values, n, at):
         assert int(gram_table.hash_gram(u64s(values), at, n)) == want[at]
 
 
-@given(tokens, st.data())
-def test_the_context_holds_neighbours_of_the_same_document_only(values, more):
-    lo = more.draw(st.integers(0, len(values)))
-    hi = more.draw(st.integers(lo, len(values)))
-    n = more.draw(st.integers(1, 6))
-    for at in range(lo, hi - n + 1):
-        found = sample_grams.context_of(u64s(values), lo, hi, at, n)
-        assert int(found) == twin.context(values[lo:hi], at - lo, n)
-
-
 @given(tokens, recipes, st.data())
 @example([2**64 - 1] * 12, (5, 4), None)
 def test_entries_of_a_document_are_every_wth_gram_from_its_first_token_on(values, recipe, more):
@@ -49,8 +39,8 @@ def test_entries_of_a_document_are_every_wth_gram_from_its_first_token_on(values
     lo = more.draw(st.integers(0, len(values))) if more else 0
     hi = more.draw(st.integers(lo, len(values))) if more else len(values)
     out = np.full(len(values) + 2, GUARD, np.uint64)
-    count = sample_grams.sample_document(u64s(values), (lo, hi), k, w, out, 1)
-    assert out[1:count].tolist() == entries_of(values[lo:hi], k, w)
+    count = sample_grams.sample_document(u64s(values), (lo, hi), (k, w), 9, out, 1)
+    assert out[1:count].tolist() == entries_of(values[lo:hi], k, w, 9)
     assert out[0] == GUARD
     assert (out[count:] == GUARD).all()
 
@@ -65,17 +55,16 @@ def test_a_batch_is_its_documents_one_after_another(documents, recipe, unit, kee
     one = batch(documents)
     text_scratch = 5 * one.n_bytes + 16 * (one.n_docs + 1)
     hashes, spans = np.empty(text_scratch, np.uint64), np.empty((text_scratch, 2), np.int32)
-    starts, doc_entries = np.empty(one.n_docs + 1, np.int64), np.empty(one.n_docs, np.uint32)
+    starts = np.empty(one.n_docs + 1, np.int64)
     out = np.full(text_scratch, GUARD, np.uint64)
     n, _ = sample_grams.sample_text(
         one.data, one.offsets, UNITS[unit], (k, w), keep,
-        hashes, spans, char_tables(), starts, doc_entries, out,
+        hashes, spans, char_tables(), starts, out,
         (np.empty(2 * text_scratch, np.int32), new_letter_scratch(), np.empty(text_scratch, np.uint64)),
     )  # fmt: skip
     read = [twin_tokens(text, unit) for text in documents]
-    want = [entries_of(values, k, w) for values in read]
+    want = [entries_of(values, k, w, number) for number, values in enumerate(read)]
     assert out[:n].tolist() == [entry for some in want for entry in some]
-    assert doc_entries.tolist() == [len(some) for some in want]
     assert starts.tolist() == np.cumsum([0, *map(len, read)]).tolist()
     assert (out[n:] == GUARD).all()
     if keep:
@@ -88,65 +77,47 @@ def test_given_tokens_are_sampled_alike(documents, recipe):
     k, w = recipe
     flat = [token for values in documents for token in values]
     starts = frozen(np.cumsum([0, *map(len, documents)]), np.int64)
-    doc_entries, out = np.empty(len(documents), np.uint32), np.full(len(flat) + 1, GUARD, np.uint64)
-    n = sample_grams.sample_tokens(u64s(flat), starts, k, w, doc_entries, out)
-    want = [entries_of(values, k, w) for values in documents]
+    out = np.full(len(flat) + 1, GUARD, np.uint64)
+    n = sample_grams.sample_tokens(u64s(flat), starts, (k, w), out)
+    want = [entries_of(values, k, w, number) for number, values in enumerate(documents)]
     assert out[:n].tolist() == [entry for some in want for entry in some]
-    assert doc_entries.tolist() == [len(some) for some in want]
     assert (out[n:] == GUARD).all()
 
 
 # ------------------------------------------------------------------------------ guarantee
 
 
-def matching_nibbles(item: list[int], at: int, k: int, neighbours: int) -> tuple[int, int]:
-    """How many tokens on each side of an item's gram agree with a context, nearest first."""
-    left = right = 0
-    while left < 3 and left < at and item[at - 1 - left] >> 60 == neighbours >> 4 * left & 15:
-        left += 1
-    while (
-        right < 3
-        and at + k + right < len(item)
-        and item[at + k + right] >> 60 == neighbours >> 12 + 4 * right & 15
-    ):
-        right += 1
-    return left, right
-
-
-def strong_hits(item: list[int], document: list[int], k: int, w: int) -> list[tuple[int, int]]:
-    """(item token, document token) of every indexed gram that a run of w + k - 1 would leave."""
+def known_places(item: list[int], document: list[int], k: int, w: int) -> set[tuple[int, int]]:
+    """(item token, document token) of every gram of the item that is taken of the document."""
     out = np.empty(len(document) + 1, np.uint64)
-    n = sample_grams.sample_document(u64s(document), (0, len(document)), k, w, out, 0)
-    known: dict[int, list[int]] = {}
-    for at, hashed in enumerate(grams.gram_hashes(item, k, BASE, SPREAD)):
-        known.setdefault(hashed >> 24, []).append(at)
-    found = []
-    for number, entry in enumerate(out[:n].tolist()):
-        for at in known.get(entry >> 24, []):
-            left, right = matching_nibbles(item, at, k, entry & 0xFFFFFF)
-            if any(left >= min(j, 3) and right >= min(w - 1 - j, 3) for j in range(w)):
-                found.append((at, number * w))
-    return found
+    n = sample_grams.sample_document(u64s(document), (0, len(document)), (k, w), 0, out, 0)
+    keys = twin.keys(grams.gram_hashes(item, k, BASE, SPREAD), 1)
+    return {
+        (at, number * w)
+        for number, entry in enumerate(out[:n].tolist())
+        for at, key in enumerate(keys)
+        if key == entry >> twin.DOCUMENT_BITS
+    }
 
 
 def check_guarantee(item: list[int], document: list[int], k: int, w: int) -> int:
-    """Every maximal run of w + k - 1 tokens or more holds a strong hit; returns how many runs."""
-    hits = strong_hits(item, document, k, w)
+    """Every maximal run of w + k - 1 tokens or more holds a gram that is known; how many runs."""
+    known = known_places(item, document, k, w)
     long = [
         run for run in brute.maximal_runs(brute.extensions(item, document)) if run[2] >= w + k - 1
     ]
     for i, d, n in long:
-        assert any(i <= at <= i + n - k and at - i == where - d for at, where in hits)
+        assert any(i <= at <= i + n - k and at - i == where - d for at, where in known)
     return len(long)
 
 
 @given(st.lists(FEW, max_size=24), st.lists(FEW, max_size=48), recipes)
-def test_every_long_run_of_a_repetitive_text_leaves_a_strong_hit(item, document, recipe):
+def test_every_long_run_of_a_repetitive_text_leaves_a_gram(item, document, recipe):
     check_guarantee(item, document, *recipe)
 
 
 @given(texts(most=24), texts(most=24), texts(most=24), recipes)
-def test_every_long_run_of_a_quoted_text_leaves_a_strong_hit(before, item, after, recipe):
+def test_every_long_run_of_a_quoted_text_leaves_a_gram(before, item, after, recipe):
     words = twin_tokens(item)
     document = twin_tokens(f"{before} {item} {after}")
     assert check_guarantee(words, document, *recipe) or len(words) < sum(recipe) - 1 or not words
@@ -176,6 +147,6 @@ def test_documents_about_the_length_of_a_gram_or_of_the_guarantee(k, w):
         for at in range(w + 1):
             document = text[at : at + length]
             out = np.empty(length + 1, np.uint64)
-            n = sample_grams.sample_document(u64s(document), (0, length), k, w, out, 0)
+            n = sample_grams.sample_document(u64s(document), (0, length), (k, w), 0, out, 0)
             assert n == (0 if length < k else (length - k) // w + 1)
             assert check_guarantee(text, document, k, w) == (length >= w + k - 1)

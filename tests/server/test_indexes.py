@@ -149,7 +149,7 @@ def odd_index(tmp_path_factory, fixture_items):
     ]
     shard = home / "corpus" / "odd.jsonl"
     shard.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    build(home / "corpus", home / "index", load_recipe("standard"), workers=1)
+    build(home / "corpus", home / "index", load_recipe("complete"), workers=1)
     retire(home / "index", [("odd.jsonl", 3)])
     return home / "index", shard, texts
 

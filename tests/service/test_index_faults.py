@@ -26,7 +26,7 @@ def corpus(bench_fixtures, tmp_path):
 @pytest.fixture
 def index(corpus, tmp_path):
     folder = tmp_path / "index"
-    build(corpus, folder, load_recipe("standard"), workers=1)
+    build(corpus, folder, load_recipe("complete"), workers=1)
     return folder
 
 
@@ -120,7 +120,7 @@ def repeating(tmp_path_factory):
     texts = ["la " * 300_000, "to be " * 150_000, PLAIN["question"]]
     table = pa.table({"id": list("abc"), "text": texts})
     pq.write_table(table, folder / "corpus.parquet")
-    build(folder / "corpus.parquet", folder / "index", load_recipe("standard"), workers=1)
+    build(folder / "corpus.parquet", folder / "index", load_recipe("complete"), workers=1)
     return folder / "index"
 
 

@@ -35,7 +35,7 @@ def build(
     *,
     corpus: options.Corpus,
     index: options.IndexFolder,
-    recipe: options.Recipe = "standard",
+    recipe: options.Recipe = "complete",
     tokenizer: options.Tokenizer = None,
     workers: options.Workers = None,
     memory: options.BuildMemory = "2GB",

@@ -8,17 +8,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.detect.match.grams import GramPlaces
-from contam.detect.model import ANSWER, CHOICES, N_PARTS, QUESTION
-from contam.index.model import KEY_BITS
-from contam.kernels.candidates import (
-    CLOSED,
-    ItemGrams,
-    describe_places,
-    hash_places,
-    open_by_reach,
-    open_by_weight,
-)
-from contam.kernels.postings import POSTING_WORDS, find_postings
+from contam.detect.model import N_PARTS
+from contam.detect.policies.segments import part_sums
+from contam.kernels.candidates import CLOSED, SHUT, Lists, hits_of, open_by_grams, worth_reading
+from contam.kernels.constants import WORTH_ALIGNING
+from contam.kernels.pairs import DOCUMENT_BITS
 from contam.tables.distinct import distinct
 
 if TYPE_CHECKING:
@@ -28,16 +22,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.match.token_view import SearchView
-    from contam.detect.model import Bools, Int32s, Int64s, Uint64s
+    from contam.detect.model import Bools, Float64s, Int32s, Int64s, Uint64s
     from contam.index.model import Recipe
     from contam.index.segment import Segment
 
-#: A document in which only runs below the guarantee were seen is read when what was seen weighs
-#: this share of an item part. The scan reports such a document from 0.3 on; an index sees one gram
-#: in `stride`, so about a quarter of that.
-LEAST_SHARE: Final = 0.1
-_DROPPED_BITS = np.uint64(64 - KEY_BITS)
-_COLUMNS = np.dtype([("gram", "<i8"), ("row", "<i8"), ("hash", "<u8")])
+_ABSENT: Final = -1
+#: More grams in a row than a part has: runs are found by their grams already.
+_NO_RUN: Final = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,57 +37,108 @@ class PlacedSegment:
 
     number  int32[shards of its manifest], their place in the whole; -1 for those that do not count
     state   uint8[documents], SHUT where no answer counts the document
-    seeds   uint64[shards of its manifest], see `document_seed`
     """
 
     segment: Segment
     number: Int32s
     state: NDArray[np.uint8]
-    seeds: Uint64s
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Lookup:
     """The grams of a view's items, as an index of this recipe has to be asked for them.
 
-    keys   uint64[grams], 40 bits each
-    order  int64[grams], the grams by their keys: neighbours are together in an index
-    grams  their places in the items, and how far a run must reach from each
+    keys    uint64[grams]; order  int64[grams], by their keys: neighbours are together in an index
+    start   int32[grams + 1], where a gram's places begin in the next two
+    place   int32[p], the token where it begins
+    loose   bool[p], whether a hit there counts by itself, and not in a run alone
+    at      int32[tokens], the gram that begins there, -1 for none
     view, recipe  what they were made for
     """
 
     keys: Uint64s
     order: Int64s
-    grams: ItemGrams
+    start: Int32s
+    place: Int32s
+    loose: Bools
+    at: Int32s
     view: SearchView
     recipe: Recipe
 
     @classmethod
     def of(cls, view: SearchView, recipe: Recipe) -> Lookup:
         """Make the lookup of a view."""
-        hashes, start, place, part, common = _grams_of(view, recipe.gram)
-        followed = _followed(view, recipe.guarantee)
-        context = np.empty(len(place), np.uint32)
-        ways = np.empty(len(place), np.uint16)
-        describe_places(
-            view.gram_table.token,
-            view.gram_table.part_start,
-            place,
-            part,
-            followed,
-            recipe.gram,
-            recipe.guarantee,
-            context,
-            ways,
-        )
-        weak = followed[part] & ~np.repeat(common, np.diff(start))
-        keys = hashes >> _DROPPED_BITS
+        table = view.gram_table
+        grams = GramPlaces.of(table.token, table.part_start, recipe.gram)
+        common = grams.common(grams.owners(view.benchmark), view.items.n_items)
+        at = np.full(len(table.token), _ABSENT, np.int32)
+        n_places = np.diff(grams.start)
+        at[grams.place] = np.repeat(np.arange(len(grams.key), dtype=np.int32), n_places)
+        is_short = np.diff(table.part_start) < view.spec.min_run
+        keys = grams.key >> np.uint64(DOCUMENT_BITS)
         return cls(
             keys=keys,
             order=np.argsort(keys, kind="stable"),
-            grams=ItemGrams(start, place, context, ways, weak),
+            start=grams.start,
+            place=grams.place,
+            loose=~np.repeat(common, n_places) | is_short[grams.part],
+            at=at,
             view=view,
             recipe=recipe,
+        )
+
+    @property
+    def n_run(self) -> int:
+        """Grams that an index has of any run which a scan reports, in a row."""
+        recipe = self.recipe
+        return max(1, (self.view.spec.min_run - recipe.guarantee) // recipe.stride + 1)
+
+    def windows(self, known: Bools, capped: Bools) -> NDArray[np.int32]:
+        """The grams of runs, and of whole short parts, that a document may hold: int32[w, n_run].
+
+        known   bool[grams], those that a segment has
+        capped  bool[grams], those of which it has only some documents: -1 in a window, which counts
+                as if every document had it, but where there is no other
+        """
+        table, recipe = self.view.gram_table, self.recipe
+        gram, stride, n_run = recipe.gram, recipe.stride, self.n_run
+        starts = np.flatnonzero(self.at >= 0)
+        starts = starts[known[self.at[starts]]]
+        part = np.searchsorted(table.part_start, starts, side="right") - 1
+        left = (table.part_start[part + 1] - starts - gram) // stride + 1
+        # Of a short part all grams, from its first token on.
+        is_first = starts == table.part_start[part]
+        length = np.where(is_first, np.minimum(left, n_run), n_run)
+        keep = left >= length
+        starts, length = starts[keep], length[keep]
+        found = np.full((len(starts), n_run), _ABSENT, np.int32)
+        every, only = np.ones(len(starts), np.bool_), np.ones(len(starts), np.bool_)
+        for step in range(n_run):
+            inside = length > step
+            numbers = self.at[np.where(inside, starts + step * stride, starts)]
+            every &= known[numbers]
+            only &= capped[numbers]
+            found[inside, step] = numbers[inside]
+        found[(found >= 0) & capped[found] & ~only[:, np.newaxis]] = _ABSENT
+        found, starts, is_run = found[every], starts[every], (length == n_run)[every]
+        if (n_run - 1) * stride > gram:
+            return found
+        # Of a run the first and the last gram tell all tokens: each is looked for once.
+        first, last = self.at[starts[is_run]], self.at[starts[is_run] + (n_run - 1) * stride]
+        once = np.unique(first.astype(np.int64) << 32 | last, return_index=True)[1]
+        return np.concatenate([found[is_run][once], found[~is_run]])
+
+    def capped_weight(self, capped: Bools) -> Float64s:
+        """What the tokens in grams of which not every document is kept weigh: float64[parts]."""
+        table = self.view.gram_table
+        if not capped.any():
+            return np.zeros(len(table.part_weight))
+        covered = (self.at >= 0) & capped[self.at]
+        begins = np.flatnonzero(covered)
+        for step in range(1, self.recipe.gram):
+            covered[begins + step] = True
+        return part_sums(
+            table.weight * covered, table.part_start[:-1], np.diff(table.part_start), np.float64
         )
 
 
@@ -106,28 +148,12 @@ class Candidates:
 
     documents  for each segment the documents to read, int64, ascending
     near       bool, for each of those: only `near_copies` names it, no gram does
-    capped     bool[grams]: grams of which an index keeps only some of the documents
+    capped     bool[grams]: grams of which a segment keeps only some documents
     """
 
     documents: tuple[Int64s, ...]
     near: tuple[Bools, ...]
     capped: Bools
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ranges:
-    """Where the grams of a lookup stand in one segment; only those that do.
-
-    which  int64[n], gram; begin, end  int64[n], its first posting and the one behind its last
-    """
-
-    which: Int64s
-    begin: Int64s
-    end: Int64s
-
-    def take(self, keep: Bools) -> Ranges:
-        """Some of them."""
-        return Ranges(self.which[keep], self.begin[keep], self.end[keep])
 
 
 def find_candidates(
@@ -145,188 +171,78 @@ def find_candidates(
 
     Raises IndexDamageError when a file of an index is not what was written.
     """
-    ranges = [look_up(lookup, part.segment) for part in parts]
-    total = np.zeros(len(lookup.keys), np.int64)
-    for some in ranges:
-        total[some.which] += some.end - some.begin
-    frequent = total > lookup.recipe.cap
-    kept: Sequence[Frequent | None] = [None] * len(parts)
-    capped = np.zeros(len(lookup.keys), np.bool_)
-    if frequent.any():
-        kept, capped = gather_frequent(frequent, ranges, parts, lookup.recipe.cap)
     documents, near = [], []
-    for number, part in enumerate(parts):
-        found = ranges[number]
-        rare = found.take(~frequent[found.which])
-        opened = open_documents(lookup, part.segment, part.state, rare, kept[number])
+    capped = np.zeros(len(lookup.keys), np.bool_)
+    for part in parts:
+        lists, own = look_up(lookup, part.segment)
+        capped |= own
+        opened = open_documents(lookup, lists, own, part.state)
         letters = (torn or {}).get(part.segment.folder, np.empty(0, np.int64))
         opened = distinct(np.concatenate([opened, letters[part.state[letters] == CLOSED]]))
         more = (near_copies or {}).get(part.segment.folder, np.empty(0, np.int64))
         documents.append(distinct(np.concatenate([opened, more[part.state[more] == CLOSED]])))
         near.append(~np.isin(documents[-1], opened))
-        capped[capped_here(lookup.keys, part.segment)] = True
     return Candidates(tuple(documents), tuple(near), capped)
 
 
-def look_up(lookup: Lookup, segment: Segment) -> Ranges:
-    """Where the grams of a lookup stand in a segment."""
-    starts, postings = segment.arrays["starts"], segment.arrays["postings"]
-    starts.check_all()
+def look_up(lookup: Lookup, segment: Segment) -> tuple[Lists, Bools]:
+    """The documents of a lookup's grams in a segment, and of which grams it has only some."""
     keys = lookup.keys[lookup.order]
-    bucket = (keys >> np.uint64(24)).astype(np.int64)
-    fresh = np.ones(len(bucket), np.bool_)
-    fresh[1:] = bucket[1:] != bucket[:-1]
-    bucket = bucket[fresh]
-    postings.check_many(starts.array[bucket], starts.array[bucket + 1])
-    begin, end = find_postings(keys, starts.array, postings.array)
-    which = np.flatnonzero(end > begin)
-    return Ranges(lookup.order[which], begin[which], end[which])
+    found, end = segment.grams.find(keys)
+    words = segment.grams.packed(found, end)
+    first, stop = np.empty_like(found), np.empty_like(end)
+    first[lookup.order], stop[lookup.order] = found, end
+    return Lists(first, stop, words, segment.grams.width), segment.grams.capped(lookup.keys)
 
 
-def open_documents(
-    lookup: Lookup,
-    segment: Segment,
-    state: NDArray[np.uint8],
-    rare: Ranges,
-    frequent: Frequent | None,
-) -> Int64s:
-    """Documents of one segment that the hits make worth reading; `state` is as before then."""
-    entries = segment.arrays["doc_entries"]
-    entries.check_all()
-    opened: list[Int64s] = []
-    hits: list[Int64s] = []
-    pieces = [(rare, segment.arrays["postings"].array)]
-    if frequent is not None:
-        pieces.append((frequent.ranges, frequent.postings))
-    for ranges, postings in pieces:
-        found = (ranges.which, ranges.begin, ranges.end)
-        strong, weak = open_by_reach(found, postings, entries.array, lookup.grams, state)
-        opened.append(strong)
-        hits.append(weak)
-    ordered = np.sort(np.concatenate(hits))
-    plan = lookup.view.gram_table
-    weights = (plan.weight, plan.part_weight)
-    opened.append(
-        open_by_weight(ordered, lookup.recipe.gram, plan.part_start, weights, LEAST_SHARE, state)
+def open_documents(lookup: Lookup, lists: Lists, capped: Bools, state: NDArray[np.uint8]) -> Int64s:
+    """Documents of one segment that are worth reading; `state` is as before then."""
+    opened = open_by_grams(
+        lookup.windows((lists.stop > lists.first) | capped, capped), lists, state
     )
-    documents = np.concatenate(opened)
+    loose = np.empty(0, np.int64)
+    if lookup.recipe.stride == 1:
+        # Of what is taken with gaps, a run that counts is found by any gram.
+        counted = lookup.loose & ~np.repeat(capped, np.diff(lookup.start))
+        loose, _ = _held(lookup, lists, capped, counted, state, _NO_RUN)
+    state[opened] = CLOSED
+    return np.concatenate([opened, loose])
+
+
+def items_in(lookup: Lookup, segment: Segment, documents: Int64s) -> Int64s:
+    """The items of which a scan may report something in these documents, ascending."""
+    lists, capped = look_up(lookup, segment)
+    state = np.full(segment.n_documents, SHUT, np.uint8)
     state[documents] = CLOSED
-    return documents
+    every = np.ones(len(lookup.place), np.bool_)
+    _, parts = _held(lookup, lists, capped, every, state, lookup.n_run)
+    found = distinct(parts // N_PARTS)
+    variants, n_items = lookup.view.variants, lookup.view.items.n_items
+    if variants is None:
+        return found
+    return distinct(np.where(found < n_items, found, variants.owner[found - n_items]))
 
 
-def capped_here(keys: Uint64s, segment: Segment) -> Int64s:
-    """Which of the keys this segment keeps only in part."""
-    capped = segment.arrays["capped_key"]
-    if not len(capped):
-        return np.empty(0, np.int64)
-    capped.check_all()
-    at = np.minimum(np.searchsorted(capped.array, keys), len(capped) - 1)
-    return np.flatnonzero(capped.array[at] == keys)
+def _held(
+    lookup: Lookup,
+    lists: Lists,
+    capped: Bools,
+    counted: Bools,
+    state: NDArray[np.uint8],
+    n_run: int,
+) -> tuple[Int64s, Int64s]:
+    """Documents that are CLOSED and hold enough of a part by the places that count, and the part.
 
-
-def _followed(view: SearchView, guarantee: int) -> Bools:
-    """Parts that are worth reading a document for although only shorter runs were seen."""
-    n_tokens = np.diff(view.gram_table.part_start).reshape(-1, N_PARTS)
-    followed = np.ones(n_tokens.shape, np.bool_)
-    followed[:, CHOICES] = n_tokens[:, QUESTION] < guarantee
-    followed[:, ANSWER] = False
-    return followed.reshape(-1)
-
-
-def _grams_of(view: SearchView, gram: int) -> tuple[Uint64s, Int32s, Int32s, Int32s, Bools]:
-    """Distinct grams, where the places of each begin, the places, their parts, what is common."""
-    plan = view.gram_table
-    grams = GramPlaces.of(plan.token, plan.part_start, gram)
-    n_items = view.items.n_items
-    owners = grams.owners(view.benchmark)
-    return grams.key, grams.start, grams.place, grams.part, grams.common(owners, n_items)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Frequent:
-    """What is kept of the frequent grams in one segment: a small table of postings of its own.
-
-    ranges    where the grams are in it
-    postings  uint16[n, POSTING_WORDS]
+    n_run  grams in a row that are enough
     """
-
-    ranges: Ranges
-    postings: NDArray[np.uint16]
-
-
-def gather_frequent(
-    frequent: Bools,
-    ranges: Sequence[Ranges],
-    parts: Sequence[PlacedSegment],
-    cap: int,
-) -> tuple[list[Frequent], Bools]:
-    """Choose, for each frequent gram, the `cap` postings that count.
-
-    Every segment keeps at most `cap` postings of a gram. Over several segments the same rule is
-    applied once more, so that how an index is cut into segments changes no answer.
-
-    Documents that are not answered for are left out first, then postings that repeat document and
-    context of an earlier one; of the rest those with the smallest document hash stay.
-
-    frequent  bool[grams];  ranges  of all grams in each segment
-    return    (kept in each segment, bool[grams]: whether any was left out for being too many)
-    """
-    capped = np.zeros(len(frequent), np.bool_)
-    gathered = [
-        _postings_of(frequent, found, part) for found, part in zip(ranges, parts, strict=True)
-    ]
-    number = np.repeat(np.arange(len(parts)), list(map(len, gathered)))
-    every = np.concatenate(gathered)
-    order = np.lexsort((every["row"], number, every["hash"], every["gram"]))
-    gram = every["gram"][order]
-    first = np.searchsorted(gram, gram)
-    place = np.arange(len(gram)) - first
-    capped[gram[place >= cap]] = True
-    keep = np.zeros(len(every), np.bool_)
-    keep[order[place < cap]] = True
-    bounds = np.cumsum([0, *map(len, gathered)])
-    kept = []
-    for at, part in enumerate(parts):
-        mine = every[bounds[at] : bounds[at + 1]][keep[bounds[at] : bounds[at + 1]]]
-        mine = mine[np.lexsort((mine["row"], mine["gram"]))]
-        kept.append(_table(mine["gram"], part.segment.arrays["postings"].array[mine["row"]]))
-    return kept, capped
-
-
-def _table(gram: Int64s, postings: NDArray[np.uint16]) -> Frequent:
-    which, begin = np.unique(gram, return_index=True)
-    end = np.append(begin[1:], len(gram)).astype(np.int64)
-    table = np.ascontiguousarray(postings).reshape(-1, POSTING_WORDS)
-    # The kernels are compiled for arrays that nobody writes to.
-    table.flags.writeable = False
-    return Frequent(Ranges(which.astype(np.int64), begin.astype(np.int64), end), table)
-
-
-def _postings_of(frequent: Bools, ranges: Ranges, part: PlacedSegment) -> NDArray[np.void]:
-    """The postings of the frequent grams in one segment that may count: see _COLUMNS."""
-    segment = part.segment
-    mine = ranges.take(frequent[ranges.which])
-    lengths = mine.end - mine.begin
-    row = np.repeat(mine.begin - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
-    gram = np.repeat(mine.which, lengths)
-    words = segment.arrays["postings"].array[row].astype(np.int64)
-    document = segment.document_of(words[:, 3] | (words[:, 4] << 16))
-    live = part.state[document] == CLOSED
-    row, gram, document, words = row[live], gram[live], document[live], words[live]
-    context = (words[:, 1] >> 8) | (words[:, 2] << 8)
-    order = np.lexsort((row, context, document, gram))
-    again = np.zeros(len(order), np.bool_)
-    again[1:] = (
-        (gram[order][1:] == gram[order][:-1])
-        & (document[order][1:] == document[order][:-1])
-        & (context[order][1:] == context[order][:-1])
+    table, recipe = lookup.view.gram_table, lookup.recipe
+    return worth_reading(
+        np.sort(hits_of((lookup.start, lookup.place), counted, lists, state)),
+        (recipe.gram, recipe.stride, n_run),
+        table.part_start,
+        (table.weight, table.part_weight, lookup.capped_weight(capped)),
+        lookup.at,
+        capped,
+        lists,
+        WORTH_ALIGNING,
     )
-    chosen = np.sort(order[~again])
-    found = np.empty(len(chosen), _COLUMNS)
-    found["gram"], found["row"] = gram[chosen], row[chosen]
-    # Of each document's shard and row: the same however an index is cut.
-    shard, rows = segment.place_of(document[chosen])
-    hashes = np.empty(len(chosen), np.uint64)
-    hash_places(part.seeds[shard], rows, hashes)
-    found["hash"] = hashes
-    return found

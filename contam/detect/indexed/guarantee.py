@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.benchmark.items import PARTS
-from contam.detect.model import ANSWER, QUESTION
+from contam.detect.model import ANSWER, N_PARTS, QUESTION
 from contam.detect.policies.policy import sees_rephrasings, shortest_run
 from contam.errors import IndexMismatchError, Statement
 from contam.kernels.constants import ANSWER_RUN, ANSWER_WEIGHT, LEAST_WEIGHT
+from contam.tables.distinct import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from contam.detect.indexed.candidates import Lookup
     from contam.detect.match.token_view import TokenView
-    from contam.detect.model import Bools, Float32s, Float64s
+    from contam.detect.model import Bools
     from contam.detect.policies.policy import Policy
     from contam.index.model import Recipe
 
-#: Words that the recipe `standard` guarantees.
-_STANDARD: Final = 8
+#: Words that the recipe `complete` guarantees.
+_COMPLETE: Final = 5
 _TOKENS: Final = {"word": "words", "char": "letters and digits", "tokenizer": "tokens"}
 
 
@@ -67,8 +68,8 @@ def _recipe_for(policy: Policy) -> str:
     if policy.spec.unit == "char":
         return "--recipe chars"
     run = shortest_run(policy)
-    if policy.traits.monotone or run >= _STANDARD:
-        return "--recipe standard"
+    if policy.traits.monotone or run >= _COMPLETE:
+        return "--recipe complete"
     return f"a recipe of your own with gram = {run} and stride = 1"
 
 
@@ -87,12 +88,12 @@ MAY_BE_MISSED: Final = "not found, but "
 
 
 def may_be_missed(
-    policy: Policy, view: TokenView, recipe: Recipe, at_risk: Bools, hashed: Bools | None
+    policy: Policy, view: TokenView, recipe: Recipe, at_risk: Bools, unread: Bools
 ) -> dict[int, str]:
     """Items of which a document that this policy counts may have been missed, with the reason.
 
     at_risk  bool[items], see `items_at_risk`
-    hashed   bool[items], items of which something was seen in documents that cannot be read
+    unread   bool[items], items that may stand in documents which could not be read
     """
     n_items = view.items.n_items
     unit = _TOKENS[recipe.unit]
@@ -103,12 +104,18 @@ def may_be_missed(
             f"and {policy.spec.id} counts them from {run} on"
         )
         return dict.fromkeys(range(n_items), reason)
-    doubts: dict[int, str] = {}
+    doubts = dict.fromkeys(
+        np.flatnonzero(unread).tolist(),
+        f"{MAY_BE_MISSED}something of it is in documents that cannot be read",
+    )
     for i in np.flatnonzero(at_risk).tolist():
         doubts[i] = (
-            f"{MAY_BE_MISSED}it has wording that stands in more documents than the index keeps: "
-            f"of a run made of that alone not every document was looked at (cap {recipe.cap})"
+            f"{MAY_BE_MISSED}it has wording that stands in more documents than the index keeps "
+            f"(cap {recipe.cap}): not every document with a run made of that alone was looked at"
         )
+    if guarantee <= view.spec.seed:
+        # What is shorter a scan does not look for, either.
+        return doubts
     for i in np.flatnonzero(_too_short(policy, view, guarantee)).tolist():
         tokens = int(view.items.n_tokens[i, QUESTION])
         doubts[i] = (
@@ -121,10 +128,6 @@ def may_be_missed(
             f"{MAY_BE_MISSED}without its punctuation its question has {tokens} {unit} in a row, "
             f"and this index finds every run from {guarantee} on: a copy that lost it may have "
             "been missed",
-        )
-    for i in np.flatnonzero(hashed).tolist() if hashed is not None else ():
-        doubts.setdefault(
-            i, f"{MAY_BE_MISSED}something of it is in documents that were compared by hashes alone"
         )
     return doubts
 
@@ -161,59 +164,51 @@ def items_at_risk(policy: Policy, lookup: Lookup, capped: Bools) -> Bools:
     one of the possible phases. A policy that weighs what it found is only in doubt when what is at
     risk weighs as much as its lowest threshold asks, or is nearly all of the question.
 
-    capped  bool[grams], grams of which the index keeps only some of the documents
+
+    capped  bool[grams], grams of which the index keeps only some documents
     """
     view = lookup.view
     at_risk = np.zeros(view.items.n_items, np.bool_)
-    if not capped.any():
-        return at_risk
     spec, traits = policy.spec, policy.traits
-    first = view.items.token_start
-    last = first + view.items.n_tokens
-    for part in (PARTS.index(name) for name in spec.parts):
+    table = view.gram_table
+    met = lookup.place[np.repeat(capped, np.diff(lookup.start))]
+    hit = distinct(np.searchsorted(table.part_start, met, side="right") - 1)
+    for number in hit[hit < N_PARTS * len(at_risk)].tolist():
+        item, part = divmod(number, N_PARTS)
+        if PARTS[part] not in spec.parts:
+            continue
         told = traits.needs_weights and part == ANSWER
         run = max(ANSWER_RUN if told else shortest_run(policy), lookup.recipe.guarantee)
-        tokens = _tokens_at_risk(lookup, capped, run)
-        weight = _sums(view.gram_table.weight * tokens)
-        count = _sums(tokens)
-        begin, end = first[:, part], last[:, part]
-        some = count[end] > count[begin]
+        own = slice(int(table.part_start[number]), int(table.part_start[number + 1]))
+        tokens = _tokens_at_risk(lookup, capped, own, run)
+        weight = float(table.weight[own][tokens].sum(dtype=np.float64))
+        some = bool(tokens.any())
         if told:
-            some &= weight[end] - weight[begin] >= ANSWER_WEIGHT
+            some &= weight >= ANSWER_WEIGHT
         elif traits.needs_weights:
-            whole = view.gram_table.part_weight.reshape(-1, len(PARTS))[: len(first), part]
-            least = spec.thresholds[0][0]
-            heavy = weight[end] - weight[begin] >= least * np.maximum(whole, LEAST_WEIGHT)
+            whole = max(float(table.part_weight[number]), LEAST_WEIGHT)
+            heavy = weight >= spec.thresholds[0][0] * whole
             if traits.sufficient_share and part == QUESTION:
-                words = spec.number(traits.sufficient_share) * view.items.n_tokens[:, part]
-                heavy |= count[end] - count[begin] >= words
+                words = spec.number(traits.sufficient_share) * len(tokens)
+                heavy |= int(tokens.sum()) >= words
             some &= heavy
-        at_risk |= some
+        at_risk[item] |= some
     return at_risk
 
 
-def _sums(values: Bools | Float32s) -> Float64s:
-    """What all values before each place add up to, and all of them: float64[n + 1]."""
-    return np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
-
-
-def _tokens_at_risk(lookup: Lookup, capped: Bools, run: int) -> Bools:
-    """Tokens that lie in a run of `run` tokens that may have been missed: bool[tokens]."""
-    plan, grams, recipe = lookup.view.gram_table, lookup.grams, lookup.recipe
-    gram, stride = recipe.gram, recipe.stride
-    n = len(plan.token)
-    met = np.zeros(n + run + 1, np.bool_)
-    met[grams.place[np.repeat(capped, np.diff(grams.start))]] = True
+def _tokens_at_risk(lookup: Lookup, capped: Bools, own: slice, run: int) -> Bools:
+    """Tokens of a part that lie in a run of `run` tokens that may have been missed."""
+    gram, stride = lookup.recipe.gram, lookup.recipe.stride
+    numbers = lookup.at[own]
+    met = np.append((numbers >= 0) & capped[numbers], np.zeros(run, np.bool_))
+    n = len(numbers)
     missed = np.zeros(n, np.bool_)
     for phase in range(stride):
         every = np.ones(n, np.bool_)
         for at in range(phase, run - gram + 1, stride):
             every &= met[at : at + n]
         missed |= every
-    part_end = np.repeat(plan.part_start[1:], np.diff(plan.part_start))
-    begins = np.flatnonzero(missed & (np.arange(n) + run <= part_end))
-    change = np.zeros(n + 1, np.int64)
-    np.add.at(change, begins, 1)
-    np.add.at(change, begins + run, -1)
-    result: Bools = np.cumsum(change[:-1]) > 0
-    return result
+    found = np.zeros(n, np.bool_)
+    for begin in np.flatnonzero(missed[: max(0, n - run + 1)]).tolist():
+        found[begin : begin + run] = True
+    return found

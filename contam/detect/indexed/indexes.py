@@ -18,12 +18,11 @@ from contam.detect.given import as_list
 from contam.detect.indexed.candidates import PlacedSegment
 from contam.detect.indexed.near_copies import Windows
 from contam.errors import IndexMismatchError, Public, ShardError, UsageError
-from contam.files.listed import is_gone, may_pass
+from contam.files.listed import may_pass
 from contam.files.natural_order import natural_key
 from contam.index.open import Index
 from contam.index.shards import by_digest, not_indexed, placed
 from contam.index.states import change_since, state_for
-from contam.index.writing.write import document_seed
 from contam.kernels.candidates import SHUT
 
 if TYPE_CHECKING:
@@ -59,8 +58,6 @@ class IndexSet:
     parts     the segments of all indexes
     rows      reads documents back
     coverage  what the indexes answer for; shards that are gone or changed are failures
-    gone      shards that the index answers for but whose text cannot be read: their documents are
-              compared by hashes
     lock      whoever changes the states of documents for a moment holds it
     failing   whoever adds or removes a failure holds it: of two at once none may be lost
     waiting   failures of shards whose store did not answer: they are looked at again
@@ -75,7 +72,6 @@ class IndexSet:
     rows: RowCache
     coverage: Coverage
     sources: tuple[IndexedShard | None, ...]
-    gone: frozenset[int] = frozenset()
     lock: threading.Lock = field(default_factory=threading.Lock)
     failing: threading.Lock = field(default_factory=threading.Lock)
     waiting: frozenset[int] = frozenset()
@@ -148,12 +144,8 @@ class IndexSet:
     def fail(self, number: int, error: ShardError) -> None:
         """A shard cannot be read, or is not what was indexed: nothing is called clean over it."""
         failure = ShardFailure.of(number, self.names[number], error)
-        source = self.sources[number]
-        gone = source is not None and is_gone(source.shard.uri)
         with self.failing:
-            if gone:
-                self.gone = self.gone | {number}
-            elif may_pass(error):
+            if may_pass(error):
                 self.waiting = self.waiting | {number}
                 self.look_at = time.monotonic() + LOOK_AGAIN_S
             self.coverage = self.coverage.with_failures(failure)
@@ -286,9 +278,6 @@ def _retired_rows(index: Index, place: int) -> frozenset[int]:
 def _parts(indexes: Sequence[Index], numbers: Sequence[Int32s]) -> list[PlacedSegment]:
     parts = []
     for index, number in zip(indexes, numbers, strict=True):
-        seeds = np.array(
-            [document_seed(record.digest) for record in index.manifest.shards], np.uint64
-        )
         pairs = index.retired.pairs
         for segment in index.segments:
             state = np.zeros(segment.n_documents, np.uint8)
@@ -300,7 +289,7 @@ def _parts(indexes: Sequence[Index], numbers: Sequence[Int32s]) -> list[PlacedSe
                 rows = pairs[pairs[:, 0] == span.shard, 1] - span.first_row
                 state[begin + rows[(rows >= 0) & (rows < span.n_rows)]] = SHUT
                 begin = end
-            parts.append(PlacedSegment(segment, number, state, seeds))
+            parts.append(PlacedSegment(segment, number, state))
     return parts
 
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.corpus.batches import DocBatch, gathered
-from contam.detect.indexed.candidates import Lookup, find_candidates, look_up
+from contam.corpus.batches import gathered
+from contam.detect.indexed.candidates import Lookup, find_candidates, items_in
 from contam.detect.indexed.guarantee import items_at_risk
 from contam.detect.indexed.near_copies import near_copies
-from contam.detect.indexed.torn import items_of, torn_documents
+from contam.detect.indexed.torn import items_torn, torn_documents
 from contam.detect.match.deadline import NO_DEADLINE, Deadline
 from contam.detect.match.matching import Matcher
 from contam.detect.match.workers import on_threads
 from contam.detect.partial import start_collections
 from contam.errors import ShardError
-from contam.kernels.candidates import fill_tokens
+from contam.tables.distinct import distinct
 
 if TYPE_CHECKING:
     import threading
@@ -31,11 +31,10 @@ if TYPE_CHECKING:
     from contam.corpus.coverage import Coverage
     from contam.corpus.documents import DocumentMeta
     from contam.detect.corpus import ScanProgress
-    from contam.detect.indexed.candidates import Candidates, PlacedSegment
+    from contam.detect.indexed.candidates import Candidates
     from contam.detect.indexed.indexes import IndexSet
     from contam.detect.match.collect import Collection
-    from contam.detect.match.matching import Tokens
-    from contam.detect.model import Bools, Int64s, Matches, Uint64s
+    from contam.detect.model import Bools, Int64s, Matches
     from contam.detect.plan import Plan
 
     Stretch = tuple[int, Int64s, NDArray[np.uint32]]
@@ -44,8 +43,6 @@ if TYPE_CHECKING:
 _UNIT_BYTES: Final = 32 << 20
 #: What a progress bar takes a token to be.
 _BYTES_PER_TOKEN: Final = 6
-#: Tokens of documents compared by hashes that are held at once.
-_MOST_TOKENS: Final = 1 << 22
 #: Text that is matched without looking at the clock.
 _STEP_BYTES: Final = 2 << 20
 
@@ -77,17 +74,16 @@ class Wanted:
 class SearchResult:
     """What searching indexes for the items of one view gave.
 
-    n_capped  grams of which the indexes keep only some of the documents
+    n_capped  grams of which the indexes keep only some documents
     at_risk   bool[items] for each policy, see `items_at_risk`
-    coverage  of the indexes when it was made; hashed  shards of which hashes alone were compared
-    unread    bool[items], letters of which are in torn documents that cannot be read
+    coverage  of the indexes when it was made
+    unread    bool[items], those that may stand in documents which could not be read
     """
 
     collection: Collection
     wanted: Wanted
     n_capped: int
     at_risk: tuple[Bools, ...]
-    hashed: frozenset[int]
     coverage: Coverage
     unread: Bools
 
@@ -127,8 +123,7 @@ class IndexSources:
 
     def verified(self, matches: Matches) -> Bools:
         """Whether the document's text was read."""
-        result: Bools = ~np.isin(matches.shard, np.array(sorted(self.answer.hashed), np.int32))
-        return result
+        return np.ones(len(matches.shard), np.bool_)
 
     def near(self, matches: Matches) -> Bools:
         """Whether only its sketch led to the document."""
@@ -165,13 +160,11 @@ def search(
     workers: int = 1,
     progress: ScanProgress | None = None,
     keep_rows: bool = False,
-    near: bool = True,
     deadline: Deadline = NO_DEADLINE,
 ) -> SearchResult:
     """Find the documents that may hold something of the items, read them, and match them.
 
     keep_rows  read through the rows that are kept for later questions, on the calling thread
-    near       look for near copies as well, where the index has sketches
 
     Raises DeadlinePassed, at most a document or a row group after the deadline.
     """
@@ -180,7 +173,7 @@ def search(
     deadline.check()
     opened.look_again()
     proposed = None
-    if near and opened.recipe.minhash is not None:
+    if opened.recipe.minhash is not None:
         proposed = near_copies(view, opened.windows)
     deadline.check()
     torn = torn_documents(plan.items, opened.parts) if opened.unit == "word" else {}
@@ -203,32 +196,33 @@ def search(
         if opened.coverage is not seen:
             # A shard failed meanwhile: the answer is the one that will be given from now on.
             continue
-        hashed = frozenset(opened.gone & set(wanted.shard[unread].tolist()))
-        letters = np.zeros(len(plan.items), np.bool_)
-        if hashed:
-            gone = np.isin(wanted.shard, np.array(sorted(hashed), np.int64)) & unread
-            _match_hashed(opened, plan, lookup, wanted.take(gone), collection, deadline)
-            letters = _lost_letters(opened, plan, torn, wanted.take(gone))
+        missing = wanted.take(unread & ~wanted.near)
         return SearchResult(
             collection=collection,
             wanted=wanted,
             n_capped=int(found.capped.sum()),
             at_risk=tuple(items_at_risk(policy, lookup, found.capped) for policy in plan.policies),
-            hashed=hashed,
             coverage=coverage,
-            unread=letters,
+            unread=_items_unread(opened, plan, lookup, torn, missing),
         )
 
 
-def _lost_letters(opened: IndexSet, plan: Plan, torn: Mapping[Path, Int64s], lost: Wanted) -> Bools:
-    """Items that may stand in torn documents of which only the hashes of words are left."""
-    places = []
-    for number, part in enumerate(opened.parts):
-        mine = lost.document[lost.part == number]
-        named = torn.get(part.segment.folder, np.empty(0, np.int64))
-        if len(both := np.intersect1d(mine, named)):
-            places.append((part.segment, both))
-    return items_of(plan.items, places)
+def _items_unread(
+    opened: IndexSet,
+    plan: Plan,
+    lookup: Lookup,
+    torn: Mapping[Path, Int64s],
+    unread: Wanted,
+) -> Bools:
+    """Items that may stand in documents which cannot be read: bool[items]."""
+    found = np.zeros(len(plan.items), np.bool_)
+    for number in distinct(unread.part).tolist():
+        segment = opened.parts[number].segment
+        documents = unread.document[unread.part == number]
+        found[items_in(lookup, segment, documents)] = True
+        letters = torn.get(segment.folder, documents[:0])
+        found |= items_torn(plan.items, segment, np.intersect1d(documents, letters))
+    return found
 
 
 def nothing_found(plan: Plan, opened: IndexSet) -> SearchResult:
@@ -239,7 +233,6 @@ def nothing_found(plan: Plan, opened: IndexSet) -> SearchResult:
         wanted=_nothing_wanted(),
         n_capped=0,
         at_risk=(none,) * len(plan.policies),
-        hashed=frozenset(),
         coverage=opened.coverage,
         unread=none,
     )
@@ -359,88 +352,3 @@ def _stretches(opened: IndexSet, wanted: Wanted) -> Iterator[Stretch]:
                 yield shard, mine.row[begin:end], mine.crc[begin:end]
         except ShardError as error:
             opened.fail(shard, error)
-
-
-def _match_hashed(
-    opened: IndexSet,
-    plan: Plan,
-    lookup: Lookup,
-    wanted: Wanted,
-    into: Collection,
-    deadline: Deadline,
-) -> None:
-    matcher = Matcher(plan.search_views[0], deadline.most_steps)
-    for number in np.unique(wanted.part).tolist():
-        mine = wanted.take(wanted.part == number)
-        part = opened.parts[number]
-        order = np.argsort(mine.document)
-        batches = _hashed_batches(
-            lookup, part, mine.document[order], mine.shard[order], mine.row[order]
-        )
-        for batch, tokens in batches:
-            deadline.check()
-            matcher.match_tokens(batch, tokens, into)
-
-
-def _hashed_batches(
-    lookup: Lookup, part: PlacedSegment, documents: Int64s, shard: Int64s, row: Int64s
-) -> Iterator[tuple[DocBatch, Tokens]]:
-    """These documents of a segment as far as the items' grams tell: batches with their tokens.
-
-    Of a document whose shard is gone the index knows its length and which item grams begin at which
-    of its tokens. Those tokens are written into an otherwise empty document, which is then matched
-    like any other. Up to three neighbours on either side of a gram are known by four bits each, so
-    an end may be said to reach further than it does. Positions count tokens, since the characters
-    are gone.
-
-    documents   int64[n], ascending
-    shard, row  int64[n], their places; rows of one shard ascend
-    """
-    lengths = part.segment.arrays["doc_tokens"]
-    lengths.check_all()
-    n_tokens = lengths.array[documents].astype(np.int64)
-    begin = 0
-    while begin < len(documents):
-        end = begin + 1
-        while (
-            end < len(documents)
-            and shard[end] == shard[begin]
-            and int(n_tokens[begin : end + 1].sum()) <= _MOST_TOKENS
-        ):
-            end += 1
-        chosen = slice(begin, end)
-        starts = np.concatenate([[0], np.cumsum(n_tokens[chosen])])
-        hashes = _fill(lookup, part, documents[chosen], starts)
-        yield _batch(int(shard[begin]), row[chosen], starts), (hashes, _spans(starts), starts)
-        begin = end
-
-
-def _fill(lookup: Lookup, part: PlacedSegment, documents: Int64s, starts: Int64s) -> Uint64s:
-    """The tokens of the documents, 0 where nothing is known."""
-    segment = part.segment
-    entries = segment.arrays["doc_entries"].array
-    ranges = look_up(lookup, segment)
-    hashes = np.zeros(int(starts[-1]), np.uint64)
-    fill_tokens(
-        (ranges.which, ranges.begin, ranges.end),
-        segment.arrays["postings"].array,
-        (documents, entries[documents].astype(np.int64), entries[documents + 1].astype(np.int64)),
-        starts,
-        lookup.grams,
-        lookup.view.gram_table.token,
-        (lookup.recipe.gram, lookup.recipe.stride),
-        hashes,
-    )
-    return hashes
-
-
-def _batch(shard: int, rows: Int64s, starts: Int64s) -> DocBatch:
-    # One character a token: what the kernels count as characters then counts tokens.
-    data = np.full(int(starts[-1]), ord("."), np.uint8)
-    return DocBatch(shard, int(rows[0]), data, starts, 0, 0, 0, 0, rows=rows)
-
-
-def _spans(starts: Int64s) -> NDArray[np.int32]:
-    lengths = np.diff(starts)
-    within = np.arange(int(starts[-1])) - np.repeat(starts[:-1], lengths)
-    return np.stack([within, within + 1], axis=1).astype(np.int32)

@@ -11,7 +11,6 @@ from contam.detect.match.collect import as_halves
 from contam.detect.match.deadline import DeadlinePassed
 from contam.detect.match.pieces import Pieces
 from contam.detect.model import FIGURES_READ, N_PARTS, Matches
-from contam.errors import PolicyError, Statement
 from contam.kernels import match_rows as columns
 from contam.kernels.align import new_scratch
 from contam.kernels.changed_numbers import renumbered_shares
@@ -93,20 +92,6 @@ class Matcher:
         rows = self._add(batch, found, into)
         self._let_go()
         return rows
-
-    def match_tokens(self, batch: DocBatch, tokens: Tokens, into: Collection) -> None:
-        """The same for documents of which only tokens are left: hashes, spans and starts.
-
-        Raises PolicyError where a policy would have to read their text.
-        """
-        if self._view.readers:
-            names = ", ".join(reader.known.policy_id for reader in self._view.readers)
-            raise PolicyError(
-                "a policy that reads documents was asked for, and of some only the hashes are left"
-                " in the index: their shard is gone",
-                hint=Statement("leave out {}, or bring the shard back", names),
-            )
-        self._match_given(batch, tokens, into)
 
     def _match_given(self, batch: DocBatch, tokens: Tokens, into: Collection) -> Int64s:
         """What `match` does with a batch whose tokens are made."""

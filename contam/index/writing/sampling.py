@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TOKENIZER_BATCH_BYTES = 1 << 20
 """Text sampled at once where a tokenizer file makes the tokens: it makes Python objects of them."""
 
-_ENTRY_BYTES = 18  # the entry itself, and its posting
+_ENTRY_BYTES = 24  # the entry itself, all of them behind each other, and their table
 _DOCUMENT_BYTES = 64  # rows of the document arrays, and a share of the lists that hold batches
 
 
@@ -37,7 +37,7 @@ class Sampled:
 
     shard, first_row  their place in the corpus
     entries           uint64[n], see contam.kernels.sample_grams
-    doc_entries, doc_tokens, doc_crc   uint32[docs], doc_bytes int64[docs]
+    doc_tokens, doc_crc   uint32[docs], doc_bytes int64[docs]
     letters           uint64[m], keys of the letters of torn words, see contam.kernels.letters; the
                       lower half of each is the number of the document among these
     metadata          their metadata
@@ -47,7 +47,6 @@ class Sampled:
     shard: int
     first_row: int
     entries: NDArray[np.uint64]
-    doc_entries: NDArray[np.uint32]
     doc_tokens: NDArray[np.uint32]
     doc_crc: NDArray[np.uint32]
     doc_bytes: NDArray[np.int64]
@@ -58,7 +57,7 @@ class Sampled:
     @property
     def n_docs(self) -> int:
         """Number of documents."""
-        return len(self.doc_entries)
+        return len(self.doc_tokens)
 
     @property
     def weight(self) -> int:
@@ -91,24 +90,20 @@ class Sampler:
 
     def sample(self, batch: DocBatch, metadata: MetaColumns) -> Sampled:
         """Sample every document of a batch."""
-        doc_entries = np.empty(batch.n_docs, np.uint32)
         n_letters = 0
         if self._tokenizer is None:
-            hashes, starts, n, n_letters = self._sample_text(batch, doc_entries)
+            hashes, starts, n, n_letters = self._sample_text(batch)
         else:
             tokens = self._tokenizer.encode(batch.data, batch.offsets)
             hashes, starts = tokens.hashes, tokens.starts
             recipe = self._recipe
             self._entries = _capacity(self._entries, len(hashes) // recipe.stride + batch.n_docs)
-            n = sample_tokens(
-                hashes, starts, recipe.gram, recipe.stride, doc_entries, self._entries
-            )
+            n = sample_tokens(hashes, starts, (recipe.gram, recipe.stride), self._entries)
         sketch = self._sketcher.sketch(hashes, starts) if self._sketcher is not None else None
         return Sampled(
             shard=batch.shard,
             first_row=batch.first_row,
             entries=self._entries[:n].copy(),
-            doc_entries=doc_entries,
             doc_tokens=np.diff(starts).astype(np.uint32),
             doc_crc=text_crc(batch.data, batch.offsets),
             doc_bytes=np.diff(batch.offsets),
@@ -118,7 +113,7 @@ class Sampler:
         )
 
     def _sample_text(
-        self, batch: DocBatch, doc_entries: NDArray[np.uint32]
+        self, batch: DocBatch
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64], int, int]:
         recipe, n_docs = self._recipe, batch.n_docs
         keep = self._sketcher is not None
@@ -143,7 +138,6 @@ class Sampler:
             self._spans,
             char_tables(),
             starts,
-            doc_entries,
             self._entries,
             (self._suspects, self._letter_scratch, self._letters),
         )

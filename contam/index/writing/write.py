@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import shutil
-from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,17 +14,15 @@ from contam.corpus.columns import METADATA_NAMES
 from contam.index.array_files import record_file, sync, write_array, writing
 from contam.index.json_values import to_plain
 from contam.index.manifest import SEGMENTS
-from contam.index.model import RowSpan, SegmentRecord
-from contam.kernels.postings import (
-    BUCKETS,
-    POSTING_WORDS,
-    cap_grams,
-    count_buckets,
-    hash_documents,
-    place_entries,
-    sort_buckets,
+from contam.index.model import (
+    CAPPED_DOCUMENTS,
+    KEY_BITS,
+    LETTER_BITS,
+    RowSpan,
+    SegmentRecord,
 )
-from contam.tables.distinct import distinct
+from contam.index.writing.pairs import make_table
+from contam.kernels.pairs import DOCUMENT_BITS
 from contam.tables.documents import write_documents
 
 if TYPE_CHECKING:
@@ -44,22 +39,6 @@ if TYPE_CHECKING:
 DOCUMENTS: Final = "documents.parquet"
 
 _COLUMN: Final[dict[str, str]] = {"id": "document_id"}
-
-
-def document_seed(digest: str) -> np.uint64:
-    """What the hashes of a shard's documents start from: see `hash_documents`."""
-    return np.uint64(int.from_bytes(hashlib.sha256(digest.encode()).digest()[:8], "little"))
-
-
-def document_hashes(spans: Sequence[RowSpan], shards: Sequence[ShardRecord]) -> NDArray[np.uint64]:
-    """Hash of each document of the spans, uint64[docs], by which capped grams select postings."""
-    found = np.empty(sum(span.n_rows for span in spans), np.uint64)
-    at = 0
-    for span in spans:
-        seed = document_seed(shards[span.shard].digest)
-        hash_documents(seed, span.first_row, found[at : at + span.n_rows])
-        at += span.n_rows
-    return found
 
 
 def segment_id(
@@ -101,7 +80,6 @@ def write_segment(
     shards: Sequence[ShardRecord],
     *,
     sketcher: MinHashSketcher | None,
-    workers: int,
 ) -> SegmentRecord:
     """Write the segment of these documents and make sure that it is on disk.
 
@@ -112,30 +90,23 @@ def write_segment(
         RowSpan(shard=part.shard, first_row=part.first_row, n_rows=part.n_docs) for part in parts
     )
     folder = new_folder(index, segment_id(recipe, spans, shards))
-    doc_entries = first_ordinals([part.doc_entries for part in parts])
     tokens = np.concatenate([part.doc_tokens for part in parts])
     n_bytes = np.concatenate([part.doc_bytes for part in parts])
     crc = np.concatenate([part.doc_crc for part in parts])
     metadata = {name: [part.metadata[name] for part in parts] for name in METADATA_NAMES}
-    firsts = np.cumsum([0, *(part.n_docs for part in parts)])
-    letters = [part.letters + np.uint64(first) for part, first in zip(parts, firsts, strict=False)]
-    others: dict[str, NDArray[Any]] = {
-        "doc_tokens": tokens,
-        "doc_crc": crc,
-        "letters": distinct(np.concatenate(letters)),
-    }
-    del letters
+    firsts = np.cumsum([0, *(part.n_docs for part in parts)])[:-1].tolist()
+    letters = _numbered([letter_pairs(part.letters) for part in parts], firsts)
+    others: dict[str, NDArray[Any]] = {"doc_tokens": tokens, "doc_crc": crc}
     if sketcher is not None:
         others.update(sketcher.arrays([part.sketch for part in parts if part.sketch]))
-    entries = deque(part.entries for part in parts)
+    entries = _numbered([part.entries for part in parts], firsts)
     parts.clear()
     files = [write_document_table(folder, spans, metadata, tokens, n_bytes)]
     del metadata
-    files += [write_array(folder, name, array) for name, array in sorted(others.items())]
+    files += write_arrays(folder, others)
     del others
-    starts, postings = sorted_postings(entries, int(doc_entries[-1]), workers)
-    hashes = document_hashes(spans, shards)
-    more = write_postings(folder, recipe.cap, starts, postings, doc_entries, hashes)
+    n_entries = len(entries)
+    files += write_tables(folder, recipe, entries, letters, len(tokens))
     sync(folder)
     sync(folder.parent)
     return SegmentRecord(
@@ -143,9 +114,9 @@ def write_segment(
         spans=spans,
         n_documents=len(tokens),
         n_tokens=int(tokens.sum(dtype=np.int64)),
-        n_entries=int(doc_entries[-1]),
+        n_entries=n_entries,
         n_bytes=int(n_bytes.sum()),
-        files=tuple(sorted([*files, *more], key=lambda file: file.name)),
+        files=tuple(sorted(files, key=lambda file: file.name)),
     )
 
 
@@ -160,10 +131,52 @@ def new_folder(index: Path, name: str) -> Path:
     return folder
 
 
-def first_ordinals(counts: Sequence[NDArray[np.uint32]]) -> NDArray[np.uint32]:
-    """Number of the first entry of each document, and of all behind the last: uint32[docs + 1]."""
-    ends = np.cumsum(np.concatenate(counts), dtype=np.int64)
-    return np.concatenate([[0], ends]).astype(np.uint32)
+def _numbered(parts: list[NDArray[np.uint64]], firsts: Sequence[int]) -> NDArray[np.uint64]:
+    """All pairs of the parts, whose documents begin with these numbers; `parts` is emptied."""
+    pairs = np.empty(sum(map(len, parts)), np.uint64)
+    at = 0
+    for first in firsts:
+        some = parts.pop(0)
+        np.add(some, np.uint64(first), out=pairs[at : at + len(some)])
+        at += len(some)
+    return pairs
+
+
+def letter_pairs(letters: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Keys of letters with their documents, as contam.kernels.letters has them, as pairs."""
+    low = np.uint64(64 - LETTER_BITS)
+    document = letters & ((np.uint64(1) << low) - np.uint64(1))
+    return ((letters >> low) << np.uint64(DOCUMENT_BITS)) | document
+
+
+def most_documents(recipe: Recipe, n_documents: int) -> int:
+    """How many documents of a gram are kept in a segment of so many: see `Recipe.cap`."""
+    return recipe.cap * max(1, n_documents // CAPPED_DOCUMENTS)
+
+
+def write_tables(
+    folder: Path,
+    recipe: Recipe,
+    entries: NDArray[np.uint64],
+    letters: NDArray[np.uint64],
+    n_documents: int,
+    known: NDArray[np.uint64] | None = None,
+) -> list[FileRecord]:
+    """Write the tables of grams and of letters; both are sorted on the way.
+
+    known  keys of grams that are capped already, ascending
+    """
+    cap = most_documents(recipe, n_documents)
+    grams = make_table(entries, KEY_BITS, n_documents, cap, known)
+    files = write_arrays(folder, {f"grams_{name}": array for name, array in grams.items()})
+    del grams
+    words = make_table(letters, LETTER_BITS, n_documents, n_documents)
+    return files + write_arrays(folder, {f"letters_{name}": some for name, some in words.items()})
+
+
+def write_arrays(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> list[FileRecord]:
+    """Write arrays by their names."""
+    return [write_array(folder, name, array) for name, array in sorted(arrays.items())]
 
 
 def write_document_table(
@@ -185,56 +198,3 @@ def write_document_table(
     with writing(path):
         write_documents(path, columns)
     return record_file(path)
-
-
-def sorted_postings(
-    entries: deque[NDArray[np.uint64]], n_entries: int, workers: int
-) -> tuple[NDArray[np.int64], NDArray[np.uint16]]:
-    """(starts int64[BUCKETS + 1], postings uint16[n, 5]) of all entries; `entries` is emptied."""
-    counts = np.zeros(BUCKETS, np.int64)
-    for some in entries:
-        count_buckets(some, counts)
-    starts = np.zeros(BUCKETS + 1, np.int64)
-    np.cumsum(counts, out=starts[1:])
-    free = starts[:-1].copy()
-    postings = np.empty((n_entries, POSTING_WORDS), np.uint16)
-    first = 0
-    while entries:
-        some = entries.popleft()
-        place_entries(some, first, free, postings)
-        first += len(some)
-    sort_all(postings, starts, workers)
-    return starts, postings
-
-
-def sort_all(postings: NDArray[np.uint16], starts: NDArray[np.int64], workers: int) -> None:
-    """Sort every bucket, on several threads: the order does not depend on how many."""
-    edges = np.linspace(0, BUCKETS, 4 * workers + 1).astype(np.int64).tolist()
-    with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="contam-sort") as pool:
-        jobs = [
-            pool.submit(sort_buckets, postings, starts, lo, hi)
-            for lo, hi in itertools.pairwise(edges)
-        ]
-        for job in jobs:
-            job.result()
-
-
-def write_postings(
-    folder: Path,
-    cap: int,
-    starts: NDArray[np.int64],
-    postings: NDArray[np.uint16],
-    doc_entries: NDArray[np.uint32],
-    doc_hash: NDArray[np.uint64],
-) -> list[FileRecord]:
-    """Cap and write sorted postings."""
-    kept, capped_key, capped_count = cap_grams(postings, starts, doc_entries, doc_hash, cap)
-    postings = postings[:kept]
-    arrays: dict[str, NDArray[Any]] = {
-        "starts": starts,
-        "postings": postings,
-        "doc_entries": doc_entries,
-        "capped_key": capped_key,
-        "capped_count": capped_count,
-    }
-    return [write_array(folder, name, array) for name, array in arrays.items()]

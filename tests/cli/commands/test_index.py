@@ -115,7 +115,7 @@ def test_an_index_is_verified(corpus, tmp_path, capsys):
     assert code == 4
     wrong = f"WRONG {corpus / 'part-1.parquet'}: its content has changed since it was indexed"
     assert wrong in out.splitlines()
-    (postings,) = (tmp_path / "ix").rglob("postings.npy")
+    (postings,) = (tmp_path / "ix").rglob("grams_documents.npy")
     raw = bytearray(postings.read_bytes())
     raw[-1] ^= 1
     postings.write_bytes(raw)

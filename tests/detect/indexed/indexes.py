@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import contam
 
-WORDS = replace(load_recipe("standard"), minhash=None)
+WORDS = load_recipe("complete")
 
 
 def make(corpus: Sequence[Path] | Path, home: Path, **changes: object) -> Path:

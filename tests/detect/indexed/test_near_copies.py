@@ -17,7 +17,7 @@ from contam.index.recipe import load_recipe
 from contam.text.tokenizer import tokenize_bytes
 from tests.kernels.support import make_item, view_of
 
-RECIPE = load_recipe("standard")
+RECIPE = load_recipe("compact")
 QUESTION = (
     "a baker in Lyon sells forty loaves every morning and twice as many rolls in the afternoon; "
     "how many pieces leave her shop on a day when it rains and half of the rolls are kept back"
@@ -122,5 +122,5 @@ def test_a_damaged_array_is_noticed_before_it_is_used(tmp_path, name):
 
 def test_a_segment_without_sketches_proposes_nothing(tmp_path):
     one = piece(tmp_path / "s", {})
-    one.recipe = load_recipe("compact")
+    one.recipe = load_recipe("complete")
     assert ask([QUESTION], [one], [np.zeros(6, np.bool_)]) == [[]]

@@ -121,7 +121,7 @@ def test_an_exported_sketch_is_one_of_datasketch(scheme, lean):
 
 
 def test_recipes_state_the_threshold_that_their_geometry_is_best_for():
-    recipe = load_recipe("standard").minhash
+    recipe = load_recipe("compact").minhash
     best = datasketch.MinHashLSH(recipe.threshold, recipe.bands)
     assert (best.b, best.r) == (recipe.bands, recipe.rows)
 

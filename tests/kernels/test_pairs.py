@@ -1,0 +1,118 @@
+"""Pairs of key and document: what is packed is found again, and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from contam.index import model
+from contam.index.writing.pairs import make_table
+from contam.kernels import letters, pairs
+from tests.kernels.support import frozen, u64s
+
+KEY_BITS = st.sampled_from((1, 12, 32, 36))
+
+
+@st.composite
+def tables(draw):
+    """(bits of a key, documents, {(key, document)}) with keys that are near or far."""
+    key_bits, n_documents = draw(KEY_BITS), draw(st.sampled_from((1, 2, 300, 70_000)))
+    most = 2**key_bits - 1
+    keys = draw(st.lists(st.integers(0, most) | st.integers(0, min(most, 9)), max_size=9))
+    some = st.tuples(st.sampled_from(keys or [0]), st.integers(0, n_documents - 1))
+    return key_bits, n_documents, draw(st.sets(some, max_size=40))
+
+
+def made(key_bits, n_documents, found, cap=10**6, known=()):
+    words = [key << pairs.DOCUMENT_BITS | document for key, document in found]
+    # Twice: what repeats counts once.
+    both = np.array([*words, *words[::-1]], np.uint64)
+    return make_table(both, key_bits, n_documents, cap, u64s(sorted(known)))
+
+
+def looked_up(table, keys):
+    """{key: documents} by the kernels."""
+    rest, width = table["sizes"].tolist()[2:]
+    first, stop = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+    asked = u64s(keys)
+    pairs.find_heads(table["heads"], table["head_marks"], asked, rest, first, stop)
+    pairs.find_keys(table["rests"], asked, rest, first, stop)
+    number = first.copy()
+    pairs.find_lists(table["ends"], table["end_marks"], number, first, stop)
+    out = np.empty(int((stop - first).sum()), np.int64)
+    pairs.read_documents(table["documents"], width, first, stop, out)
+    ends = np.cumsum(stop - first)
+    return {
+        key: out[end - count : end].tolist()
+        for key, end, count in zip(keys, ends.tolist(), (stop - first).tolist(), strict=True)
+    }
+
+
+def unpacked(table):
+    n_pairs, _, rest, width = table["sizes"].tolist()
+    out = np.empty(n_pairs, np.uint64)
+    rows = tuple(table[name] for name in ("heads", "rests", "ends", "documents"))
+    pairs.unpack_pairs(rows, (rest, width), out)
+    shift, mask = pairs.DOCUMENT_BITS, (1 << pairs.DOCUMENT_BITS) - 1
+    return [(value >> shift, value & mask) for value in out.tolist()]
+
+
+@given(tables(), st.lists(st.integers(0, 2**36 - 1), max_size=5))
+@example((36, 1, set()), [0, 2**36 - 1])
+@example((1, 2, {(0, 0), (0, 1), (1, 1)}), [])
+def test_what_is_packed_is_found_and_nothing_else(world, others):
+    key_bits, _, found = world
+    table = made(*world)
+    assert unpacked(table) == sorted(found)
+    asked = sorted({key for key, _ in found} | {one % 2**key_bits for one in others})
+    want = {key: sorted(d for k, d in found if k == key) for key in asked}
+    assert looked_up(table, asked) == want
+
+
+@given(tables(), st.integers(1, 4), st.data())
+def test_of_keys_in_too_many_documents_the_first_are_kept_and_it_is_told(world, cap, data):
+    *_, found = world
+    keys = sorted({key for key, _ in found})
+    known = data.draw(st.sets(st.sampled_from(keys), max_size=3)) if keys else set()
+    table = made(*world, cap, known)
+    lists = {key: sorted(d for k, d in found if k == key) for key in keys}
+    capped = {key for key in keys if len(lists[key]) > cap} | known
+    assert table["capped"].tolist() == sorted(capped)
+    assert unpacked(table) == [(key, one) for key in keys for one in lists[key][:cap]]
+
+
+def test_many_keys_are_found_from_one_mark_to_the_next():
+    rng = np.random.default_rng(5)
+    key = np.unique(rng.integers(0, 2**36, 5000, dtype=np.uint64))
+    # Of one key more pairs than there are from mark to mark.
+    found = {(one, n % 700) for n, one in enumerate(key.tolist())}
+    found |= {(int(key[7]), document) for document in range(700)}
+    table = made(36, 700, found)
+    assert len(table["head_marks"]) > 2
+    assert len(table["end_marks"]) > 2
+    assert unpacked(table) == sorted(found)
+    some = key[::3].tolist()
+    want = {k: sorted(d for one, d in found if one == k) for k in some[:40]}
+    assert {k: looked_up(table, some)[k] for k in some[:40]} == want
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=6), st.data())
+def test_bits_are_those_of_one_long_number(values, data):
+    whole = sum(value << (64 * at) for at, value in enumerate(values))
+    words = u64s([*values, 0])
+    n = data.draw(st.integers(0, 63))
+    at = data.draw(st.integers(0, 64 * len(values) - 1))
+    assert int(pairs.get_bits(words, at, n)) == (whole >> at) & ((1 << n) - 1)
+    ones = [place for place in range(64 * len(values)) if whole >> place & 1]
+    if ones:
+        marks = frozen(ones[:: pairs.MARK], np.int64)
+        number = data.draw(st.integers(0, len(ones) - 1))
+        assert pairs.find_one(words, marks, number) == ones[number]
+        assert pairs.next_one(words, 0) == ones[0]
+    assert pairs.find_one(words, frozen([0], np.int64), -1) == -1
+
+
+def test_the_format_has_the_numbers_of_the_kernels():
+    assert (model.KEY_BITS, model.MARK) == (pairs.KEY_BITS, pairs.MARK)
+    assert model.LETTER_BITS == letters.LETTER_BITS
