@@ -41,7 +41,6 @@ class EvidenceRow:
     document_start: int
     document_end: int
     n_tokens: int
-    verified: bool
     url: str | None = None
     date: str | None = None
     source: str | None = None

@@ -163,10 +163,6 @@ class Corpus:
             raise InternalError(f"{name}: rows were read without a text column")
         return metadata_or_lost(self.shards[shard], selection, rows)
 
-    def verified(self, matches: Matches) -> Bools:
-        """Every match is verified."""
-        return np.ones(len(matches), np.bool_)
-
     def near(self, matches: Matches) -> Bools:
         """No match was found by a sketch: every document was read."""
         return np.zeros(len(matches), np.bool_)

@@ -197,7 +197,6 @@ def _view_evidence(
         "document_start": pieces.start,
         "document_end": pieces.end,
         "n_tokens": pieces.length,
-        "verified": sources.verified(matches)[owner],
         **({"similarity": _similarity(sources, matches)[owner, pieces.part]} if near else {}),
     }
 

@@ -46,9 +46,6 @@ class Sources(Protocol):
         Raises ShardError when that cannot be read any more: evidence then lacks url and date.
         """
 
-    def verified(self, matches: Matches) -> Bools:
-        """Whether each match was compared with the document's text, bool[m]; else with hashes."""
-
     def near(self, matches: Matches) -> Bools:
         """Whether only a sketch led to each match's document, no gram of an item, bool[m]."""
 

@@ -54,7 +54,7 @@ class EvidenceReader:
             pieces: list[list[Row]] = []
             while last < len(self._bounds) and (last == first or len(places) < _DOCUMENTS):
                 rows = self._rows(*self._bounds[last])
-                places |= {(row["shard"], row["row"]) for row in rows if row["verified"]}
+                places |= {(row["shard"], row["row"]) for row in rows}
                 pieces.append(rows)
                 last += 1
             texts = quote(self._snapshot.opened, places)
@@ -76,7 +76,7 @@ class EvidenceReader:
             own = item.part_text(row["part"])[row["item_start"] : row["item_end"]]
             row["item_text"] = own or None
             row["document_text"] = row["before"] = row["after"] = None
-            text = texts.get((row["shard"], row["row"])) if row["verified"] else None
+            text = texts.get((row["shard"], row["row"]))
             if text is not None:
                 start, end = row["document_start"], row["document_end"]
                 row["document_text"] = text[start:end]

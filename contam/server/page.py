@@ -181,7 +181,6 @@ def _part(item: BenchItem, name: str, rows: list[Row], unit: str) -> CheckedPart
     return CheckedPart(
         part=name,
         n_tokens=tokens_in_common(rows, text, (unit,)),
-        verified=all(row["verified"] for row in rows),
         similarity=max(shares, default=None),
         item=shortened(mark(text, spans, _ITEM_CONTEXT)),
         document=shortened(_in_document(rows)),

@@ -230,7 +230,6 @@ class Evidence(Open):
     document_start: int
     document_end: int
     n_tokens: int
-    verified: bool
     similarity: float | None
     answer_mark: Literal["letter", "number"] | None
     item_text: str | None = None

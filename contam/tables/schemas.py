@@ -83,7 +83,6 @@ EVIDENCE: Final = pa.schema(
         _required("document_start", pa.int64()),
         _required("document_end", pa.int64()),
         _required("n_tokens", pa.int32()),
-        _required("verified", pa.bool_()),
         pa.field("similarity", pa.float64()),
         pa.field("answer_mark", pa.string()),
     ]

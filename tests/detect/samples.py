@@ -71,7 +71,6 @@ def make_result(
         "document_start": [START],
         "document_end": [START + len(QUESTION)],
         "n_tokens": np.array([12], np.int32),
-        "verified": np.array([True]),
         "similarity": [None],
         "answer_mark": [None],
     }

@@ -50,9 +50,6 @@ class Kept:
             DocumentMeta(f"kept-{row}", "https://kept.example", None, None, None) for row in rows
         ]
 
-    def verified(self, matches):
-        return np.zeros(len(matches), np.bool_)
-
     def near(self, matches):
         return np.ones(len(matches), np.bool_)
 
@@ -68,12 +65,11 @@ def finished(world, **changes):
     return finish(plan, kept, partial.collections, started=0.0, workers=1)
 
 
-def test_documents_are_named_and_verified_as_the_sources_say(world):
+def test_documents_are_named_as_the_sources_say(world):
     result = finished(world)
     evidence = result.evidence.to_pylist()
     assert evidence
     assert {row["document_id"] for row in evidence} == {"kept-0"}
-    assert {row["verified"] for row in evidence} == {False}
     assert {row["similarity"] for row in evidence if row["part"] == "question"} == {1.0}
     (verdict,) = result
     assert (verdict.label, verdict.best_url) == ("contaminated", "https://kept.example")
@@ -88,7 +84,6 @@ def test_a_source_that_can_name_no_document_leaves_place_and_a_note(world):
     assert "corpus.jsonl: evidence without url and date: it is gone" in result.run["notes"]
 
 
-def test_a_scan_verifies_its_evidence_on_the_text(world):
+def test_a_scan_gives_no_similarity(world):
     corpus, items = world
-    evidence = scan(corpus, items).evidence.to_pylist()
-    assert {(row["verified"], row["similarity"]) for row in evidence} == {(True, None)}
+    assert {row["similarity"] for row in scan(corpus, items).evidence.to_pylist()} == {None}

@@ -127,7 +127,6 @@ def test_all_shared_runs_are_evidence(answers, shared, asker):
     assert not [pair for pair in found if pair[1] == RETIRED]
     for pair, longest in shared.items():
         assert max(row["n_tokens"] for row in found[pair]) >= longest
-        assert all(row["verified"] for row in found[pair])
 
 
 @pytest.mark.parametrize("asker", INDEXES)

@@ -107,7 +107,7 @@ def test_ctrl_c_ends_the_tasks_and_keeps_what_is_done(cluster, corpus, plain, tm
     call.send_signal(signal.SIGINT)
     _, said = call.communicate(timeout=HANG_S)
     assert call.returncode == 130, said
-    assert "the same call computes the others" in said
+    assert "same call" in said
     wait_until(lambda: not readers(corpus))
     n_done = len(parts_in(tmp_path))
     again = run(on_ray(corpus, cluster, tmp_path))

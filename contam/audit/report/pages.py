@@ -126,7 +126,6 @@ def _part(part_match: PartMatch, *, quoting: bool) -> Tree:
     return {
         "part": part_match.part,
         "tokens": part_match.n_tokens,
-        "verified": part_match.verified,
         "mark": part_match.mark,
         "item": _marks(part_match.item),
         "document": _marks(part_match.document) if quoting else [],

@@ -271,7 +271,6 @@ def _side_by_side(parts: Sequence[PartMatch]) -> RenderableType:
         facts = [part.part]
         facts += [f"named by its {part.mark}"] if part.mark else [f"{part.n_tokens} tokens"]
         facts += [f"turn {part.turn}"] if part.turn else []
-        facts += [] if part.verified else ["unverified"]
         table.add_row("\n".join(facts), _marked(part.item), _marked(part.document))
     return table
 

@@ -217,10 +217,11 @@ def items_in(lookup: Lookup, segment: Segment, documents: Int64s) -> Int64s:
     every = np.ones(len(lookup.place), np.bool_)
     _, parts = _held(lookup, lists, capped, every, state, lookup.n_run)
     found = distinct(parts // N_PARTS)
-    variants, n_items = lookup.view.variants, lookup.view.items.n_items
+    n_items, variants = lookup.view.items.n_items, lookup.view.variants
+    own = found[found < n_items]
     if variants is None:
-        return found
-    return distinct(np.where(found < n_items, found, variants.owner[found - n_items]))
+        return own
+    return distinct(np.concatenate([own, variants.owner[found[found >= n_items] - n_items]]))
 
 
 def _held(

@@ -121,10 +121,6 @@ class IndexSources:
             for part, number in zip(parts, numbers, strict=True)
         ]
 
-    def verified(self, matches: Matches) -> Bools:
-        """Whether the document's text was read."""
-        return np.ones(len(matches.shard), np.bool_)
-
     def near(self, matches: Matches) -> Bools:
         """Whether only its sketch led to the document."""
         near = self.answer.wanted.take(self.answer.wanted.near)

@@ -36,7 +36,6 @@ class PartMatch:
 
     part: str
     n_tokens: int
-    verified: bool
     mark: str
     turn: str | None
     item: tuple[Mark, ...]
@@ -209,9 +208,6 @@ def _part_match(
     own: _Own,
     document: Document | None,
 ) -> PartMatch:
-    verified = all(row["verified"] for row in rows)
-    if not verified:
-        document = None  # such rows count the tokens of a text that was gone, not its characters
     text = own.texts.get(part)
     # A choice that is named by its letter has no text to mark.
     in_item = [(row["item_start"], row["item_end"]) for row in rows if not row["answer_mark"]]
@@ -219,7 +215,6 @@ def _part_match(
     return PartMatch(
         part=part,
         n_tokens=tokens_in_common(rows, text, own.units, own.sizes.get(part)),
-        verified=verified,
         mark=mark_of(rows),
         turn=document.turn_at(min(in_document)[0]) if document is not None else None,
         item=mark(text, in_item, _ITEM_CONTEXT) if text is not None else (),

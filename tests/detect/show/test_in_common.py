@@ -108,7 +108,7 @@ def test_the_page_of_the_service_counts_alike():
     item = BenchItem(benchmark="b", split="", item_id="q", question=question, source="s", line=1)
     row = {
         "document_id": "d", "shard": "s", "row": 0, "url": None, "date": None, "source": None,
-        "verified": True, "similarity": None, "document_text": None, "alignment": 0,
+        "similarity": None, "document_text": None, "alignment": 0,
         "document_start": 0, "document_end": 11,
     }  # fmt: skip
     rows = [{**row, **found} for found in rows_of((0, 11, 3), (4, 11, 2))]

@@ -98,7 +98,7 @@
       if (doc.problem) box.append(make("p", "The document could not be read again: " + doc.problem));
       for (const part of doc.parts) {
         const sides = make("div", undefined, "sides");
-        const words = part.part + ", " + (part.mark ? "named by its " + part.mark : part.tokens + " tokens") + (part.verified ? "" : ", compared by hashes alone");
+        const words = part.part + ", " + (part.mark ? "named by its " + part.mark : part.tokens + " tokens");
         sides.append(side("Item: " + words, part.item, "The item's text is not in this report."));
         sides.append(side("Document", part.document, "The document's text is not in this report."));
         box.append(sides);
