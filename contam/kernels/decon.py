@@ -14,8 +14,8 @@ from contam.kernels._jit import int64, kernel, lean_kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Kinds of characters.
-BLANK, LETTER, NUMBER, SIGN, ODD_SPACE = range(5)
+#: Kinds of characters; each ideograph is a piece.
+BLANK, LETTER, NUMBER, SIGN, ODD_SPACE, IDEOGRAPH = range(6)
 #: Digits of a number in one piece.
 MOST_DIGITS = 3
 #: A share that is lower by this share of itself may be as high in 32 bits.
@@ -95,8 +95,9 @@ def cut_pieces(
             if kind == SIGN:
                 # A sign behind a word begins a piece; a single one takes the letters behind it.
                 begins = before != BLANK and before != SIGN
-            elif kind == LETTER:
+            elif kind == LETTER or kind == IDEOGRAPH:
                 begins = before == NUMBER or (before == SIGN and not apart)
+                begins |= before == IDEOGRAPH or (before == LETTER and kind == IDEOGRAPH)
             elif kind == NUMBER:
                 begins = digits % MOST_DIGITS == 0
             apart = kind == SIGN and begins

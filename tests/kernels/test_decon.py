@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from contam.kernels import decon
 from tests.twins.decon import walk
 
-#: Of made-up kinds: `_` and `-` are blank, `s` is an odd space, `!` a sign.
+#: Of made-up kinds: `_` and `-` are blank, `s` is an odd space, `!` a sign, `h` an ideograph.
 KIND = dict.fromkeys("_-", decon.BLANK) | dict.fromkeys("ab", decon.LETTER)
-KIND |= {"1": decon.NUMBER, "!": decon.SIGN, "s": decon.ODD_SPACE}
-#: How cl100k cuts a text in which `_` is the space.
-PIECE = re.compile(r"[_!s]?[ab]+|1{1,3}|_?!+|[_s]")
+KIND |= {"1": decon.NUMBER, "!": decon.SIGN, "s": decon.ODD_SPACE, "h": decon.IDEOGRAPH}
+#: How cl100k cuts a text in which `_` is the space, and how we cut ideographs.
+PIECE = re.compile(r"[_!s]?(?:h|[ab]+)|1{1,3}|_?!+|[_s]")
 
 
 def kinds():
@@ -38,8 +38,8 @@ def split(hashes, start):
     return [hashes[lo:hi].tolist() for lo, hi in pairwise(start)]
 
 
-@given(st.lists(st.text("_-ab1!s\u4e2d", max_size=20), max_size=6))
-@example(["a!b", "a!!b", "_!b", "1111s!b", "s_sa", "", "__"])
+@given(st.lists(st.text("_-ab1!sh\u4e2d", max_size=20), max_size=6))
+@example(["a!b", "a!!b", "_!b", "1111s!b", "s_sa", "", "__", "ahhb1h!h_h"])
 def test_pieces_are_those_of_the_expression_and_words_those_between_spaces(texts):
     cleaned = [re.sub("[_-]+", "_", text.replace("\u4e2d", "!")).strip("_") for text in texts]
     codes = np.array([ord(one) for text in texts for one in text.replace("\u4e2d", "!")], np.uint32)

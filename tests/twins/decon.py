@@ -8,6 +8,12 @@ import string
 import struct
 from dataclasses import dataclass
 
+#: Han, kana and Hangul.
+IDEOGRAPHS = {
+    chr(code)
+    for lo, hi in ((0x3041, 0x3096), (0x30A1, 0x30FA), (0x3400, 0x9FFF), (0xAC00, 0xD7A3))
+    for code in range(lo, hi + 1)
+}
 PUNCTUATION = set(string.punctuation) | set("\u201c\u201d\u2018\u2019\u2014")
 
 
@@ -34,7 +40,7 @@ def clean(text):
 
 
 def pieces(cleaned):
-    """What cl100k cuts a cleaned text of letters, digits and other signs into."""
+    """What cl100k cuts a cleaned text of letters, digits and other signs into; ideographs apart."""
     out, text, at = [], " " + cleaned if cleaned else "", 0
     while at < len(text):
         start = at
@@ -42,8 +48,11 @@ def pieces(cleaned):
             while at < len(text) and text[at].isdigit() and at - start < 3:
                 at += 1
         elif text[at].isalpha() or (at + 1 < len(text) and text[at + 1].isalpha()):
-            at += 1
-            while at < len(text) and text[at].isalpha():
+            first = at + (not text[at].isalpha())
+            at = first + 1
+            while (
+                at < len(text) and text[at].isalpha() and not set(text[first : at + 1]) & IDEOGRAPHS
+            ):
                 at += 1
         elif text[at] == " " and at + 1 < len(text) and text[at + 1].isdigit():
             at += 1

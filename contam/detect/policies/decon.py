@@ -5,8 +5,8 @@ Rows, cleaning, windows, weights and length rule are decon's (`decon_rows`, `dec
 with decon's cleaning and tokens. What differs from decon 0.3.0, all of it:
 
 - Tokens. Given cl100k's `tokenizer.json` as the unit, they are decon's. Without one they are the
-  pieces that cl100k makes before it applies its vocabulary, about a fifth fewer: an item may be too
-  short here that is not there.
+  pieces that cl100k makes before it applies its vocabulary, about a fifth fewer, each character of
+  Han, kana and Hangul one of them: an item may be too short here that is not there.
 - Nothing is sampled. decon looks at one gram in ten, passes over very common ones, and follows only
   rows that hold the gram it began with; so it misses some copies that are found here.
 - Candidates. A document is read when it shares a run of `--seed` words of contam's own (5) with the
@@ -100,7 +100,7 @@ DECON_DEFAULT: Final = PolicySpec(
         ("passage_window", 100),
         ("rarity_within", BENCHMARK),
     ),
-    version="2",
+    version="3",
     presets=("olmo-web", "olmo-synth"),
 )
 SPECS: Final = (DECON_DEFAULT,)

@@ -2,7 +2,8 @@
 
 The tokens are those of the tokenizer file that a run was given. Without one they are the pieces
 into which cl100k cuts a text before it applies its vocabulary: a word with the space before it, up
-to three digits, a run of other signs.
+to three digits, a run of other signs. Of Han, kana and Hangul, which the vocabulary cuts up, each
+character is a piece.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from contam.kernels.decon import BLANK, LETTER, NUMBER, ODD_SPACE, SIGN, cut_pieces
+from contam.kernels.decon import BLANK, IDEOGRAPH, LETTER, NUMBER, ODD_SPACE, SIGN, cut_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,8 @@ _BLANKS: Final = re.compile("[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202
 _NUMERALS: Final = (
     "\u00b2\u00b3\u00b9\u00bc-\u00be\u2070\u2074-\u2079\u2080-\u2089\u2150-\u2189\u2460-\u249b"
 )
+#: Han, kana and Hangul, of which the vocabulary has hardly a word of more than one.
+_IDEOGRAPHS: Final = "[\u3041-\u3096\u30a1-\u30fa\u3400-\u9fff\uac00-\ud7a3\U00020000-\U0003ffff]+"
 #: No letter, number or space has a code point as high.
 _N_KINDS: Final = 0x40000
 #: A longer text is cut before a space, where every such tokenizer begins a new word.
@@ -114,6 +117,7 @@ def _kinds() -> NDArray[np.uint8]:
     kinds = np.full(_N_KINDS, SIGN, np.uint8)
     for kind, pattern in (
         (LETTER, rf"[^\W\d_{_NUMERALS}]+"),
+        (IDEOGRAPH, _IDEOGRAPHS),
         (NUMBER, rf"[\d{_NUMERALS}]+"),
         (ODD_SPACE, r"\s+"),
         (BLANK, _BLANKS),

@@ -159,7 +159,7 @@ def test_arrays_and_numbers_give_the_same():
     assert f.base_score(weight, [0.2, 0.9], 0.5, 0.25).tolist() == pytest.approx(one)
 
 
-# What tiktoken's cl100k pattern gives for the text with a space before it.
+# What tiktoken's cl100k pattern gives for the text with a space before it, ideographs apart.
 CUT = [
     ("two words", [" two", " words"]),
     ("12345 7", [" ", "123", "45", " ", "7"]),
@@ -168,7 +168,10 @@ CUT = [
     ("a\u2192b", [" a", "\u2192b"]),
     ("a\u2192\u2192b", [" a", "\u2192\u2192", "b"]),
     ("m\u00b2 \u00bd", [" m", "\u00b2", " ", "\u00bd"]),
-    ("caf\u00e9 \u4e2d\u6587", [" caf\u00e9", " \u4e2d\u6587"]),
+    (
+        "caf\u00e9 \u4e2d\u6587 2\ud55cx",
+        [" caf\u00e9", " \u4e2d", "\u6587", " ", "2", "\ud55c", "x"],
+    ),
     ("", []),
 ]
 

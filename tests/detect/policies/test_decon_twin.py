@@ -115,6 +115,20 @@ def test_a_whole_copy_scores_as_the_twins_where_the_sum_of_its_parts_is_rounded(
     assert found[0, 0] == pytest.approx(score, abs=2e-6)
 
 
+def test_a_question_without_spaces_between_most_of_its_words_is_found_character_by_character():
+    # Made-up Han, kana and Hangul: by whole words these are no 20 pieces.
+    question, other = (
+        " ".join("".join(map(chr, range(first + at, first + at + 7))) for at in range(0, 42, 7))
+        for first in (0x4E00, 0xAC00)
+    )
+    items = [{"question": question}, {"question": other}]
+    document = f"\u3042\u3044\u3046 {question}\u3042\u3044 \u30a2\u30a4\u30a6\u30a8"
+    reader = get_policy("decon-default").reader(bench_items(items), None)
+    assert reader.known.checkable.all()
+    assert reader.read(document, [0, 1])[:, 0].tolist() == [1.0, 0.0]
+    assert decon.Index(items, decon.Settings()).score(0, document) == 1.0
+
+
 @pytest.mark.parametrize("first", range(12))
 def test_a_short_answer_whose_rarities_cancel_out_counts_as_nothing(first):
     # Of 6 rows, 2 of 18 parts have the one word, 9 the other and 12 the last: 6 * 6 * 6 = 2 * 9 * 12.
