@@ -159,7 +159,7 @@ def clean_share(
             # Published since, which had the folder removed.
             work.discard()
             return all_there
-        work.begin(asked.question, shared=True)
+        work.begin(asked.question, run.written, shared=True)
         writer = run.writer(work)
         kept = tuple(name for number, name in names.items() if writer.known(number) is not None)
         left = [number for number, name in names.items() if name not in kept]
@@ -274,7 +274,7 @@ class Asked:
 
 def write_and_publish(run: Run, work: WorkFolder, out: Path, how: How) -> Cleaned:
     """Write the shards that are not done, and publish all; the folder of the run stays."""
-    work.begin(run.question)
+    work.begin(run.question, run.written)
     writer = run.writer(work)
     noted = writer.write_all(range(len(run.corpus.shards)), how.workers, how.progress)
     return run.published(writer, noted, out, overwrite=how.overwrite)

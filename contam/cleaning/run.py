@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.cleaning.work_folder import CORPUS, RECORD, REMOVED
+from contam.cleaning.work_folder import CORPUS, RECORD, REMOVED, digest_of
 from contam.cleaning.writer import Writer
 from contam.detect.finish import benchmarks_of, parameters_of, versions
 from contam.detect.labels import LABELS
@@ -71,6 +71,11 @@ class Run:
         """What is done with what was found."""
         return self.findings.cleaning.options
 
+    @property
+    def written(self) -> str:
+        """Digest of what decides every byte of a shard: labels are of all bytes searched."""
+        return digest_of(self.question, sorted(self.findings.sha256.items()))
+
     def refused(self, kept: Path | None = None) -> Cleaned | None:
         """What would go, where that is too much; else None. kept  see `Cleaned`."""
         found = self.findings
@@ -84,7 +89,7 @@ class Run:
         found = self.findings
         return Writer(
             work=work,
-            question=self.question,
+            written=self.written,
             cleaning=found.cleaning,
             corpus=self.corpus,
             names=found.cleaning.plan.items.names().__getitem__,

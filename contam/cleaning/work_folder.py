@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.detect.finish import versions
 from contam.errors import OutputError
 from contam.files.disk import lock_file, output_errors, refuse_foreign, sync_path
 from contam.files.listed import state_at
@@ -85,17 +84,18 @@ class WorkFolder:
         finally:
             os.close(handle)
 
-    def begin(self, question: str, *, shared: bool = False) -> None:
-        """Go on from what a run of the same question has done, and let go of all else.
+    def begin(self, question: str, written: str, *, shared: bool = False) -> None:
+        """Go on from what a run has done that writes the same, and let go of all else.
 
-        question  digest of what decides this run's result
+        question  digest of what this run is asked
+        written   digest of what decides every byte of a shard
         shared    whether this process writes only some of the shards: then it lets go of nothing
 
         Raises OutputError where the folder holds shards that were written for another result, and
         by several processes or before this one of several.
         """
         old = self._state()
-        same = old.get("run") == _run(question)
+        same = old.get("run") == written
         if not same and self.n_done() and (shared or old.get("shared")):
             raise OutputError(
                 "{} holds shards of another run: with other items, shards, options or packages",
@@ -110,7 +110,7 @@ class WorkFolder:
         said = {
             "tool": "contam",
             "question": question,
-            "run": _run(question),
+            "run": written,
             "shared": shared or (same and old.get("shared", False)),
         }
         # Of several that begin at once each writes the same.
@@ -161,15 +161,15 @@ class WorkFolder:
             )  # fmt: skip
         return path
 
-    def done(self, number: int, question: str, files: Mapping[str, Path]) -> dict[str, Any] | None:
+    def done(self, number: int, written: str, files: Mapping[str, Path]) -> dict[str, Any] | None:
         """What was noted of a shard that is done, if its files are there as they were written.
 
-        question  of the run that it must be done for
-        files     of each kind that a shard may have, by kind
+        written  what it must have been written for, as for `begin`
+        files    of each kind that a shard may have, by kind
         """
         try:
             marker = json.loads(read_file(self._marker(number)))
-            if marker["run"] != _run(question):
+            if marker["run"] != written:
                 return None
             noted: dict[str, Any] = marker["noted"]
             for kind, path in files.items():
@@ -182,7 +182,7 @@ class WorkFolder:
         return noted
 
     def note_done(
-        self, number: int, question: str, noted: Mapping[str, Any], files: Mapping[str, Path]
+        self, number: int, written: str, noted: Mapping[str, Any], files: Mapping[str, Path]
     ) -> None:
         """A shard is done; see `done`."""
         with output_errors(self.folder):
@@ -191,7 +191,7 @@ class WorkFolder:
                 for kind, path in files.items()
                 if noted[kind] is not None
             }
-        marker = {"run": _run(question), "noted": noted, "stamps": stamps}
+        marker = {"run": written, "noted": noted, "stamps": stamps}
         write_file(self._marker(number), json.dumps(marker).encode(), overwrite=True)
 
     def keep_only(self, files: set[Path]) -> None:
@@ -227,11 +227,6 @@ def published_record(out: Path, question: str) -> dict[str, Any] | None:
         return record if record["question"] == question else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _run(question: str) -> str:
-    """Digest of what decides every byte of a shard."""
-    return digest_of(question, versions())
 
 
 def digest_of(*facts: object) -> str:

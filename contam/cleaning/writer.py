@@ -54,7 +54,7 @@ def share_of(
 class Writer:
     """Writes shards, each whole or not at all.
 
-    question  digest of what decides every byte that is written
+    written   digest of what decides every byte that is written
     names     gives the name of an item by its number
     rows      of each shard that was read
     touched   the shards in which something was found
@@ -63,7 +63,7 @@ class Writer:
     """
 
     work: WorkFolder
-    question: str
+    written: str
     cleaning: Cleaning
     corpus: Corpus
     names: Callable[[int], ItemName]
@@ -79,7 +79,7 @@ class Writer:
 
     def known(self, number: int) -> dict[str, Any] | None:
         """What is to be said of a shard that is done."""
-        return self.work.done(number, self.question, self.files(number))
+        return self.work.done(number, self.written, self.files(number))
 
     def files(self, number: int) -> dict[str, Path]:
         """The files of the result that a shard may have, by kind."""
@@ -137,7 +137,7 @@ class Writer:
             noted = self._touched(number, shard, before, workers)
         else:
             noted = self._copied(number, shard, before)
-        self.work.note_done(number, self.question, noted, self.files(number))
+        self.work.note_done(number, self.written, noted, self.files(number))
         return noted
 
     def _copied(self, number: int, shard: Shard, before: dict[str, Any]) -> dict[str, Any]:

@@ -18,8 +18,10 @@ from tests.cleaning.inputs import (
     N_PLANTED,
     PLANTED,
     documents,
+    question,
     rows_of,
     tree,
+    whole,
     write_corpus,
     write_items,
 )
@@ -165,6 +167,35 @@ def test_a_shard_that_the_scan_could_not_read_is_named(home, tmp_path):
     shutil.copytree(home / "items", tmp_path / "items")
     with pytest.raises(IncompleteError, match=r"torn\.jsonl\.gz"):
         clean(tmp_path, tmp_path / "out", verdicts=tmp_path / "found")
+
+
+def test_shards_done_by_the_result_of_other_bytes_are_written_anew(home, tmp_path):
+    """A label that a changed shard raises takes documents out of the other shards, too."""
+    half, fog = " ".join(question("orchard", 0).split()[:10]), "Fog lay on the fields. " * 9
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    first, changing = folder / "a.jsonl", folder / "b.jsonl"
+    planted = {first: documents({5: half, 9: whole("harbour", 0)}), changing: documents({}, 2000)}
+    planted[changing][1000] = fog
+    for path, texts in planted.items():
+        path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    shutil.copytree(home / "items", tmp_path / "items")
+    options = {"policies": ["contam"], "labels": "contaminated", "workers": 1}
+
+    def scan():
+        found = contam.scan(folder, tmp_path / "items", policies=["contam"], every_hit=True)
+        write_report(found, tmp_path / "found", overwrite=True)
+
+    scan()
+    was, raw = changing.stat(), changing.read_bytes()
+    changing.write_bytes(raw.replace(fog.encode(), question("orchard", 0).ljust(len(fog)).encode()))
+    os.utime(changing, ns=(was.st_atime_ns, was.st_mtime_ns))
+    with pytest.raises(IncompleteError, match=r"b\.jsonl"):
+        clean(tmp_path, tmp_path / "out", verdicts=tmp_path / "found", **options)
+    scan()
+    clean(tmp_path, tmp_path / "out", verdicts=tmp_path / "found", **options)
+    clean(tmp_path, tmp_path / "searched", **options)
+    assert tree(tmp_path / "out") == tree(tmp_path / "searched")
 
 
 def accept(home, path, benchmark, item="", document="", policy="", **changed):
