@@ -8,121 +8,37 @@ from __future__ import annotations
 import re
 from functools import cache
 
-QUESTION = (
-    "question",
-    "question_stem",
-    "query",
-    "problem",
-    "goal",
-    "ctx",
-    "sentence",
-    "instruct_prompt",
-    "prompt",
-    "instruction",
-    "question_content",
-    "question_text",
-    "problem_statement",
-    "hypothesis",
-    "claim",
-    "input",
-    "turns",
-    "text",
-    "premise",
-)
-PASSAGE = (
-    "passage",
-    "context",
-    "article",
-    "support",
-    "story",
-    "paragraph",
-    "background",
-    "premise",
-    "document",
-)
-CHOICE_LISTS = (
-    "choices",
-    "options",
-    "endings",
-    "answer_choices",
-    "candidates",
-    "mc1_targets",
-    "target_scores",
-)
+_QUESTION = """
+question question_stem query problem goal ctx sentence instruct_prompt prompt instruction
+question_content question_text problem_statement hypothesis claim input turns text premise
+"""
+QUESTION = tuple(_QUESTION.split())
+_PASSAGE = "passage context article support story paragraph background premise document"
+PASSAGE = tuple(_PASSAGE.split())
+_CHOICE_LISTS = "choices options endings answer_choices candidates mc1_targets target_scores"
+CHOICE_LISTS = tuple(_CHOICE_LISTS.split())
 # A worked solution ends in the short answer, so it is preferred where a row has both.
-ANSWER = (
-    "canonical_solution",
-    "solution",
-    "answer",
-    "answers",
-    "answerkey",
-    "answer_key",
-    "label",
-    "target",
-    "targets",
-    "gold",
-    "correct_answer",
-    "correct_option",
-    "correct_answer_num",
-    "correct",
-    "cop",
-    "best_answer",
-    "answer_choice",
-    "code",
-    "reference_code",
-    "reference_solution",
-    "solutions",
-    "final_answer",
-    "ideal",
-    "expected_answer",
-    "reference_answer",
-    "answerrightending",
-    "answers_spans",
-    "ground_truth",
-    "output",
-    "completion",
-)
-ANSWER_INDEX = (
-    "answer_index",
-    "answer_idx",
-    "gold_index",
-    "correct_index",
-    "correct_answer_index",
-)
-ITEM_ID = (
-    "id",
-    "item_id",
-    "task_id",
-    "question_id",
-    "qid",
-    "native_id",
-    "unique_id",
-    "example_id",
-    "problem_id",
-    "record_id",
-    "query_id",
-    "uid",
-    "pairid",
-    "ind",
-    "idx",
-    "index",
-)
+_ANSWER = """
+canonical_solution solution answer answers answerkey answer_key label target targets gold
+correct_answer correct_option correct_answer_num correct cop best_answer answer_choice code
+reference_code reference_solution solutions final_answer ideal expected_answer reference_answer
+answerrightending answers_spans ground_truth output completion
+"""
+ANSWER = tuple(_ANSWER.split())
+_ANSWER_INDEX = "answer_index answer_idx gold_index correct_index correct_answer_index"
+ANSWER_INDEX = tuple(_ANSWER_INDEX.split())
+_ITEM_ID = """
+id item_id task_id question_id qid native_id unique_id example_id problem_id record_id query_id uid
+pairid ind idx index
+"""
+ITEM_ID = tuple(_ITEM_ID.split())
 BENCHMARK = ("benchmark",)
 SPLIT = ("split",)
 
-LABEL_FIELDS = frozenset(
-    {
-        "answerkey",
-        "answer_key",
-        "label",
-        "cop",
-        "correct_option",
-        "correct",
-        "gold",
-        "answerrightending",
-        "correct_answer_num",
-    }
-)
+_LABEL_FIELDS = """
+answerkey answer_key label cop correct_option correct gold answerrightending correct_answer_num
+"""
+LABEL_FIELDS = frozenset(_LABEL_FIELDS.split())
 """Answer fields that hold a letter or number, never the text of a choice."""
 
 CHOICE_COLUMNS: dict[str, int] = {
@@ -189,10 +105,10 @@ def is_question(name: str) -> bool:
 
 def is_usual(name: str) -> bool:
     """Whether a column of this name is taken as a part of some kind."""
-    return plain(name) in _USUAL
+    return plain(name) in USUAL
 
 
 _QUESTION_SET = frozenset(QUESTION)
-_USUAL = frozenset(
+USUAL = frozenset(
     (*QUESTION, *PASSAGE, *CHOICE_LISTS, *ANSWER, *ANSWER_INDEX, *ITEM_ID, *BENCHMARK, *SPLIT)
 )

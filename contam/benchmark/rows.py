@@ -71,15 +71,8 @@ def read_parts(row: Row, plan: FieldPlan) -> Parts:
 
 def _joined(row: Row, plan: FieldPlan, paths: tuple[FieldPath, ...], what: str) -> str | None:
     """Text of one field, or of several with a line feed between."""
-    if len(paths) == 1:
-        value = get(row, paths[0])
-        return value if type(value) is str else _text(value, what, plan, paths[0])
-    texts = [text for path in paths if (text := _text(get(row, path), what, plan, path))]
-    return "\n".join(texts) if texts else None
-
-
-def _text(value: object, what: str, plan: FieldPlan, path: FieldPath) -> str | None:
-    return as_text(value, what, plan.told.get(path[0], LONE))
+    texts = [as_text(get(row, path), what, plan.told.get(path[0], LONE)) for path in paths]
+    return texts[0] if len(texts) == 1 else "\n".join(filter(None, texts)) or None
 
 
 def _is_outweighed(row: Row, plan: FieldPlan, *parts: str) -> bool:
@@ -199,13 +192,8 @@ _NOTHING_MAPPED: Final = FieldMap({})
 USUAL_NAMES: Final = frozenset(
     {
         *MAPPABLE,
-        *field_names.QUESTION,
-        *field_names.PASSAGE,
-        *field_names.CHOICE_LISTS,
+        *field_names.USUAL,
         *field_names.WRONG_ANSWERS,
-        *field_names.ANSWER,
-        *field_names.ANSWER_INDEX,
-        *field_names.ITEM_ID,
         *(
             name
             for beginning in field_names.CHOICE_COLUMNS
