@@ -80,10 +80,7 @@ class Collector:
 
     def add_item(self, item: BenchItem) -> None:
         """Take an item that has an id; see `add`."""
-        parts = Parts(
-            item.passage, item.question, item.choices, item.answer, item.answer_index,
-            item.incomplete,
-        )  # fmt: skip
+        parts = Parts(*(getattr(item, name) for name in Parts._fields))
         self.add(item.benchmark, item.split, item.item_id, parts, item.source, item.line)
 
     def _refuse_other(self, known: Sequence[Any], row: Sequence[Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -77,14 +78,13 @@ class DeconFolder:
 
     def finish(self) -> Iterator[tuple[BenchItem, list[SkippedRow]]]:
         """Items, each with the rows that added no text to it."""
-        bearers: dict[tuple[str, str, str], int] = {}
-        for key in self._groups:
-            bearers[key[:3]] = bearers.get(key[:3], 0) + 1
+        bearers = Counter(key[:3] for key in self._groups)
         for key, options in self._groups.items():
             item_id = key.item_id
             if bearers[key[:3]] > 1:
                 # Subsets were written under one key and without their names.
-                item_id += "-" + _short_hash(key.passage, key.question)
+                texts = f"{key.passage}\x1d{key.question}".encode()
+                item_id += "-" + hashlib.sha256(texts).hexdigest()[:8]
             yield _fold(key, item_id, options)
 
 
@@ -140,7 +140,3 @@ def _without_repeats(options: list[_Option]) -> tuple[list[_Option], list[Skippe
         else:
             first[name] = option
     return list(first.values()), skipped
-
-
-def _short_hash(*texts: str) -> str:
-    return hashlib.sha256("\x1d".join(texts).encode()).hexdigest()[:8]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Literal
 
 from contam.benchmark import field_names
@@ -224,7 +225,7 @@ class _Planner:
                 return ChoiceFields("list", self._taken(name))
         for beginning, first in field_names.CHOICE_COLUMNS.items():
             for names in series(beginning):
-                found = _leading(names, self._free)
+                found = list(takewhile(self._free.__contains__, names))
                 if len(found) > 1:
                     return ChoiceFields("columns", self._taken(*found), first)
         if {"answers", "label"} <= self._free.keys() and self._holds_lists("answers"):
@@ -280,15 +281,6 @@ def series(beginning: str) -> list[list[str]]:
         for gap in ("", "_")
         for marks in (letters, "0123456789", "123456789")
     ]
-
-
-def _leading(series: Sequence[str], present: Mapping[str, str]) -> list[str]:
-    found = []
-    for name in series:
-        if name not in present:
-            break
-        found.append(name)
-    return found
 
 
 def _numbered(beginning: str, present: Mapping[str, str]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
+from io import BytesIO
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -15,18 +16,18 @@ import orjson
 
 from contam.benchmark.field_names import is_question, plain
 from contam.benchmark.fields import RowError
-from contam.benchmark.paths import GIVE_ROWS, unreadable
+from contam.benchmark.paths import GIVE_ROWS
 from contam.errors import BenchmarkError, Hint, Place, Public, Statement
 from contam.files.addresses import Address
 from contam.files.compression import codec_of
 from contam.files.doubled_keys import doubled_key, may_repeat
-from contam.files.single import open_file
+from contam.files.single import open_file, reading
 from contam.files.wrong_files import LFS_HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from io import BufferedReader
     from pathlib import Path
+    from typing import BinaryIO
 
     from contam.benchmark.fields import Row
     from contam.benchmark.mapping import FieldMap
@@ -93,7 +94,7 @@ def read_json(path: Path, data: bytes, field_map: FieldMap) -> FileRows:
 def _read(path: Path, data: bytes, field_map: FieldMap) -> FileRows:
     if data.lstrip()[:1] == b"[":
         return FileRows("json", "row", _checked_list(path, _parse(path, data)))
-    first = list(islice(_split(data), 2))
+    first = list(islice(_split(BytesIO(data)), 2))
     if first and not is_whole(first[0][1]):
         if is_whole(data):
             return _of_object(path, _parse(path, data), field_map)
@@ -129,7 +130,7 @@ def _without_comments(data: bytes) -> tuple[bytes, tuple[tuple[int, str], ...]]:
     """The data with nothing in the comment lines before them, and the places of these."""
     found = []
     begin = 0
-    for line, text in _split(data):
+    for line, text in _split(BytesIO(data)):
         if not text.lstrip().startswith(_COMMENT):
             break
         found.append((line, COMMENT_BEFORE))
@@ -137,16 +138,12 @@ def _without_comments(data: bytes) -> tuple[bytes, tuple[tuple[int, str], ...]]:
     return (b"\n" * data.count(b"\n", 0, begin) + data[begin:] if found else data), tuple(found)
 
 
-def _split(data: bytes) -> Iterator[tuple[int, bytes]]:
+def _split(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, and their numbers."""
-    begin = line = 0
-    while begin <= len(data):
-        line += 1
-        end = data.find(b"\n", begin)
-        text = data[begin : end if end >= 0 else len(data)]
-        begin += len(text) + 1
-        if text.strip():
-            yield line, text
+    for line, text in enumerate(file, 1):
+        data = text.removeprefix(BOM) if line == 1 else text
+        if data.strip():
+            yield line, data.removesuffix(b"\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,21 +158,13 @@ class Lines:
 
     def __iter__(self) -> Iterator[tuple[int, Row]]:
         """Raises BenchmarkError for what is no JSON object."""
-        for line, text in _lines_of(self.path) if self.data is None else _split(self.data):
-            for row in unfolded(row_of(self.path, text, line)):
-                yield line, row
-
-
-def _lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file that are not blank, and their numbers."""
-    try:
-        with open_file(path) as file:
-            for line, text in enumerate(file, 1):
-                data = text.removeprefix(BOM) if line == 1 else text
-                if data.strip():
-                    yield line, data.removesuffix(b"\n")
-    except OSError as error:
-        raise unreadable(path, error) from error
+        with (
+            reading(self.path, BenchmarkError),
+            open_file(self.path) if self.data is None else BytesIO(self.data) as file,
+        ):
+            for line, text in _split(file):
+                for row in unfolded(row_of(self.path, text, line)):
+                    yield line, row
 
 
 def row_of(path: Path, text: bytes, line: int) -> Row:
@@ -410,13 +399,8 @@ def is_long_lines(path: Path) -> bool:
             head = file.peek(len(LFS_HEAD))
             if codec_of(head) or head.startswith(LFS_HEAD):
                 return False
-            return _are_lines(file)
+            # A second line that is not blank follows a first that is an object on its own.
+            first = [text for _, text in islice(_split(file), 2)]
+            return len(first) > 1 and first[0].lstrip()[:1] != b"[" and is_whole(first[0])
     except OSError:
         return False
-
-
-def _are_lines(file: BufferedReader) -> bool:
-    """Whether a second line that is not blank follows a first that is an object on its own."""
-    lines = (text if at else text.removeprefix(BOM) for at, text in enumerate(file))
-    first = list(islice((text for text in lines if text.strip()), 2))
-    return len(first) > 1 and first[0].lstrip()[:1] != b"[" and is_whole(first[0])

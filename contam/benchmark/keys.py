@@ -207,18 +207,9 @@ def _listed(texts: Sequence[str], normalised: Sequence[bytes]) -> bytes:
 
 def text_key(question: str) -> str:
     """Key of a question text alone."""
-    return _hex(hashlib.sha256(normalise(question).encode()).digest())
+    return hashlib.sha256(normalise(question).encode()).hexdigest()[:KEY_LENGTH]
 
 
 def item_key(item: BenchItem) -> str:
     """Key of question, choices in any order and passage: equal exactly for duplicates."""
     return content_keys(item).item_key
-
-
-def full_key(item: BenchItem) -> str:
-    """Key of everything `item_key` covers and the gold answer."""
-    return content_keys(item).full_key
-
-
-def _hex(digest: bytes) -> str:
-    return digest.hex()[:KEY_LENGTH]

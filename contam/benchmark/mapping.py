@@ -5,23 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from contam.benchmark.items import PARTS
 from contam.errors import Public, Statement, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-MAPPABLE = (
-    "passage",
-    "question",
-    "choices",
-    "answer",
-    "answer_index",
-    "id",
-    "benchmark",
-    "split",
-    "incomplete",
-)
-_SEVERAL = frozenset({"passage", "question", "choices", "answer"})
+MAPPABLE = (*PARTS, "answer_index", "id", "benchmark", "split", "incomplete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +69,7 @@ def check_mapping(mapping: Mapping[str, str] | None, ignored: Iterable[str] = ()
         names = tuple(name.strip() for name in field.split("+") if name.strip())
         if target == "question" and not names:
             raise UsageError("the question must be mapped to a field", hint="--map question=FIELD")
-        if len(names) > 1 and target not in _SEVERAL:
+        if len(names) > 1 and target not in PARTS:
             raise UsageError("{!r} can be mapped to one field only, got {!r}", target, field)
         fields[target] = names
     return FieldMap(fields, tuple(name.strip() for name in ignored if name.strip()))

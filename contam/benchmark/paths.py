@@ -14,7 +14,7 @@ from contam.errors import BenchmarkError, Public, UsageError
 from contam.files.addresses import Address, refuse_address
 from contam.files.compression import DamagedError, codec_of, unpack
 from contam.files.natural_order import natural_key
-from contam.files.single import irregular, open_file, read_file
+from contam.files.single import irregular, open_file, read_file, reading
 from contam.files.wrong_files import LFS_FACT, LFS_HEAD
 
 if TYPE_CHECKING:
@@ -95,18 +95,9 @@ def refuse_pipe(path: Path, error_kind: type[ContamError]) -> None:
         )
 
 
+_SPLITS = "auxiliary_train validation holdout train valid test eval dev val"
 # Longest first, so that a name ending in auxiliary_train is not read as ending in train.
-SPLITS = (
-    "auxiliary_train",
-    "validation",
-    "holdout",
-    "train",
-    "valid",
-    "test",
-    "eval",
-    "dev",
-    "val",
-)
+SPLITS = tuple(_SPLITS.split())
 _SHARD = re.compile(r"(?P<stem>.+)-\d{5}-of-\d{5}(?:-[0-9a-f]+)?")
 _NO_NAMES = frozenset({"", ".", "data", "default", "main", "all", "plain_text"})
 
@@ -208,10 +199,8 @@ class FileBytes:
 
 def read_unpacked(path: Path) -> FileBytes:
     """Read and unpack a file. Raises BenchmarkError when it is unreadable, damaged or cut off."""
-    try:
+    with reading(path, BenchmarkError):
         raw = read_file(path)
-    except OSError as error:
-        raise unreadable(path, error) from error
     if raw.startswith(LFS_HEAD):
         raise lfs_pointer(path)
     digest = hashlib.sha256(raw).hexdigest()
@@ -235,19 +224,8 @@ def lfs_pointer(path: Path) -> BenchmarkError:
 
 
 def refuse_pointer(path: Path) -> None:
-    """Raise `lfs_pointer` for a pointer, and `unreadable` for what cannot be opened."""
-    try:
-        with open_file(path) as file:
-            start = file.read(len(LFS_HEAD))
-    except OSError as error:
-        raise unreadable(path, error) from error
+    """Raise `lfs_pointer` for a pointer, and BenchmarkError for what cannot be opened."""
+    with reading(path, BenchmarkError), open_file(path) as file:
+        start = file.read(len(LFS_HEAD))
     if start == LFS_HEAD:
         raise lfs_pointer(path)
-
-
-def unreadable(path: Path, error: OSError) -> BenchmarkError:
-    """The error for a file that the system does not let us read."""
-    reason = error.strerror or type(error).__name__
-    return BenchmarkError(
-        "cannot read {}: {}", path, Public(reason), hint="check the path and its rights"
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -23,16 +24,15 @@ from contam.benchmark.jsonrows import (
 )
 from contam.benchmark.looks import Look, unread_shares
 from contam.benchmark.mapping import FieldMap, check_mapping, resolve
-from contam.benchmark.paths import read_unpacked, refuse_pointer, unreadable
+from contam.benchmark.paths import read_unpacked, refuse_pointer
 from contam.benchmark.rows import read_parts
 from contam.benchmark.sources import BenchmarkFile, find_sources
 from contam.benchmark.values import as_label
 from contam.errors import BenchmarkError, Names, Place, Public, Statement
 from contam.files.addresses import Address
-from contam.files.disk import FileState, difference
+from contam.files.disk import difference
 from contam.files.listed import state_at
-from contam.files.single import open_file, read_file
-from contam.files.stores import StoreError
+from contam.files.single import open_file, read_file, reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -93,7 +93,7 @@ class _FileState:
     unit: str = "line"
     plans: dict[tuple[str, ...], FieldPlan] = field(default_factory=dict)
     benchmarks: dict[str, None] = field(default_factory=dict)
-    other_splits: dict[tuple[str, str], int] = field(default_factory=dict)
+    other_splits: Counter[tuple[str, str]] = field(default_factory=Counter)
     decon: bool = False
     n_rows: int = 0
 
@@ -216,8 +216,7 @@ class _FileReader:
         if not own_split and naming.split_sure:
             own_split = naming.split
         if self._split and own_split and own_split != self._split:
-            key = (benchmark, own_split)
-            state.other_splits[key] = state.other_splits.get(key, 0) + 1
+            state.other_splits[benchmark, own_split] += 1
             return
         state.benchmarks.setdefault(benchmark)
         split = own_split or self._split or naming.split
@@ -283,13 +282,11 @@ class _TableRows:
 
         source = self.source
         read = parquet_rows if source.family == "parquet" else arrow_rows
-        try:
+        with reading(source.path, BenchmarkError):
             # Tables are read here and there; of an object that would be a request each time.
             data = read_file(source.path) if isinstance(source.path, Address) else source.data
             rows = read(source.path, _without_bulk, data)
             yield from enumerate((one for row in rows for one in unfolded(row)), 1)
-        except StoreError as error:
-            raise unreadable(source.path, error) from error
 
 
 def _without_bulk(columns: Mapping[str, bool]) -> Sequence[str]:
@@ -299,21 +296,13 @@ def _without_bulk(columns: Mapping[str, bool]) -> Sequence[str]:
 @contextmanager
 def _unchanged(path: Path) -> Iterator[tuple[str, int]]:
     """SHA-256 and size of a file. Raises BenchmarkError where it is another when the block ends."""
-    listed = _state_of(path)
-    try:
-        with open_file(path) as file:
-            digest, size = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
-    except OSError as error:
-        raise unreadable(path, error) from error
+    with reading(path, BenchmarkError), open_file(path) as file:
+        listed = state_at(str(path))
+        digest, size = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
     yield digest, size
-    if fact := difference(listed, _state_of(path)):
+    with reading(path, BenchmarkError):
+        now = state_at(str(path))
+    if fact := difference(listed, now):
         raise BenchmarkError(
             "{}: {} while it was read", path, Public(fact), hint="let nobody write to it meanwhile"
         )
-
-
-def _state_of(path: Path) -> FileState:
-    try:
-        return state_at(str(path))
-    except OSError as error:
-        raise unreadable(path, error) from error

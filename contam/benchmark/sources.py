@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
@@ -18,12 +18,11 @@ from contam.benchmark.paths import (
     hidden_files,
     name_of,
     refuse_pipe,
-    unreadable,
 )
 from contam.errors import BenchmarkError, CorpusError, Place, Public
 from contam.files.addresses import is_address
 from contam.files.natural_order import natural_key
-from contam.files.single import open_file, read_file
+from contam.files.single import open_file, read_file, reading
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,7 +119,8 @@ def _below(
 
     above  the folders that contain it: a link back to one of them is not followed
     """
-    entries = _entries(folder)
+    with reading(folder, BenchmarkError):
+        entries = list(folder.iterdir())
     above |= {folder.resolve()}
     if (folder / _DICT).is_file():
         splits = _read_object(folder / _DICT).get("splits")
@@ -194,11 +194,8 @@ def _source(path: Path, *, explicit: bool) -> BenchmarkFile:
 
 def _family_of_content(path: Path, *, explicit: bool) -> str:
     """Family of a file by its content; in folders, which may hold anything, of tables only."""
-    try:
-        with open_file(path) as file:
-            start = file.read(64)
-    except OSError as error:
-        raise unreadable(path, error) from error
+    with reading(path, BenchmarkError), open_file(path) as file:
+        start = file.read(64)
     if start[:4] in _MAGIC:
         return _MAGIC[start[:4]]
     if not explicit:
@@ -213,18 +210,10 @@ def _family_of_content(path: Path, *, explicit: bool) -> str:
     )  # fmt: skip
 
 
-def _entries(folder: Path) -> Iterable[Path]:
-    try:
-        return list(folder.iterdir())
-    except OSError as error:
-        raise unreadable(folder, error) from error
-
-
 def _read_object(path: Path) -> Mapping[str, object]:
     try:
-        value = orjson.loads(read_file(path))
-    except OSError as error:
-        raise unreadable(path, error) from error
+        with reading(path, BenchmarkError):
+            value = orjson.loads(read_file(path))
     except orjson.JSONDecodeError as error:
         raise BenchmarkError("{}: not valid JSON", path) from error
     if not isinstance(value, dict):

@@ -68,14 +68,8 @@ def as_label(value: object, what: str) -> str:
         return value.strip()
     if is_null(value):
         return ""
-    if isinstance(value, bool):
-        raise RowError(
-            "the {} is {}, expected a text or a number", Public(what), Public(_kind(value))
-        )
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if isinstance(value, int | float):
-        return str(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(int(value) if isinstance(value, float) and value.is_integer() else value)
     if isinstance(value, Mapping):
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=str).decode()
     raise RowError("the {} is {}, expected a text or a number", Public(what), Public(_kind(value)))
