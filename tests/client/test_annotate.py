@@ -7,8 +7,8 @@ import pytest
 
 import contam
 from contam.client.annotate import find_runs, write_clean
-from contam.index.build import build
 from tests.cli.processes import contam_here
+from tests.index.builds import build, recipe_of
 from tests.rescore.logs.small import lm_eval
 
 LEAKED = "Which of the seven painted boats did the miller's youngest daughter sink before the fair?"
@@ -23,7 +23,7 @@ def home(tmp_path):
     texts = [f"Old notes. {LEAKED} The rest is lost.", "Rain fell on the roof all evening long."]
     lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
     (tmp_path / "corpus" / "a.jsonl").write_text(lines)
-    build(tmp_path / "corpus", tmp_path / "index")
+    build(tmp_path / "corpus", tmp_path / "index", recipe_of())
     docs = [{"question": text, "answer": "x"} for text in (LEAKED, SHORT, LONG, "Why?")]
     lm_eval(tmp_path / "logs", [1, 1, 0, 0], docs=docs, task="boats")
     rows = [{"id": str(place), **doc} for place, doc in enumerate(docs)]

@@ -10,6 +10,7 @@ from contam.index import model
 from contam.index.writing.pairs import make_table
 from contam.kernels import letters, pairs
 from tests.kernels.support import frozen, u64s
+from tests.twins import segment as twin
 
 KEY_BITS = st.sampled_from((1, 12, 32, 36))
 
@@ -80,6 +81,43 @@ def test_of_keys_in_too_many_documents_the_first_are_kept_and_it_is_told(world, 
     capped = {key for key in keys if len(lists[key]) > cap} | known
     assert table["capped"].tolist() == sorted(capped)
     assert unpacked(table) == [(key, one) for key in keys for one in lists[key][:cap]]
+
+
+@given(tables(), st.integers(1, 4))
+def test_pairs_are_made_distinct_capped_and_packed(world, cap):
+    key_bits, n_documents, found = world
+    words = [key << pairs.DOCUMENT_BITS | document for key, document in sorted(found)]
+    twice = np.sort(np.array([*words, *words], np.uint64))
+    assert pairs.drop_repeated(twice) == len(words)
+    own = np.array(words, np.uint64)
+    assert twice[: len(words)].tolist() == words
+    n_pairs, n_keys, capped = pairs.cap_pairs(own, cap, u64s([]))
+    files = twin.table("t", found, key_bits, n_documents, cap)
+    n, m, rest, width = np.frombuffer(files["t_sizes.npy"][128:], "<i8").tolist()
+    assert (n_pairs, n_keys) == (n, m)
+    assert capped.tobytes() == files["t_capped.npy"][128:]
+    rows = {
+        name: np.zeros(len(files[f"t_{name}.npy"][128:]) // 8, np.uint64)
+        for name in ("heads", "rests", "ends", "documents")
+    }
+    pairs.pack_pairs(own[:n_pairs], (rest, width), *rows.values())
+    for name in ("rests", "ends", "documents"):
+        assert rows[name].tobytes() == files[f"t_{name}.npy"][128:]
+    marks = np.empty(-(-m // pairs.MARK), np.int64)
+    pairs.mark_ones(rows["ends"], marks)
+    assert marks.tobytes() == files["t_end_marks.npy"][128:]
+    # The ends of the heads behind the last key are set by whoever packs.
+    heads = np.frombuffer(files["t_heads.npy"][128:], np.uint64)
+    assert (rows["heads"] & ~heads == 0).all()
+
+
+@given(st.integers(0, 200), st.integers(1, 63), st.data())
+def test_bits_that_are_put_are_got_again(at, n, data):
+    value = data.draw(st.integers(0, 2**n - 1))
+    words = np.zeros(6, np.uint64)
+    pairs.put_bits(words, at, n, np.uint64(value))
+    assert int(pairs.get_bits(words, at, n)) == value
+    assert sum(int(word) << (64 * place) for place, word in enumerate(words)) == value << at
 
 
 def test_many_keys_are_found_from_one_mark_to_the_next():
