@@ -33,7 +33,7 @@ from contam.index.manifest import (
     read_manifest,
     writer_lock,
 )
-from contam.index.model import Manifest
+from contam.index.model import DOCUMENT_BITS, Manifest
 from contam.index.recipe import load_recipe
 from contam.index.retired import NAME as RETIRED_NAME
 from contam.index.states import STATES, note_states
@@ -88,7 +88,8 @@ _OURS: Final = frozenset(
 )
 _MOST_WORKERS: Final = 64
 _WORKER_BYTES: Final = 48 << 20
-_MOST_ENTRIES: Final = 1 << 31
+#: Half of those that a segment can number: the last batch may be a large one.
+_MOST_DOCUMENTS: Final = 1 << (DOCUMENT_BITS - 1)
 
 
 def build(
@@ -295,7 +296,7 @@ class _Builder:
         self._done: list[str] = []  # read, but not published yet
         self._parts: list[Sampled] = []
         self._weight = 0
-        self._entries = 0
+        self._n_docs = 0
         self._pieces: list[SegmentRecord] = []  # of the shard that is being read
         self._states: States = {}  # of shards that are read, but not published yet
 
@@ -352,8 +353,8 @@ class _Builder:
     def _add(self, part: Sampled) -> None:
         self._parts.append(part)
         self._weight += part.weight
-        self._entries += len(part.entries)
-        while self._weight >= self._budget or self._entries >= _MOST_ENTRIES:
+        self._n_docs += part.n_docs
+        while self._weight >= self._budget or self._n_docs >= _MOST_DOCUMENTS:
             whole = next(i for i, other in enumerate(self._parts) if other.shard == part.shard)
             if whole:
                 # The shards before this one: it may yet fail, and they must not wait for it.
@@ -366,7 +367,7 @@ class _Builder:
         """Write the first parts as a segment, which counts once it is published."""
         parts, self._parts = self._parts[:n_parts], self._parts[n_parts:]
         self._weight = sum(part.weight for part in self._parts)
-        self._entries = sum(len(part.entries) for part in self._parts)
+        self._n_docs = sum(part.n_docs for part in self._parts)
         if not parts:
             return
         record = write_segment(
@@ -403,7 +404,7 @@ class _Builder:
         """Forget all of a shard that cannot be read to its end."""
         self._parts = [part for part in self._parts if part.shard != place]
         self._weight = sum(part.weight for part in self._parts)
-        self._entries = sum(len(part.entries) for part in self._parts)
+        self._n_docs = sum(part.n_docs for part in self._parts)
         for piece in self._pieces:
             shutil.rmtree(self._folder / SEGMENTS / piece.id, ignore_errors=True)
         self._pieces = []

@@ -30,6 +30,7 @@ from contam.index.build import (
     remove_strays,
 )
 from contam.index.manifest import publish_manifest, read_manifest, writer_lock
+from contam.index.model import DOCUMENT_BITS
 from contam.index.open import check_normaliser
 from contam.index.retired import read_retired, write_retired
 from contam.index.segment import Segment
@@ -51,9 +52,9 @@ if TYPE_CHECKING:
 
     PathLike = str | Path
 
-_POSTING_BYTES: Final = 12
+_PAIR_BYTES: Final = 24
 _DOCUMENT_BYTES: Final = 1 << 9
-_MOST_ENTRIES: Final = 1 << 31
+_MOST_DOCUMENTS: Final = 1 << DOCUMENT_BITS
 _NAMED: Final = 5
 
 
@@ -341,18 +342,18 @@ def _refuse_unknown(thing: str, names: Sequence[str]) -> None:
 def _groups(manifest: Manifest, budget: int) -> Iterator[list[SegmentRecord]]:
     """Neighbouring segments that fit the memory together, without completely retired ones."""
     group: list[SegmentRecord] = []
-    weight = entries = 0
+    weight = documents = 0
     for record in manifest.segments:
         if all(manifest.shards[span.shard].retired for span in record.spans):
             continue
-        mine = _POSTING_BYTES * record.n_entries + _DOCUMENT_BYTES * record.n_documents
-        over = weight + mine > budget or entries + record.n_entries > _MOST_ENTRIES
+        mine = _PAIR_BYTES * record.n_entries + _DOCUMENT_BYTES * record.n_documents
+        over = weight + mine > budget or documents + record.n_documents > _MOST_DOCUMENTS
         if group and over:
             yield group
-            group, weight, entries = [], 0, 0
+            group, weight, documents = [], 0, 0
         group.append(record)
         weight += mine
-        entries += record.n_entries
+        documents += record.n_documents
     if group:
         yield group
 

@@ -24,7 +24,7 @@ from contam.files.disk import lock_file
 from contam.files.single import read_file
 from contam.index.array_files import damaged, reading, sync, write_synced, writing
 from contam.index.json_values import PlainError, from_plain, to_plain
-from contam.index.model import FORMAT, Manifest
+from contam.index.model import DOCUMENT_BITS, FORMAT, Manifest
 from contam.index.recipe import check_recipe
 
 if TYPE_CHECKING:
@@ -172,7 +172,6 @@ def _json(value: object) -> bytes:
 _FILE: Final = re.compile(r"[a-z][a-z0-9_-]*\.(npy|parquet)")
 _SEGMENT: Final = re.compile(r"[0-9a-f]{8,64}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
-_MOST_ENTRIES: Final = 1 << 32
 #: What every index of this format counts of a shard. Later versions of contam may count more.
 _COUNTS: Final = frozenset(
     {"units", "rows", "n_bytes", "n_null", "n_empty", "n_undecodable", "undecodable_bytes"}
@@ -224,8 +223,8 @@ def _check_segment(segment: SegmentRecord, n_shards: int) -> None:
         raise Inconsistent(f"{where}: is no name for a segment")
     if min(segment.n_documents, segment.n_tokens, segment.n_entries, segment.n_bytes) < 0:
         raise Inconsistent(f"{where}: a count is negative")
-    if segment.n_entries >= _MOST_ENTRIES:
-        raise Inconsistent(f"{where}: has more entries than can be numbered")
+    if segment.n_documents > 1 << DOCUMENT_BITS:
+        raise Inconsistent(f"{where}: has more documents than can be numbered")
     if not all(_is_span(span, n_shards) for span in segment.spans):
         raise Inconsistent(f"{where}: has rows of a shard that is not there")
     if sum(span.n_rows for span in segment.spans) != segment.n_documents:

@@ -17,6 +17,9 @@ FORMAT: Final = 2
 KEY_BITS: Final = 36
 """Bits of a gram's hash that the index stores: the highest ones."""
 
+DOCUMENT_BITS: Final = 28
+"""Bits that number the documents of a segment, at most."""
+
 LETTER_BITS: Final = 32
 """Bits of a key of letters."""
 

@@ -153,4 +153,5 @@ def test_bits_are_those_of_one_long_number(values, data):
 
 def test_the_format_has_the_numbers_of_the_kernels():
     assert (model.KEY_BITS, model.MARK) == (pairs.KEY_BITS, pairs.MARK)
+    assert model.DOCUMENT_BITS == pairs.DOCUMENT_BITS
     assert model.LETTER_BITS == letters.LETTER_BITS
