@@ -64,6 +64,33 @@ def test_an_index_and_a_scan_agree_on_every_run_of_eight(world, sizes, split, ki
 
 
 @slow
+@given(worlds(most=30, documents=9), st.sampled_from((1, 2, 5, 512)))
+def test_an_index_of_all_grams_tells_what_a_scan_tells_or_leaves_it_open(world, cap):
+    items, documents = world
+    rows = [
+        {"id": item.item_id, "question": item.question, "passage": item.passage or ""}
+        for item in items
+        if item.question.strip()
+    ]
+    if not rows or not any(document.split() for document in documents):
+        return
+    policies = ("contam", *POLICIES)
+    with folder() as home:
+        corpus, bench = home / "corpus.jsonl", home / "bench.jsonl"
+        corpus.write_bytes(WRITERS["jsonl"]([{"text": text} for text in documents]))
+        bench.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        scanned = contam.scan(corpus, bench, policies=policies, workers=1)
+        index = make(corpus, home / "index", cap=cap)
+        asked = contam.query(index, bench, policies=policies, workers=1)
+        capped = asked.run["index"]["capped"]["grams"]
+        for mine, theirs in zip(asked, scanned, strict=True):
+            # Where grams are capped, not every document is counted, and nothing is cleared.
+            assert mine.label == theirs.label or (capped and mine.label != "clean")
+        if not capped:
+            assert evidence(asked) == evidence(scanned)
+
+
+@slow
 @given(torn_worlds(), st.lists(torn_worlds().map(lambda world: world[1]), max_size=2))
 def test_an_index_and_a_scan_agree_where_words_are_torn(world, others):
     items, document = world

@@ -178,7 +178,9 @@ def items_at_risk(policy: Policy, lookup: Lookup, capped: Bools) -> Bools:
         if PARTS[part] not in spec.parts:
             continue
         told = traits.needs_weights and part == ANSWER
-        run = max(ANSWER_RUN if told else shortest_run(policy), lookup.recipe.guarantee)
+        # What is weighed is aligned from the shortest runs on.
+        least = view.spec.seed if traits.needs_weights else shortest_run(policy)
+        run = max(ANSWER_RUN if told else least, lookup.recipe.guarantee)
         own = slice(int(table.part_start[number]), int(table.part_start[number + 1]))
         tokens = _tokens_at_risk(lookup, capped, own, run)
         weight = float(table.weight[own][tokens].sum(dtype=np.float64))
