@@ -214,7 +214,7 @@ _INDEX = typer.Option(
 IndexFolder = Annotated[str, _INDEX]
 Recipe = Annotated[
     str,
-    typer.Option(metavar="NAME", help="standard, compact, chars, bpe, or a TOML file of your own."),
+    typer.Option(metavar="NAME", help="complete, compact, chars, bpe, or a TOML file of your own."),
 ]
 BuildMemory = Annotated[
     str,
