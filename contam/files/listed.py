@@ -60,17 +60,6 @@ def state_of(path: str) -> FileState:
     return path.state if isinstance(path, ListedPath) else state_at(path)
 
 
-def is_gone(path: str) -> bool:
-    """Whether nothing is at a path or address; no, where that cannot be found out."""
-    try:
-        state_at(path)
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return not is_address(path)
-    return False
-
-
 @contextmanager
 def opened(path: str) -> Iterator[BufferedReader]:
     """Open a file or object to read its bytes, and prove that it stays as listed.
