@@ -148,11 +148,10 @@ class PairTable:
         if len(number) > _MANY:
             bits.check_all()
         elif len(marks):
-            places = np.append(marks.array, (len(bits) - 1) * _WORD) // _WORD
-            bits.check_many(
-                places[np.maximum(number - 1, 0) // MARK],
-                places[np.minimum(number // MARK + 1, len(marks))] + 1,
-            )
+            before, behind = np.maximum(number - 1, 0) // MARK, number // MARK + 1
+            end = marks.array[np.minimum(behind, len(marks) - 1)]
+            end = np.where(behind < len(marks), end, (len(bits) - 1) * _WORD)
+            bits.check_many(marks.array[before] // _WORD, end // _WORD + 1)
         return bits.array, marks.array
 
     def _bits(
