@@ -138,10 +138,8 @@ IDS = ["a/b/c", "twice", "twice", "gone", "?x=1#y", None, "é ü"]
 WORDS = "one lantern two lanterns three lanterns four lanterns and a moth"
 
 
-@pytest.fixture(scope="module")
-def odd_index(tmp_path_factory, fixture_items):
+def indexed_odd(home, fixture_items):
     """An index of documents with odd ids; the last also holds an item of the small corpus."""
-    home = tmp_path_factory.mktemp("odd")
     (home / "corpus").mkdir()
     texts = [f"{WORDS} {at}" for at in range(len(IDS) - 1)] + [fixture_items[0]["question"]]
     rows = [
@@ -152,6 +150,11 @@ def odd_index(tmp_path_factory, fixture_items):
     build(home / "corpus", home / "index", load_recipe("complete"), workers=1)
     retire(home / "index", [("odd.jsonl", 3)])
     return home / "index", shard, texts
+
+
+@pytest.fixture(scope="module")
+def odd_index(tmp_path_factory, fixture_items):
+    return indexed_odd(tmp_path_factory.mktemp("odd"), fixture_items)
 
 
 @pytest.fixture(scope="module")
@@ -207,24 +210,28 @@ def test_a_reload_of_one_is_seen_where_it_answers_with_others(asker, odd_index, 
     assert asker.post("/v1/indexes/odd/reload").status_code == 200
 
 
-def test_documents_are_shown_unless_they_are_retired_or_altered(asker, odd_index):
-    _, shard, texts = odd_index
-
+def test_documents_are_shown_unless_they_are_retired(asker, odd_index):
     def show(row):
         return asker.get("/v1/documents/odd", params={"shard": "odd.jsonl", "row": row})
 
     for row in (0, 2, 5):
-        assert show(row).json()["text"] == texts[row]
+        assert show(row).json()["text"] == odd_index[2][row]
     assert show(5).json()["document_id"] == "odd.jsonl:5"
     assert show(3).status_code == 404
-    other = shard.with_name("other")
-    other.write_bytes(shard.read_bytes().replace(b"moth", b"MOTH"))
-    other.replace(shard)
-    altered = show(0)
-    assert (altered.status_code, altered.json()["code"]) == (503, "shard")
-    # Nothing is called clean over a shard that is not what was indexed.
-    asked = {"text": "a text that no document of any corpus holds a word of", "index": "odd"}
-    answer = asker.post("/v1/check", json=asked).json()
+
+
+def test_nothing_is_called_clean_over_a_shard_that_was_altered(tmp_path, fixture_items):
+    index, shard, _ = indexed_odd(tmp_path, fixture_items)
+    asked = {"text": "a text that no document of any corpus holds a word of"}
+    (tmp_path / "data").mkdir()
+    with serving(f"odd={index}", data=tmp_path / "data") as service, service.client() as client:
+        assert client.post("/v1/check", json=asked).json()["verdicts"][0]["label"] == "clean"
+        other = shard.with_name("other")
+        other.write_bytes(shard.read_bytes().replace(b"moth", b"MOTH"))
+        other.replace(shard)
+        altered = client.get("/v1/documents/odd", params={"shard": "odd.jsonl", "row": 0})
+        assert (altered.status_code, altered.json()["code"]) == (503, "shard")
+        answer = client.post("/v1/check", json=asked).json()
     assert answer["verdicts"][0]["label"] == "not_checkable"
     assert answer["coverage"]["shards_failed"][0]["shard"] == "odd.jsonl"
 
