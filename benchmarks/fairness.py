@@ -15,6 +15,10 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import chain
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,12 +30,14 @@ from scipy.stats import fisher_exact
 from contam.rescore.stats.field import beyond_field
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]
+    Round = tuple[Floats, list[bool], list[float]]
+    """p of honest models, whether raw tests are significant, and whether the leaked one is."""
 
 SEED: Final = 37
 SURE: Final = 0.05
@@ -131,52 +137,48 @@ def line(name: str, honest: Sequence[Floats], raw: Sequence[bool], found: Sequen
     return f"| {name} | " + " | ".join(shown) + " |\n"
 
 
-def simulated(rounds: int) -> None:
-    """The cells, a row each."""
-    for at, (name, cell) in enumerate(CELLS.items()):
-        honest, raw, found = [], [], []
-        for draw in range(rounds):
-            scores, flagged, cluster = world(np.random.default_rng([SEED, at, draw]), **cell)
-            p = p_values(scores, flagged, cluster)
-            is_leaked = bool(cell.get("seen"))
-            honest.append(p[cell.get("leaked", 0) : len(p) - is_leaked])
-            raw.append(raw_p(scores[-1], flagged) < SURE)
-            if is_leaked:
-                found.append(float(p[-1] < SURE))
-        sys.stdout.write(line(name, honest, raw, found))
-        sys.stdout.flush()
+def drawn(at: int, draw: int) -> Round:
+    """A round of the cell at this place."""
+    cell = [*CELLS.values()][at]
+    scores, flagged, cluster = world(np.random.default_rng([SEED, at, draw]), **cell)
+    p = p_values(scores, flagged, cluster)
+    honest = p[cell.get("leaked", 0) : len(p) - bool(cell.get("seen"))]
+    found = [float(p[-1] < SURE)] if cell.get("seen") else []
+    return honest, [raw_p(scores[-1], flagged) < SURE], found
 
 
-def published(folder: Path, rounds: int) -> None:
-    """The matrices of public results, at 500, 2,000 and all items."""
+def matrices(folder: Path) -> dict[str, tuple[Floats, int]]:
+    """Scores of public models, and how many of these show how hard the items are."""
     csv.field_size_limit(1 << 30)
     with (folder / "helm_gsm8k_items.csv").open(encoding="utf-8") as lines:
         helm = [[int(bit) for bit in row["correct_bits"]] for row in csv.DictReader(lines)]
-    matrices = {"HELM GSM8K": (np.array(helm, np.float64), 10)}
+    found = {"HELM GSM8K": (np.array(helm, np.float64), 10)}
     for name, file, n_first in (
         ("MMLU-Pro", "mmlu_pro_26_models.parquet", 10),
         ("PSN-IRT", "psn_irt_12_models.parquet", 6),
     ):
         table = pq.read_table(folder / file).drop_columns(["item"])
-        matrices[name] = np.array(table.columns, np.float64), n_first
-    for name, (matrix, n_first) in matrices.items():
-        n_all = min(matrix.shape[1], 12_032)
-        for n in sorted({500, min(2_000, n_all), n_all}):
-            honest, raw = [], []
-            # All items are the same ones each time.
-            for draw in range(rounds if n < n_all else max(10, rounds // 10)):
-                rng = np.random.default_rng([SEED, n, draw])
-                order = rng.permutation(len(matrix))
-                items = rng.choice(matrix.shape[1], n, replace=False)
-                shown = matrix[order[:n_first]][:, items].sum(axis=0)
-                difficulty = np.log((n_first - shown + 0.5) / (shown + 0.5))
-                flagged = easier(rng, difficulty, int(FLAGGED * n))
-                scores = matrix[order[n_first:]][:, items]
-                honest.append(p_values(scores, flagged, None))
-                raw += [raw_p(row, flagged) < SURE for row in scores]
-            kept = len(matrix) - n_first
-            sys.stdout.write(line(f"{name}, {kept} models, {n:,} items", honest, raw, []))
-            sys.stdout.flush()
+        found[name] = np.array(table.columns, np.float64), n_first
+    return found
+
+
+def of_matrix(matrix: Floats, n_first: int, n: int, draw: int) -> Round:
+    """A round of n items of a public matrix."""
+    rng = np.random.default_rng([SEED, n, draw])
+    order = rng.permutation(len(matrix))
+    items = rng.choice(matrix.shape[1], n, replace=False)
+    shown = matrix[order[:n_first]][:, items].sum(axis=0)
+    difficulty = np.log((n_first - shown + 0.5) / (shown + 0.5))
+    flagged = easier(rng, difficulty, int(FLAGGED * n))
+    scores = matrix[order[n_first:]][:, items]
+    return p_values(scores, flagged, None), [raw_p(row, flagged) < SURE for row in scores], []
+
+
+def told(name: str, rounds: Iterable[Round]) -> None:
+    """Print the row of a cell."""
+    honest, raw, found = zip(*rounds, strict=True)
+    sys.stdout.write(line(name, honest, [*chain(*raw)], [*chain(*found)]))
+    sys.stdout.flush()
 
 
 def main() -> None:
@@ -188,9 +190,18 @@ def main() -> None:
     parser.add_argument("--published", type=Path)
     given = parser.parse_args()
     sys.stdout.write("| cell | honest | Holm | raw | found |\n| --- | --- | --- | --- | --- |\n")
-    simulated(given.rounds)
-    if given.published:
-        published(given.published, given.rounds)
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        for at, name in enumerate(CELLS):
+            told(name, pool.map(partial(drawn, at), range(given.rounds)))
+        for name, (matrix, n_first) in (
+            matrices(given.published) if given.published else {}
+        ).items():
+            n_all = min(matrix.shape[1], 12_032)
+            for n in sorted({500, min(2_000, n_all), n_all}):
+                # All items are the same ones each time.
+                rounds = given.rounds if n < n_all else max(10, given.rounds // 10)
+                shown = f"{name}, {len(matrix) - n_first} models, {n:,} items"
+                told(shown, pool.map(partial(of_matrix, matrix, n_first, n), range(rounds)))
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ def log_files(spec: AuditSpec) -> dict[str, Any]:
     Raises LogError for a path that leads nowhere, or a file that cannot be read.
     """
     found: dict[str, Any] = {}
-    for path in expanded(spec.logs.paths, "log", LogError):
+    for path in expanded((*spec.logs.paths, *spec.logs.field), "log", LogError):
         files = sorted(path.rglob("*")) if path.is_dir() else [path]
         for file in files:
             if file.is_file():

@@ -294,6 +294,7 @@ def _scoring(spec: AuditSpec, verdicts: Path) -> Callable[[Path], dict[str, Any]
                 allow_unmatched=spec.logs.allow_unmatched,
                 allow_partial=spec.logs.allow_partial,
                 skip_damaged=spec.logs.skip_damaged,
+                field=spec.logs.field,
                 settings=RescoreSettings(
                     least=spec.least,
                     permutations=spec.permutations,

@@ -131,6 +131,7 @@ class LogsSpec:
     """Evaluations to score again.
 
     ours     models whose leads the release is about
+    field    logs of other models, as `contam rescore --field`
     columns  role -> column of plain tables, as `contam rescore --columns`
     benchmark_as  a log's name of its benchmark -> that of the items, where they differ
     skip_damaged  leave out logs that are cut off, cancelled or damaged; the report names them
@@ -151,6 +152,7 @@ class LogsSpec:
     higher_is_better: Names = ()
     metrics: Names = ()
     mixed_setups: bool = False
+    field: Names = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,7 +363,7 @@ def _absolute(spec: AuditSpec, base: Path) -> AuditSpec:
         benchmarks=tuple(
             replace(benchmark, paths=every(benchmark.paths)) for benchmark in spec.benchmarks
         ),
-        logs=replace(spec.logs, paths=every(spec.logs.paths)),
+        logs=replace(spec.logs, paths=every(spec.logs.paths), field=every(spec.logs.field)),
         studies={
             name: with_paths(name, options, whole) if name in KINDS else options
             for name, options in spec.studies.items()
@@ -375,7 +377,7 @@ def data_paths(spec: AuditSpec) -> Iterator[str]:
         yield from corpus.paths
     for benchmark in spec.benchmarks:
         yield from benchmark.paths
-    yield from spec.logs.paths
+    yield from (*spec.logs.paths, *spec.logs.field)
     for name, options in spec.studies.items():
         if name in KINDS:
             yield from paths_of(name, options)

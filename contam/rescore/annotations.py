@@ -342,12 +342,14 @@ def annotate(
     *,
     unlisted: str | None = None,
     allow_unmatched: bool = False,
+    field: Sequence[Log] = (),
 ) -> Judging:
     """Join logs to annotations, by content where these have questions, else by id.
 
     unlisted         what the logs' items are that the file does not name, one of `UNLISTED`
     allow_unmatched  go on although more than 1 % of the file's rows fit no item of the logs, or
                      of a log's items none of the file's while nothing is said of those
+    field            logs, joined behind the others, that may hold items which the file does not
 
     Raises LogError for more than that, for a file that fits no item at all, and for ids that may
     mean several items.
@@ -371,6 +373,10 @@ def annotate(
             replace(own, index=items.take(log, own), has_texts=any(map(_text, log.items)))
         )
     n_loose = items.check(allow_unmatched=allow_unmatched)
+    beside = []
+    for log in field:
+        own = joiner.match(_as_the_file_can_name(log, found))
+        beside.append(replace(own, index=items.find(log, own)))
     named = {log.benchmark for log, own in zip(logs, joined, strict=True) if own.n_matched}
     unnamed = {
         log.benchmark: f"it names none of the {len(log.items)} items of {log.benchmark or 'a log'}"
@@ -388,7 +394,7 @@ def annotate(
     flags = {name: items.flags(name, LABELS.index(unlisted)) for name in found.policies}
     return Judging(
         flags=tuple(flags[name] for name in policies),
-        joined=tuple(joined),
+        joined=(*joined, *beside),
         judged=ResultItems(items.homes, items.keys),
         source={
             "file": str(found.path),
@@ -465,9 +471,7 @@ class _Items:
             for row in set(known) - self.matched:
                 self.homes[row] = _home(log)
         self.matched.update(known)
-        # Numbers of a file that names no benchmark could be those of any.
-        numbers = all(self.items[row].item_id.isdecimal() for row in known)
-        if known and numbers and not (self.found.by_text or names_benchmark):
+        if self._by_number(known):
             self.numbered.add(log.benchmark)
             if len(self.numbered) > 1:
                 said = "{}: its ids are numbers, and the logs are of {}"
@@ -477,7 +481,7 @@ class _Items:
         home = self.homes[known[0]] if known else _home(log)
         for at in np.flatnonzero(index < 0).tolist():
             item = log.items[at]
-            key = item.content_key if _text(item) else text_key(f"id {item.item_id}")
+            key = _key(item)
             place = self.extra.setdefault((home, key), len(self.items))
             if place == len(self.items):
                 self.homes.append(home)
@@ -486,6 +490,23 @@ class _Items:
             index[at] = place
         self.unsure.update(index[list(joined.unsure)].tolist())
         return index
+
+    def find(self, log: Log, joined: Joined) -> Ints:
+        """int64[n]: places of the items of a log of the field, -1 for those that have none."""
+        known = joined.index[joined.index >= 0].tolist()
+        if self._by_number(known) and log.benchmark not in self.numbered:
+            return np.full(len(log.items), -1, np.int64)
+        index = joined.index.copy()
+        home = self.homes[known[0]] if known else _home(log)
+        for at in np.flatnonzero(index < 0).tolist():
+            index[at] = self.extra.get((home, _key(log.items[at])), -1)
+        return index
+
+    def _by_number(self, rows: Sequence[int]) -> bool:
+        """Whether numbers alone join these items: without a benchmark they could be of any."""
+        named = self.found.by_text or bool(self.found.columns.get("benchmark"))
+        numbers = all(self.items[row].item_id.isdecimal() for row in rows)
+        return bool(rows) and numbers and not named
 
     def check(self, *, allow_unmatched: bool) -> int:
         """How many of the file's items of the benchmarks met fit no item of a log."""
@@ -552,6 +573,10 @@ def _as_the_file_can_name(log: Log, found: Annotations) -> Log:
 
 def _text(item: LoggedItem) -> str:
     return item.question or item.prompt or ""
+
+
+def _key(item: LoggedItem) -> str:
+    return item.content_key if _text(item) else text_key(f"id {item.item_id}")
 
 
 def _home(log: Log) -> tuple[str, str]:

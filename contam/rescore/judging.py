@@ -124,15 +124,24 @@ def join_logs(
     *,
     unlisted: str | None = None,
     allow_unmatched: bool = False,
+    field: Sequence[Log] = (),
 ) -> Judging:
-    """Find the items of every log among those judged. Raises LogError for another benchmark."""
+    """Find the items of every log among those judged. Raises LogError for another benchmark.
+
+    field  logs, joined behind the others, that may hold items which were not judged
+    """
     if isinstance(found, Annotations):
-        return annotate(found, logs, policies, unlisted=unlisted, allow_unmatched=allow_unmatched)
+        return annotate(
+            found, logs, policies, unlisted=unlisted, allow_unmatched=allow_unmatched, field=field
+        )
     flags = flags_in(found)
     joiner = Joiner(found.items, sources_of(found.run))
     return Judging(
         flags=tuple(flags[name] for name in policies),
-        joined=tuple(joiner.join(log, allow_unmatched=allow_unmatched) for log in logs),
+        joined=(
+            *(joiner.join(log, allow_unmatched=allow_unmatched) for log in logs),
+            *map(joiner.match, field),
+        ),
         judged=joiner.judged,
         source=_source_of(found),
         coverage=found.run.get("coverage", {}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -28,7 +29,7 @@ from contam.rescore.tables import make_tables
 from contam.tables.score_schemas import RESCORE_FORMAT, SUMMARY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from matplotlib.figure import Figure
 
@@ -103,6 +104,7 @@ def rescore(
     allow_partial: bool = False,
     separate_runs: bool = False,
     skip_damaged: bool = False,
+    field: PathLike | Sequence[PathLike] = (),
     settings: RescoreSettings | None = None,
     **labels: Unpack[LabelOptions],
 ) -> Rescore:
@@ -133,25 +135,38 @@ def rescore(
     settings = settings or RescoreSettings()
     opened = open_verdicts(verdicts, **labels)
     chosen = policies_of(opened, policies)
-    paths = [logs] if isinstance(logs, (str, Path)) else list(logs)
-    readable, damaged, skipped = whole_logs(paths, columns, skip_damaged=skip_damaged)
-    readable = _renamed(readable, benchmark_as or {})
+    read = [whole_logs(_paths(logs), columns, skip_damaged=skip_damaged)]
+    if of_field := _paths(field):
+        read.append(whole_logs(of_field, columns, skip_damaged=skip_damaged))
+    damaged = [*chain(*(one[1] for one in read))]
+    skipped = [*chain(*(one[2] for one in read))]
     ways = {"lower": settings.lower_is_better, "higher": settings.higher_is_better}
-    found = directed(readable, **ways)
-    found = _separated(found) if separate_runs else found
+    readable = [*chain(_renamed(read[0][0], benchmark_as or {}), *(one[0] for one in read[1:]))]
+    every = directed(readable, **ways)
+    every = _separated(every) if separate_runs else every
+    found, field_logs = every[: len(read[0][0])], every[len(read[0][0]) :]
     beside = {name for _, name in settings.reference_benchmarks}
     second_logs = [log for log in found if log.benchmark in beside]
     own_logs = [log for log in found if log.benchmark not in beside]
     unlisted = labels.get("unlisted")
     judging = join_logs(
-        opened, own_logs, chosen, unlisted=unlisted, allow_unmatched=allow_unmatched
+        opened,
+        own_logs,
+        chosen,
+        unlisted=unlisted,
+        allow_unmatched=allow_unmatched,
+        field=field_logs,
     )
-    pairs = [*zip(own_logs, judging.joined, strict=True)]
+    pairs = [*zip(own_logs, judging.joined[: len(own_logs)], strict=True)]
     if not allow_partial:
         for log, joined in pairs:
             refuse_partial(log, joined.index, judging.judged)
-    joined_logs = [_JoinedLog(_named(log, joined), joined) for log, joined in pairs]
+    joined_logs, field_joined = (
+        [_JoinedLog(_named(log, joined), joined) for log, joined in some]
+        for some in (pairs, zip(field_logs, judging.joined[len(own_logs) :], strict=True))
+    )
     refuse_two_logs([*(own.log for own in joined_logs), *second_logs])
+    field_joined, beside_field = _in_field(field_joined, {own.log.model for own in joined_logs})
     series = [run for own in joined_logs for run in own.series()]
     unscored = [said for own in joined_logs for said in own.unscored()]
     unscored += [
@@ -177,10 +192,18 @@ def rescore(
         *unscored,
         *(f"{log.path}: a reference benchmark, not joined to verdicts" for log in second_logs),
         *(f"{own.why}; {own.shown} is shown" for own in main.values() if own.metric is None),
+        *beside_field,
     ]
     cluster = _clustered(judging.flags[0].cluster, joined_logs)
     flags = [replace(policy, cluster=cluster) for policy in judging.flags]
-    tables, families = make_tables(series, flags, settings, _second_series(second_logs), main)
+    tables, families = make_tables(
+        series,
+        flags,
+        settings,
+        _second_series(second_logs),
+        main,
+        [run for own in field_joined for run in own.series()],
+    )
     sources = [_source(own.log, own.joined) for own in joined_logs]
     sources += [_source(log, None) for log in second_logs]
     run = {
@@ -200,6 +223,7 @@ def rescore(
         "inputs": {
             "verdicts": judging.source,
             "logs": sources,
+            "field": [_source(own.log, own.joined) for own in field_joined],
             "damaged": [{"path": path, "reason": reason} for path, reason in damaged],
             "skipped": [{"path": path, "reason": reason} for path, reason in skipped],
         },
@@ -229,6 +253,35 @@ def write_rescore(
 
     others = [SUMMARY, *(f"{plot.name}.svg" for plot in drawn)]
     return write_folder(out, result, others, write, result.run, overwrite=overwrite)
+
+
+def _in_field(
+    joined: Sequence[_JoinedLog], models: Collection[str]
+) -> tuple[list[_JoinedLog], list[str]]:
+    """The logs that make the field, and what run.json says of those that do not.
+
+    models  under test. Raises LogError where no log of a field holds an item that was judged.
+    """
+    notes = []
+    kept = []
+    for own in joined:
+        if not own.joined.n_matched:
+            why = f"none of its {len(own.log.items)} items was judged"
+        elif own.log.model in models:
+            why = f"{own.log.model} is tested itself"
+        else:
+            kept.append(own)
+            continue
+        notes.append(f"{own.log.path}: left out of the field: {why}")
+    if joined and not any(own.joined.n_matched for own in joined):
+        first, hint = joined[0].log, "are they logs of the same benchmarks, with their questions?"
+        raise first.fault("none of its {} items was judged", len(first.items), hint=hint)
+    refuse_two_logs([own.log for own in kept])
+    return kept, notes
+
+
+def _paths(given: PathLike | Sequence[PathLike]) -> list[PathLike]:
+    return [given] if isinstance(given, (str, Path)) else list(given)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

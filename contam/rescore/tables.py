@@ -56,10 +56,12 @@ def score_rows(
     flags: Sequence[Flags],
     settings: RescoreSettings,
     primary: Mapping[str, str],
+    field: Sequence[Series] = (),
 ) -> list[Row]:
     """One row per model, benchmark, metric, policy and subset; adjusted p over the family.
 
     primary   benchmark -> the metric whose tests are one family
+    field     series of the models that show how hard items are, where these are no series of rows
 
     A row has the columns of the tables "scores" and "as_published", and what `families` tells.
     """
@@ -75,7 +77,7 @@ def score_rows(
             _row(_View.of(run, policy), (GROUP, run.weighting), whole, settings, size)
             for policy in flags
         ]
-    beyond = adjusted_figures(own, flags, settings.references, settings.least)
+    beyond = adjusted_figures(own, flags, settings.references, settings.least, field)
     for row in rows:
         row["adjusted_by"] = ""
         if row["subset_by"] == ALL:
@@ -289,11 +291,13 @@ def make_tables(
     settings: RescoreSettings,
     second: Sequence[Series] = (),
     main: Mapping[str, MainMetric] | None = None,
+    field: Sequence[Series] = (),
 ) -> tuple[dict[str, Table], list[Row]]:
     """All tables by file name, without suffix, and the `families` of the tests of scores.
 
     second  scores on the reference benchmarks of `settings`
     main    by benchmark; as its logs and the settings say where it is not given
+    field   see `score_rows`
     """
     # From here on a higher score is better; the series' `units` show figures as they were logged.
     every = oriented(series)
@@ -313,7 +317,7 @@ def make_tables(
         across = Across.of(lined_up, policy, main, settings.least)
         rows["aggregate"] += aggregate_rows(across, policy.policy)
         rows["diversity"] += diversity_rows(across, policy.policy, seed=settings.seed)
-    scores = score_rows(every, flags, settings, primary)
+    scores = score_rows(every, flags, settings, primary, oriented(field))
     for name in ("scores", "as_published"):
         columns = score_schemas.TABLES[name].names
         rows[name] = [{column: row.get(column) for column in columns} for row in scores]

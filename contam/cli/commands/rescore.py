@@ -120,6 +120,14 @@ def rescore(
             help="Models that cannot have seen the corpus: gains are compared with theirs alone.",
         ),
     ] = None,
+    field: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH...",
+            help="Logs of other models with per-item results, public ones for example, that show"
+            " how hard the flagged items are: gains are compared with theirs.",
+        ),
+    ] = None,
     reference_benchmark: Annotated[
         list[str] | None,
         typer.Option(
@@ -197,6 +205,7 @@ def rescore(
             allow_partial=allow_partial,
             separate_runs=separate_runs,
             skip_damaged=skip_damaged,
+            field=field or (),
             threshold=labels.threshold,
             unlisted=labels.unlisted,
             verdict_columns=parse_mapping(labels.verdict_columns)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 LEAST_FIELD: Final = 2
 """Other models without which a gain cannot be told from easier items."""
 
+_SURE: Final = 0.05
+
 #: More models say no more about the items, and cost as much each: some of all abilities are taken.
 _MOST_FIELD: Final = 40
 
@@ -55,6 +57,9 @@ class BeyondField:
     n_field            other models that say how hard the items are; n_left_out  those that do not,
                        since they have a gain of their own
     gap                the field's mean score on flagged items less that on clean ones
+    easier             how much more of the flagged items the whole field would have to have right
+                       for p to be .05: what no difficulty read off it shows (a bound after
+                       Rosenbaum 2002); 0 where p is above
     """
 
     points: float
@@ -64,6 +69,7 @@ class BeyondField:
     n_field: int
     n_left_out: int
     gap: float
+    easier: float
 
 
 def beyond_field(
@@ -97,11 +103,11 @@ def beyond_field(
             result.append(None)
             continue
         # Settled to what is the same whichever way a processor computes an exponential.
-        points, low, high, p, gap = (
+        points, low, high, p, easier, gap = (
             float(f"{value:.4g}") for value in (*test, _gap(scores[rest], flagged))
         )
         result.append(BeyondField(points=points, low=low, high=high, p=p, n_field=len(rest),
-                                  n_left_out=len(gone), gap=gap))  # fmt: skip
+                                  n_left_out=len(gone), gap=gap, easier=easier))  # fmt: skip
     return result
 
 
@@ -123,6 +129,7 @@ class _Tested(NamedTuple):
     low: float
     high: float
     p: float
+    easier: float
 
 
 def _tested(shifts: Sequence[_Shift | None], model: int, field: Sequence[int]) -> _Tested | None:
@@ -137,7 +144,9 @@ def _tested(shifts: Sequence[_Shift | None], model: int, field: Sequence[int]) -
     error = float(np.hypot(own.error, max(least, _spread(others))))
     half = error * float(stdtrit(freedom, 0.975))
     points, low, high = (own.points(own.delta + far) for far in (0.0, -half, half))
-    return _Tested(points, low, high, float(stdtr(freedom, -own.delta / error)))
+    beyond = max(own.delta - error * float(stdtrit(freedom, 1 - _SURE)), 0.0)
+    easier = float(np.mean([other.points(beyond) for other in others]))
+    return _Tested(points, low, high, float(stdtr(freedom, -own.delta / error)), easier)
 
 
 def _spread(shifts: Sequence[_Shift]) -> float:
