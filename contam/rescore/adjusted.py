@@ -88,7 +88,7 @@ def _rows(
     for at, run in enumerate(runs):
         result = by_run.get(at)
         if result and run.model not in references:
-            rows.append(_row(run, result, named=bool(given)))
+            rows.append(_row(run, result))
             continue
         if at not in by_run:
             why = "too few items" if numbers[at] else "scores are not 0 and 1"
@@ -134,10 +134,10 @@ def _by_item(runs: Sequence[Series], n_items: int) -> Floats:
     return scores
 
 
-def _row(run: Series, result: BeyondField, *, named: bool) -> Row:
+def _row(run: Series, result: BeyondField) -> Row:
     low, high = run.units.gains(result.low, result.high)
-    who = counted(result.n_field, "model" if named else "other model")
-    by = f"{who}{' of the field' * named}, gap {run.units.gain(result.gap):+.3f}"
+    gap = run.units.gain(result.gap)
+    by = f"{counted(result.n_field, 'other model')}, gap {gap:+.3f}"
     if result.n_left_out:
         by += f", {result.n_left_out} left out for a gain of their own"
     if result.easier:

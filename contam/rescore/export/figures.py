@@ -39,30 +39,33 @@ _TRIES: Final = 50
 
 
 def forest(rows: Sequence[Row]) -> Figure:
-    """The gap of each model with its interval, the largest gap first."""
+    """The gap of each model with its interval, and how far it goes beyond the field's."""
     sign = _sign(rows)
     ordered = sorted(rows, key=lambda row: (-sign * row["gap"], row["model"]))
     kept = ordered[:MOST_ROWS]
     names, figures = [short(row["model"]) for row in kept], [_gap_text(row) for row in kept]
     figure, (axes,) = page([len(kept)], names, figures)
     axes.axvline(0, color="black", linewidth=0.8)
+    beyond = any(row["adjusted"] is not None for row in kept)
     for place, row in enumerate(kept):
-        known = row["gap_low"] is not None and row["gap_high"] is not None
-        apart = known and (row["gap_low"] > 0 or row["gap_high"] < 0)
-        colour = RED if apart else GREY
-        _draw_interval(axes, place, [row[name] for name in _GAP], colour)
+        for shown, colour, beside in (("gap", GREY, -0.15), ("adjusted", BLUE, 0.15)):
+            if row[shown] is not None:
+                own = [row[name] for name in (shown, f"{shown}_low", f"{shown}_high")]
+                better = own[1] is not None and (own[1] > 0 if sign > 0 else own[2] < 0)
+                strong = RED if better and shown == "adjusted" else colour
+                _draw_interval(axes, place + beside * beyond, own, strong)
     write_rows(axes, names, figures)
     axes.grid(axis="x", color=GRID, linewidth=0.6)
     axes.set_xlabel(
         "gap: score on flagged items less score on clean items, 95 % interval\n"
-        "(coloured: the interval does not hold 0)",
+        "(grey: as scored; blue, red: beyond the field's, red where that is a gain)"
+        if beyond
+        else "gap: score on flagged items less score on clean items, 95 % interval\n"
+        "(no field to tell it from easier items)",
         fontsize=SMALL,
     )
     _title(axes, rows, "Gap of flagged items", len(kept))
     return figure
-
-
-_GAP: Final = ("gap", "gap_low", "gap_high")
 
 
 def _draw_interval(axes: Axes, place: float, figures: Sequence[Any], colour: str) -> None:
@@ -74,9 +77,13 @@ def _draw_interval(axes: Axes, place: float, figures: Sequence[Any], colour: str
 
 
 def _gap_text(row: Row) -> str:
-    if row["gap_low"] is None or row["gap_high"] is None:
-        return f"{row['gap']:+.3f}"
-    return f"{row['gap']:+.3f}  [{row['gap_low']:+.3f}, {row['gap_high']:+.3f}]"
+    found = []
+    for name in ("gap", "adjusted"):
+        if (value := row[name]) is not None:
+            low, high = row[f"{name}_low"], row[f"{name}_high"]
+            limits = "" if low is None or high is None else f"  [{low:+.3f}, {high:+.3f}]"
+            found.append(f"{value:+.3f}{limits}")
+    return "  →  ".join(found)
 
 
 def both_scores(panels: Sequence[Sequence[Row]]) -> Figure:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 GAIN, RANKS, SWEEP = "gain", "ranks", "sweep"
 SHOWS: Final = {
-    GAIN: "Gain of each model, full less clean, with its interval",
+    GAIN: "Gap of each model, flagged less clean, as scored and beyond the field",
     RANKS: "Rank on all and on clean items",
     SWEEP: "Gain as the threshold of the policy moves",
 }
