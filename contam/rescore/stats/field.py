@@ -145,7 +145,7 @@ def _tested(shifts: Sequence[_Shift | None], model: int, field: Sequence[int]) -
     half = error * float(stdtrit(freedom, 0.975))
     points, low, high = (own.points(own.delta + far) for far in (0.0, -half, half))
     beyond = max(own.delta - error * float(stdtrit(freedom, 1 - _SURE)), 0.0)
-    easier = float(np.mean([other.points(beyond) for other in others]))
+    easier = float(np.mean([other.points(beyond) for other in others or [own]]))
     return _Tested(points, low, high, float(stdtr(freedom, -own.delta / error)), easier)
 
 
