@@ -47,6 +47,7 @@ from contam.extras import require
 from contam.files.disk import output_errors
 from contam.files.publish import publishing
 from contam.files.single import fingerprint
+from contam.rescore.power import plan_rescore, warnings
 from contam.tables.score_schemas import RESCORE_FORMAT
 
 if TYPE_CHECKING:
@@ -230,6 +231,8 @@ def _score(
         spec.permutations,
         spec.seed,
     ]
+    for said in warnings(plan_rescore(stage_cache.folder / verdicts, least=spec.least)):
+        stage_cache.tell(said)
     making = _scoring(spec, stage_cache.folder / verdicts)
     return stage_cache.stage(SCORES, digest_of([*key, logs, public(logs, spec)]), making)
 

@@ -76,12 +76,15 @@ def _rows(
         for at in tested
     ]
     field = np.flatnonzero(makes_field).tolist()
+    names = [run.family or run.model for run in runs] + [""] * len(others)
+    same = {name: at for at, name in reversed([*enumerate(names)]) if name}
+    family = np.array([same.get(names[at], at) for at in tested], np.int64)
     cluster = several(flags.cluster[items])
     few_clusters = cluster is not None and len(np.unique(cluster)) < LEAST_CLUSTERS
     results = (
         [None] * len(tested)
         if few_clusters
-        else beyond_field(scores[tested][:, items], split.flagged[items], cluster, field)
+        else beyond_field(scores[tested][:, items], split.flagged[items], cluster, field, family)
     )
     by_run = dict(zip(tested, results, strict=True))
     rows = []
@@ -97,7 +100,7 @@ def _rows(
         elif few_clusters:
             why = f"items of fewer than {LEAST_CLUSTERS} passages"
         else:
-            n_others = len(set(field) - {tested.index(at)})
+            n_others = len({*family[field]} - {family[tested.index(at)]})
             why = f"{counted(n_others, 'other model')} to compare with"
             why += f", at least {LEAST_FIELD} needed: `--field` takes logs of public models"
         rows.append({"adjusted_by": f"not adjusted: {why}"})
@@ -113,13 +116,13 @@ def _others(runs: Sequence[Series], items: Bools, given: Sequence[Series]) -> li
     for run in given:
         known = run.item[run.item >= 0]
         if run.additive and items[known].any():
-            by_model.setdefault(run.model, []).append(run)
+            by_model.setdefault(run.family or run.model, []).append(run)
     found = []
-    for model in sorted(by_model.keys() - {run.model for run in runs}):
+    for model in sorted(by_model.keys() - {run.family or run.model for run in runs}):
         own = by_model[model]
         alike = [run for run in own if run.metric == runs[0].metric]
         if alike or len({run.metric for run in own}) == 1:
-            # Of two benchmarks that hold an item, the one of the same name.
+            # Of two benchmarks or runs that hold an item, the one of the same name, or the first.
             chosen = sorted(alike or own, key=lambda run: run.benchmark != runs[0].benchmark)
             found.append(np.where(items, _by_item(chosen, len(items)), np.nan))
     return found

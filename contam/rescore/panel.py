@@ -148,6 +148,7 @@ class Series:
     kind       "log" for a metric of a log, "group" for a number over several benchmarks, weighed as
                `weighting` says
     units      how its figures are shown, where less is better and `score` was flipped
+    family     the model that it is one of several runs of, "" where it is the only one
     """
 
     model: str
@@ -166,6 +167,7 @@ class Series:
     units: Units = AS_LOGGED
     kind: Literal["log", "group"] = "log"
     weighting: str = ""
+    family: str = ""
 
     @property
     def head(self) -> Row:

@@ -143,7 +143,7 @@ def rescore(
     ways = {"lower": settings.lower_is_better, "higher": settings.higher_is_better}
     readable = [*chain(_renamed(read[0][0], benchmark_as or {}), *(one[0] for one in read[1:]))]
     every = directed(readable, **ways)
-    every = _separated(every) if separate_runs else every
+    every, runs = _separated(every) if separate_runs else (every, {})
     found, field_logs = every[: len(read[0][0])], every[len(read[0][0]) :]
     beside = {name for _, name in settings.reference_benchmarks}
     second_logs = [log for log in found if log.benchmark in beside]
@@ -167,7 +167,9 @@ def rescore(
     )
     refuse_two_logs([*(own.log for own in joined_logs), *second_logs])
     field_joined, beside_field = _in_field(field_joined, {own.log.model for own in joined_logs})
-    series = [run for own in joined_logs for run in own.series()]
+    series, field_series = (
+        [run for own in some for run in own.series(runs)] for some in (joined_logs, field_joined)
+    )
     unscored = [said for own in joined_logs for said in own.unscored()]
     unscored += [
         f"group {group.name}: {group.metric}: {group.note}"
@@ -202,7 +204,7 @@ def rescore(
         settings,
         _second_series(second_logs),
         main,
-        [run for own in field_joined for run in own.series()],
+        field_series,
     )
     sources = [_source(own.log, own.joined) for own in joined_logs]
     sources += [_source(log, None) for log in second_logs]
@@ -227,6 +229,7 @@ def rescore(
             "damaged": [{"path": path, "reason": reason} for path, reason in damaged],
             "skipped": [{"path": path, "reason": reason} for path, reason in skipped],
         },
+        "runs": runs,
         "metrics": {name: asdict(metric) for name, metric in sorted(main.items())},
         "families": families,
         "coverage": judging.coverage,
@@ -237,7 +240,7 @@ def rescore(
         },
     }
     lost = [*(reason for _, reason in (*damaged, *skipped)), *unscored]
-    summary = markdown(tables, planned(tables, run)) + left_out(lost)
+    summary = markdown(tables, planned(tables, run), runs) + left_out(lost)
     return Rescore(tables=tables, summary=summary, run=run)
 
 
@@ -296,11 +299,13 @@ class _JoinedLog:
         for note in (*self.log.notes, *self.joined.notes()):
             yield f"{self.log.path}: {note}"
 
-    def series(self) -> Iterator[Series]:
-        """The metrics that can be scored again."""
+    def series(self, runs: Mapping[str, Collection[str]]) -> Iterator[Series]:
+        """The metrics that can be scored again; runs  model -> the names of its several runs."""
         n_missing = self.joined.n_missing
         notes = (f"{n_missing} items of the benchmark are not in the log",) if n_missing else ()
-        return series_of(self.log, self.joined.index, notes)
+        family = next((model for model, names in runs.items() if self.log.model in names), "")
+        for run in series_of(self.log, self.joined.index, notes):
+            yield replace(run, family=family)
 
     def unscored(self) -> Iterator[str]:
         """The metrics that cannot be scored again, with the reason."""
@@ -364,14 +369,17 @@ def _named(log: Log, joined: Joined) -> Log:
     return replace(log, benchmark=joined.benchmarks[0] or log.benchmark)
 
 
-def _separated(logs: Sequence[Log]) -> tuple[Log, ...]:
-    """The logs with their run in the model's name: its own, or the digest of its file."""
-    runs = Counter((log.model, log.benchmark) for log in logs)
+def _separated(logs: Sequence[Log]) -> tuple[tuple[Log, ...], dict[str, list[str]]]:
+    """The logs with their run in the model's name, its own or the digest of its file; the runs."""
+    known = Counter((log.model, log.benchmark) for log in logs)
     names = []
+    runs: dict[str, dict[str, None]] = {}
     for log in logs:
-        run = log.run_id or (log.digest[:8] if runs[log.model, log.benchmark] > 1 else "")
+        run = log.run_id or (log.digest[:8] if known[log.model, log.benchmark] > 1 else "")
         names.append(f"{log.model} ({run})" if run else log.model)
-    return tuple(replace(log, model=name) for log, name in zip(logs, names, strict=True))
+        runs.setdefault(log.model, {})[names[-1]] = None
+    apart = tuple(replace(log, model=name) for log, name in zip(logs, names, strict=True))
+    return apart, {model: [*own] for model, own in runs.items() if len(own) > 1}
 
 
 def _aggregate_of(column: ScoreColumn, scored: Ints) -> Callable[[Bools], float]:

@@ -4,11 +4,14 @@ import csv
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.optimize import brentq
+from scipy.special import expit, logit
 
 from contam.errors import LogError
 from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore
+from contam.rescore.stats.field import beyond_field, smallest_beyond
+from contam.rescore.stats.gain import smallest_gap
 
 N = 300
 ADJUSTED = ("adjusted", "adjusted_low", "adjusted_high", "adjusted_p")
@@ -115,3 +118,52 @@ def test_logs_of_other_items_are_no_field(world, tmp_path):
     rows, result = scored(world, world / "own", field=[tmp_path / "far.csv", world / "public.csv"])
     assert rows["leaky"]["adjusted_p"] < 0.01
     assert any(str(tmp_path / "far.csv") in note for note in result.run["notes"])
+
+
+def test_runs_of_one_model_are_no_field_of_each_other(world, tmp_path):
+    with (world / "own" / "leaky.csv").open() as file:
+        heads, *rows = csv.reader(file)
+    for seed in range(3):
+        own = [[*row, f"seed{seed}"] for row in rows]
+        table(tmp_path / "runs" / f"{seed}.csv", [*heads, "run_id"], own)
+    rows, result = scored(world, tmp_path / "runs", separate_runs=True)
+    assert len(rows) == 3
+    assert {row["adjusted_p"] for row in rows.values()} == {None}
+    assert [sorted(own) for own in result.run["runs"].values()] == [sorted(rows)]
+    assert "3 runs" in result.summary
+    both = [tmp_path / "runs", world / "public.csv"]
+    rows, _ = scored(world, both, separate_runs=True)
+    apart, _ = scored(world, world / "own" / "leaky.csv", field=world / "public.csv")
+    for name, row in rows.items():
+        if name.startswith("leaky"):
+            assert [row[name] for name in ADJUSTED] == [apart["leaky"][name] for name in ADJUSTED]
+
+
+def test_a_plan_says_how_small_a_gap_is_found():
+    rng = np.random.default_rng(5)
+    for n_flagged, n_clean in ((60, 400), (200, 200)):
+        gap = smallest_gap(n_flagged, n_clean)
+        a = rng.binomial(n_flagged, 0.5 + gap / 2, 4000) / n_flagged
+        b = rng.binomial(n_clean, 0.5 - gap / 2, 4000) / n_clean
+        error = np.sqrt(a * (1 - a) / n_flagged + b * (1 - b) / n_clean)
+        assert np.mean(np.abs(a - b) / error > 1.96) == pytest.approx(0.8, abs=0.03)
+    assert smallest_gap(0, 10) is None
+
+
+@pytest.mark.slow
+def test_what_a_plan_promises_beyond_a_field_is_found():
+    found = []
+    for seed in range(60):
+        rng = np.random.default_rng([37, seed])
+        hard = rng.normal(size=500)
+        chance = np.exp(-hard)
+        flagged = np.zeros(500, bool)
+        flagged[rng.choice(500, 150, replace=False, p=chance / chance.sum())] = True
+        ahead = np.append(rng.normal(size=10), 0)[:, None] - hard
+        usual = expit(ahead[-1, flagged])
+        worth = smallest_beyond(150, 350)
+        shift = brentq(lambda d, own=usual, w=worth: (expit(logit(own) + d) - own).mean() - w, 0, 9)
+        ahead[-1, flagged] += shift
+        scores = (rng.random(ahead.shape) < expit(ahead)).astype(float)
+        found.append(beyond_field(scores, flagged)[-1].p < 0.05)
+    assert np.mean(found) == pytest.approx(0.8, abs=0.05 + 2 * np.sqrt(0.16 / 60))

@@ -98,15 +98,21 @@ def rescore(
         ),
     ],
     logs: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             metavar="PATH...",
             help="Evaluation logs with per-item results: files or folders of lm-evaluation-harness,"
             " Inspect, HELM, lighteval, OpenAI evals, human-eval, EvalPlus, SWE-bench, OLMES,"
             " OpenCompass, Every Eval Ever, or plain tables.",
         ),
-    ],
-    out: options.OutFolder,
+    ] = None,
+    out: options.OptionalOut = None,
+    plan: Annotated[
+        bool,
+        typer.Option(
+            "--plan", help="Print the smallest gap each benchmark can show, and score nothing."
+        ),
+    ] = False,
     policy: Annotated[
         list[str] | None,
         typer.Option(
@@ -187,6 +193,7 @@ def rescore(
     Examples:
         contam rescore --verdicts results --logs runs --out scores
         contam rescore --verdicts labels.csv --unlisted clean --logs runs --out scores
+        contam rescore --verdicts results --plan
     """
     from contam.benchmark.mapping import parse_mapping
     from contam.rescore.logs.read import offering
@@ -194,6 +201,11 @@ def rescore(
     from contam.rescore.run import rescore as run_rescore
     from contam.rescore.run import write_rescore
 
+    if plan:
+        return _plan(verdicts, split_names(policy or []), least, output)
+    if not logs or out is None:
+        missing = "--logs" if not logs else "--out"
+        raise UsageError(f"{missing} is needed", hint="only --plan goes without --logs and --out")
     with offering("--skip-damaged goes on without such logs"):
         result = run_rescore(
             verdicts,
@@ -234,6 +246,32 @@ def rescore(
     return code
 
 
+def _plan(verdicts: Path, policies: list[str], least: int, output: options.OutputOptions) -> int:
+    from contam.rescore.export.summary import figure
+    from contam.rescore.power import plan_rescore
+
+    rows = plan_rescore(verdicts, policies=policies, least=least)
+    if output.as_json:
+        render.emit_json({"plan": rows})
+        return 0
+    table = new_table(
+        *("benchmark", "policy"),
+        numbers=("flagged", "clean", "smallest gap", "by passages", "beyond field"),
+    )
+    for row in rows:
+        table.add_row(
+            *(visible(row[name]) for name in ("benchmark", "policy")),
+            *(f"{row[name]:,}" for name in ("n_flagged", "n_clean")),
+            *(
+                figure(row[name], 3)
+                for name in ("smallest_gap", "smallest_gap_clusters", "smallest_beyond")
+            ),
+        )
+    notes = (f"{row['benchmark']}, {row['policy']}: {row['note']}" for row in rows if row["note"])
+    render.emit_renderable(table, "", *map(visible, notes))
+    return 0
+
+
 def _benchmark_pairs(given: list[str]) -> tuple[tuple[str, str], ...]:
     """`a=b,c=d`, each benchmark once. Raises UsageError for another form."""
     option = "--reference-benchmark"
@@ -253,7 +291,7 @@ def _trees(result: Rescore) -> dict[str, Any]:
 def _tables(result: Rescore) -> list[RenderableType]:
     """A table for each benchmark and metric shown, its rankings, and what is not estimated."""
     from contam.rescore.export.plots import is_shown
-    from contam.rescore.export.summary import beyond_rows, beyond_words
+    from contam.rescore.export.summary import beyond_rows, beyond_words, run_words, smallest_words
 
     blocks: list[RenderableType] = []
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -273,6 +311,8 @@ def _tables(result: Rescore) -> list[RenderableType]:
         blocks.append(_table(rows))
         if beyond := beyond_rows(rows):
             blocks += ["", _beyond_table(beyond)]
+        said = (*smallest_words(rows), *run_words(rows, result.run["runs"]))
+        blocks += map(visible, said)
         models_of: dict[str, list[str]] = {}
         for row in rows:
             for note in filter(None, row["note"].split("; ")):

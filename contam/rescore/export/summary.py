@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist, fmean, stdev
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.rescore.adjusted import REFERENCE
@@ -22,8 +24,15 @@ _SURE: Final = 0.05
 _OF: Final = ("benchmark", "metric", "policy")
 
 
-def markdown(tables: Mapping[str, Table], plots: Iterable[Plot] = ()) -> str:
-    """The whole summary: a section for each benchmark, metric and policy, with its pictures."""
+def markdown(
+    tables: Mapping[str, Table],
+    plots: Iterable[Plot] = (),
+    runs: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> str:
+    """The whole summary: a section for each benchmark, metric and policy, with its pictures.
+
+    runs  see `run_words`
+    """
     pictures: dict[tuple[str, ...], list[str]] = {}
     for plot in plots:
         link = [f"![{cell(plot.caption)}]({plot.name}.svg)", ""]
@@ -32,7 +41,8 @@ def markdown(tables: Mapping[str, Table], plots: Iterable[Plot] = ()) -> str:
     rankings, pairs = (grouped(rows[name], *_OF, "setup") for name in ("rankings", "pairs"))
     lines = ["# Scores with and without the flagged items", ""]
     for key, scores in grouped(rows["scores"], *_OF).items():
-        lines += _section([row for row in scores if row["subset_by"] in ("all", "group")])
+        whole = [row for row in scores if row["subset_by"] in ("all", "group")]
+        lines += _section(whole, runs)
         for ranked, own in rankings.items():
             if ranked[:-1] == key:
                 lines += _ranking(own, pairs.get(ranked, ()))
@@ -43,7 +53,7 @@ def markdown(tables: Mapping[str, Table], plots: Iterable[Plot] = ()) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _section(scores: Sequence[Row]) -> list[str]:
+def _section(scores: Sequence[Row], runs: Mapping[str, Sequence[str]]) -> list[str]:
     rows = sorted(scores, key=lambda row: (_best_first(row, "clean"), row["model"]))
     benchmark, metric, policy = (cell(rows[0][name]) for name in _OF)
     way = "" if rows[0]["higher_is_better"] else " (lower is better)"
@@ -67,7 +77,8 @@ def _section(scores: Sequence[Row]) -> list[str]:
             for row in rows
         ],
     )
-    lines[1:1] = ["", *(f"- {cell(said)}" for said in beyond_words(rows))]
+    said = [*beyond_words(rows), *smallest_words(rows), *run_words(rows, runs)]
+    lines[1:1] = ["", *(f"- {cell(one)}" for one in said)]
     lines += _beyond(rows)
     notes = sorted({f"{row['model']}: {row['note']}" for row in rows if row["note"]})
     lines += [*(f"- {cell(note)}" for note in notes), *([""] if notes else [])]
@@ -117,6 +128,46 @@ def beyond_words(rows: Sequence[Row]) -> Iterator[str]:
         elif raw:
             gap = "gain" if row["gap"] is None else f"gap of {row['gap']:+.3f}"
             yield f"{row['model']}: easier items may explain the {gap} ({by})."
+
+
+def smallest_words(rows: Sequence[Row]) -> Iterator[str]:
+    """How large gaps must be to be found, of some rows of scores, by policy."""
+    widths: dict[str, list[float]] = {}
+    for row in rows:
+        if row["gap_p"] is not None and row["gap_low"] is not None:
+            widths.setdefault(row["policy"], []).append(row["gap_high"] - row["gap_low"])
+    for policy, own in widths.items():
+        least, most = (figure(_SEEN * width, 3) for width in (min(own), max(own)))
+        size = least if least == most else f"{least} to {most}"
+        yield f"By {policy}, a gap of {size} would be found in 80 % of cases (before Holm)."
+
+
+def run_words(rows: Sequence[Row], runs: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """How far the runs of a model lie apart, of some rows of scores of one benchmark and metric.
+
+    runs  model -> its runs, as they stand in the rows
+    """
+    for policy in dict.fromkeys(row["policy"] for row in rows):
+        own = {row["model"]: row for row in rows if row["policy"] == policy}
+        for model, names in runs.items():
+            there = [own[name] for name in names if name in own]
+            sides = {
+                side: [row[side] for row in there if row[side] is not None]
+                for side in ("full", "clean")
+            }
+            told = [
+                f"{side} {figure(fmean(scores), 3)}, standard deviation {figure(stdev(scores), 3)}"
+                for side, scores in sides.items()
+                if len(scores) > 1
+            ]
+            if told:
+                yield f"{model}, {len(there)} runs ({policy}): {'; '.join(told)} between runs."
+
+
+#: A gap that a test of .05 finds with a power of .8, in widths of its interval of 95 %.
+_SEEN: Final = (NormalDist().inv_cdf(0.975) + NormalDist().inv_cdf(0.8)) / (
+    2 * NormalDist().inv_cdf(0.975)
+)
 
 
 def is_gain(row: Row) -> bool:
