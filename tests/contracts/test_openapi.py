@@ -62,7 +62,12 @@ def test_every_body_has_an_example_that_its_model_takes(tree):
 
 def test_a_job_takes_the_options_of_a_rescoring(tree):
     """All but those that are of the request itself, of files on disk, or too costly to leave open."""
-    arguments = inspect.signature(rescore).parameters.keys() - {"verdicts", "logs", "policies"}
+    arguments = inspect.signature(rescore).parameters.keys() - {
+        "verdicts",
+        "logs",
+        "field",
+        "policies",
+    }
     asked = arguments | {field.name for field in fields(RescoreSettings)}
     asked -= {"settings", "labels", "draws", "sweep_permutations", "reference_benchmarks"}
     assert tree["components"]["schemas"]["RescoreOptions"]["properties"].keys() == asked

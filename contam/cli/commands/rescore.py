@@ -193,7 +193,6 @@ def rescore(
     Examples:
         contam rescore --verdicts results --logs runs --out scores
         contam rescore --verdicts labels.csv --unlisted clean --logs runs --out scores
-        contam rescore --verdicts results --plan
     """
     from contam.benchmark.mapping import parse_mapping
     from contam.rescore.logs.read import offering
