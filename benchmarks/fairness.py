@@ -63,6 +63,12 @@ CELLS: Final[dict[str, dict[str, Any]]] = {
     "it saw 30 %, near 88 % right": {"others": 20, "seen": 0.3, "own": 2.3},
     "it saw 60 %, near 88 % right": {"others": 20, "seen": 0.6, "own": 2.3},
     "it and half of the others saw 60 %": {"others": 20, "seen": 0.6, "leaked": 10},
+    "10 others, 2 logits weaker; items 2 logits harder after a day": {
+        "others": 10,
+        "mean": -2.0,
+        "spread": 0.6,
+        "harder": 2.0,
+    },
 }
 
 
@@ -77,16 +83,22 @@ def world(
     discrimination: float = 0.0,
     leaked: int = 0,
     seen: float = 0.0,
+    harder: float = 0.0,
     n: int = 500,
 ) -> tuple[Floats, Bools, NDArray[np.int64] | None]:
     """Scores float64[others + 1, n], the tested model last, flags, and passages if there are.
 
     leaked  others that saw 60 % of the flagged items; seen  the share that the tested model saw
+    harder  half of the items are flagged, those that came out before a day, and the others so much
+    harder, as `contam study time` sets them apart
     """
     cluster = np.repeat(np.arange(passages), n // passages) if passages else None
     if cluster is None:
         difficulty = rng.normal(size=n)
         flagged = easier(rng, difficulty, int(FLAGGED * n))
+        if harder:
+            flagged = np.arange(n) < n // 2
+            difficulty += harder * ~flagged
     else:
         # Whole passages are flagged, and what sets a model apart on one is shared by its items.
         of = rng.normal(scale=0.7, size=passages)

@@ -17,6 +17,7 @@ from contam.errors import LogError, Names, Statement, UsageError
 from contam.rescore.holdouts import item_numbers
 from contam.rescore.panel import labels_at
 from contam.rescore.stats.clusters import Estimate, difference_of
+from contam.rescore.stats.dealing import drawn_p
 from contam.study.inputs import (
     USUAL,
     Rows,
@@ -350,9 +351,12 @@ def scan(
     strata: Ints | None = None,
     least: int = 20,
     permutations: int = 2_000,
+    most: int = 0,
     seed: int = 0,
 ) -> Scan | None:
     """Try every cutoff that leaves `least` items on either side; None where there is none.
+
+    permutations  draws at first; most  draws where p is small beside a family of tests
 
     The statistic is the difference of means over its error if dates meant nothing, of scores less
     the mean of their stratum; p by dealing the dates out anew within strata.
@@ -376,18 +380,21 @@ def scan(
     reached = abs(float(z[best])) * (1 - _HAIR)
     rng = np.random.default_rng(seed)
     places = [np.flatnonzero(kind == stratum) for stratum in range(len(sizes))]
-    hits = 0
-    step = max(1, _BLOCK_CELLS // n)
-    for begin in range(0, permutations, step):
-        dealt = np.tile(rest, (min(step, permutations - begin), 1))
-        for own in places:
-            dealt[:, own] = rng.permuted(dealt[:, own], axis=1)
-        sums = np.cumsum(dealt, axis=1)[:, cuts - 1]
-        hits += int(np.count_nonzero(np.abs(sums * scale).max(axis=1) >= reached))
+
+    def hits_in(draws: int) -> int:
+        hits, step = 0, max(1, _BLOCK_CELLS // n)
+        for begin in range(0, draws, step):
+            dealt = np.tile(rest, (min(step, draws - begin), 1))
+            for own in places:
+                dealt[:, own] = rng.permuted(dealt[:, own], axis=1)
+            sums = np.cumsum(dealt, axis=1)[:, cuts - 1]
+            hits += int(np.count_nonzero(np.abs(sums * scale).max(axis=1) >= reached))
+        return hits
+
     return Scan(
         day=int(days[cuts[best] - 1]),
         z=float(z[best]),
-        p=(1 + hits) / (1 + permutations),
+        p=drawn_p(hits_in, permutations, most).p,
         n_cutoffs=len(cuts),
     )
 

@@ -11,8 +11,10 @@ import numpy as np
 
 from contam.corpus.dates import LEAK, SHARED, UNKNOWN, class_of, span_of
 from contam.errors import LogError, Names, Public, Statement, UsageError
+from contam.facts import counted
 from contam.rescore.stats.clusters import interval_of
-from contam.rescore.stats.dealing import adjust
+from contam.rescore.stats.dealing import adjust, most_draws
+from contam.rescore.stats.field import LEAST_FIELD, beyond_field
 from contam.rescore.stats.gain import LEAST, gain
 from contam.study.dated import control_chart, drop, iso, read_dated, scan, stratified_drop
 from contam.study.model import (
@@ -45,21 +47,19 @@ AFTER: Final = "after_cutoff"
 CLASSES: Final = (LEAK, SHARED, UNKNOWN, AFTER)
 """What the documents of a flagged item are to a model, worst first."""
 
-_PLAIN, _LESS = "as they are", "less references"
 _YEAR: Final = 12
 _LEAST_BASELINE: Final = 3
 _LONGEST: Final = 31
 
 _ESTIMATE: Final = ("", "_error", "_low", "_high", "_p")
-_ADJUSTED: Final = ("drop_p", "against_references_p")
+_BEYOND: Final = ("", "_low", "_high", "_p")
+_ADJUSTED: Final = ("drop_p", "stratified_p", "against_references_p")
 _DROPS: Final = {
     "model": str, "cutoff": str, "n_before": int, "n_after": int, "n_between": int,
     "before": float, "after": float,
-    **{
-        f"{kind}{end}": float
-        for kind in ("drop", "stratified", "against_references", "drop_clean")
-        for end in _ESTIMATE
-    },
+    **{f"{kind}{end}": float for kind in ("drop", "stratified") for end in _ESTIMATE},
+    **{f"against_references{end}": float for end in _BEYOND},
+    **{f"drop_clean{end}": float for end in _ESTIMATE},
     "stratified_share": float,
     **{f"{p}_{name}": float for p in _ADJUSTED for name in ("holm", "bh")},
     "note": str,
@@ -69,11 +69,11 @@ _WINDOWS: Final = {
     "score": float, "low": float, "high": float, "may_be_known": str,
 }  # fmt: skip
 _SCAN: Final = {
-    "model": str, "scores": str, "last_day_before": str, "n": int, "n_cutoffs": int,
+    "model": str, "last_day_before": str, "n": int, "n_cutoffs": int,
     "z": float, "p": float, "p_holm": float, "p_bh": float,
 }  # fmt: skip
 _COHORTS: Final = {
-    "model": str, "month": str, "scores": str, "n": int,
+    "model": str, "month": str, "n": int,
     "value": float, "centre": float, "low": float, "high": float, "out": bool, "baseline": bool,
 }  # fmt: skip
 _SOURCES: Final = {
@@ -108,17 +108,11 @@ class _Question:
     settings: TimeSettings
     refusals: list[Refusal] = field(default_factory=list)
 
-    def scores(self) -> Iterator[tuple[str, dict[str, Floats]]]:
-        """Every tested model with its scores, float64[n] by what was done to them.
-
-        nan for items that a reference lacks, where those are taken off
-        """
-        models, score = self.given.models, self.given.score
-        usual = score[[models.index(name) for name in self.references]]
-        for model, own in zip(models, score, strict=True):
+    def scores(self) -> Iterator[tuple[str, Floats]]:
+        """Every tested model with its scores, float64[n]."""
+        for model, own in zip(self.given.models, self.given.score, strict=True):
             if model not in self.references:
-                less = {_LESS: own - usual.mean(axis=0)} if len(usual) else {}
-                yield model, {_PLAIN: own, **less}
+                yield model, own
 
 
 def time(
@@ -141,7 +135,7 @@ def time(
     dates       a table of items with the date each came out, and their strata; that of the logs
                 themselves when None
     cutoffs     model -> last day of its data, or a table with the columns model and cutoff
-    references  models that cannot have seen the items: their mean score is taken off
+    references  models that cannot have seen the items, two or more: they show how hard these are
     strata      columns of `dates`; platform and difficulty, where there are such, when None
     window      "month", "quarter", "half-year" or "year"
     verdicts    of the items: adds drops on clean items, and gains by the date of documents
@@ -175,8 +169,10 @@ def time(
     asked = _Question(given=given, references=references, settings=settings)
     drops, scans = list(_drop_rows(asked)), list(_scan_rows(asked))
     adjust(drops, _ADJUSTED, lambda _: "all")
-    adjust(scans, ("p",), lambda row: row["scores"])
+    adjust(scans, ("p",), lambda _: "all")
     cohorts = list(_cohort_rows(asked))
+    # The fairest that is at hand.
+    kind = next((one for one in _SURENESS if _estimated(drops, one)), _PLAIN)
     tables = {
         "drops": table_of(drops, _DROPS),
         "windows": table_of(_window_rows(given, MONTHS[window]), _WINDOWS),
@@ -189,11 +185,11 @@ def time(
         tables["sources"] = table_of(sources, _SOURCES)
     return Study(
         name="time",
-        finding=_finding(drops, scans, cohorts, references=bool(references)),
+        finding=_finding(kind, drops, scans, cohorts),
         tables=tables,
         refusals=asked.refusals,
         pictures=_pictures(drops, cohorts),
-        columns=_columns(references=bool(references), strata=bool(given.strata_names)),
+        columns=_columns(kind, references=bool(references), strata=bool(given.strata_names)),
         run={
             "parameters": {
                 "references": list(references),
@@ -209,10 +205,13 @@ def time(
     )
 
 
-def _columns(*, references: bool, strata: bool) -> list[str]:
+def _estimated(drops: Sequence[Row], kind: str) -> list[Row]:
+    return [row for row in drops if not np.isnan(row[f"{kind}_p"])]
+
+
+def _columns(kind: str, *, references: bool, strata: bool) -> list[str]:
     kinds = ["drop"] + ["stratified"] * strata + ["against_references"] * references
-    best = "against_references" if references else "drop"
-    limits = (f"{best}_{end}" for end in ("low", "high", "p_holm"))
+    limits = (f"{kind}_{end}" for end in ("low", "high", "p_holm"))
     return ["model", "cutoff", "n_before", "n_after", *kinds, *limits]
 
 
@@ -225,8 +224,7 @@ def _reference_notes(given: Dated, references: Sequence[str]) -> Iterator[str]:
 
 def _drop_rows(asked: _Question) -> Iterator[Row]:
     given, least = asked.given, max(asked.settings.least, 2)
-    for model, by_kind in asked.scores():
-        scores = by_kind[_PLAIN]
+    for model, scores in asked.scores():
         if model not in given.cutoffs:
             asked.refusals.append(Refusal(f"drop of {model}", "no cutoff of its data is given"))
             continue
@@ -255,16 +253,33 @@ def _drop_rows(asked: _Question) -> Iterator[Row]:
             kinds = given.strata[sides[0]], given.strata[sides[1]]
             found, row["stratified_share"] = stratified_drop(before, after, kinds)
             row |= _told("stratified", found)
-        others = {}
-        if _LESS in by_kind:
-            others["against_references"] = by_kind[_LESS]
+        if asked.references:
+            row |= _against_references(asked, scores, sides)
         if given.clean is not None:
-            others["drop_clean"] = np.where(given.clean, scores, np.nan)
-        for name, values in others.items():
-            before, after = (values[side & ~np.isnan(values)] for side in sides)
+            before, after = (scores[side & given.clean] for side in sides)
             if min(len(before), len(after)) >= least:
-                row |= _told(name, drop(before, after))
+                row |= _told("drop_clean", drop(before, after))
         yield row
+
+
+def _against_references(asked: _Question, own: Floats, sides: tuple[Bools, Bools]) -> Row:
+    """What a model scores more before than after, beyond how much easier its references find it."""
+    before, after = sides
+    models = asked.given.models
+    usual = asked.given.score[[models.index(name) for name in asked.references]]
+    known = ~np.isnan(usual)
+    enough = np.minimum((known & before).sum(axis=1), (known & after).sum(axis=1))
+    usual = usual[enough >= max(asked.settings.least, 2)]
+    if len(usual) < LEAST_FIELD:
+        said = counted(len(usual), "reference model")
+        return {"note": f"not against references: {said}, at least {LEAST_FIELD} needed"}
+    inside = before | after
+    scores = np.vstack([usual, own])[:, inside]
+    found = beyond_field(scores, before[inside], references=range(len(usual)))[-1]
+    if found is None:
+        return {}
+    figures = (found.points, found.low, found.high, found.p)
+    return {f"against_references{end}": x for end, x in zip(_BEYOND, figures, strict=True)}
 
 
 def _told(name: str, found: Estimate) -> Row:
@@ -313,41 +328,41 @@ def _scan_rows(asked: _Question) -> Iterator[Row]:
     """The sharpest cutoff of each model; days known to a month at least."""
     given = asked.given
     short = given.last - given.first < _LONGEST
-    for model, by_kind in asked.scores():
-        for name, values in by_kind.items():
-            known = short & ~np.isnan(values)
-            found = scan(
-                values[known],
-                given.last[known],
-                strata=given.strata[known],
-                least=max(asked.settings.least, 2),
-                permutations=asked.settings.permutations,
-                seed=asked.settings.seed,
-            )
-            if found is None:
-                what = f"search for a cutoff of {model}, scores {name}"
-                least = asked.settings.least
-                reason = f"no day has {least} items on either side, or all scores are equal"
-                asked.refusals.append(Refusal(what, reason))
-                continue
-            yield {
-                "model": model,
-                "scores": name,
-                "last_day_before": iso(found.day),
-                "n": int(known.sum()),
-                **asdict(found),
-            }
+    family = len(given.models) - len(asked.references)
+    for model, values in asked.scores():
+        known = short & ~np.isnan(values)
+        found = scan(
+            values[known],
+            given.last[known],
+            strata=given.strata[known],
+            least=max(asked.settings.least, 2),
+            permutations=asked.settings.permutations,
+            most=most_draws(family),
+            seed=asked.settings.seed,
+        )
+        if found is None:
+            least = asked.settings.least
+            reason = f"no day has {least} items on either side, or all scores are equal"
+            asked.refusals.append(Refusal(f"search for a cutoff of {model}", reason))
+            continue
+        yield {
+            "model": model,
+            "last_day_before": iso(found.day),
+            "n": int(known.sum()),
+            **asdict(found),
+        }
 
 
 def _cohort_rows(asked: _Question) -> Iterator[Row]:
-    """The control chart of each model: items by the month they came out."""
+    """The control chart of each model: items by the month they came out, less their strata."""
     given = asked.given
     months, ends = (
         np.array([iso(day)[:7] for day in days.tolist()]) for days in (given.first, given.last)
     )
-    for model, by_kind in asked.scores():
-        name, values = list(by_kind.items())[-1]
+    for model, values in asked.scores():
         known = (months == ends) & ~np.isnan(values)
+        scores, strata = values[known], np.unique(given.strata[known], return_inverse=True)[1]
+        usual = np.bincount(strata, weights=scores) / np.bincount(strata)
         names, code = np.unique(months[known], return_inverse=True)
         n = len(names)
         if n <= 1:
@@ -362,9 +377,8 @@ def _cohort_rows(asked: _Question) -> Iterator[Row]:
             {
                 "model": [model] * n,
                 "month": names,
-                "scores": [name] * n,
                 "n": np.bincount(code),
-                **asdict(control_chart(values[known], code, baseline)),
+                **asdict(control_chart(scores - usual[strata] + scores.mean(), code, baseline)),
                 "baseline": baseline,
             }
         )
@@ -375,8 +389,7 @@ def _source_rows(
 ) -> Iterator[Row]:
     """Gain from flagged items whose documents are older than them, younger, or undated."""
     given, settings = asked.given, asked.settings
-    for model, by_kind in asked.scores():
-        scores = by_kind[_PLAIN]
+    for model, scores in asked.scores():
         known = ~np.isnan(scores)
         cutoff = given.cutoffs.get(model)
         flagged = {name: np.zeros(len(scores), np.bool_) for name in CLASSES}
@@ -419,23 +432,22 @@ _BESIDE: Final = 0.18
 
 
 def _finding(
-    drops: Sequence[Row], scans: Sequence[Row], cohorts: Sequence[Row], *, references: bool
+    kind: str, drops: Sequence[Row], scans: Sequence[Row], cohorts: Sequence[Row]
 ) -> Finding:
-    """What was found, how sure it is, what would change it."""
-    kind = "against_references" if references else "drop"
-    known = [row for row in drops if not np.isnan(row[f"{kind}_p"])]
+    """What was found by one kind of drop, how sure it is, what would change it."""
+    known = _estimated(drops, kind)
     fallen = [row for row in known if row[f"{kind}_p_holm"] < _SURE and row[kind] > 0]
     fall = "No drop at a known cutoff could be estimated."
     if known:
         fall = (
             f"None of {len(known)} models is shown to fall at its cutoff, after Holm's correction."
         )
+    how, sure = _SURENESS[kind]
     if fallen:
         worst = max(fallen, key=lambda row: float(row[kind]))
         drop, low, high = (100 * worst[f"{kind}{end}"] for end in ("", "_low", "_high"))
-        than = ", more than the reference models do" if references else ""
         fall = (
-            f"{worst['model']} falls by {drop:.1f} points at its cutoff{than}"
+            f"{worst['model']} falls by {drop:.1f} points at its cutoff{how}"
             f" (95 % {low:.1f} to {high:.1f});"
             f" {len(fallen)} of {len(known)} models fall after Holm's correction."
         )
@@ -444,18 +456,34 @@ def _finding(
         best = min(sharp, key=lambda row: (row["p"], -row["z"]))
         parts.append(
             f"The sharpest fall without a cutoff given is that of {best['model']} after"
-            f" {best['last_day_before']} (p = {best['p']:.2g}, adjusted for the search)."
+            f" {best['last_day_before']} (p = {best['p']:.2g}, adjusted for the search), which"
+            " harder items may explain."
         )
     if out := [row for row in cohorts if row["out"]]:
         parts.append(f"{len(out)} of {len(cohorts)} monthly cohorts lie outside of their limits.")
-    return Finding(found=" ".join(parts), sure=_SURENESS[references], change=_CHANGE)
+    return Finding(found=" ".join(parts), sure=sure, change=_CHANGE)
 
 
+_PLAIN: Final = "drop"
 _SURENESS: Final = {
-    False: "Drops come with Welch's error; items that became harder with time also make scores"
-    " fall, which only strata and reference models tell apart.",
-    True: "What falls for the references, too, such as easier items, is taken off; a reference that"
-    " saw the items hides a drop.",
+    "against_references": (
+        ", beyond what the items are harder for the reference models",
+        "How hard items are is read off the reference models; one that saw the items hides a drop.",
+    ),
+    "stratified": (
+        ", within strata",
+        (
+            "Items of a stratum that became harder with time also make scores fall, which only"
+            " reference models tell apart."
+        ),
+    ),
+    _PLAIN: (
+        "",
+        (
+            "Drops come with Welch's error; items that became harder with time also make scores"
+            " fall, which only strata and reference models tell apart."
+        ),
+    ),
 }
 _CHANGE: Final = (
     "Reference models of another cutoff, more items near it, or the day on which the data really"
@@ -478,7 +506,7 @@ def _pictures(drops: Sequence[Row], cohorts: Sequence[Row]) -> list[Chart]:
             marks=[
                 Line.level(len(known)),
                 Points.of(enumerate(known), "drop", limits="drop", label="drop"),
-                Points.of(beside, less, limits=less, tone="alarm", label="less references"),
+                Points.of(beside, less, limits=less, tone="alarm", label="beyond references"),
             ],
             x_names=[row["model"] for row in known],
         )
@@ -489,7 +517,7 @@ def _pictures(drops: Sequence[Row], cohorts: Sequence[Row]) -> list[Chart]:
     most_out = sorted(models, key=lambda name: -sum(row["out"] for row in models[name]))
     if panels := [_control(name, models[name]) for name in most_out[:_MOST_CHARTS]]:
         more = f", {len(panels)} of {len(models)} models" if len(models) > len(panels) else ""
-        caption = f"Control chart by month, {cohorts[0]['scores']}, limits of 3 sigma{more}"
+        caption = f"Control chart by month, limits of 3 sigma{more}"
         charts.append(Chart(name="control", caption=caption, panels=panels))
     return charts
 

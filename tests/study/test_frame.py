@@ -153,7 +153,7 @@ OPTIONS = {
     },
     "board": {"scores": "board.csv"},
     "time": {
-        "logs": "problems.csv", "references": ["plover-3b"], "window": "half-year",
+        "logs": "problems.csv", "references": ["plover-3b", "avocet-3b"], "window": "half-year",
         "cutoffs": {"quokka-7b": dt.date(2023, 12, 31)},
     },
 }  # fmt: skip
