@@ -107,7 +107,9 @@ def _rows_of(
     known = [name for name in references if name in matrix.models and name in other.models]
     public, retro = _of(matrix, other, tested)
     beside = _of(matrix, other, known)
-    expected = constat((public, retro), beside, seed=settings.seed, cluster=cluster)
+    expected = constat(
+        (public, retro), beside, family=len(tested), seed=settings.seed, cluster=cluster
+    )
     for model, found, own in zip(tested, expected, retro, strict=True):
         notes = "; ".join(filter(None, [note, found.note]))
         yield _head(matrix, other, model, "ConStat", notes) | {

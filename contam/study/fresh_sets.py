@@ -458,7 +458,7 @@ def _constat_rows(
     )
     n = len(tested)
     tests, known = (first[:n], second[:n]), (first[n:], second[n:])
-    found = constat(tests, known, chance=(chance, chance), draws=draws, seed=seed)
+    found = constat(tests, known, chance=(chance, chance), draws=draws, family=n, seed=seed)
     if any(one.note for one in found):
         return [], Refusal("ConStat", next(one.note for one in found if one.note))
     rows = [{"model": model, **asdict(one)} for model, one in zip(tested, found, strict=True)]

@@ -126,6 +126,16 @@ def test_constat_is_seldom_wrong_about_honest_models():
     assert np.mean([one.p < 0.05 for one in found]) < 0.12
 
 
+@pytest.mark.slow
+def test_a_leak_is_significant_among_many_honest_models():
+    rng = np.random.default_rng(11)
+    known = (skilled(rng, 10, 300), skilled(rng, 10, 300))
+    tested, other = ((rng.random((40, 300)) < 0.55).astype(float) for _ in range(2))
+    tested[0] = 1
+    found = constat((tested, other), known, family=len(tested))
+    assert found[0].p < 0.05 / len(tested)
+
+
 def test_fewer_than_five_references_estimate_nothing():
     rng = np.random.default_rng(0)
     known = skilled(rng, 4, 100), skilled(rng, 4, 100)
@@ -238,6 +248,18 @@ def test_each_model_has_its_gain_beside_the_reference_benchmark():
     assert found["memo", "retro-holdout"]["gain"] == pytest.approx(0.4, abs=0.06)
     assert found["memo", "retro-holdout"]["gain_lo"] > 0.3
     assert found["m6", "retro-holdout"]["p"] > 0.01
+
+
+def test_leads_in_few_passages_are_no_sure_gain():
+    rng = np.random.default_rng(2)
+    passages = np.arange(400) // 50
+    second = np.ones(300)
+    public = (rng.random(400) < 0.5).astype(float)
+    assert np.isnan(inflation(public, second, passages).p)
+    known = (skilled(rng, 8, 400), skilled(rng, 8, 300))
+    (found,) = constat((public[None], second[None]), known, cluster=passages)
+    assert found.note
+    assert np.isnan(found.p)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ LEAST_CLUSTERS: Final = 10
 
 _HUGE: Final = 1e9
 _LEAST_DF: Final = 0.01
+_ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,15 +140,20 @@ class Estimate:
     df: float
 
     @property
+    def is_sure(self) -> bool:
+        """Whether there is an error to speak of: one of rounding alone says nothing."""
+        return self.error > _ROUNDING * abs(self.value) and self.df > 0
+
+    @property
     def p(self) -> float:
         """Two-sided p of 0; nan without an error."""
-        if not (self.error > 0 and self.df > 0):
+        if not self.is_sure:
             return np.nan
         return float(2 * stdtr(self.df, -abs(self.value) / self.error))
 
     def limits(self, level: float = 0.95) -> tuple[float, float]:
-        """The t interval."""
-        if not (self.error > 0 and self.df > 0):
+        """The t interval; nan without an error."""
+        if not self.is_sure:
             return np.nan, np.nan
         half = self.error * _quantile(self.df, level)
         return self.value - half, self.value + half

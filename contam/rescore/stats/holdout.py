@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from scipy.special import stdtr
 
-from contam.rescore.stats.clusters import Estimate, difference_of, newcombe, right_or_wrong
+from contam.rescore.stats.clusters import (
+    LEAST_CLUSTERS,
+    Estimate,
+    difference_of,
+    newcombe,
+    right_or_wrong,
+)
+from contam.rescore.stats.dealing import ENOUGH, most_draws
 from contam.rescore.stats.gain import two_proportions
 
 if TYPE_CHECKING:
@@ -31,6 +38,7 @@ MARGIN: Final = 0.05
 _DRAWS: Final = 400
 _LEVEL: Final = 0.95
 _TRIES: Final = 20
+_DIGITS: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +65,7 @@ def constat(
     *,
     chance: tuple[float, float] = (0.0, 0.0),
     draws: int = _DRAWS,
+    family: int = 1,
     seed: int = 0,
     cluster: Ints | None = None,
 ) -> list[Expected]:
@@ -68,6 +77,8 @@ def constat(
     chance      scores of a model that guesses, which is one more point of the fit
     cluster     int64[n], items of the benchmark that rise and fall together, drawn as one
 
+    draws       at first; family  how many tests p is adjusted over: more where p is small beside
+
     Both margins are sorted, so only the curve is assumed, no pairing; items and models are drawn
     with replacement.
     """
@@ -78,32 +89,45 @@ def constat(
     if m < LEAST_REFERENCES:
         note = f"not estimable: {m} reference models, fewer than {LEAST_REFERENCES}"
         return [_nothing(float(score), note) for score in plain]
+    if cluster is not None and len(np.unique(cluster)) < LEAST_CLUSTERS:
+        note = f"not estimable: items of fewer than {LEAST_CLUSTERS} passages"
+        return [_nothing(float(score), note) for score in plain]
     rng = np.random.default_rng(seed)
     whole = None if cluster is None else _by_cluster(cluster)
-    estimate = np.full((draws, len(tested)), np.nan)
-    actual = np.full((draws, len(tested)), np.nan)
-    for draw in range(draws):
+
+    def drawn() -> tuple[Floats, Floats]:
+        """What was expected of each model in one draw, nan where no curve is to be had; scores."""
         for _ in range(_TRIES):
             at = _drawn(first.shape[1], rng) if whole is None else _drawn_whole(whole, rng)
             at_second = _drawn(second.shape[1], rng)
             models = _drawn_models(m, rng)
-            y = np.append(_guess(chance[0], len(at), rng), first[models][:, at].mean(axis=1))
-            x = np.append(
-                _guess(chance[1], len(at_second), rng), second[models][:, at_second].mean(axis=1)
-            )
+            y = np.append(_guess(chance[0], len(at), rng), _means(first, at)[models])
+            x = np.append(_guess(chance[1], len(at_second), rng), _means(second, at_second)[models])
             curve = _curve(np.sort(x), np.sort(y))
-            if curve is None:
-                continue
-            estimate[draw] = np.clip(curve(tested_second[:, at_second].mean(axis=1)), 0, 1)
-            actual[draw] = tested[:, at].mean(axis=1)
+            if curve is not None:
+                expected = np.clip(curve(_means(tested_second, at_second)), 0, 1)
+                return expected, _means(tested, at)
+        nothing = np.full(len(tested), np.nan)
+        return nothing, nothing
+
+    # More draws where a p is small beside the number of tests that it is adjusted over; a quarter
+    # of those of cheaper tests, five hits at the threshold.
+    pairs: list[tuple[Floats, Floats]] = []
+    most, step = most_draws(family) // 4, draws
+    while step > 0:
+        pairs += [drawn() for _ in range(step)]
+        estimate, actual = np.array(pairs).transpose(1, 0, 2)
+        if np.isnan(estimate).any():
+            note = "not estimable: too few different scores of the reference models"
+            return [_nothing(float(score), note) for score in plain]
+        found = [
+            _expected(float(score), estimate[:, at], actual[:, at])
+            for at, score in enumerate(plain)
+        ]
+        if all(one.p * (1 + len(pairs)) > ENOUGH // 4 for one in found):
             break
-    known = ~np.isnan(estimate).any(axis=1)
-    if not known.all():
-        note = "not estimable: too few different scores of the reference models"
-        return [_nothing(float(score), note) for score in plain]
-    return [
-        _expected(float(score), estimate[:, at], actual[:, at]) for at, score in enumerate(plain)
-    ]
+        step = min(len(pairs), most - len(pairs))
+    return found
 
 
 def _drawn_models(m: int, rng: np.random.Generator) -> Ints:
@@ -118,6 +142,12 @@ def _drawn_models(m: int, rng: np.random.Generator) -> Ints:
 
 def _drawn(n: int, rng: np.random.Generator) -> Ints:
     return np.asarray(rng.integers(0, n, size=n), np.int64)
+
+
+def _means(scores: Floats, drawn: Ints) -> Floats:
+    """float64[models]: means over drawn items; equal ones stay equal, so that ties are seen."""
+    share = np.bincount(drawn, minlength=scores.shape[1]) / len(drawn)
+    return np.round(scores @ share, _DIGITS)
 
 
 def _by_cluster(cluster: Ints) -> list[Ints]:
@@ -227,7 +257,8 @@ def equivalent(
 def _apart(first: Floats, second: Floats, cluster: Ints | None) -> Estimate:
     """Mean of the first less mean of the second, whose items are all independent."""
     n_clusters = len(first) if cluster is None else len(np.unique(cluster))
-    if min(n_clusters, len(second)) <= 1:
+    few = cluster is not None and n_clusters < LEAST_CLUSTERS
+    if few or min(n_clusters, len(second)) <= 1:
         return Estimate(float(first.mean() - second.mean()), np.nan, 0.0)
     if not (np.ptp(first) > 0 or np.ptp(second) > 0):
         return Estimate(float(first.mean() - second.mean()), 0.0, 0.0)
@@ -239,6 +270,6 @@ def _apart(first: Floats, second: Floats, cluster: Ints | None) -> Estimate:
 
 def _above(distance: float, found: Estimate) -> float:
     """One-sided p of a distance whose error is that of an estimate."""
-    if not (found.error > 0 and found.df > 0):
+    if not found.is_sure:
         return np.nan
     return float(stdtr(found.df, -distance / found.error))
