@@ -41,6 +41,7 @@ MODELS: Final = {
     "model": str, "items": str, "original": float, "fresh": float,
     "gap": float, "gap_low": float, "gap_high": float, "gap_p": float,
     "gap_p_holm": float, "gap_p_bh": float,
+    "rise_p": float, "rise_p_holm": float, "rise_p_bh": float,
     "expected": float, "residual": float, "residual_low": float, "residual_high": float,
     "residual_p": float, "residual_p_holm": float, "residual_p_bh": float,
     "residual_probit": float, "residual_probit_p": float,
@@ -78,7 +79,7 @@ TABLES: Final = {"models": MODELS, "fits": FITS, "sets": SETS, **CHECKS}
 SURE: Final = 0.05
 _DRAWS: Final = 9_999
 _HAIR: Final = 1e-12
-_TESTED: Final = ("gap_p", "residual_p", "residual_probit_p")
+_TESTED: Final = ("gap_p", "rise_p", "residual_p", "residual_probit_p")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,6 +269,8 @@ def _model_rows(pair: Pair, references: Sequence[str], refusals: list[Refusal]) 
             "gap_low": low,
             "gap_high": high,
             "gap_p": p,
+            # One-sided either way: of a model that has no gap, or none below 0.
+            "rise_p": 1 - np.array(p),
             **asdict(plain),
             "residual_probit": probit.residual,
             "residual_probit_p": probit.residual_p,

@@ -38,12 +38,15 @@ def finding_of(rows: Mapping[str, Sequence[Row]], *, admitted: bool) -> Finding:
 def _found(models: Sequence[Row], rows: Mapping[str, Sequence[Row]]) -> str:
     mean = _mean_gap(models)
     tested = [row for row in models if not row["reference"]] or models
-    lower = [row for row in tested if row["gap_p_holm"] < _SURE]
+    lower, higher = (
+        sum(row[f"{way}_p_holm"] < _SURE for row in tested) for way in ("gap", "rise")
+    )
     parts = [
         f"On average {_counted(models, 'scores', 'score')} {_points(abs(mean))} "
         + ("lower" if mean >= 0 else "higher")
-        + " on the fresh set than on the original one;"
-        f" {len(lower)} of {len(tested)} by more than sampling explains (Holm)."
+        + " on the fresh set than on the original one.",
+        f"By more than sampling explains, {lower} of {len(tested)} score lower and {higher} higher"
+        " (Holm).",
     ]
     fell = sorted((row for row in models if row["falls"]), key=lambda row: row["residual"])
     if fell:
