@@ -21,14 +21,14 @@ from contam.rescore.stats.holdout import LEAST_REFERENCES, MARGIN, constat, equi
 from contam.rescore.stats.ranking import kendall
 from contam.study.fresh_words import finding_of, pictures_of
 from contam.study.inputs import GIVE_SHARES, read_scores, refuse_unknown_sides
-from contam.study.lines import LEAST_MODELS, far_out, fit_line, resampled_slope, residuals
+from contam.study.lines import LEAST_MODELS, far_out, fit_line, freed_slope, residuals
 from contam.study.model import Refusal, Study, rows_of, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from contam.detect.given import Source
-    from contam.rescore import Floats, Row
+    from contam.rescore import Bools, Floats, Ints, Row
     from contam.rescore.judging import Verdicts
     from contam.study.inputs import Scores
 
@@ -56,7 +56,7 @@ SHOWN: Final = (
 FITS: Final = {
     "fresh_set": str, "items": str, "scale": str, "models": str, "n": int,
     "slope": float, "slope_low": float, "slope_high": float,
-    "slope_resampled": float, "slope_resampled_low": float, "slope_resampled_high": float,
+    "slope_freed": float, "slope_freed_low": float, "slope_freed_high": float,
     "intercept": float, "intercept_low": float, "intercept_high": float, "r2": float,
     "region_low": float, "region_high": float, "left_out": str, "reading": str,
 }  # fmt: skip
@@ -77,6 +77,9 @@ CHECKS: Final[Mapping[str, Mapping[str, type]]] = {
 TABLES: Final = {"models": MODELS, "fits": FITS, "sets": SETS, **CHECKS}
 
 SURE: Final = 0.05
+LEAST_FOR_SLOPE: Final = 20
+"""Models without which a slope below 1 is not called diminishing returns."""
+
 _DRAWS: Final = 9_999
 _HAIR: Final = 1e-12
 _TESTED: Final = ("gap_p", "rise_p", "residual_p", "residual_probit_p")
@@ -118,6 +121,20 @@ class Pair:
         """How much more the original gives; float64[models]."""
         return self.original.score - self.fresh.score
 
+    @property
+    def family(self) -> Ints:
+        """int64[models], equal for models of one family."""
+        known, own = self.original.family, np.arange(len(self.models))
+        named = [f"family {name}" if name else str(at) for at, name in enumerate(known)]
+        return np.unique(named, return_inverse=True)[1] if known else own
+
+    @property
+    def first_of_family(self) -> Bools:
+        """bool[models]: the one model of each family that stands for it in a line."""
+        first: Bools = np.zeros(len(self.models), np.bool_)
+        first[np.unique(self.family, return_index=True)[1]] = True
+        return first
+
     def on(self, scale: str) -> tuple[Floats, Floats, Floats]:
         """Original and fresh scores on a scale, and the sampling variance of the first.
 
@@ -146,7 +163,8 @@ def fresh(
 ) -> Study:
     """Compare scores on an original test set with those on a fresh one.
 
-    original, fresh  a table with `model`, `n` and `correct` or `score`, or logs with item scores
+    original, fresh  a table with `model`, `n` and `correct` or `score`, or logs with item scores;
+              models of one base have one name in a column `family` of the original table
     easier    further fresh sets by name, of items that people agree on more: if the gap closes on
               them, the fresh set is harder, and nothing was memorised
     columns   ROLE -> column of a table, or INPUT.ROLE for one input alone; INPUT is original, fresh
@@ -192,7 +210,7 @@ def fresh(
         if name == FRESH:
             rows["models"] += _model_rows(pair, names, refusals)
     for pair in pairs.values():
-        rows["fits"] += _fit_rows(pair, asked, refusals)
+        rows["fits"] += _fit_rows(pair, refusals)
     both = main.original, main.fresh
     rows["admission"], not_admitted = _admission(*both, names, asked.margin)
     rows["constat"], no_constat = _constat_rows(
@@ -247,9 +265,13 @@ def _paired(original: Scores, other: Scores, items: str, notes: list[str]) -> Pa
 def _model_rows(pair: Pair, references: Sequence[str], refusals: list[Refusal]) -> list[Row]:
     """The gap of each model with its interval, and its residual from the line of the others."""
     known = np.array([name in references for name in pair.models])
-    line = known if known.sum() >= LEAST_MODELS else np.ones(len(known), np.bool_)
+    line = pair.first_of_family
+    if (known & line).sum() >= LEAST_MODELS:
+        line &= known
+    family = pair.family
     (x, y, _), (far_x, far_y, _) = pair.on(ACCURACY), pair.on(PROBIT)
-    plain, probit = residuals(x, y, line), residuals(far_x, far_y, line & ~np.isnan(far_x))
+    plain = residuals(x, y, line, family)
+    probit = residuals(far_x, far_y, line & ~np.isnan(far_x), family)
     if np.isnan(plain.residual_p).all():
         reason = "all models have one score on the original set"
         if len(pair.models) <= LEAST_MODELS:
@@ -316,13 +338,16 @@ def _sampling_bound(scores: Scores, at: int) -> float:
     return max(right / n - low, high - right / n)
 
 
-def _fit_rows(pair: Pair, asked: FreshSettings, refusals: list[Refusal]) -> list[Row]:
-    """The line over models on both scales, with and without models far out at its ends."""
+def _fit_rows(pair: Pair, refusals: list[Refusal]) -> list[Row]:
+    """The line over models on both scales, with and without models far out at its ends.
+
+    Of a family the first model is in it.
+    """
     what = f"the line of the {pair.fresh.name} set, {pair.items} items"
     rows: list[Row] = []
     for scale in (ACCURACY, PROBIT):
         x, y, noise = pair.on(scale)
-        inside = ~np.isnan(x)
+        inside = ~np.isnan(x) & pair.first_of_family
         n = int(inside.sum())
         if n < LEAST_MODELS or np.ptp(x[inside]) == 0:
             few = f"{n} models, fewer than {LEAST_MODELS}"
@@ -340,26 +365,29 @@ def _fit_rows(pair: Pair, asked: FreshSettings, refusals: list[Refusal]) -> list
                 "items": pair.items,
                 "scale": scale,
                 "models": models,
-                "left_out": ", ".join(np.array(pair.models)[~kept]),
-                **_fit_row(x[kept], y[kept], noise[kept], asked),
+                "left_out": ", ".join(np.array(pair.models)[inside & ~kept]),
+                **_fit_row(x[kept], y[kept], noise[kept]),
             }
             for models, kept in groups.items()
         ]
     return rows
 
 
-def _fit_row(x: Floats, y: Floats, noise: Floats, asked: FreshSettings) -> Row:
-    slope, low, high = resampled_slope(x, y, noise, draws=asked.draws, seed=asked.seed)
+def _fit_row(x: Floats, y: Floats, noise: Floats) -> Row:
+    fit = fit_line(x, y)
+    slope, low, high = freed_slope(fit, x, noise)
     reading = "1 within the limits"
     if np.isnan(low):
-        reading = "not told: scores on the original set differ by little more than sampling"
+        reading = "not told: the models are too much alike to tell the slope from sampling noise"
+    elif high < 1 and len(x) < LEAST_FOR_SLOPE:
+        reading = f"not told: a slope below 1 is told of {LEAST_FOR_SLOPE} models or more"
     elif high < 1 or low > 1:
         reading = "below 1" if high < 1 else "above 1"
     return {
-        **asdict(fit_line(x, y)),
-        "slope_resampled": slope,
-        "slope_resampled_low": low,
-        "slope_resampled_high": high,
+        **asdict(fit),
+        "slope_freed": slope,
+        "slope_freed_low": low,
+        "slope_freed_high": high,
         "reading": reading,
     }
 

@@ -38,15 +38,15 @@ def finding_of(rows: Mapping[str, Sequence[Row]], *, admitted: bool) -> Finding:
 def _found(models: Sequence[Row], rows: Mapping[str, Sequence[Row]]) -> str:
     mean = _mean_gap(models)
     tested = [row for row in models if not row["reference"]] or models
-    lower, higher = (
-        sum(row[f"{way}_p_holm"] < _SURE for row in tested) for way in ("gap", "rise")
-    )
+    lower, higher = (sum(row[f"{way}_p_holm"] < _SURE for row in tested) for way in ("gap", "rise"))
     parts = [
         f"On average {_counted(models, 'scores', 'score')} {_points(abs(mean))} "
         + ("lower" if mean >= 0 else "higher")
         + " on the fresh set than on the original one.",
-        f"By more than sampling explains, {lower} of {len(tested)} score lower and {higher} higher"
-        " (Holm).",
+        (
+            f"By more than sampling explains, {lower} of {len(tested)} score lower and {higher}"
+            " higher (Holm)."
+        ),
     ]
     fell = sorted((row for row in models if row["falls"]), key=lambda row: row["residual"])
     if fell:
@@ -102,8 +102,8 @@ def _sure(fits: Sequence[Row], models: Sequence[Row]) -> str:
 
 def _reading(said: set[str]) -> str:
     """What the readings of both scales say together."""
-    if any(reading.startswith("not told") for reading in said):
-        return "The models are too much alike to tell the slope from sampling noise."
+    if untold := [reading for reading in sorted(said) if reading.startswith("not told")]:
+        return f"Diminishing returns are {untold[0]}."
     if said == {"below 1"}:
         return (
             "Below 1 on both scales: returns on the original set diminish, as they do when methods"

@@ -48,6 +48,9 @@ USUAL: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What a column is -> the names it usually has; the first that is there counts."""
 
+FAMILY: Final[Mapping[str, tuple[str, ...]]] = {"family": ("family", "base", "base_model")}
+"""The column that says which models are made of one base: they are no independent ones."""
+
 GIVE_SHARES: Final = "give shares from 0 to 1, or counts; a percent is a hundredth"
 
 
@@ -231,6 +234,7 @@ class Scores:
     items   by model, what each item scored; empty where only totals are given
     same_items  whether all models have the same items, in one order; for totals it is taken so
     more    further columns of a table of totals, float64[m] by name, nan where empty
+    family  the base that each model is made of, "" where not given; empty without such a column
     clean   the same on the items that verdicts call clean; None without verdicts
     sources, notes, coverage  what run.json says of the inputs
     """
@@ -242,6 +246,7 @@ class Scores:
     items: Mapping[str, Floats] = field(default_factory=dict)
     same_items: bool = True
     more: Mapping[str, Floats] = field(default_factory=dict)
+    family: tuple[str, ...] = ()
     clean: Scores | None = None
     sources: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
@@ -269,6 +274,7 @@ class Scores:
             score=self.score[at],
             n=self.n[at],
             more={name: values[at] for name, values in self.more.items()},
+            family=tuple(self.family[one] for one in at.tolist()) if self.family else (),
             clean=None,
         )
 
@@ -358,7 +364,7 @@ def _totals(
     more: Mapping[str, Sequence[str]],
 ) -> Scores:
     source = given[0] if isinstance(given, list | tuple) and _path(given[0]) else given
-    rows = Rows(source, name, usual={**USUAL, **more}, columns=columns)
+    rows = Rows(source, name, usual={**USUAL, **FAMILY, **more}, columns=columns)
     models = rows.texts("model")
     rows.refuse_doubles(models, "model")
     n = rows.numbers("n")
@@ -377,6 +383,7 @@ def _totals(
         score=score,
         n=n.astype(np.int64),
         more={role: rows.numbers(role, empty=True) for role in more if rows.has(role)},
+        family=tuple(rows.texts("family", empty=True)) if rows.has("family") else (),
         sources=({"set": name, **rows.source},),
     )
 

@@ -11,7 +11,7 @@ from scipy.special import stdtr, stdtrit
 if TYPE_CHECKING:
     from statsmodels.regression.linear_model import RegressionResults
 
-    from contam.rescore import Bools, Floats
+    from contam.rescore import Bools, Floats, Ints
 
 
 LEAST_MODELS: Final = 5
@@ -77,34 +77,20 @@ def far_out(x: Floats) -> Bools:
     return found
 
 
-def resampled_slope(
-    x: Floats, y: Floats, noise: Floats, *, draws: int, seed: int
-) -> tuple[float, float, float]:
-    """The slope freed of noise in x, and its 95 % percentile limits when models are resampled.
+def freed_slope(fit: Fit, x: Floats, noise: Floats) -> tuple[float, float, float]:
+    """The slope freed of noise in x, and its 95 % limits.
 
     noise  float64[n], sampling variance of each x, which flattens a least-squares line: that would
            look like diminishing returns
 
-    Noise is taken off the variance of x, in every draw anew. nan where less than half of this
-    variance is more than noise, in the sample or in one draw of twenty.
+    Over the share of the variance of x that is no noise (Fuller 1987, 1.1), as are its limits; nan
+    where that is below a half.
     """
-    point = float(_freed_slope(x, y, noise, _LEAST_RELIABLE))
-    if np.isnan(point):
+    squares = float(((x - x.mean()) ** 2).sum())
+    share = 1 - float(noise.mean()) * (len(x) - 1) / squares
+    if not share >= _LEAST_RELIABLE:
         return np.nan, np.nan, np.nan
-    picked = np.random.default_rng(seed).integers(0, len(x), size=(draws, len(x)))
-    slopes = _freed_slope(x[picked], y[picked], noise[picked], _LEAST_RELIABLE / 2)
-    return point, *percentile_limits(slopes)
-
-
-def _freed_slope(x: Floats, y: Floats, noise: Floats, least: float) -> Floats:
-    """Slopes along the last axis; nan where `least` of the variance of x or more is noise."""
-    rest = x - x.mean(axis=-1, keepdims=True)
-    squares = (rest**2).sum(axis=-1)
-    true = np.asarray(squares - noise.mean(axis=-1) * (x.shape[-1] - 1))
-    reliable = (squares > 0) & (true > least * squares)
-    slopes = np.full(true.shape, np.nan)
-    np.divide((rest * y).sum(axis=-1), true, out=slopes, where=reliable)
-    return slopes
+    return fit.slope / share, fit.slope_low / share, fit.slope_high / share
 
 
 def percentile_limits(values: Floats) -> tuple[float, float]:
@@ -133,10 +119,13 @@ class Residuals:
     beyond_fit: Bools
 
 
-def residuals(x: Floats, y: Floats, reference: Bools | None = None) -> Residuals:
+def residuals(
+    x: Floats, y: Floats, reference: Bools | None = None, family: Ints | None = None
+) -> Residuals:
     """Residuals from the line of all other models, or of the reference models.
 
     reference  bool[models]; the line is of these alone, without the model itself
+    family     int64[models], equal for models of one base, none of which is in the line of another
 
     The prediction has the error of the line and the scatter of one more model: Student's t with two
     degrees of freedom less than there are models in the line. nan where those are fewer than five
@@ -144,10 +133,11 @@ def residuals(x: Floats, y: Floats, reference: Bools | None = None) -> Residuals
     """
     m = len(x)
     known = np.ones(m, np.bool_) if reference is None else reference
+    of = np.arange(m) if family is None else family
     expected, error, df = np.full((3, m), np.nan)
     beyond = np.zeros(m, np.bool_)
     for at in range(m):
-        others = known & (np.arange(m) != at)
+        others = known & (of != of[at])
         own = x[others]
         n = len(own)
         if n < LEAST_MODELS or np.ptp(own) == 0:

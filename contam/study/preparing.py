@@ -16,7 +16,7 @@ from contam.errors import Statement, UsageError
 from contam.extras import require
 from contam.rescore.stats.dealing import adjust
 from contam.rescore.stats.ranking import kendall, ranks
-from contam.study.inputs import GIVE_SHARES, Rows
+from contam.study.inputs import FAMILY, GIVE_SHARES, Rows
 from contam.study.lines import hinge, segmented
 from contam.study.model import (
     TONES,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.detect.given import Source
-    from contam.rescore import Bools, Floats, Row
+    from contam.rescore import Bools, Floats, Ints, Row
     from contam.study.lines import Effect
 
 PREPARATION: Final = "preparation"
@@ -52,6 +52,7 @@ USUAL: Final[Mapping[str, tuple[str, ...]]] = {
     "params": ("params", "parameters", "n_params"),
     "tokens": ("tokens", "training_tokens", "n_tokens"),
     "covariate": ("covariate", "capability"),
+    **FAMILY,
 }
 EFFECTS: Final = {
     "task": str, "outcome": str, "fit": str, "n": int, "n_group": int,
@@ -111,7 +112,10 @@ class PreparationSettings:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Task:
-    """One task: arrays of n models; tuned, group and compute are nan where they are not given."""
+    """One task: arrays of n models; tuned, group and compute are nan where they are not given.
+
+    family  object[n], the base that each is made of, "" where not given
+    """
 
     name: str
     models: NDArray[np.object_]
@@ -119,6 +123,7 @@ class _Task:
     tuned: Floats
     group: Floats
     compute: Floats
+    family: NDArray[np.object_]
     lower: bool = False
 
     @property
@@ -126,10 +131,26 @@ class _Task:
         """The better of both scores: tuning is there to bring out what a model can."""
         return np.maximum(self.score, self.tuned)
 
-    def of(self, kept: Bools) -> _Task:
-        """The models of a mask."""
-        columns = ("models", "score", "tuned", "group", "compute")
+    def of(self, kept: Bools | Ints) -> _Task:
+        """The models of a mask, or at these places."""
+        columns = ("models", "score", "tuned", "group", "compute", "family")
         return replace(self, **{name: getattr(self, name)[kept] for name in columns})
+
+    def families(self) -> _Task:
+        """One model, with their means, for those of one base on the same side of the group."""
+        names = [
+            f"{family} of {group}" if family else f"model {at}"
+            for at, (family, group) in enumerate(zip(self.family, self.group, strict=True))
+        ]
+        _, first, code = np.unique(names, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        sizes = np.bincount(code)
+
+        def mean(values: Floats) -> Floats:
+            return (np.bincount(code, weights=values) / sizes)[order]
+
+        score, tuned, compute = map(mean, (self.score, self.tuned, self.compute))
+        return replace(self.of(first[order]), score=score, tuned=tuned, compute=compute)
 
 
 def preparation(
@@ -143,7 +164,8 @@ def preparation(
     scores   a table with a row for each model, or each model and task: `model`, `score`, and as far
              as they are known `task`, `tuned` (the score after the same fine-tuning of every
              model), `group` (0 or 1: suspected of preparation) and compute: `flops`, or `params`
-             and `tokens` (6 params tokens), or another `covariate` that is taken as it is
+             and `tokens` (6 params tokens), or another `covariate` that is taken as it is; models
+             of one base, which have one name in `family`, count as one in each group
     columns  role -> column where the usual names do not fit
 
     Raises LogError or UsageError for a table that is none, and MissingExtraError without
@@ -219,6 +241,8 @@ def _tasks(rows: Rows, asked: PreparationSettings) -> list[_Task]:
     whole = _Task(
         name="", models=np.array(models, object), score=sign * score, tuned=sign * tuned,
         group=group, compute=_compute(rows),
+        family=np.array(rows.texts("family", empty=True) if rows.has("family")
+                        else [""] * len(models), object),
     )  # fmt: skip
     own = {name: np.array([one == name for one in names]) for name in known}
     return [
@@ -253,21 +277,22 @@ def _effects(
     if tuned:
         known &= ~np.isnan(task.tuned)
     kept = task.of(known)
-    if reason := _refusal(task, kept):
+    fitted = kept.families()
+    if reason := _refusal(task, fitted):
         refusals.append(Refusal(what, reason))
         return [], task.of(~np.isnan(task.score))
     if absent := task.models[~known].tolist():
         notes.append(f"{task.name}: left out for an empty cell: {', '.join(absent)}")
-    outcomes = {"score": kept.score}
+    outcomes = {"score": fitted.score}
     if tuned:
-        outcomes |= {"post": kept.post, "score - post": kept.score - kept.post}
+        outcomes |= {"post": fitted.post, "score - post": fitted.score - fitted.post}
     else:
         reason = "no scores after the same fine-tuning of all models"
         refusals.append(Refusal(f"{what} after tuning", reason))
     chance, draws, seed = asked.chance_of(task.name), asked.draws, asked.seed
     found: list[Row] = []
     for name, outcome in outcomes.items():
-        given = outcome, kept.compute, kept.group
+        given = outcome, fitted.compute, fitted.group
         fits: dict[str, Effect] = {}
         if name != "score - post":
             fits["hinge"] = hinge(*given, chance, draws=draws, seed=seed)
@@ -277,7 +302,7 @@ def _effects(
             refusals.append(Refusal(f"{what}, by segments", str(error)))
         for fit, effect in fits.items():
             row = {"task": task.name, "outcome": name, "fit": fit, "chance": chance}
-            found.append({**row, "n_group": int(kept.group.sum()), **asdict(effect)})
+            found.append({**row, "n_group": int(fitted.group.sum()), **asdict(effect)})
     return found, kept
 
 

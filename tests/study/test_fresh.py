@@ -10,7 +10,7 @@ import contam
 from contam.errors import ContamError, UsageError
 from contam.study import FreshSettings, fresh
 from contam.study.inputs import read_scores
-from contam.study.lines import far_out, fit_line, resampled_slope, residuals
+from contam.study.lines import far_out, fit_line, freed_slope, residuals
 from tests.rescore.panels import refused
 
 SIDES = {"MatchedFrequency": "matched", "Threshold0.7": "thr07", "TopImages": "top"}
@@ -161,23 +161,49 @@ def test_without_memory_models_fall_as_seldom_as_holm_allows():
     assert wrong <= 10 + 3 * np.sqrt(200 * 0.05 * 0.95)
 
 
-def test_noise_in_original_scores_does_not_look_like_diminishing_returns():
-    """300 items flatten a plain line over models of 35 to 85 %; the freed slope stays at 1."""
-    rng = np.random.default_rng(7)
-    plain, freed, covered, n_sims = [], [], 0, 300
+@pytest.mark.parametrize("m", [8, 20, 40])
+@pytest.mark.parametrize(("n", "scatter"), [(120, 0.0), (600, 0.03), (5000, 0.02)])
+def test_limits_of_a_slope_hold_it_as_often_as_they_say(m, n, scatter):
+    """Few items flatten a plain line; the freed slope stays at .9, on either scale."""
+    rng = np.random.default_rng([7, m, n])
+    plain, freed, covered, n_sims = [], [], 0, 1000
     for _ in range(n_sims):
-        original, other = invented(rng, m=40, n=60, k=2000)
-        x = np.array([row["correct"] / row["n"] for row in original])
-        y = np.array([row["correct"] / row["n"] for row in other])
-        noise = x * (1 - x) / 60
-        slope, low, high = resampled_slope(x, y, noise, draws=200, seed=1)
-        plain.append(fit_line(x, y).slope)
-        freed.append(slope)
-        covered += low <= 1 <= high
-    assert np.mean(plain) < 0.9
-    assert np.mean(freed) == pytest.approx(1, abs=0.03)
-    # Percentile limits from 40 models cover a little less than they claim.
-    assert covered / n_sims > 0.95 - 3 * np.sqrt(0.05 * 0.95 / n_sims) - 0.02
+        skill = rng.uniform(0.3, 0.85, m)
+        other = np.clip(0.05 + 0.9 * skill + rng.normal(0, scatter, m), 0.01, 0.99)
+        x, y = rng.binomial(n, skill) / n, rng.binomial(500, other) / 500
+        fit = fit_line(x, y)
+        slope, low, high = freed_slope(fit, x, x * (1 - x) / n)
+        if not np.isnan(low):
+            plain.append(fit.slope)
+            freed.append(slope)
+            covered += low <= 0.9 <= high
+    assert len(freed) > 0.95 * n_sims
+    assert np.mean(freed) == pytest.approx(0.9, abs=0.03)
+    assert np.mean(plain) < np.mean(freed)
+    # .93 to .97, and 3 standard errors of a thousand rounds.
+    assert covered / len(freed) == pytest.approx(0.95, abs=0.02 + 3 * np.sqrt(0.05 * 0.95 / n_sims))
+
+
+def test_models_of_one_base_are_one_model_in_a_line():
+    rng = np.random.default_rng(3)
+    false = {True: 0, False: 0}
+    for _ in range(60):
+        original, other = invented(rng, m=8)
+        for side in (original, other):
+            side.extend({**side[0], "model": f"tuned {at}"} for at in range(12))
+        # What sets a base apart, all of its fine-tunes share.
+        shift = 0.08
+        for row in (other[0], *other[8:]):
+            row["correct"] = round(min(row["n"], row["correct"] + shift * row["n"]))
+        for named in (True, False):
+            for row in original:
+                base = "base" if row is original[0] or row["model"].startswith("tuned") else ""
+                row["family"] = base if named else ""
+            rows = fresh(original, other, settings=FreshSettings(draws=99)).rows()
+            honest = [row for row in rows if row["model"] != original[0]["model"]]
+            false[named] += any(row["falls"] for row in honest[:7])
+    assert false[True] <= 60 * 0.05 + 3 * np.sqrt(60 * 0.05 * 0.95)
+    assert false[False] > false[True]
 
 
 def test_diminishing_returns_are_seen():

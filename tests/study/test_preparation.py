@@ -321,3 +321,29 @@ def test_the_command_says_what_the_function_says(tmp_path, monkeypatch, capsys):
     assert {"compute-1-score.svg", "ranks-1-score.svg", "effects.parquet"} <= names
     assert main([*call[:-4], "--chance", "maths=0.1", "--out", "bad"]) == 2
     assert "maths" in capsys.readouterr().err
+
+
+def test_fine_tunes_of_one_base_are_no_group_of_their_own():
+    rng = np.random.default_rng(4)
+    false = {True: 0, False: 0}
+    n_sims = 100
+    for _ in range(n_sims):
+        compute = rng.uniform(21, 24, 24)
+        score = 0.3 + 0.1 * (compute - 21) + rng.normal(0, 0.05, 24)
+        rows = [
+            {"model": f"m{at}", "covariate": c, "score": s, "group": int(at < 6), "family": ""}
+            for at, (c, s) in enumerate(zip(compute, score, strict=True))
+        ]
+        tuned = rng.normal(score[0], 0.005, 15)
+        rows[0]["family"] = "base"
+        rows += [
+            {**rows[0], "model": f"tuned {at}", "score": float(own)} for at, own in enumerate(tuned)
+        ]
+        for named in (True, False):
+            given = [{**row, "family": row["family"] if named else ""} for row in rows]
+            settings = PreparationSettings(chance=0.3, draws=99)
+            (hinged, *_) = preparation(given, settings=settings).rows("effects")
+            false[named] += hinged["p"] < 0.05
+            assert hinged["n"] == (24 if named else 39)
+    assert false[True] <= n_sims * 0.05 + 3 * np.sqrt(n_sims * 0.05 * 0.95)
+    assert false[False] > 2 * false[True] + 10
