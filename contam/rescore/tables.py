@@ -149,7 +149,12 @@ class _View:
             cluster = None if self.cluster is None else self.cluster[mask]
             return interval_of(self.series.score[mask], cluster, seed=seed)
         found = jackknife(self.series.aggregate, mask, self.cluster, seed=seed)
-        return Interval(found.value, *found.limits(), "jackknife" if found.error > 0 else "none")
+        low, high = found.limits()
+        if abs(found.value) > 1:
+            # What is no share, a perplexity say, is skewed: its limits are those of its logarithm.
+            far = (high - low) / 2 / abs(found.value)
+            low, high = sorted(found.value * np.exp([-far, far]))
+        return Interval(found.value, low, high, "jackknife" if found.error > 0 else "none")
 
 
 def _clusters(series: Series, flags: Flags) -> Ints:

@@ -224,8 +224,8 @@ LEVEL: Final = 0.95
 _RESAMPLES: Final = 2_000
 _BLOCK_DRAWS: Final = 4_000_000
 _GROUPS: Final = 20
-#: Single items below which a bootstrap of their mean covers visibly less than it claims.
-_FEW: Final = 30
+#: Single items below which a bootstrap of their mean says little.
+_FEW: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,8 +285,8 @@ def interval_of(scores: Floats, cluster: Ints | None = None, *, seed: int = 0) -
 
     0/1 scores     Wilson; where clusters hold several items, with n over the design effect for n
                    and the t quantile of the clusters for the normal one (Korn and Graubard 1998)
-    other scores   the t interval over clusters, or over single items where these are few; else a
-                   percentile bootstrap over items, which is too narrow for few
+    other scores   the t interval over clusters, or over single items where these are few; else the
+                   bootstrap-t over items, which holds for skewed scores, too
 
     No limits where one item or cluster is all there is, or where all scores are equal and no share.
     """
@@ -301,8 +301,10 @@ def interval_of(scores: Floats, cluster: Ints | None = None, *, seed: int = 0) -
         return Interval(mean, *wilson(float(scores.sum()), n), "Wilson")
     if n < _FEW or bool(np.all(scores == scores[0])):
         return _by_spread(scores, None, mean, "items")
-    low, high = bootstrap_limits(scores, seed=seed)
-    return Interval(mean, low, high, "bootstrap")
+    limits = bootstrap_limits(scores, seed=seed)
+    if limits is None:
+        return _by_spread(scores, None, mean, "items")
+    return Interval(mean, *_within(scores, *limits), "bootstrap-t")
 
 
 def _by_spread(scores: Floats, cluster: Ints | None, mean: float, unit: str) -> Interval:
@@ -319,8 +321,13 @@ def _by_spread(scores: Floats, cluster: Ints | None, mean: float, unit: str) -> 
     if not spread.error > 0:
         return Interval(mean, nothing, nothing, f"no spread between {unit}")
     half = quantile * spread.error
-    low, high = (0.0, 1.0) if share else (-np.inf, np.inf)
-    return Interval(mean, max(low, mean - half), min(high, mean + half), f"t over {unit}")
+    return Interval(mean, *_within(scores, mean - half, mean + half), f"t over {unit}")
+
+
+def _within(scores: Floats, low: float, high: float) -> tuple[float, float]:
+    """Limits of a mean of shares stay within 0 and 1; other scores have no such ends."""
+    share = bool(scores.min() >= 0 and scores.max() <= 1)
+    return (max(0.0, low), min(1.0, high)) if share else (low, high)
 
 
 def jackknife(
@@ -355,18 +362,28 @@ def jackknife(
 
 def bootstrap_limits(
     scores: Floats, *, seed: int, resamples: int = _RESAMPLES, level: float = LEVEL
-) -> tuple[float, float]:
-    """Percentile limits of the mean over draws of items with replacement."""
+) -> tuple[float, float] | None:
+    """Limits of the mean by the bootstrap-t (Efron 1981), float64[n] of scores that stand alone.
+
+    None where one draw of twenty or more has no spread.
+    """
     rng = np.random.default_rng(seed)
     n = len(scores)
-    values = np.empty(resamples)
+    rest = scores - scores.mean()
+    least = _ROUNDING * float(np.abs(rest).max())
+    values = np.full(resamples, np.nan)
     step = max(1, _BLOCK_DRAWS // n)
     for begin in range(0, resamples, step):
         end = min(resamples, begin + step)
-        values[begin:end] = scores[rng.integers(0, n, (end - begin, n))].mean(axis=1)
+        drawn = rest[rng.integers(0, n, (end - begin, n))]
+        error = drawn.std(axis=1, ddof=1) / np.sqrt(n)
+        np.divide(drawn.mean(axis=1), error, out=values[begin:end], where=error > least)
+    known = values[~np.isnan(values)]
+    if len(known) < LEVEL * resamples:
+        return None
     tail = 100 * (1 - level) / 2
-    low, high = np.percentile(values, [tail, 100 - tail])
-    return float(low), float(high)
+    low, high = np.percentile(known, [tail, 100 - tail]) * scores.std(ddof=1) / np.sqrt(n)
+    return float(scores.mean() - high), float(scores.mean() - low)
 
 
 def _normal(level: float) -> float:

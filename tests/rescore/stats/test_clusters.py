@@ -352,3 +352,22 @@ def test_equal_shares_are_no_certainty(n):
     found = clusters.interval_of(np.full(n, 0.5))
     low, high = clusters.wilson(n / 2, n)
     assert 0 < found.low <= low < high <= found.high < 1
+
+
+@pytest.mark.parametrize(
+    ("draw", "mean"),
+    [
+        (lambda rng, n: rng.lognormal(0, 1, n), np.exp(0.5)),
+        (lambda rng, n: rng.beta(0.3, 3, n), 0.3 / 3.3),
+        (lambda rng, n: np.where(rng.random(n) < 0.7, 0, rng.beta(2, 2, n)), 0.15),
+    ],
+    ids=["losses", "low shares", "mostly 0"],
+)
+def test_intervals_of_skewed_scores_hold_their_mean(draw, mean):
+    rng = np.random.default_rng(1)
+    held = []
+    for _ in range(400):
+        found = clusters.interval_of(draw(rng, 40))
+        held.append(found.low <= mean <= found.high)
+    # .93, and 3 standard errors; percentile limits hold it in .87 to .91.
+    assert np.mean(held) > 0.93 - 3 * np.sqrt(0.05 * 0.95 / 400)
