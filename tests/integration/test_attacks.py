@@ -2,8 +2,6 @@
 
 import json
 import os
-import shutil
-import subprocess
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,9 +9,7 @@ import pytest
 
 from contam.detect.report import load_report, write_report
 from contam.detect.scan import scan
-from tests.cli.processes import command, environment
 from tests.integration.inputs import (
-    ABSENT,
     FILLER,
     QUESTION,
     assert_refused,
@@ -28,7 +24,6 @@ from tests.integration.inputs import (
     write_jsonl,
     write_parquet,
 )
-from tests.waiting import HANG_S
 
 HALF = len(QUESTION.split()) // 2
 FRONT, BACK = " ".join(QUESTION.split()[:HALF]), " ".join(QUESTION.split()[HALF:])
@@ -63,14 +58,6 @@ def test_a_short_question_with_short_choices_is_not_lost(tmp_path, marks):
     text = f"{FILLER}\nWho wrote Hamlet?\n{listed}\nAnswer: A\n{FILLER}"
     found = verdict(scan(corpus_of(tmp_path / "corpus", [text]), items))
     assert found.label in {"contaminated", "suspect", "not_checkable"}
-
-
-def test_duplicates_in_a_benchmark_are_flagged_together(tmp_path):
-    items = write_items(tmp_path / "i.jsonl", QUESTION, QUESTION.upper(), ABSENT)
-    result = scan(corpus_of(tmp_path / "corpus", [FILLER + QUESTION]), items)
-    assert labels(result) == {"q0": "contaminated", "q1": "contaminated", "q2": "clean"}
-    (benchmark,) = result.run["inputs"]["benchmarks"]
-    assert benchmark["duplicates"] == [["q0", "q1"]]
 
 
 # ------------------------------------------------------------------------------ odd places
@@ -194,15 +181,6 @@ def test_links_in_a_circle_end(tmp_path):
     assert verdict(load_report(tmp_path / "out")).n_documents == 1
 
 
-def test_a_corpus_given_twice_is_counted_once(tmp_path, items, monkeypatch):
-    folder = corpus_of(tmp_path / "corpus", [FILLER + QUESTION], [QUESTION])
-    monkeypatch.chdir(tmp_path)
-    twice = [folder, "corpus", "./corpus/../corpus", folder / "part-0.parquet", "corpus/*.parquet"]
-    result = scan(twice, [items, items])
-    assert verdict(result).n_documents == 2
-    assert len(result) == 2
-
-
 def test_a_benchmark_file_inside_the_corpus_folder_is_refused(tmp_path):
     folder = corpus_of(tmp_path / "corpus", [FILLER])
     inside = write_jsonl(folder / "bench.jsonl", [{"id": "q0", "text": "x", "question": QUESTION}])
@@ -216,15 +194,6 @@ def test_a_benchmark_file_inside_the_corpus_folder_is_refused(tmp_path):
     assert process.returncode == 0, process.stderr
     assert process.stderr
     assert labels(load_report(tmp_path / "out")) == {"q0": "contaminated"}
-
-
-def test_a_shard_that_changes_after_the_scan_is_not_quoted(tmp_path, items):
-    folder = corpus_of(tmp_path / "corpus", [FILLER + QUESTION])
-    run_scan(folder, items, tmp_path / "out")
-    write_parquet(folder / "part-0.parquet", [FILLER.upper() * 2])
-    shown = contam_here("show", tmp_path / "out", "--documents", "5")
-    assert "part-0.parquet" in shown.stdout
-    assert "THE COUNCIL" not in shown.stdout
 
 
 # --------------------------------------------------------------------------- odd surroundings
@@ -249,42 +218,3 @@ def test_without_a_home_the_kernels_find_a_place(tmp_path, items):
     folder = corpus_of(tmp_path / "corpus", [FILLER + QUESTION])
     process = run_scan(folder, items, tmp_path / "out", "-q", HOME=None)
     assert process.returncode == 0, process.stderr
-
-
-@pytest.mark.slow
-def test_two_scans_at_once_into_one_folder(tmp_path, items):
-    folder = corpus_of(tmp_path / "corpus", [FILLER + QUESTION])
-    words = command(
-        "scan", "--corpus", folder, "--benchmark", items, "--out", tmp_path / "out", "-q"
-    )
-    runs = [
-        subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
-        for _ in range(2)
-    ]
-    said = [run.communicate(timeout=HANG_S) for run in runs]
-    codes = sorted(run.returncode for run in runs)
-    assert codes in ([0, 1], [0, 0]), said
-    assert labels(load_report(tmp_path / "out"))["q0"] == "contaminated"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus", "items.jsonl", "out"]
-
-
-def test_a_result_that_was_tampered_with_is_not_shown(tmp_path, items):
-    folder = corpus_of(tmp_path / "corpus", [FILLER + QUESTION])
-    run_scan(folder, items, tmp_path / "out")
-    for name in ("verdicts.parquet", "evidence.parquet", "items.parquet"):
-        copy = tmp_path / name
-        shutil.copytree(tmp_path / "out", copy)
-        raw = bytearray((copy / name).read_bytes())
-        raw[len(raw) // 2] ^= 1
-        (copy / name).write_bytes(bytes(raw))
-        shown = contam_here("show", copy, "--documents", "5")
-        assert shown.returncode == 1
-        assert name in shown.stderr
-
-
-def test_a_newcomer_who_shows_what_is_no_result_is_told_what_to_give(tmp_path, items):
-    for given, code in ((tmp_path / "missing", 2), (items, 1), (tmp_path, 1)):
-        shown = contam_here("show", given)
-        assert shown.returncode == code
-        assert "contam scan --out" in shown.stderr
-    assert contam_here("show").returncode == 2

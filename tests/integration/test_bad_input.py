@@ -112,14 +112,11 @@ def test_no_benchmark(tmp_path, corpus, name, content, words):
     assert_refused(process, tmp_path / "out", *words)
 
 
-def test_a_benchmark_that_is_not_there_or_holds_nothing(tmp_path, corpus):
+@pytest.mark.parametrize(("given", "code"), [("missing.jsonl", 2), ("none", 1)])
+def test_a_benchmark_that_is_not_there_or_holds_nothing(tmp_path, corpus, given, code):
     (tmp_path / "none").mkdir()
-    for given, code in (
-        ("missing.jsonl", 2),
-        ("none", 1),
-    ):
-        process = run_scan(corpus, tmp_path / given, tmp_path / "out")
-        assert_refused(process, tmp_path / "out", given, code=code)
+    process = run_scan(corpus, tmp_path / given, tmp_path / "out")
+    assert_refused(process, tmp_path / "out", given, code=code)
 
 
 def test_a_wrong_column_lists_the_columns_there_are(tmp_path, corpus, items):
@@ -280,47 +277,39 @@ def test_an_output_that_cannot_be_written(tmp_path, corpus, items):
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_a_full_disk_leaves_nothing_behind(tmp_path, corpus, items):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    size = "size=16k"
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(disk)], capture_output=True, check=False
-    )
-    if mounted.returncode:
+@pytest.fixture
+def disk(tmp_path):
+    """A file system of 128 kB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("cannot mount a small file system here")
-    try:
-        for out in (disk / "out", disk):
-            process = run_scan(corpus, items, out, "-q")
-            assert process.returncode == 1, process.stdout
-            assert [line.split(":")[0] for line in process.stderr.splitlines()] == ["error", "hint"]
-            assert "No space left" in process.stderr
-            assert list(disk.iterdir()) == []
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_full_disk_keeps_the_result_that_was_there(tmp_path, corpus, items):
+def test_a_full_disk_leaves_nothing_and_keeps_the_result_that_was_there(
+    tmp_path, disk, corpus, items
+):
     many = write_items(tmp_path / "many.jsonl", *[f"{ABSENT} number {n}" for n in range(3000)])
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(disk)],
-        capture_output=True,
-        check=False,
-    )
-    if mounted.returncode:
-        pytest.skip("cannot mount a small file system here")
-    try:
-        assert run_scan(corpus, items, disk / "out", "-q").returncode == 0
-        before = {path.name: path.read_bytes() for path in (disk / "out").iterdir()}
-        process = run_scan(corpus, many, disk / "out", "-q", "--overwrite")
-        assert process.returncode == 1
+
+    def files():
+        return {path: path.read_bytes() for path in disk.rglob("*") if path.is_file()}
+
+    for out in (disk / "out", disk):
+        process = run_scan(corpus, many, out, "-q")
+        assert process.returncode == 1, process.stdout
+        assert [line.split(":")[0] for line in process.stderr.splitlines()] == ["error", "hint"]
         assert "No space left" in process.stderr
-        assert {path.name: path.read_bytes() for path in (disk / "out").iterdir()} == before
-        assert [path.name for path in disk.iterdir()] == ["out"]
-    finally:
-        subprocess.run(["umount", str(disk)], check=True)
+        assert list(disk.iterdir()) == []
+    assert run_scan(corpus, items, disk / "out", "-q").returncode == 0
+    before = files()
+    process = run_scan(corpus, many, disk / "out", "-q", "--overwrite")
+    assert process.returncode == 1
+    assert "No space left" in process.stderr
+    assert files() == before
+    assert [path.name for path in disk.iterdir()] == ["out"]
 
 
 @pytest.mark.slow

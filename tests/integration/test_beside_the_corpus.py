@@ -157,6 +157,7 @@ def test_it_stands_under_the_table_and_in_json(corpus, items, tmp_path, quiet):
     told = json.loads(contam_here(*call, tmp_path / "two", "--json").stdout)
     assert told["coverage"]["not_indexed"] == named
     assert line in contam_here("show", tmp_path / "one").stdout.splitlines()
+    assert "new-4.jsonl" in contam_here("index", "show", "--index", tmp_path / "ix").stdout
     assert "new-6.jsonl" in load_report(tmp_path / "one")._repr_html_()
     add(tmp_path / "ix", corpus)
     told = json.loads(contam_here(*call, tmp_path / "three", "--json").stdout)
@@ -171,17 +172,6 @@ def test_a_text_is_answered_with_what_is_not_in_the_index(corpus, tmp_path):
     assert json.loads(contam_here(*call, "--json").stdout)["coverage"]["not_indexed"] == [
         "new.jsonl"
     ]
-
-
-def test_the_command_line_names_it(corpus, items, tmp_path):
-    build(corpus, tmp_path / "ix")
-    write_jsonl(corpus / "new.jsonl", [{"text": TEXT}])
-    out = tmp_path / "answer"
-    done = contam_here("query", "--index", tmp_path / "ix", "--benchmark", items, "--out", out)
-    assert done.returncode == 0
-    assert "new.jsonl" in done.stderr
-    assert "new.jsonl" in json.loads((out / "run.json").read_text())["notes"][0]
-    assert "new.jsonl" in contam_here("index", "show", "--index", tmp_path / "ix").stdout
 
 
 def test_what_an_index_knows_is_not_named(corpus, items, tmp_path):

@@ -89,55 +89,40 @@ def ends(parts: list[bytes]) -> set[int]:
     return {sum(map(len, parts[:n])) for n in range(1, len(parts))}
 
 
-@pytest.mark.slow
-def test_lines_that_end_early_pass_only_behind_a_whole_object(tmp_path, items):
-    path = tmp_path / "corpus" / "a.jsonl"
-    path.parent.mkdir()
-    whole = ends(LINES[:3]) | {sum(map(len, LINES[:n])) - 1 for n in range(1, 4)}
-    assert cuts_that_pass(path, b"".join(LINES[:3]), items) == whole
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "delimiter"), [("a.csv", ","), ("a.tsv", "\t")])
-def test_a_table_that_ends_early_passes_only_behind_a_whole_row(tmp_path, items, name, delimiter):
-    path = tmp_path / "corpus" / name
-    path.parent.mkdir()
-    write_jsonl(tmp_path / "corpus" / "whole.jsonl", [{"text": FILLER}])
-    texts = [f'{row} "so\nand so", {SHORT}' for row in range(3)]
-    whole = {len(delimited(texts[:n], delimiter)) for n in range(3)}
-    assert cuts_that_pass(path, delimited(texts, delimiter), items) == whole
-
-
-@pytest.mark.slow
-def test_a_wet_file_that_ends_early_passes_only_behind_a_whole_record(tmp_path, items):
-    path = tmp_path / "corpus" / "a.warc.wet"
-    path.parent.mkdir()
-    write_jsonl(tmp_path / "corpus" / "whole.jsonl", [{"text": FILLER}])
-    records = wet_records([f"{row} {SHORT}" for row in range(2)])
-    assert cuts_that_pass(path, b"".join(records), items) == ends(records)
-
-
 def gzipped(lines: bytes) -> bytes:
     return gzip.compress(lines, mtime=0)
 
 
+def endings() -> dict[str, tuple[bytes, set[int]]]:
+    """File name -> content, and the lengths at which a cut cannot be seen."""
+    found = {"a.jsonl": (b"".join(LINES[:3]), {len(b"".join(LINES[:n])) - 1 for n in (1, 2, 3)})}
+    found["a.jsonl"][1].update(ends(LINES[:3]))
+    texts = [f'{row} "so\nand so", {SHORT}' for row in range(3)]
+    for name, delimiter in (("a.csv", ","), ("a.tsv", "\t")):
+        whole = {len(delimited(texts[:n], delimiter)) for n in range(3)}
+        found[name] = (delimited(texts, delimiter), whole)
+    parts = {"a.warc.wet": wet_records([f"{row} {SHORT}" for row in range(2)])}
+    for name, pack in (("a.jsonl.gz", gzipped), ("a.jsonl.zst", zstandard.compress)):
+        parts[name] = [pack(b"".join(LINES[at : at + 2])) for at in range(0, 6, 2)]
+    return found | {name: (b"".join(some), ends(some)) for name, some in parts.items()}
+
+
+ENDINGS = endings()
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "pack"), [("a.jsonl.gz", gzipped), ("a.jsonl.zst", zstandard.compress)]
-)
-def test_packed_lines_that_end_early_pass_only_behind_a_whole_member(tmp_path, items, name, pack):
-    path = tmp_path / "corpus" / name
-    path.parent.mkdir()
-    members = [pack(b"".join(LINES[at : at + 2])) for at in range(0, 6, 2)]
-    assert cuts_that_pass(path, b"".join(members), items) == ends(members)
+@pytest.mark.parametrize("name", ENDINGS)
+def test_a_shard_that_ends_early_passes_only_behind_a_whole_record(tmp_path, items, name):
+    write_jsonl(tmp_path / "corpus" / "whole.jsonl", [{"text": FILLER}])
+    content, whole = ENDINGS[name]
+    assert cuts_that_pass(tmp_path / "corpus" / name, content, items) == whole
 
 
 @pytest.mark.slow
 def test_no_beginning_of_a_parquet_file_passes(tmp_path, items):
     path = tmp_path / "corpus" / "a.parquet"
-    path.parent.mkdir()
-    pq.write_table(pa.table({"text": [FILLER, QUESTION]}), path, row_group_size=1)
     write_jsonl(tmp_path / "corpus" / "whole.jsonl", [{"text": FILLER}])
+    pq.write_table(pa.table({"text": [FILLER, QUESTION]}), path, row_group_size=1)
     assert cuts_that_pass(path, path.read_bytes(), items, every=7) == set()
 
 

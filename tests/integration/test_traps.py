@@ -15,9 +15,7 @@ from tests.integration.inputs import (
     quoted,
     search,
     verdict,
-    write_items,
     write_jsonl,
-    write_parquet,
 )
 
 ALL = [spec.id for spec in list_policies()]
@@ -27,22 +25,6 @@ LONG = (
     " orchard behind the observatory freezes ? State every assumption you make , and name the"
     " instrument that would settle the matter for good ."
 )
-VARIANTS = {
-    "as it is": lambda text: text,
-    "no trailing dot": lambda text: text.rstrip(" ."),
-    "crlf": lambda text: text.replace(" ", "\r\n"),
-    "tabs": lambda text: text.replace(" ", "\t"),
-    "nbsp": lambda text: text.replace(" ", "\u00a0"),
-    "wrapped": lambda text: text.replace(" , ", " ,\n    "),
-}
-
-
-@pytest.mark.parametrize("name", VARIANTS)
-def test_t1_an_item_matches_itself_under_every_policy(tmp_path, name):
-    # decon weighs wording by how few items have it: in a benchmark of one item nothing is rare.
-    result = search(tmp_path, [VARIANTS[name](LONG)], LONG, ABSENT, QUESTION, policies=ALL)
-    found = {one.policy: one.label for one in result if one.item_id == "q0"}
-    assert found == dict.fromkeys(ALL, "contaminated")
 
 
 WORDS = (
@@ -113,14 +95,6 @@ def test_t8_a_gram_repeated_inside_an_item_covers_all_its_places(tmp_path):
     assert verdict(result, policy="llama3-8gram").score == pytest.approx(33 / 39)
 
 
-def test_t12_a_killed_shard_is_never_clean_and_t13_filler_changes_nothing(tmp_path):
-    bare = search(tmp_path / "bare", [QUESTION], QUESTION, policies=ALL)
-    padded = f"{FILLER * 10}\n{QUESTION.replace(' ', chr(10), 7)}\n{FILLER * 10}"
-    wide = search(tmp_path / "wide", [padded], QUESTION, policies=ALL)
-    assert [one.label for one in bare] == [one.label for one in wide]
-    assert [one.score for one in bare] == pytest.approx([one.score for one in wide])
-
-
 def test_t14_a_shared_instruction_alone_flags_nothing(tmp_path):
     template = (
         "The following are multiple choice questions. Choose the best answer among the options"
@@ -154,13 +128,6 @@ def test_t15_counts_beyond_the_evidence_kept_are_exact(tmp_path):
     assert len({row["row"] for row in result.evidence.to_pylist()}) == 3
 
 
-def test_t17_the_same_substrings_are_drawn_every_time(tmp_path):
-    item = " ".join(f"{FILLER} {n}" for n in range(4))
-    document = item[: len(item) // 2]
-    runs = [search(tmp_path / str(n), [document], item, policies=["gpt4-50char"]) for n in range(3)]
-    assert len({one.score for result in runs for one in result}) == 1
-
-
 def test_t18_other_numbers_are_near_and_never_exact(tmp_path):
     item = (
         "A school buys 12 boxes of chalk with 48 sticks each and loses 37 sticks on the way; how"
@@ -170,33 +137,3 @@ def test_t18_other_numbers_are_near_and_never_exact(tmp_path):
     found = verdict(search(tmp_path, [f"{FILLER} {other} {FILLER}"], item))
     assert found.kind == "near"
     assert found.label in {"contaminated", "suspect"}
-
-
-def test_t16_workers_rows_and_item_order_leave_every_byte_alone(tmp_path):
-    from contam.detect.report import write_report
-
-    texts = [f"{FILLER} {n} {QUESTION if n % 7 == 0 else ''} {n * n}" for n in range(300)]
-    corpus = tmp_path / "corpus"
-    for number in range(6):
-        write_parquet(corpus / f"part-{number}.parquet", texts[number::6], row_group_size=5)
-    items = write_items(tmp_path / "items.jsonl", QUESTION, ABSENT, FILLER)
-    written = []
-    for workers in (1, 2, 5):
-        result = scan([corpus], items, policies=["contam", "gpt4-50char"], workers=workers)
-        out = write_report(result, tmp_path / f"out-{workers}")
-        written.append(
-            [
-                (out / name).read_bytes()
-                for name in sorted(("verdicts.parquet", "evidence.parquet", "items.parquet"))
-            ]
-        )
-    shards = sorted(corpus.iterdir(), reverse=True)
-    result = scan(shards, items, policies=["contam", "gpt4-50char"], workers=2)
-    out = write_report(result, tmp_path / "out-reversed")
-    written.append(
-        [
-            (out / name).read_bytes()
-            for name in sorted(("verdicts.parquet", "evidence.parquet", "items.parquet"))
-        ]
-    )
-    assert all(one == written[0] for one in written)

@@ -7,7 +7,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import ipc
 
-from contam.corpus import opening
 from contam.detect.report import load_report, write_report
 from contam.detect.scan import scan
 from tests.corpus_files import WRITERS
@@ -110,24 +109,6 @@ def test_an_item_in_the_arguments_of_a_tool_is_found(tmp_path, name):
     assert labels(result) == {"q0": "contaminated"}
     out = write_report(result, tmp_path / "out")
     assert "1:assistant" in contam_here("show", out, "--documents", "1").stdout
-
-
-@pytest.mark.parametrize("name", ["a.jsonl", "a.arrow"])
-def test_workers_share_a_large_file_and_change_nothing(tmp_path, monkeypatch, name):
-    rows = [{"id": f"d{i}", "text": f"{FILLER} {i}"} for i in range(200)]
-    for i in (3, 77, 150, 199):
-        rows[i]["text"] += QUESTION
-    corpus = store(tmp_path / "corpus" / name, rows)
-    items = write_items(tmp_path / "items.jsonl", QUESTION, ABSENT)
-    whole = scan(corpus, items)
-    monkeypatch.setattr(opening, "CHUNK_BYTES", 3000)
-    cut = [scan(corpus, items, workers=workers) for workers in (1, 2, 3)]
-    for one in cut:
-        assert one.verdicts.equals(whole.verdicts)
-        assert one.evidence.equals(whole.evidence)
-        assert one.run["coverage"] == cut[0].run["coverage"]
-    assert {row["row"] for row in whole.evidence.to_pylist()} == {3, 77, 150, 199}
-    assert cut[0].coverage["by_shard"][0]["units"] > 5
 
 
 UNFINISHED = [

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
+from contam.detect.match import grams
+from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE
 from contam.kernels import document as kernels
 from contam.kernels.document import count_code_points, place_pieces
 from contam.kernels.match_rows import AS_LETTER, PIECE_ALIGNMENT, PIECE_DOC, MatchRows
 from contam.kernels.run_together import Document
 from tests.kernels.support import (
     CHARACTERS,
+    TINY,
+    VOCABULARY,
     check_world,
     few,
     frozen,
@@ -24,28 +28,33 @@ from tests.kernels.support import (
 )
 from tests.twins.bits import code_points
 
+CHAR = {"unit": "char", "seed": CHAR_SEED, "min_run": CHAR_MIN_RUN}
+#: Words of the texts, how many at the most, and the units and lengths of the search.
+SEARCHES = [
+    (VOCABULARY, 40, {}),
+    (TINY, 30, {}),
+    (TINY, 18, {"seed": 3, "min_run": 5}),
+    (("red", "中文", "の", "café"), 9, {"unit": "char", "seed": 4, "min_run": 9}),
+    (VOCABULARY, 24, CHAR),
+    (VOCABULARY, 24, {**CHAR, "stride": CHAR_STRIDE}),
+]
 
-@given(worlds())
-@example(([], ["red fox"]))
-@example(([make_item(0, question="")], ["", "red fox"]))
+
+@pytest.mark.parametrize(("words", "most", "lengths"), SEARCHES)
+@given(more=st.data(), owners=st.sampled_from((16, 16, 0, 1, 2)))
 @few
-def test_evidence_is_true_and_whole(world):
-    items, documents = world
-    check_world(view_of(items), items, documents)
+def test_evidence_is_true_and_whole(words, most, lengths, more, owners):
+    """Also where a gram of more than so many items is common."""
+    items, documents = more.draw(worlds(words=words, most=most))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grams, "COMMON_OWNERS", owners)
+        view = view_of(items, **lengths)
+    check_world(view, items, documents)
 
 
-@given(worlds(words=("red", "fox", "runs"), most=18))
-@few
-def test_periodic_and_template_sharing_texts_too(world):
-    items, documents = world
-    check_world(view_of(items, seed=3, min_run=5), items, documents)
-
-
-@given(worlds(words=("red", "中文", "の", "café"), most=9, documents=2))
-@few
-def test_the_unit_of_characters_too(world):
-    items, documents = world
-    check_world(view_of(items, unit="char", seed=4, min_run=9), items, documents)
+@pytest.mark.parametrize("items", [[], [make_item(0, question="")]])
+def test_nothing_is_found_where_nothing_is(items):
+    assert len(check_world(view_of(items), items, ["", "red fox"]).evidence()[0]) == 0
 
 
 def test_an_item_of_every_length_is_found_whole():
