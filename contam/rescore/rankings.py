@@ -10,7 +10,7 @@ import numpy as np
 from contam.facts import counted
 from contam.rescore.logs.model import words
 from contam.rescore.panel import AS_LOGGED, Split
-from contam.rescore.stats.board import figures, measured
+from contam.rescore.stats.board import LEAST_RANKED, figures, measured
 from contam.rescore.stats.clusters import error_of_mean, several, spread_of
 from contam.rescore.stats.dealing import most_draws
 from contam.rescore.stats.dose import slopes
@@ -414,10 +414,6 @@ def _pair_rows(
     return rows
 
 
-_LEAST: Final = 5
-"""Models and benchmarks without which nothing is said of how differently these rank."""
-
-
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Across:
     """Scores of models over benchmarks under one policy, by the main metric of each.
@@ -610,7 +606,7 @@ def diversity_rows(across: Across, policy: str, *, seed: int = 0) -> list[Row]:
     whole = np.flatnonzero(~np.isnan(across.scores["full"]).any(axis=1)).tolist()
     models = [across.models[at] for at in whole]
     names = [matrix.benchmark for matrix in across.matrices]
-    if min(len(names), len(models)) < _LEAST:
+    if min(len(names), len(models)) < LEAST_RANKED:
         return rows
     for name, scores in across.scores.items():
         note = across.note if name == "clean" else ""

@@ -9,7 +9,7 @@ import numpy as np
 
 from contam.errors import UsageError
 from contam.rescore.stats import ranking
-from contam.rescore.stats.board import figures, measured
+from contam.rescore.stats.board import LEAST_RANKED, figures, measured
 from contam.study.board_input import read_rescored, read_tables
 from contam.study.model import (
     Bump,
@@ -203,8 +203,13 @@ def _refused(side: _Side, given: Given) -> list[Refusal]:
     if given.no_mean:
         reasons["mean and cardinal sensitivity"] = given.no_mean
     elif board.cardinal is None:
-        reasons["diversity and cardinal sensitivity"] = (
+        reasons["cardinal sensitivity"] = (
             f"two models with a score on every task are needed, and there are {whole}"
+        )
+    if board.diversity is None:
+        reasons["diversity"] = (
+            f"{whole} models with a score on every one of {len(given.tasks)} tasks;"
+            f" {LEAST_RANKED} of each are needed"
         )
     if whole < n:
         reasons["mean and Borda count of models with gaps"] = (

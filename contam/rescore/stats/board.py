@@ -283,12 +283,17 @@ def _moves(n: int, most: int) -> list[Floats]:
     return [single, single[a] + single[b]]
 
 
+LEAST_RANKED: Final = 5
+"""Models and tasks without which a diversity of rankings says little."""
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Board:
     """What a table of scores, float64[models, tasks], says of itself.
 
     whole      int64[], the models with a score on every task: diversity and cardinal are of these
-    diversity, cardinal  None where fewer than two of them are left
+    diversity  None where fewer than five of them are left, or below five tasks
+    cardinal   None where fewer than two of them are left
     top        int64[], the fifth that wins most often, best first
     ordinal    which field moves the order of the top most; weak_models  what the whole field does
                to it. Both None where a fifth of the models is no two
@@ -336,11 +341,12 @@ def measured(table: Floats, *, seed: int = 0, cardinal: bool = True) -> Board:
     """
     whole = np.flatnonzero(~np.isnan(table).any(axis=1)).astype(np.int64)
     enough = len(whole) > 1
+    diverse = min(len(whole), table.shape[1]) >= LEAST_RANKED
     top = top_fifth(table)
     ranked = len(top) > 1
     return Board(
         whole=whole,
-        diversity=diversity(table[whole]) if enough else None,
+        diversity=diversity(table[whole]) if diverse else None,
         cardinal=search_weights(table[whole]) if enough and cardinal else None,
         top=top,
         ordinal=search_field(table, top, seed=seed) if ranked else None,
