@@ -1,5 +1,6 @@
 """A pack is whole, the same twice, and found out when a byte of it changes."""
 
+import csv
 import dataclasses
 import json
 import shutil
@@ -16,6 +17,7 @@ from contam.detect.labels import WORST_FIRST
 from contam.detect.report import load_report
 from contam.errors import BenchmarkError, LogError, OutputError
 from contam.tables import schemas
+from contam.tables.score_schemas import SCORES
 from tests.audit.conftest import FIXTURES, write_spec
 
 CHECKS = ("checks/early", "checks/late", "checks/together")
@@ -274,3 +276,30 @@ def test_a_shard_that_was_written_is_read_again_even_if_its_time_was_set_back(tm
     os.utime(shard, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert shard.stat().st_size == times.st_size
     assert run_audit(load_spec(path), overwrite=True).facts.headline.status == "flagged"
+
+
+@pytest.mark.slow
+def test_logs_of_public_models_are_the_field_of_an_audit(audited, tmp_path):
+    with (FIXTURES / "logs/brook_math.csv").open(newline="") as file:
+        heads, *rows = csv.reader(file)
+    for name, models in (("own", ["quokka-7b"]), ("public", ["heron-8b", "plover-3b"])):
+        at = [0, 1, *map(heads.index, models)]
+        with (tmp_path / f"{name}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([line[place] for place in at] for line in (heads, *rows))
+    path = write_spec(tmp_path)
+    text = path.read_text()
+    logs = f'paths = ["own.csv"]\nfield = ["public.csv"]\n{text[text.index("ours =") :]}'
+    path.write_text(text[: text.index("[logs]")] + "[logs]\n" + logs)
+    said = []
+    shutil.copytree(audited.folder, tmp_path / "pack")
+    made = run_audit(load_spec(path), overwrite=True, tell=said.append)
+    table = schemas.read_parquet(made.folder / "scores/scores.parquet", SCORES)
+    whole = [row for row in schemas.rows(table) if row["subset_by"] == "all"]
+    assert {row["model"] for row in whole} == {"quokka-7b"}
+    assert all(row["adjusted_p"] is not None for row in whole)
+    run = json.loads((made.folder / "scores/run.json").read_text())
+    assert {log["path"] for log in run["inputs"]["field"]} == {"public.csv"}
+    # 36 flagged items beside 13 clean ones show large gaps alone, which is said beforehand.
+    assert any("brook_math" in stage for stage in said)
+    (tmp_path / "public.csv").write_text((tmp_path / "public.csv").read_text().replace(",1", ",0"))
+    assert "scores" not in run_audit(load_spec(path), overwrite=True).reused
