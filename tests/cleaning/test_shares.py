@@ -32,13 +32,6 @@ def test_every_shard_is_in_one_share_and_shares_take_about_as_long(shards, count
     assert max(loads) - min(loads) <= max(costs, default=0)
 
 
-def test_shards_with_finds_are_spread():
-    touched = set(range(0, 40, 4))
-    shares = [share_of([10**8] * 40, touched, index, 5) for index in range(5)]
-    assert [len(touched.intersection(share)) for share in shares] == [2] * 5
-    assert {len(share) for share in shares} == {8}
-
-
 @pytest.fixture(scope="module")
 def home(items, tmp_path_factory):
     """A folder with a corpus, the parts of its search, and the paths of the benchmarks."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import pickle
-from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from pyarrow import feather
 
 import contam
-from contam.corpus.batches import read_chunk
 from contam.corpus.columns import Selection, select_columns
 from contam.corpus.coverage import Coverage, CoverageCounter, ShardCoverage, ShardFailure
 from contam.corpus.opening import Chunk
@@ -101,25 +99,6 @@ def test_coverages_of_different_plans_do_not_mix():
     other = Coverage.expect(SHARDS[:2], UNITS)
     with pytest.raises(ValueError, match="different plans"):
         START.merge(other)
-
-
-def test_threads_read_the_same_as_one_after_another(tmp_path):
-    for i in range(4):
-        texts = [f"shard {i} document {j} é" for j in range(500)]
-        pq.write_table(pa.table({"text": texts}), tmp_path / f"{i}.parquet", row_group_size=100)
-    shards = find_shards([tmp_path])
-    selections, _ = select_all(shards)
-    units, _ = plan_chunks(shards, selections)
-
-    def read(unit):
-        return [
-            (b.first_row, b.data.tobytes(), b.offsets.tolist())
-            for b in read_chunk(unit, shards, selections)
-        ]
-
-    alone = [read(unit) for unit in units]
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(read, units * 5)) == alone * 5
 
 
 def test_a_text_column_that_no_shard_has_is_an_error(tmp_path):

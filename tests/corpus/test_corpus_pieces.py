@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,12 +67,14 @@ def documents(folder, *, workers=1, order=1, column=None):
 TEXTS = [f"row {i} " + "x" * (i * 37 % 200) for i in range(500)]
 
 
-@pytest.fixture(params=["jsonl", "arrow"])
+@pytest.fixture(params=["jsonl", "arrow", "parquet"])
 def large(request, tmp_path, monkeypatch):
     """One shard of 500 rows that is cut into many units."""
     path = tmp_path / f"a.{request.param}"
     if request.param == "jsonl":
         path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    elif request.param == "parquet":
+        pq.write_table(pa.table({"text": TEXTS}), path, row_group_size=7)
     else:
         table = pa.table({"text": TEXTS, "n": list(range(500))})
         options = ipc.IpcWriteOptions(compression="lz4")

@@ -3,27 +3,14 @@
 import hashlib
 import json
 import unicodedata
-from dataclasses import fields, replace
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import contam
-from contam.benchmark.read_files import read_benchmarks
-from contam.corpus.batches import DocBatch
-from contam.detect.match.collect import Collection
-from contam.detect.match.matching import Matcher
-from contam.detect.match.token_view import build_view
-from contam.detect.policies.policy import get_policy
 from contam.errors import ConfigError, UsageError
-from contam.kernels.tokenize_items import tokenize_parts
-from contam.kernels.tokens import WORDS
-from contam.text.bpe import TokenBatch
-from contam.text.tokenizer import char_tables
-from tests.integration.processes import fixture_texts
 from tests.text.tokenizer_files import save_tokenizer, sentences
 
 ITEMS = [
@@ -174,35 +161,6 @@ def test_an_answer_next_to_its_question_is_seen(tmp_path, unit):
         corpus.write_text(json.dumps({"text": text}) + "\n", encoding="utf-8")
         [verdict] = contam.scan(corpus, tmp_path / "quiz.jsonl", unit=unit)
         assert (verdict.label, verdict.exposure) == ("contaminated", exposure)
-
-
-class WordsGiven:
-    """Makes the tokens of the word unit outside the kernels."""
-
-    def encode(self, data, offsets):
-        return TokenBatch(*tokenize_parts(data, offsets, WORDS, char_tables()))
-
-
-def test_given_tokens_are_matched_like_those_the_kernels_make(inputs):
-    [quiz] = read_benchmarks([inputs / "quiz.jsonl"])
-    view = build_view(quiz.items, unit="word", seed=5, min_run=8)
-    raw = [text.encode() for text in [*documents(), *fixture_texts()] if text is not None]
-    offsets = np.concatenate([[0], np.cumsum([len(one) for one in raw])]).astype(np.int64)
-    offsets.flags.writeable = False  # as read from a shard: other arrays would be compiled for anew
-    batch = DocBatch(0, 7, np.frombuffer(b"".join(raw), np.uint8), offsets, 0, 0, 0, 0)
-    answers = []
-    for one in (view, replace(view, tokenizer=WordsGiven())):
-        policy = get_policy("contam")
-        collection = Collection.start(one, [policy], policy, 20)
-        Matcher(one).match(batch, collection)
-        matches, pieces = collection.evidence()
-        answers.append((collection.n_tokens, collection.longest_at, matches, pieces))
-    assert answers[0][0] == answers[1][0] > 0
-    assert answers[0][1].tolist() == answers[1][1].tolist()
-    assert len(answers[0][2]) >= 5
-    for mine, theirs in zip(answers[0][2:], answers[1][2:], strict=True):
-        for field in fields(mine):
-            assert getattr(mine, field.name).tolist() == getattr(theirs, field.name).tolist()
 
 
 def test_units_that_are_none_are_refused(inputs, tmp_path):

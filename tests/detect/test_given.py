@@ -337,13 +337,6 @@ def test_a_lazy_frame_is_to_be_collected():
         assert ".collect()" in caught.value.hint
 
 
-def test_a_frame_with_two_columns_of_one_name_names_it_once():
-    frame = pandas_frame(ITEMS[:2])
-    doubled = frame.set_axis(["question"] * len(frame.columns), axis=1)
-    with pytest.raises(UsageError, match=r"items: two columns of the table are called 'question'$"):
-        contam.scan(DOCUMENTS, doubled)
-
-
 @pytest.mark.parametrize(
     ("call", "wrong"),
     [

@@ -305,24 +305,6 @@ def test_a_capped_gram_puts_the_items_that_hang_on_it_in_doubt(tmp_path):
     assert "more documents than the index keeps" in doubted["quoted"].reason
 
 
-def test_cutting_an_index_into_segments_changes_no_answer(tmp_path):
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
-    for shard in range(4):
-        lines = [json.dumps({"text": f"{QUOTED} number {shard} {n}"}) for n in range(10)]
-        (corpus / f"part-{shard}.jsonl").write_text("\n".join(lines) + "\n")
-    items = tmp_path / "items.jsonl"
-    items.write_text(json.dumps({"id": "1", "question": QUOTED}) + "\n")
-    whole = contam.query(make(corpus, tmp_path / "whole"), items)
-    parts = [make(path, tmp_path / f"i{n}") for n, path in enumerate(sorted(corpus.iterdir()))]
-    split = contam.query(parts, items)
-    (one,) = whole
-    assert one.n_documents == 40
-    assert split.verdicts.equals(whole.verdicts)
-    assert split.evidence.equals(whole.evidence)
-    assert split.run["index"]["capped"] == whole.run["index"]["capped"]
-
-
 def test_a_bare_text_is_answered_with_the_documents_that_share_it(shards, tmp_path):
     reader = contam.open_index(make(shards, tmp_path / "i"))
     rows = reader.check(f"look: {QUOTED}!").evidence.to_pylist()

@@ -59,28 +59,18 @@ def test_a_draft_nobody_filled_is_a_defect_and_leaves_nothing(tmp_path):
     assert names(tmp_path) == []
 
 
+def flipped(content):
+    return content[: len(content) // 2] + b"\xff" + content[len(content) // 2 + 1 :]
+
+
+@pytest.mark.parametrize("harm", [None, lambda content: content[:-40], flipped])
 @pytest.mark.parametrize("name", FILES)
-def test_a_missing_file_is_named(tmp_path, name):
+def test_a_file_that_is_missing_cut_or_changed_is_named(tmp_path, name, harm):
     folder = write_report(make_result(), tmp_path / "out")
+    content = (folder / name).read_bytes()
     (folder / name).unlink()
-    with pytest.raises(OutputError, match=name):
-        load_report(folder)
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_cut_short_is_named(tmp_path, name):
-    folder = write_report(make_result(), tmp_path / "out")
-    (folder / name).write_bytes((folder / name).read_bytes()[:-40])
-    with pytest.raises(OutputError, match=f"{name} was cut short or changed"):
-        load_report(folder)
-
-
-@pytest.mark.parametrize("name", FILES[:-1])
-def test_a_changed_byte_is_noticed(tmp_path, name):
-    folder = write_report(make_result(), tmp_path / "out")
-    content = bytearray((folder / name).read_bytes())
-    content[len(content) // 2] ^= 1
-    (folder / name).write_bytes(content)
+    if harm:
+        (folder / name).write_bytes(harm(content))
     with pytest.raises(OutputError, match=name):
         load_report(folder)
 

@@ -7,7 +7,6 @@ import threading
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -155,13 +154,6 @@ def test_a_shard_that_cannot_be_read_is_named_and_leaves_nothing(tmp_path, memor
     folders = {path.name for path in (tmp_path / "ix" / "segments").iterdir()}
     assert folders == {segment.id for segment in manifest.segments}
     assert not Index.open(tmp_path / "ix").coverage().complete
-
-
-def test_without_any_text_column_there_is_no_index(tmp_path):
-    pq.write_table(pa.table({"n": [1, 2]}), tmp_path / "one.parquet")
-    with pytest.raises(CorpusError, match="no text column"):
-        build(tmp_path / "one.parquet", tmp_path / "ix")
-    assert not (tmp_path / "ix" / "MANIFEST.json").exists()
 
 
 def test_a_finished_index_is_not_built_over_unless_asked(corpus, tmp_path):

@@ -145,6 +145,7 @@ def test_copies_without_a_sampled_gram_are_found_and_marked(answers, golden, ask
     found = evidence(answers[asker])
     marked = {pair for pair, rows in found.items() if rows[0]["similarity"] is not None}
     assert marked == set(map(tuple, near))
+    assert all(0.75 < row["similarity"] < 0.9 for pair in marked for row in found[pair])
 
 
 @pytest.mark.parametrize("asker", INDEXES)

@@ -166,19 +166,6 @@ def test_runs_are_ordered_by_part_then_document_then_item_position(rows):
     assert order == sorted(range(len(rows)), key=lambda r: (rows[r][0], rows[r][2], rows[r][1]))
 
 
-def test_runs_end_with_the_document_and_with_the_part():
-    items = [make_item(0, question="a b c d e f g h", passage="c d e f g h a b c d e f")]
-    view = view_of(items)
-    for document in (
-        "",
-        "a b c d",
-        "a b c d e",
-        "b c d e f g h",
-        "a b c d e f g h a b c d e f g h",
-    ):
-        check_runs(view, items, document, all_from=5)
-
-
 def test_one_word_a_thousand_times_is_found_in_linear_space():
     items = [make_item(0, question="spam " * 12)]
     view = view_of(items)

@@ -137,16 +137,3 @@ def test_a_run_is_found_at_every_phase_and_at_both_ends_of_a_document(k, w):
                     *random.integers(1, 2**64 - 1, after, np.uint64).tolist(),
                 ]
                 assert check_guarantee(item, document, k, w) == 1
-
-
-@pytest.mark.parametrize(("k", "w"), [(5, 4), (6, 8), (24, 27)])
-def test_documents_about_the_length_of_a_gram_or_of_the_guarantee(k, w):
-    random = np.random.default_rng(6)
-    text = random.integers(1, 2**64 - 1, 4 * (k + w), np.uint64).tolist()
-    for length in (k - 1, k, k + 1, w + k - 2, w + k - 1, w + k):
-        for at in range(w + 1):
-            document = text[at : at + length]
-            out = np.empty(length + 1, np.uint64)
-            n = sample_grams.sample_document(u64s(document), (0, length), (k, w), 0, out, 0)
-            assert n == (0 if length < k else (length - k) // w + 1)
-            assert check_guarantee(text, document, k, w) == (length >= w + k - 1)

@@ -100,12 +100,6 @@ def test_the_order_of_items_in_a_file_changes_no_table(world, tmp_path):
         assert back[name] == one[name]
 
 
-def test_a_second_run_gives_the_same_bytes(world, tmp_path):
-    shards, files = world
-    first = outputs(tmp_path / "one", shards, files)
-    assert outputs(tmp_path / "two", shards, files) == first
-
-
 def facts(result: contam.ScanResult) -> list[tuple]:
     """All that is said of the items, but where the documents stand."""
     return [

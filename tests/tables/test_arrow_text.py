@@ -33,30 +33,19 @@ FORMS = [
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_every_form_of_text_gives_the_same_documents(form):
+@pytest.mark.parametrize("before", [[], ["skipped", "also skipped"]])
+def test_every_form_of_text_and_a_slice_of_it_give_the_same_documents(form, before):
     value_type = form.value_type if pa.types.is_dictionary(form) else form
-    array = pa.array(TEXTS).cast(value_type)
+    array = pa.array([*before, *TEXTS, "after"]).cast(value_type)
     array = array.dictionary_encode() if pa.types.is_dictionary(form) else array
-    block = text_block(array)
+    block = text_block(array.slice(len(before), len(TEXTS)))
     assert texts_of(block) == EXPECTED
     assert (block.n_null, block.n_undecodable, block.undecodable_bytes) == (1, 0, 0)
-    assert block.data.dtype == np.uint8
-    assert block.offsets.dtype == np.int64
-    assert block.offsets[0] == 0
+    assert (block.data.dtype, block.offsets.dtype) == (np.uint8, np.int64)
+    assert (block.offsets[0], block.offsets[-1]) == (0, len(block.data))
     assert block.data.flags.c_contiguous
     assert not block.data.flags.writeable
     assert not block.offsets.flags.writeable
-
-
-@pytest.mark.parametrize("form", FORMS, ids=str)
-def test_a_slice_starts_at_its_own_first_document(form):
-    value_type = form.value_type if pa.types.is_dictionary(form) else form
-    array = pa.array(["skipped", "also skipped", *TEXTS, "after"]).cast(value_type)
-    array = array.dictionary_encode() if pa.types.is_dictionary(form) else array
-    block = text_block(array.slice(2, len(TEXTS)))
-    assert texts_of(block) == EXPECTED
-    assert block.offsets[0] == 0
-    assert block.offsets[-1] == len(block.data)
 
 
 def test_string_data_is_a_view_of_the_arrow_buffer():

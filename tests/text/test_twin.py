@@ -56,11 +56,6 @@ def test_every_word_is_a_stretch_of_characters_of_the_char_unit(text):
 
 
 @given(PROSE)
-def test_composed_and_decomposed_text_have_the_same_words(text):
-    assert words(unicodedata.normalize("NFC", text)) == words(unicodedata.normalize("NFD", text))
-
-
-@given(PROSE)
 def test_case_changes_no_word(text):
     assert words(text.upper()) == words(text) == words(text.lower())
 

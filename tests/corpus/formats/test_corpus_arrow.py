@@ -87,18 +87,6 @@ def test_rows_are_found_again(tmp_path, read_corpus, make):
     ]
 
 
-@pytest.mark.parametrize("make", [ipc.new_file, ipc.new_stream])
-@pytest.mark.parametrize("left", [0.0, 0.1, 0.5, 0.9])
-def test_a_cut_file_is_an_error_that_names_it(tmp_path, read_corpus, make, left):
-    path = tmp_path / "bad.arrow"
-    write(path, pa.table({"text": [f"document {i}" * 20 for i in range(500)]}), make, rows=100)
-    raw = path.read_bytes()
-    path.write_bytes(raw[: int(len(raw) * left)])
-    with pytest.raises(ShardError, match=r"bad\.arrow") as caught:
-        read_corpus(tmp_path)
-    assert caught.value.hint
-
-
 LONG = pa.table({"text": [f"document {i}" for i in range(40)]})
 KIND = pa.table({"text": LONG["text"].combine_chunks(), "kind": ["a", "b"] * 20})
 AS_DICTIONARY = pa.table({"text": KIND["text"], "kind": KIND["kind"].dictionary_encode()})

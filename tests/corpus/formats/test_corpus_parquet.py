@@ -110,16 +110,6 @@ def test_bytes_that_are_not_utf8_are_counted(tmp_path, read_corpus):
     assert corpus.coverage.total.undecodable_bytes == 6
 
 
-def test_row_groups_become_units_in_row_order(tmp_path, read_corpus):
-    texts = [f"document {i}" for i in range(1000)]
-    write(tmp_path / "a.parquet", {"text": texts}, row_group_size=7)
-    shards = find_shards([tmp_path])
-    units, failures = plan_chunks(shards, select_columns(shards[0]))
-    assert not failures
-    assert [(unit.first_row, unit.n_rows) for unit in units] == [(0, 1000)]
-    assert read_corpus(tmp_path).texts == [texts]
-
-
 def test_units_cover_every_row_group_once(tmp_path):
     big = np.random.default_rng(1).integers(97, 122, 3 << 20, np.uint8).tobytes().decode()
     texts = [f"{i}{big}" for i in range(30)]
@@ -262,14 +252,6 @@ def test_a_damaged_shard_beside_good_ones_is_a_named_failure(tmp_path, read_corp
     assert [failure.name for failure in corpus.coverage.failures] == ["2.parquet", "3.parquet"]
     assert corpus.coverage.shards_read == (0,)
     assert not corpus.coverage.complete
-
-
-def test_a_file_that_vanished_is_an_error(tmp_path):
-    write(tmp_path / "a.parquet", {"text": ["a"]})
-    shards = find_shards([tmp_path])
-    (tmp_path / "a.parquet").unlink()
-    with pytest.raises(ShardError, match="gone"):
-        select_columns(shards[0])
 
 
 def test_failures_speak_of_the_shard_not_of_this_machine(tmp_path, read_corpus):

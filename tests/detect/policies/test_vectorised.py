@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from contam.benchmark.items import PARTS
 from contam.detect.labels import NOT_CHECKABLE
-from contam.detect.model import Matches, ViewItems
+from contam.detect.model import ViewItems
 from contam.detect.policies.policy import policy_from_dict
 from contam.detect.policies.segments import Segments, part_sums
 from contam.detect.policies.substrings import GPT4_50CHAR, Substrings
@@ -218,20 +218,6 @@ def test_draws_reach_every_place_about_equally():
     counts = np.bincount(offsets, minlength=places)
     assert counts.size == places
     assert np.all(np.abs(counts - counts.mean()) < 5 * np.sqrt(counts.mean()))
-
-
-def test_a_table_of_pairs_can_be_cut_and_joined():
-    matches = Matches.zeros(5)
-    matches.row[:] = range(5)
-    assert Matches.zeros(0).take(slice(None)).row.tolist() == []
-    assert Matches.concat(
-        [matches.take(np.array([4, 1])), matches.take(matches.row > 3)]
-    ).row.tolist() == [
-        4,
-        1,
-        4,
-    ]
-    assert len(Matches.zeros(0)) == 0
 
 
 tokens = st.lists(st.floats(0, 1, width=32), max_size=7)
