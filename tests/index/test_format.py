@@ -1,8 +1,11 @@
-"""indexes/FORMAT.md says what the code does, and its example is what the code computes."""
+"""indexes/FORMAT.md says what the code does, and the golden index is as it always was."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
+import runpy
 import struct
 import zlib
 
@@ -11,6 +14,9 @@ import pytest
 
 from contam.index import segment
 from contam.index.array_files import header
+from contam.index.manifest import read_manifest
+from contam.index.open import Index
+from contam.index.verify import verify
 from contam.kernels.gram_table import hash_grams
 from contam.tables.documents import DOCUMENTS
 from contam.text.tokenizer import tokenize_bytes
@@ -122,3 +128,58 @@ def keys_of(text):
     """The keys of a text's letters, by the twins."""
     spans = [(begin, end) for _, begin, end in words_of(text)]
     return torn_twin.keys(text.encode(), spans, twin_letters(text), BASE, SPREAD)
+
+
+#: SHA-256 over all files of each golden index: a change to one of them is never right.
+FROZEN = {
+    "v2-word-5": "cf60421854dfd33d931ff0a8cad565d3ff70f31b292a40eb0b7d59e082e34a04",
+}
+
+
+@pytest.fixture(scope="module")
+def golden(repository):
+    return repository / "indexes" / "golden" / "v2-word-5"
+
+
+@pytest.fixture(scope="module")
+def truth(golden):
+    return json.loads((golden / "truth.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def maker(repository):
+    return runpy.run_path(str(repository / "indexes" / "golden" / "make_golden.py"))
+
+
+@pytest.mark.parametrize("name", FROZEN)
+def test_no_byte_of_it_has_changed(repository, name):
+    golden = repository / "indexes" / "golden" / name
+    digest = hashlib.sha256()
+    for path in sorted(path for path in golden.rglob("*") if path.is_file()):
+        digest.update(path.relative_to(golden).as_posix().encode() + b"\0")
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    assert digest.hexdigest() == FROZEN[name]
+
+
+def test_it_opens_and_nothing_in_it_is_damaged(golden):
+    index = Index.open(golden / "index")
+    assert (index.guarantee, len(index.segments), len(index.retired)) == (8, 2, 1)
+    assert index.names == ("part-0.parquet", "part-1.parquet", "part-2.jsonl")
+    assert index.coverage().complete
+    report = verify(golden / "index")
+    assert not report.damaged
+    # Its shards lie beside it, and not where the manifest has them: no place fits every checkout.
+    assert {finding.place for finding in report.findings} == {
+        f"/golden/{name}" for name in index.names
+    }
+
+
+def test_a_build_of_today_writes_the_same_segments(golden, maker, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    maker["make"](tmp_path / "again")
+    old = read_manifest(golden / "index").segments
+    new = read_manifest(tmp_path / "again" / "index").segments
+    arrays = [[file for file in one.files if file.name.endswith(".npy")] for one in old]
+    assert arrays == [[file for file in one.files if file.name.endswith(".npy")] for one in new]
+    truth = (tmp_path / "again" / "truth.json").read_bytes()
+    assert truth == (golden / "truth.json").read_bytes()

@@ -1,10 +1,13 @@
-"""The frozen character and name tables against Unicode data, the lists and the twin."""
+"""The frozen character and name tables, tokens and hashes against Unicode data, the lists and the twin."""
 
 from __future__ import annotations
 
 import bisect
+import json
+import re
 import unicodedata
 from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +17,7 @@ from contam.kernels.hash_set import are_entered
 from contam.text.text_tables import NORMALISER, TABLE_FILE, FoldKind, load_tables, read_tables
 from contam.text.token_hash import hash_code_points, token_hash
 from contam.text.token_kinds import character_tokens
+from tests.kernels.support import LOOKALIKES, NAMES
 from tests.twins import tokens as twin
 from tests.word_tables import generate_tables, markup_names
 from tests.word_tables.lookalikes import CONSISTENT_BIT, FIRST, LAST
@@ -245,3 +249,48 @@ def twin_fold(text: str) -> str:
 def test_hashes_of_code_points_are_hashes_of_tokens():
     codes = np.array([0x31, 0x7F, 0x80, 0x7FF, 0x800, 0x4E2D, 0xFFFD, 0x10000, 0x2F800, 0x10FFFF])
     assert hash_code_points(codes).tolist() == [token_hash(chr(code).encode()) for code in codes]
+
+
+CASES = json.loads(Path(__file__).with_name("known_answers.json").read_text(encoding="utf-8"))
+
+
+def answers(case: dict, unit: str) -> list[tuple[int, int, int]]:
+    return [(int(digest, 16), start, end) for _, start, end, digest in case[unit]]
+
+
+@pytest.mark.parametrize(
+    ("token", "digest"),
+    [
+        (b"", 0x2E72_B464_3DEC_7BFB),
+        (b"a", 0x3D7E_4D3B_1F1D_3D27),
+        (b"abcdefgh", 0x5AC8_1B40_2908_9A46),
+        (b"abcdefghi", 0xB528_5473_5112_21FA),
+        ("中".encode(), 0xECFD_BC51_3CC8_756E),
+    ],
+)
+def test_hash_values_are_frozen(token, digest):
+    assert token_hash(token) == digest
+
+
+def test_hashes_in_the_format_document_are_true(repository):
+    page = (repository / "docs" / "normaliser.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.+) \| `([0-9a-f]{16})` \|$", page, re.MULTILINE)
+    written = {cell: int(digest, 16) for cell, digest in rows}
+    tokens = {"(none)": b"", "E4 B8 AD (中)": "中".encode()}
+    assert len(written) == 5
+    for cell, digest in written.items():
+        assert token_hash(tokens.get(cell, cell.strip("`").encode())) == digest
+
+
+def test_every_frozen_hash_is_the_hash_of_the_frozen_token():
+    for case in CASES:
+        for folded, _, _, digest in case["word"] + case.get("char", []):
+            assert token_hash(folded.encode()) == twin.token_hash(folded) == int(digest, 16)
+
+
+def test_twin_gives_the_frozen_tokens():
+    for case in CASES:
+        text = case["text"].encode()
+        assert twin.word_tokens(text, NAMES, LOOKALIKES) == answers(case, "word"), case["name"]
+        if "char" in case:
+            assert twin.char_tokens(text, NAMES) == answers(case, "char"), case["name"]

@@ -1,12 +1,16 @@
-"""The rows, tokens and formulas of decon, each against what decon itself gives."""
+"""The rows, tokens and formulas of decon against what decon itself gives, and what is said of an
+item that a document holds and decon does not find.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
 import pytest
 
+import contam
 from contam.benchmark.items import BenchItem
 from contam.detect.policies import decon_formulas as f
 from contam.detect.policies import decon_tokens
@@ -148,17 +152,6 @@ def test_a_base_of_exactly_1_is_not_shrunk():
     assert f.scaled_score(0.999, 0.8, 1.0) == pytest.approx(0.7992)
 
 
-def test_arrays_and_numbers_give_the_same():
-    one = [float(base("QAP", o, 0.5, 0.25, g, 2)) for o, g in ((0.2, 3), (0.9, 30))]
-    weight = f.weights(
-        np.array([True, True]),
-        np.array([True, True]),
-        f.question_confidence([3, 30]),
-        f.answer_confidence([2, 2]),
-    )
-    assert f.base_score(weight, [0.2, 0.9], 0.5, 0.25).tolist() == pytest.approx(one)
-
-
 # What tiktoken's cl100k pattern gives for the text with a space before it, ideographs apart.
 CUT = [
     ("two words", [" two", " words"]),
@@ -239,3 +232,69 @@ def test_a_long_text_has_the_tokens_of_its_stretches(words_of_a_file, monkeypatc
     found, _ = words_of_a_file.of_items([text, "", "red", text, text[:60]])
     assert found.lengths[:4].tolist() == [len(whole), 0, 1, len(whole)]
     assert np.array_equal(found.text(3), whole)
+
+
+QUESTION = (
+    "Which of the two ferrymen at Ostrand kept a lantern burning on the northern landing through"
+    " all the foggy weeks of November, and who of their neighbours paid for the oil that it took?"
+)
+OPTIONS = ["the widow of the tall miller", "a guild of eight coopers from the hill"]
+PASSAGE = (
+    "Ostrand has had a ferry since the bridge fell, and two brothers rowed it by turns, one of"
+    " them by night; the parish book of the year lists their wages, their fines and the oil."
+)
+OTHER = (
+    "How many herons did the keepers of the three locks below the weir count in March, when the"
+    " water stood a hand above the lowest mark and nobody had yet mown the reeds along the bank?"
+)
+FILLER = " ".join(f"Page {n} of the almanac lists seeds and tides." for n in range(60))
+
+
+def reason(tmp_path, text, **item):
+    """The clean verdict's reason on one document of this text."""
+    corpus, items = tmp_path / "corpus", tmp_path / "items.jsonl"
+    corpus.mkdir()
+    rows = [{"text": text}, {"text": FILLER}]
+    (corpus / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    lines = [{"id": "1", "question": QUESTION, **item}, {"id": "2", "question": OTHER}]
+    items.write_text("".join(json.dumps(row) + "\n" for row in lines), "utf-8")
+    result = contam.scan(corpus=corpus, benchmark=items, policies=["decon-default"])
+    (found,) = (one for one in result if one.item_id == "1")
+    assert found.label == "clean", found
+    return found.reason
+
+
+def test_options_too_far_behind_the_question(tmp_path):
+    said = reason(tmp_path, f"{QUESTION} {FILLER} {' '.join(OPTIONS)}", choices=OPTIONS)
+    assert "whole question" in said
+    assert "100 tokens behind" in said
+    assert "before" not in said
+
+
+def test_options_and_passage_on_the_wrong_sides(tmp_path):
+    text = f"{' '.join(OPTIONS)} {FILLER} {QUESTION} {FILLER} {PASSAGE}"
+    said = reason(tmp_path, text, passage=PASSAGE, choices=OPTIONS)
+    assert "whole question" in said
+    assert "tokens behind" in said
+    assert "tokens before" in said
+
+
+def test_a_passage_without_its_question(tmp_path):
+    said = reason(tmp_path, f"{FILLER} {PASSAGE} {FILLER}", passage=PASSAGE)
+    assert "whole passage" in said
+
+
+def test_a_question_that_stands_there_in_part_is_not_said_to_be_whole(tmp_path):
+    said = reason(tmp_path, " ".join(QUESTION.split()[:14]) + f" {FILLER}", choices=OPTIONS)
+    assert "whole" not in said
+
+
+def test_a_document_too_short_for_decon(tmp_path):
+    said = reason(
+        tmp_path,
+        "Who rowed the ferry by night?",
+        passage=PASSAGE,
+        question="Who rowed the ferry by night?",
+    )
+    assert "whole question" in said
+    assert "10 pieces" in said

@@ -1,10 +1,27 @@
-"""A question that most items share does not tell them apart: the result says so."""
+"""Items that are not whole, or share their question with most others: never clean without a word."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 
 import contam
+from contam.benchmark.item_table import ItemTable
+from contam.benchmark.items import BenchItem
+from contam.client.wire import item_row
+from contam.server.schemas import Item
+
+WHY = "its column notes is unread; --map question=question+notes reads it"
+QUESTION = "Why did the miller of Oster Bay refuse to grind barley on any rainy Thursday at noon?"
+
+
+def test_the_reason_goes_to_the_service_and_through_a_table():
+    item = BenchItem(benchmark="b", split="", item_id="1", question=QUESTION, incomplete=WHY)
+    assert list(ItemTable.of([item])) == [item]
+    sent = json.loads(json.dumps(item_row(item)))
+    assert Item.model_validate(sent).read == item
+
 
 TASK = "Solve the following grade school word problem and give a number."
 PROBLEM = "A ferry with {} red lanterns and nine brass bells sails at dawn past the old lighthouse."
