@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from contam import facts
 from contam.cli import options, render
 from contam.cli.commands.show import as_tree, item_blocks
 from contam.cli.options import split_names
@@ -26,6 +27,7 @@ from contam.files.uploads import place
 
 if TYPE_CHECKING:
     from contam.detect.corpus import ScanProgress
+    from contam.detect.indexed.phrase import PhraseCount
     from contam.detect.result import ScanResult
 
 
@@ -75,7 +77,8 @@ def query(
 ) -> int:
     """Search indexed documents for benchmark items; write the same files as `contam scan`.
 
-    With --text or --text-file: print the documents that share text with it, side by side.
+    With --text or --text-file: count the documents that hold all of it, and print those that share
+    text with it, side by side.
 
     Examples:
         contam query --index web --benchmark gsm8k.jsonl --out results
@@ -195,14 +198,24 @@ def _ask_text(
         if code:
             talk("the index does not answer for all of its corpus: see --json, or --allow-missing")
     sizes = (n_tokens, reader.guarantee_tokens)
-    _print_text(result, sizes, as_json=output.as_json, max_documents=max_evidence)
+    counted = reader.count(text) if reader.counts(n_tokens) else None
+    _print_text(result, sizes, counted, as_json=output.as_json, max_documents=max_evidence)
     return code
 
 
 def _print_text(
-    result: ScanResult, sizes: tuple[int, int], *, as_json: bool, max_documents: int
+    result: ScanResult,
+    sizes: tuple[int, int],
+    counted: PhraseCount | None,
+    *,
+    as_json: bool,
+    max_documents: int,
 ) -> None:
-    """Print what was found; sizes  tokens of the text, and of a run that is sure to be found."""
+    """Print what was found.
+
+    sizes    tokens of the text, and of a run that is sure to be found
+    counted  documents with the whole text in them; None where the index cannot count them
+    """
     from dataclasses import replace
 
     from contam.benchmark.items import ItemName
@@ -225,8 +238,17 @@ def _print_text(
         tree = as_tree(view)
         shown = {name: tree[name] for name in ("documents", "more_documents")}
         about = {"tokens": n_tokens, "index": result.run["index"], "coverage": result.coverage}
-        render.emit_json({**shown, **about})
+        phrase = counted and {
+            "exact": counted.exact,
+            "n_documents": len(counted.documents),
+            "documents": [{"shard": shard, "row": row} for shard, row in counted.documents],
+        }
+        render.emit_json({"phrase": phrase, **shown, **about})
         return
+    if counted is not None:
+        least = "" if counted.exact else "at least "
+        number = facts.counted(len(counted.documents), "document")
+        emit(f"the whole text stands in {least}{number}\n")
     if not view.documents and n_tokens < guarantee_tokens:
         emit(
             f"nothing was found, but the text has {n_tokens} tokens, and only runs of "

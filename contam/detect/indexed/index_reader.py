@@ -10,6 +10,7 @@ from contam.benchmark.items import BenchItem
 from contam.corpus.rowcache import CACHE_BYTES
 from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
+from contam.detect.indexed.phrase import PhraseCount, count_phrase
 from contam.detect.indexed.search import search
 from contam.detect.match.deadline import Deadline
 from contam.detect.parameters import ScanParameters
@@ -93,6 +94,15 @@ class IndexReader:
         limit = Deadline(deadline)
         ask = partial(search, self._opened, plan, keep_rows=True, deadline=limit)
         return answered(self._opened, plan, ask, started=started)
+
+    def counts(self, n_tokens: int) -> bool:
+        """Whether documents with a phrase of so many tokens can be counted."""
+        recipe = self._opened.recipe
+        return recipe.stride == 1 and recipe.tokenizer is None and n_tokens >= recipe.gram
+
+    def count(self, phrase: str) -> PhraseCount:
+        """The documents in which all words of a phrase stand in a row: see `count_phrase`."""
+        return count_phrase(self._opened, phrase)
 
     def _policy(self, name: str) -> Policy:
         if name not in self._policies:
