@@ -53,6 +53,8 @@ def items_torn(items: ItemTable, segment: Segment, documents: Int64s) -> Bools:
 
 def _is_many(items: ItemTable, segments: Iterable[Segment]) -> bool:
     """Whether the items have more keys than all segments, about."""
+    if len(items) == 1:
+        return False
     n_bytes = int(items.records.n_bytes(PARTS).sum())
     return n_bytes > sum(segment.letters.n_pairs for segment in segments)
 
