@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 SEED: Final = 37
 SURE: Final = 0.05
 FLAGGED: Final = 0.3
+WIDTH: Final = 62
+"""Letters of the longest name of a cell."""
 #: Models of the field, their mean ability and its spread, the ability of the model under test, and
 #: what else a cell has.
 CELLS: Final[dict[str, dict[str, Any]]] = {
@@ -144,9 +146,13 @@ def line(name: str, honest: Sequence[Floats], raw: Sequence[bool], found: Sequen
     some = [own for own in honest if len(own)]
     rate = np.mean([np.mean(own < SURE) for own in some]) if some else np.nan
     holm = np.mean([np.any(own < SURE / len(own)) for own in some]) if some else np.nan
-    figures = (rate, holm, np.mean(raw), np.mean(found) if found else np.nan)
-    shown = ("-" if np.isnan(value) else f"{value:.3f}" for value in figures)
-    return f"| {name} | " + " | ".join(shown) + " |\n"
+    figures = map(float, (rate, holm, np.mean(raw), np.mean(found) if found else np.nan))
+    return f"{name:{WIDTH}}" + "".join(f"{shown(value):>8}" for value in figures) + "\n"
+
+
+def shown(value: float) -> str:
+    """A figure of the table, "" for none."""
+    return "" if np.isnan(value) else f"{value:.3f}"
 
 
 def drawn(at: int, draw: int) -> Round:
@@ -201,7 +207,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--published", type=Path)
     given = parser.parse_args()
-    sys.stdout.write("| cell | honest | Holm | raw | found |\n| --- | --- | --- | --- | --- |\n")
+    heads = ("honest", "Holm", "raw", "found")
+    sys.stdout.write(" " * WIDTH + "".join(f"{head:>8}" for head in heads) + "\n")
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         for at, name in enumerate(CELLS):
             told(name, pool.map(partial(drawn, at), range(given.rounds)))
@@ -212,8 +219,8 @@ def main() -> None:
             for n in sorted({500, min(2_000, n_all), n_all}):
                 # All items are the same ones each time.
                 rounds = given.rounds if n < n_all else max(10, given.rounds // 10)
-                shown = f"{name}, {len(matrix) - n_first} models, {n:,} items"
-                told(shown, pool.map(partial(of_matrix, matrix, n_first, n), range(rounds)))
+                cell = f"{name}, {len(matrix) - n_first} models, {n:,} items"
+                told(cell, pool.map(partial(of_matrix, matrix, n_first, n), range(rounds)))
 
 
 if __name__ == "__main__":
