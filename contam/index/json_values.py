@@ -5,13 +5,9 @@ from __future__ import annotations
 import types
 from dataclasses import fields, is_dataclass
 from functools import cache
-from types import MappingProxyType
-from typing import Any, Final, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
-
-LEFT_OUT: Final = MappingProxyType({"left out": True})
-"""Metadata of a field that is not written where it has its default: older versions lack it."""
 
 
 class PlainError(ValueError):
@@ -27,19 +23,14 @@ def to_plain(value: Any) -> Any:  # noqa: ANN401 - JSON has no type of its own
     if isinstance(value, dict):
         return {str(key): to_plain(element) for key, element in value.items()}
     cls: type = type(value)
-    left_out = _left_out(cls)
-    return {
-        name: to_plain(getattr(value, name))
-        for name in _names(cls)
-        if name not in left_out or getattr(value, name) != left_out[name]
-    }
+    return {name: to_plain(getattr(value, name)) for name in _names(cls)}
 
 
 def from_plain(cls: type[T], value: object, where: str) -> T:
     """The dataclass `cls` from what `to_plain` made of one; `where` names it in errors.
 
     Every key must be there and no other, every value of its very type (a truth value is no
-    number); only a field with `LEFT_OUT` is missing where it has its default. Raises PlainError.
+    number). Raises PlainError.
     """
     return cast("T", _dataclass(cls, value, where))
 
@@ -47,14 +38,6 @@ def from_plain(cls: type[T], value: object, where: str) -> T:
 @cache
 def _names(cls: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(cls))
-
-
-@cache
-def _left_out(cls: type) -> dict[str, Any]:
-    """The fields that are not written where they have their default, with it."""
-    return {
-        one.name: one.default for one in fields(cls) if LEFT_OUT.items() <= one.metadata.items()
-    }
 
 
 @cache
@@ -66,15 +49,12 @@ def _dataclass(cls: type, value: object, where: str) -> object:
     if not isinstance(value, dict):
         raise PlainError(f"{where} is no object")
     hints = _hints(cls)
-    left_out = _left_out(cls)
-    names = [name for name in _names(cls) if name not in left_out or name in value]
+    names = _names(cls)
     if missing := [name for name in names if name not in value]:
         raise PlainError(f"{where} lacks {missing[0]!r}")
     if extra := [name for name in value if name not in hints]:
         raise PlainError(f"{where} has an unknown key {extra[0]!r}")
     found = {name: _value(hints[name], value[name], f"{where}.{name}") for name in names}
-    if needless := [name for name in left_out if name in found and found[name] == left_out[name]]:
-        raise PlainError(f"{where}.{needless[0]} has its default, with which it is left out")
     return cls(**found)
 
 

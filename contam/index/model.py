@@ -5,11 +5,10 @@ indexes/FORMAT.md specifies how each of these is written down.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from contam.corpus.unread import UnreadColumns  # noqa: TC001 - manifests are read by their types
-from contam.index.json_values import LEFT_OUT
 
 FORMAT: Final = 2
 """Version of everything on disk; a reader refuses any other."""
@@ -92,9 +91,9 @@ class ShardRecord:
     counts   ShardCoverage.to_dict() of its rows
     failure  why it could not be indexed, None when it was; a failed shard has no segment
     retired  no answer counts it any more
-    columns  field of a document (id, url, date) -> the column that was named for it; left out where
+    columns  field of a document (id, url, date) -> the column that was named for it; None where
              none was
-    unread   columns of text besides the one that was read; left out where there are none
+    unread   columns of text besides the one that was read; None where there are none
     """
 
     name: str
@@ -107,8 +106,8 @@ class ShardRecord:
     counts: dict[str, int]
     failure: str | None = None
     retired: bool = False
-    columns: dict[str, str] | None = field(default=None, metadata=LEFT_OUT)
-    unread: UnreadColumns | None = field(default=None, metadata=LEFT_OUT)
+    columns: dict[str, str] | None = None
+    unread: UnreadColumns | None = None
 
     @property
     def n_rows(self) -> int:
@@ -162,9 +161,8 @@ class Manifest:
     paths        what the user named as corpus, sorted
     pending      names of shards that a build still has to read; () when it is whole
     retired      file of retired documents, None when there is none
-    exclude      patterns of shards that are excluded on purpose; left out where there is none
-    excluded     names of the shards that they exclude; left out where there is none
-    passed_over  folders with files like shards that were not entered; left out where there is none
+    exclude      patterns of shards that are excluded on purpose; excluded  names of those
+    passed_over  folders with files like shards that were not entered
     """
 
     recipe: Recipe
@@ -173,6 +171,6 @@ class Manifest:
     segments: tuple[SegmentRecord, ...]
     pending: tuple[str, ...]
     retired: FileRecord | None
-    exclude: tuple[str, ...] = field(default=(), metadata=LEFT_OUT)
-    excluded: tuple[str, ...] = field(default=(), metadata=LEFT_OUT)
-    passed_over: tuple[str, ...] = field(default=(), metadata=LEFT_OUT)
+    exclude: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    passed_over: tuple[str, ...] = ()

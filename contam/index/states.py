@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STATES: Final = "MANIFEST.json.states"
-"""Named so that versions that do not know it take it for a draft of the manifest, and remove it."""
+"""Beside the manifest, which it is no part of."""
 
 _SECOND: Final = 1_000_000_000
 _FILE_FIELDS: Final = 5
@@ -29,7 +29,7 @@ States = dict[str, tuple[str, FileState]]
 
 
 def read_states(folder: Path) -> States:
-    """The states that an index knows; none of one that an older version built.
+    """The states that an index knows, none where it has noted none yet.
 
     Raises IndexDamageError when the file is not as it was written.
     """
