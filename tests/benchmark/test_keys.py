@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 from contam.benchmark import keys
 from contam.benchmark.item_table import ItemTable
 from contam.benchmark.items import BenchItem
-from contam.benchmark.keys import (
-    KEYS,
-    content_keys,
-    equal_groups,
-    item_key,
-    normalise,
-    text_key,
-)
+from contam.benchmark.keys import KEYS, content_keys, equal_groups, item_key, normalise, text_key
 
 if TYPE_CHECKING:
     import random

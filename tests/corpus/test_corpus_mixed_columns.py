@@ -263,20 +263,14 @@ def test_half_a_pair_is_no_document_by_itself(tmp_path, kind, record):
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"q": "kites"}'}}
 CHATS = [
-    (
-        [{"role": "assistant", "content": None, "tool_calls": [CALL]}],
-        '{"q": "kites"}',
-    ),
+    ([{"role": "assistant", "content": None, "tool_calls": [CALL]}], '{"q": "kites"}'),
     (
         [{"role": "assistant", "content": "say", "tool_calls": [CALL, CALL]}],
         'say\n{"q": "kites"}\n{"q": "kites"}',
     ),
     ([{"role": "user", "content": "hi", "tool_calls": None}], "hi"),
     ([{"role": "user", "content": "hi", "tool_calls": []}], "hi"),
-    (
-        [{"role": "assistant", "content": "x", "reasoning_content": "because"}],
-        "x\nbecause",
-    ),
+    ([{"role": "assistant", "content": "x", "reasoning_content": "because"}], "x\nbecause"),
     (
         [
             {

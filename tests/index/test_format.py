@@ -131,9 +131,7 @@ def keys_of(text):
 
 
 #: SHA-256 over all files of each golden index: a change to one of them is never right.
-FROZEN = {
-    "v2-word-5": "171c7b82a18eef91368dc07b072d053264eb533c4f9cb7078a7fe0d1cde87205",
-}
+FROZEN = {"v2-word-5": "171c7b82a18eef91368dc07b072d053264eb533c4f9cb7078a7fe0d1cde87205"}
 
 
 @pytest.fixture(scope="module")

@@ -43,12 +43,7 @@ def test_an_item_with_too_little_to_look_for_is_never_clean(tmp_path, item):
 
 
 @pytest.mark.parametrize(
-    "marks",
-    [
-        ("", "", "", ""),
-        ("A. ", "B. ", "C. ", "D. "),
-        ("(a) ", "(b) ", "(c) ", "(d) "),
-    ],
+    "marks", [("", "", "", ""), ("A. ", "B. ", "C. ", "D. "), ("(a) ", "(b) ", "(c) ", "(d) ")]
 )
 def test_a_short_question_with_short_choices_is_not_lost(tmp_path, marks):
     choices = ["William Shakespeare", "Christopher Marlowe", "Ben Jonson", "Thomas Kyd"]

@@ -19,14 +19,7 @@ from contam.index.open import Index
 from contam.server.corpora import index_answer
 from contam.server.indexes import IndexRegistry
 from tests.index.builds import build
-from tests.integration.inputs import (
-    FILLER,
-    QUESTION,
-    contam_here,
-    labels,
-    run_scan,
-    write_jsonl,
-)
+from tests.integration.inputs import FILLER, QUESTION, contam_here, labels, run_scan, write_jsonl
 
 TEXT = f"Nobody asked. {QUESTION} Nobody answered. {FILLER}"
 

@@ -19,14 +19,7 @@ from contam.detect.scan import scan
 from contam.errors import BenchmarkError
 from contam.tables import input_tables
 from tests.corpus_files import delimited, wet_records
-from tests.integration.inputs import (
-    ABSENT,
-    FILLER,
-    QUESTION,
-    labels,
-    run_scan,
-    write_jsonl,
-)
+from tests.integration.inputs import ABSENT, FILLER, QUESTION, labels, run_scan, write_jsonl
 
 #: Writes two record batches, and is killed before it can write the end of the stream.
 KILLED_WRITER = f"""

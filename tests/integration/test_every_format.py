@@ -20,13 +20,7 @@ from contam.detect.report import write_report
 from contam.index.change import add
 from tests.corpus_files import FIELDS, WRITERS, find_shards
 from tests.index.builds import build
-from tests.integration.inputs import (
-    FILLER,
-    QUESTION,
-    contam_here,
-    labels,
-    quoted,
-)
+from tests.integration.inputs import FILLER, QUESTION, contam_here, labels, quoted
 
 PACK = {
     ".gz": gzip.compress,

@@ -106,13 +106,7 @@ def test_t14_a_shared_instruction_alone_flags_nothing(tmp_path):
     assert set(labels(result).values()) == {"clean"}
 
 
-@pytest.mark.parametrize(
-    "n_copies",
-    [
-        1,
-        2,
-    ],
-)
+@pytest.mark.parametrize("n_copies", [1, 2])
 def test_t14_a_template_flags_nothing_however_often_a_document_says_it(tmp_path, n_copies):
     template = "The following is a question about the history of the town "
     items = [f"{template}zeta{n} eta{n * 3}" for n in range(60)]

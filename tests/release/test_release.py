@@ -113,8 +113,6 @@ def test_the_archives_hold_what_they_promise(dist, repository):
     if kept.returncode == 0:
         # What only the forge and the CI read need not be shipped.
         left_out = {n for n in kept.stdout.split("\0") if n} - inside
-        assert {name.split("/")[0] for name in left_out} <= {
-            ".ci",
-            ".gitattributes",
-            ".github",
-        }, left_out
+        assert {name.split("/")[0] for name in left_out} <= {".ci", ".gitattributes", ".github"}, (
+            left_out
+        )

@@ -81,13 +81,7 @@ def maximal_runs(table: list[list[int]]) -> list[tuple[int, int, int]]:
     return runs
 
 
-def match(
-    items: list[list[str]],
-    corpus: list[str],
-    unit: str,
-    seed: int,
-    min_run: int,
-) -> Matches:
+def match(items: list[list[str]], corpus: list[str], unit: str, seed: int, min_run: int) -> Matches:
     """Every run of `seed` tokens or more between the parts of the items and the documents."""
     parts = [[tokenise(text, unit) for text in texts] for texts in items]
     documents = [tokenise(text, unit).tokens for text in corpus]

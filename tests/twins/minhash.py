@@ -51,10 +51,7 @@ def chosen(values: list[int], scheme: int, perms: list[tuple[int, int]]) -> list
 
 
 def entries(
-    documents: list[list[int]],
-    geometry: tuple[int, int],
-    scheme: int,
-    perms: list[tuple[int, int]],
+    documents: list[list[int]], geometry: tuple[int, int], scheme: int, perms: list[tuple[int, int]]
 ) -> tuple[list[tuple[int, int]], int]:
     """(shingle, window) pairs, and the number of windows; documents are lists of shingles."""
     found = []

@@ -98,8 +98,7 @@ def test_any_shares_in_any_order_give_the_bytes_of_one_scan(world, more):
 
 
 @pytest.mark.parametrize(
-    ("workers", "divided"),
-    [(1, False), (3, False), pytest.param(9, True, marks=pytest.mark.slow)],
+    ("workers", "divided"), [(1, False), (3, False), pytest.param(9, True, marks=pytest.mark.slow)]
 )
 def test_any_number_of_workers_and_processes_gives_the_same_bytes(home, workers, divided):
     whole = in_one(home, policies=("contam", "gpt4-50char"))

@@ -20,14 +20,7 @@ from tests.twins import minhash as twin
 
 SCHEMES = {"affine32": "affine32", "mersenne61": "legacy"}
 SMALL = MinHashRecipe(
-    n_perm=16,
-    scheme="affine32",
-    shingle=2,
-    window=6,
-    step=3,
-    bands=4,
-    rows=1,
-    threshold=0.2,
+    n_perm=16, scheme="affine32", shingle=2, window=6, step=3, bands=4, rows=1, threshold=0.2
 )
 
 
