@@ -30,38 +30,22 @@ UNPUBLISHED = "What is the airspeed of an unladen swallow?"
 
 #: A template, its facts, and what is told: all of it, nothing quoted, no folder.
 CASES = (
-    (
-        "{}:{}: no field {!r} for the {}",
-        (Path("/srv/a/items.jsonl"), 3, "q", Public("answer")),
+    ("{}:{}: no field {!r} for the {}", (Path("/srv/a/items.jsonl"), 3, "q", Public("answer")),
         "/srv/a/items.jsonl:3: no field 'q' for the answer",
         "/srv/a/items.jsonl:3: no field '...' for the answer",
-        "items.jsonl:3: no field 'q' for the answer",
-    ),
-    (
-        "{}: among {}",
-        (Place("/srv/a.csv:2"), Names(["a", "b", "c"], 2)),
-        "/srv/a.csv:2: among 'a', 'b' and 1 more",
-        "/srv/a.csv:2: among '...', '...', '...'",
-        "a.csv:2: among 'a', 'b' and 1 more",
-    ),
-    (
-        "{}: {}",
-        (Path("logs/run/x.jsonl"), Statement("item {} at {:,}", UNPUBLISHED, 1234)),
-        f"logs/run/x.jsonl: item {UNPUBLISHED} at 1,234",
-        "logs/run/x.jsonl: item '...' at 1,234",
-        f"logs/run/x.jsonl: item {UNPUBLISHED} at 1,234",
-    ),
+        "items.jsonl:3: no field 'q' for the answer"),
+    ("{}: among {}", (Place("/srv/a.csv:2"), Names(["a", "b", "c"], 2)),
+        "/srv/a.csv:2: among 'a', 'b' and 1 more", "/srv/a.csv:2: among '...', '...', '...'",
+        "a.csv:2: among 'a', 'b' and 1 more"),
+    ("{}: {}", (Path("logs/run/x.jsonl"), Statement("item {} at {:,}", UNPUBLISHED, 1234)),
+        f"logs/run/x.jsonl: item {UNPUBLISHED} at 1,234", "logs/run/x.jsonl: item '...' at 1,234",
+        f"logs/run/x.jsonl: item {UNPUBLISHED} at 1,234"),
     ("{}", (Plain("the file is empty"),), *["the file is empty"] * 3),
     ("{}", (Plain(f"'{UNPUBLISHED}'"),), f"'{UNPUBLISHED}'", "'...'", f"'{UNPUBLISHED}'"),
     ("{}", (Plain("see /srv/a"),), "see /srv/a", "see /srv/a", "'...'"),
-    (
-        "{{}} of {}",
-        (ValueError(UNPUBLISHED),),
-        f"{{}} of {UNPUBLISHED}",
-        "{} of '...'",
-        f"{{}} of {UNPUBLISHED}",
-    ),
-)
+    ("{{}} of {}", (ValueError(UNPUBLISHED),), f"{{}} of {UNPUBLISHED}", "{} of '...'",
+        f"{{}} of {UNPUBLISHED}"),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("template", "facts", "whole", "unquoted", "no_folder"), CASES)

@@ -28,34 +28,24 @@ BAD_LINES: dict[str, tuple[bytes, str]] = {
     "not an object": (b'["Which?"]', "expected a JSON object, found a list"),
     "not UTF-8": (b'{"question": "Wh\xffich?"}', "not valid UTF-8"),
     "half a surrogate": (b'{"question": "\\ud800 Which?"}', "surrogate"),
-    "two questions": (
-        b'{"question": "Which?", "question": "Whose?"}',
-        "the field 'question' occurs twice",
-    ),
+    "two questions": (b'{"question": "Which?", "question": "Whose?"}',
+        "the field 'question' occurs twice"),
     "two answers within": (b'{"q": [{"answer": NaN, "answer": 2}]}', "'q.0.answer' occurs twice"),
     "number as question": (b'{"question": 5, "answer": "x"}', "the question is the number 5"),
     "no question field": (b'{"headline": "Which?", "answer": "x"}', "'headline', 'answer'"),
     "number as choices": (b'{"question": "Q?", "choices": 3}', "the choices are the number 3"),
     "null choice": (b'{"question": "Q?", "choices": ["a", null]}', "a choice is null"),
-    "uneven labels": (
-        b'{"question": "Q?", "choices": {"text": ["a", "b"], "label": ["A"]}}',
-        "as many labels as texts",
-    ),
+    "uneven labels": (b'{"question": "Q?", "choices": {"text": ["a", "b"], "label": ["A"]}}',
+        "as many labels as texts"),
     "text as choices": (b'{"question": "Q?", "choices": "a or b"}', "the choices are one text"),
-    "answer out of range": (
-        b'{"question": "Q?", "choices": ["a", "b"], "answer": 7}',
-        "answer 7 is none of 2 choices",
-    ),
-    "index out of range": (
-        b'{"question": "Q?", "choices": ["a", "b"], "answer_index": 2}',
-        "answer index 2 is none of 2 choices",
-    ),
-    "index of a wrong type": (
-        b'{"question": "Q?", "choices": ["a", "b"], "answer_index": 0.5}',
-        "expected a whole number",
-    ),
+    "answer out of range": (b'{"question": "Q?", "choices": ["a", "b"], "answer": 7}',
+        "answer 7 is none of 2 choices"),
+    "index out of range": (b'{"question": "Q?", "choices": ["a", "b"], "answer_index": 2}',
+        "answer index 2 is none of 2 choices"),
+    "index of a wrong type": (b'{"question": "Q?", "choices": ["a", "b"], "answer_index": 0.5}',
+        "expected a whole number"),
     "list as id": (b'{"id": ["a"], "question": "Q?"}', "the id is a list"),
-}
+}  # fmt: skip
 
 
 def failure(path: Path | str) -> BenchmarkError:

@@ -29,31 +29,15 @@ def item(question: str, choices: tuple[str, ...] = (), **parts: str) -> BenchIte
 
 # Hashed by hand from the normal forms: question, choices, passage, answer.
 FROZEN = [
-    (
-        item("Which plant floats?"),
-        (
-            "2682472948648249e4fefd41a5fb3de1",
-            "f1ef29d0abde21a327653befe3537199",
-            "f87608afd48ac2668b6cbb6bf7a081ca",
-        ),
-    ),
-    (
-        item("Which plant floats?", ("moss", "reed"), answer="reed", passage="A pond."),
-        (
-            "2682472948648249e4fefd41a5fb3de1",
-            "4a44bbf28a13fab0ba744f06c002ae73",
-            "2a28f39453b37e1b1436016edf995992",
-        ),
-    ),
-    (
-        item("“Straße” — 2\u00a0²?\u200b", ("\uff21", "ﬁ"), answer="ſ"),
-        (
-            "1b9568d594d4a8bb6457becb7332d924",
-            "91c9361d4097d00f0ea7973fd2193de9",
-            "aa91c893e853a5eaea9832a7bcd461e1",
-        ),
-    ),
-]
+    (item("Which plant floats?"), ("2682472948648249e4fefd41a5fb3de1",
+        "f1ef29d0abde21a327653befe3537199", "f87608afd48ac2668b6cbb6bf7a081ca")),
+    (item("Which plant floats?", ("moss", "reed"), answer="reed", passage="A pond."), (
+        "2682472948648249e4fefd41a5fb3de1", "4a44bbf28a13fab0ba744f06c002ae73",
+        "2a28f39453b37e1b1436016edf995992")),
+    (item("“Straße” — 2\u00a0²?\u200b", ("\uff21", "ﬁ"), answer="ſ"), (
+        "1b9568d594d4a8bb6457becb7332d924", "91c9361d4097d00f0ea7973fd2193de9",
+        "aa91c893e853a5eaea9832a7bcd461e1")),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("example", "keys"), FROZEN)

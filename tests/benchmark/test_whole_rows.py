@@ -22,33 +22,10 @@ if TYPE_CHECKING:
     from contam.benchmark.items import Benchmark
 
 _WORDS = [
-    "kelp",
-    "barge",
-    "sexton",
-    "lantern",
-    "turnip",
-    "quarry",
-    "heron",
-    "saddle",
-    "cobbler",
-    "orchard",
-    "thistle",
-    "anvil",
-    "magpie",
-    "ferry",
-    "gravel",
-    "bramble",
-    "pulpit",
-    "otter",
-    "cinder",
-    "loom",
-    "mortar",
-    "parsnip",
-    "weir",
-    "tallow",
-    "hamlet",
-    "furrow",
-]
+    "kelp", "barge", "sexton", "lantern", "turnip", "quarry", "heron", "saddle", "cobbler",
+    "orchard", "thistle", "anvil", "magpie", "ferry", "gravel", "bramble", "pulpit", "otter",
+    "cinder", "loom", "mortar", "parsnip", "weir", "tallow", "hamlet", "furrow",
+]  # fmt: skip
 SHARED = "Which of the two keepers is right about the lamp?"
 N = 12
 

@@ -21,17 +21,10 @@ CHROMEDRIVER: Final = "chromedriver"
 PATIENCE_S: Final = 60.0
 
 _FLAGS: Final = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-)
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic",
+    "--no-first-run", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--hide-scrollbars",
+)  # fmt: skip
 
 # Colours as they are painted: of the element, or of the nearest one behind it that has any.
 _COLOURS: Final = """

@@ -74,16 +74,8 @@ def test_a_row_without_a_text_is_read_from_the_next_column(
     assert dict(total.columns) == {"text": 3, "content": 3}
     found = second_look(corpus)
     assert [one.column for one in found] == [
-        "",
-        "content",
-        "content",
-        "",
-        "",
-        "content",
-        "",
-        "",
-        "",
-    ]
+        "", "content", "content", "", "", "content", "", "", "",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -112,19 +104,11 @@ def test_a_key_that_the_first_lines_do_not_have_is_read(tmp_path, read_corpus):
     store(tmp_path, "jsonl", [*records, *late])
     corpus = read_corpus(tmp_path)
     assert corpus.texts[0][300:] == [
-        "late content",
-        "late turn",
-        "late prompt\nlate response",
-        "late answer",
-        "",
-    ]
+        "late content", "late turn", "late prompt\nlate response", "late answer", "",
+    ]  # fmt: skip
     assert dict(corpus.coverage.total.columns) == {
-        "text": 300,
-        "content": 1,
-        "messages": 1,
-        "prompt+response": 1,
-        "answer": 1,
-    }
+        "text": 300, "content": 1, "messages": 1, "prompt+response": 1, "answer": 1,
+    }  # fmt: skip
     assert corpus.coverage.total.n_null == 1
     assert second_look(corpus)[302].turn_at(12) == "1:response"
 

@@ -30,12 +30,8 @@ def names(*paths):
 def test_folders_are_searched_deeply_in_natural_order(tmp_path):
     make(tmp_path, "part-10.jsonl", "part-9.jsonl", "b/x.jsonl", "lang=en/2.jsonl.gz", "Z.ndjson")
     assert names(tmp_path) == [
-        "Z.ndjson",
-        "b/x.jsonl",
-        "lang=en/2.jsonl.gz",
-        "part-9.jsonl",
-        "part-10.jsonl",
-    ]
+        "Z.ndjson", "b/x.jsonl", "lang=en/2.jsonl.gz", "part-9.jsonl", "part-10.jsonl",
+    ]  # fmt: skip
 
 
 def test_every_known_suffix_is_a_shard(tmp_path):

@@ -101,17 +101,13 @@ def make_result(
             "answer": ["9"] * n,
         }
     run = {
-        "parameters": {
-            "policies": list(POLICIES),
-            "allow_missing": allow_missing,
-            "text": None,
-            "keep_text": keep_text,
-        },
+        "parameters": {"policies": list(POLICIES), "allow_missing": allow_missing, "text": None,
+            "keep_text": keep_text},
         "inputs": {"shards": [shard] if shard else []},
         "versions": {"contam": "0"},
         "coverage": {"complete": complete, "shards": {"expected": 1, "read": int(complete)}},
         "timings": {"started": "2026-01-01T00:00:00Z", "seconds": 1.5},
-    }
+    }  # fmt: skip
     return ScanResult(
         verdict_columns=verdicts, evidence_columns=evidence, item_columns=columns, run=run
     )

@@ -146,25 +146,19 @@ FORGED = {
     "counts of text": (put("shards", 0, "counts", "rows", value="7"), "rows is '7'"),
     "a count too few": (put("shards", 0, "counts", value={}), "counts lack"),
     "a recipe out of range": (put("recipe", "stride", value=0), "stride is 0"),
-    "a way out of the folder": (
-        put("segments", 0, "files", 0, "name", value="../a.npy"),
-        "no name for a file",
-    ),
+    "a way out of the folder": (put("segments", 0, "files", 0, "name", value="../a.npy"),
+        "no name for a file"),
     "a segment's way out": (put("segments", 0, "id", value="../../etc"), "no name for a segment"),
-    "rows that are not there": (
-        put("segments", 0, "spans", 0, "n_rows", value=6),
-        "not as many as its documents",
-    ),
+    "rows that are not there": (put("segments", 0, "spans", 0, "n_rows", value=6),
+        "not as many as its documents"),
     "a shard that is not there": (put("segments", 0, "spans", 0, "shard", value=2), "not there"),
     "a negative row": (put("segments", 0, "spans", 0, "first_row", value=-1), "not there"),
     "a wrong digest": (put("segments", 0, "files", 0, "sha256", value="x"), "record of"),
-    "an array without checksums": (
-        put("segments", 0, "files", 0, "checks", value=None),
-        "checks is None",
-    ),
+    "an array without checksums": (put("segments", 0, "files", 0, "checks", value=None),
+        "checks is None"),
     "a negative size": (put("shards", 0, "size_bytes", value=-1), "negative"),
     "an unknown file format": (put("shards", 0, "format", value="zip"), "unknown format"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FORGED)

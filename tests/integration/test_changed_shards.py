@@ -121,17 +121,11 @@ def as_packed_wet(rows: list[str]) -> bytes:
 
 
 FORMATS: dict[str, Callable[[list[str]], bytes]] = {
-    "shard.parquet": as_parquet,
-    "shard.jsonl": as_lines,
-    "shard.jsonl.gz": as_gzip,
-    "shard.jsonl.zst": as_zstd,
-    "shard.arrow": as_arrow,
-    "shard.arrows": as_stream,
-    "shard.csv": as_csv,
-    "shard.tsv": as_tsv,
-    "shard.warc.wet": as_wet,
+    "shard.parquet": as_parquet, "shard.jsonl": as_lines, "shard.jsonl.gz": as_gzip,
+    "shard.jsonl.zst": as_zstd, "shard.arrow": as_arrow, "shard.arrows": as_stream,
+    "shard.csv": as_csv, "shard.tsv": as_tsv, "shard.warc.wet": as_wet,
     "shard.warc.wet.gz": as_packed_wet,
-}
+}  # fmt: skip
 
 
 def write_in_place(path: Path, content: bytes) -> None:
@@ -192,15 +186,9 @@ def removed(path: Path) -> None:
 
 
 CHANGES = (
-    same_size,
-    same_size_and_time,
-    other_size,
-    extended,
-    cut_between_records,
-    renamed_over,
-    link_turned,
-    removed,
-)
+    same_size, same_size_and_time, other_size, extended, cut_between_records, renamed_over,
+    link_turned, removed,
+)  # fmt: skip
 
 
 @dataclass

@@ -104,13 +104,6 @@ def test_an_index_does_not_miss_what_it_excludes(tmp_path, corpus, bench):
     assert read_manifest(index) == manifest
 
 
-def test_an_index_with_nothing_excluded_is_written_as_before(tmp_path, corpus):
-    build(corpus, tmp_path / "index", workers=1)
-    body = json.loads((tmp_path / "index" / "MANIFEST.json").read_text())["body"]
-    assert not {"exclude", "excluded"} & body.keys()
-    assert all("columns" not in shard for shard in body["shards"])
-
-
 @pytest.mark.parametrize("pattern", ["nothing", "A-0*", "", "web/"])
 def test_a_pattern_that_fits_no_shard_is_refused(tmp_path, corpus, bench, pattern):
     for call in (

@@ -73,11 +73,6 @@ def test_what_is_a_number():
     )
     tokens = tokenize_bytes("46 007 1 234 567 89 2 2nd b2 of 3 \u5e74".encode()).hashes.tolist()
     assert [token in known for token in tokens] == [True] * 6 + [
-        False,
-        True,
-        False,
-        False,
-        True,
-        False,
-    ]
+        False, True, False, False, True, False,
+    ]  # fmt: skip
     assert number_hashes(["no number"]).tolist() == []

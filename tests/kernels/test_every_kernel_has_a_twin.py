@@ -97,13 +97,7 @@ def test_a_twin_is_a_stranger_to_the_code_it_judges(path):
     modules -= {module for module in modules if (module or "").startswith("tests.twins.")}
     roots = {(module or ".").partition(".")[0] for module in modules}
     strangers = {
-        "__future__",
-        "re",
-        "unicodedata",
-        "functools",
-        "itertools",
-        "typing",
-        "collections",
+        "__future__", "re", "unicodedata", "functools", "itertools", "typing", "collections",
         "string",
-    }
+    }  # fmt: skip
     assert roots <= strangers | {"math", "hashlib", "dataclasses", "bisect", "struct", "zlib"}

@@ -49,13 +49,8 @@ def test_given_tokens_are_matched_as_made_ones_are(world):
 def spoken(matches, pieces) -> list[tuple]:
     """Pieces of evidence with the item and row they belong to, in an order of their own."""
     columns = (
-        pieces.part,
-        pieces.alignment,
-        pieces.item_token,
-        pieces.length,
-        pieces.start,
-        pieces.end,
-    )
+        pieces.part, pieces.alignment, pieces.item_token, pieces.length, pieces.start, pieces.end,
+    )  # fmt: skip
     places = zip(
         matches.item[pieces.match].tolist(), matches.row[pieces.match].tolist(), strict=True
     )

@@ -26,15 +26,10 @@ SHORT = {"/": "\\/", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "
 GAPS = st.sampled_from(["", " ", "\t", "  ", "\r"])
 NOISE = st.sampled_from(
     [
-        "",
-        '"text": "x"',
-        "\\",
-        ": a text that begins with a colon",
-        '\\":',
-        "a\u0000b",
+        "", '"text": "x"', "\\", ": a text that begins with a colon", '\\":', "a\u0000b",
         "\U0001f642 é",
     ]
-)
+)  # fmt: skip
 #: Names a user may give to `--text`; a dot would lead into an object.
 COLUMNS = st.one_of(
     st.sampled_from(["text", "content", "a/b", 'q"', "tab\t", "é", "\U0001f642", "back\\", " "]),

@@ -38,14 +38,10 @@ def measured(found=98, contaminated=1, flagged=2, suspect=3):
 
 
 FLOOR = {
-    "contam": {
-        "recall": {"case": 0.98},
-        "false_flags": {"answer_only": 0.01},
-        "flagged": {"answer_only": 0.03},
-        "absent": 0.002,
-    },
+    "contam": {"recall": {"case": 0.98}, "false_flags": {"answer_only": 0.01}, "flagged": {
+        "answer_only": 0.03}, "absent": 0.002},
     "another": {"recall": {"case": 1.0}},
-}
+}  # fmt: skip
 
 
 def test_figures_on_their_floor_pass():

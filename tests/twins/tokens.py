@@ -15,12 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
 SEPARATOR, LETTER, DIGIT, SINGLE, TRANSPARENT = (
-    "separator",
-    "letter",
-    "digit",
-    "single",
-    "transparent",
-)
+    "separator", "letter", "digit", "single", "transparent",
+)  # fmt: skip
 
 Token = tuple[int, int, int]  # hash, first byte, byte after the last
 

@@ -160,14 +160,9 @@ def test_what_strict_parsers_refuse_is_read(tmp_path, read_corpus):
     )
     corpus = read_corpus(tmp_path)
     assert corpus.texts == [
-        [
-            "lone \ufffd half",
-            "byte \ufffd here",
-            "cut \ufffd char",
-            "both \ufffd and \ufffd",
-            "pair 🙂",
-        ]
-    ]
+        ["lone \ufffd half", "byte \ufffd here", "cut \ufffd char", "both \ufffd and \ufffd",
+            "pair 🙂"],
+    ]  # fmt: skip
     assert corpus.coverage.total.n_undecodable == 4
     assert corpus.coverage.total.undecodable_bytes == 6
 

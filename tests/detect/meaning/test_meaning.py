@@ -79,13 +79,9 @@ def scan(world, policies=("small.toml",), **more):
 def test_a_rephrased_question_is_suspect_and_another_one_is_not(world):
     found = {one.item_id: one for one in scan(world)}
     assert {name: one.label for name, one in found.items()} == {
-        "pears": "suspect",
-        "violin": "clean",
-        "sibling": "clean",
-        "code": "suspect",
-        "short": "not_checkable",
-        "in place": "suspect",
-    }
+        "pears": "suspect", "violin": "clean", "sibling": "clean", "code": "suspect",
+        "short": "not_checkable", "in place": "suspect",
+    }  # fmt: skip
     pears = found["pears"]
     assert (pears.kind, pears.exposure, pears.n_documents) == ("rephrased", "question", 1)
     assert (pears.best_shard, pears.best_row) == ("part-0.parquet", 0)

@@ -16,22 +16,12 @@ from contam.text import common_words
 HOME = Path(contam.__file__).parent
 #: Modules between the tokens of an item and its label.
 DECISIVE = (
-    "kernels/align.py",
-    "kernels/few_grams.py",
-    "kernels/fill.py",
-    "kernels/score_item.py",
-    "kernels/nearby.py",
-    "kernels/changed_numbers.py",
-    "kernels/match_rows.py",
-    "kernels/competing_items.py",
-    "kernels/runs.py",
-    "kernels/surroundings.py",
-    "detect/match/variants.py",
-    "detect/match/grams.py",
-    "detect/match/variant_texts.py",
-    "detect/policies/contam_default.py",
-    "detect/policies/contam_definition.py",
-)
+    "kernels/align.py", "kernels/few_grams.py", "kernels/fill.py", "kernels/score_item.py",
+    "kernels/nearby.py", "kernels/changed_numbers.py", "kernels/match_rows.py",
+    "kernels/competing_items.py", "kernels/runs.py", "kernels/surroundings.py",
+    "detect/match/variants.py", "detect/match/grams.py", "detect/match/variant_texts.py",
+    "detect/policies/contam_default.py", "detect/policies/contam_definition.py",
+)  # fmt: skip
 #: Nothing, one, both, the next but one; in whole numbers the parts of an item and their bits, and
 #: the values of a byte.
 PLAIN = {int: {-1, 0, 1, 2, 3, 4, 256}, float: {0.0, 1.0, 2.0}}

@@ -210,17 +210,9 @@ def _without_items(view):
     empty = {
         name: getattr(view, name)[:0]
         for name in (
-            "benchmark",
-            "n_tokens",
-            "n_words",
-            "part_weight",
-            "n_single",
-            "stretch",
-            "item_ids",
-            "token_start",
-            "token_hash",
-            "word_start",
+            "benchmark", "n_tokens", "n_words", "part_weight", "n_single", "stretch", "item_ids",
+            "token_start", "token_hash", "word_start",
         )
-    }
+    }  # fmt: skip
     read = tuple(replace(known, checkable=known.checkable[:0]) for known in view.read)
     return _changed(view, n_items=0, read=read, **empty)
