@@ -375,7 +375,8 @@ def figure(value: float | None, digits: int = 4) -> str:
     """A number as the summary prints it; a dash where there is none."""
     if value is None or math.isnan(value):
         return "-"
-    return f"{value:.{digits}f}"
+    # Not -0.000, which reads as if something were lost.
+    return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def small(p: float | None) -> str:
