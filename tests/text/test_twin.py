@@ -151,7 +151,7 @@ def test_text_after_a_separator_is_read_as_if_it_stood_alone(first, second):
     assert words(f"{first}.\n{second}") == words(first) + words(second)
 
 
-@pytest.mark.parametrize("length", [1, 7, 8, 9, 100_000])
+@pytest.mark.parametrize("length", [1, 7, 8, 9, 3_000])
 def test_a_word_has_no_greatest_length(length):
     assert twin.word_tokens(b"a" * length, NAMES, LOOKALIKES) == [
         (twin.token_hash("a" * length), 0, length)
