@@ -17,6 +17,7 @@ from contam.audit.spec import load_spec
 from contam.detect.report import load_report
 from contam.detect.show.choose import flagged_items
 from contam.detect.show.side_by_side import view_items
+from contam.rescore.export.plots import SHOWS
 from tests.audit.conftest import FIXTURES, write_spec
 
 HOSTILE = (
@@ -184,7 +185,7 @@ def test_each_benchmark_is_told_whole_in_its_own_section(browser, pack):
         assert shown_plots
         assert not [name for name in others for caption in shown_plots if name in caption]
     every = page.run("return [...document.images].map(one => one.alt)")
-    for shows in ("Gain of each model", "Gain as the threshold", "Rank on all and on clean"):
+    for shows in SHOWS.values():
         assert [caption for caption in every if caption.startswith(shows)], shows
 
 
