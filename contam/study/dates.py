@@ -185,7 +185,7 @@ def time(
         tables["sources"] = table_of(sources, _SOURCES)
     return Study(
         name="time",
-        finding=_finding(kind, drops, scans, cohorts),
+        finding=_finding(kind, drops, scans, cohorts, strata=given.strata_names),
         tables=tables,
         refusals=asked.refusals,
         pictures=_pictures(drops, cohorts),
@@ -432,7 +432,12 @@ _BESIDE: Final = 0.18
 
 
 def _finding(
-    kind: str, drops: Sequence[Row], scans: Sequence[Row], cohorts: Sequence[Row]
+    kind: str,
+    drops: Sequence[Row],
+    scans: Sequence[Row],
+    cohorts: Sequence[Row],
+    *,
+    strata: Sequence[str],
 ) -> Finding:
     """What was found by one kind of drop, how sure it is, what would change it."""
     known = _estimated(drops, kind)
@@ -443,6 +448,11 @@ def _finding(
             f"None of {len(known)} models is shown to fall at its cutoff, after Holm's correction."
         )
     how, sure = _SURENESS[kind]
+    if kind == _PLAIN and strata:
+        sure = (
+            f"The items before and after are not of one {' and '.join(strata)}, so that nothing"
+            f" was compared with its like. {sure}"
+        )
     if fallen:
         worst = max(fallen, key=lambda row: float(row[kind]))
         drop, low, high = (100 * worst[f"{kind}{end}"] for end in ("", "_low", "_high"))

@@ -415,3 +415,16 @@ def test_a_chart_judges_exposed_cohorts_by_the_others():
     single = dated.control_chart(np.array([1.0, 0.0, 1.0]), np.array([0, 1, 1]))
     assert np.isnan(single.low[0])
     assert not single.out[0]
+
+
+def test_a_drop_without_a_common_stratum_says_so(tmp_path):
+    rows = [("item", "date", "difficulty", "heron")]
+    rows += [(f"a{at}", "2024-01-10", "easy", int(at % 5 > 0)) for at in range(30)]
+    rows += [(f"b{at}", "2024-05-10", "hard", int(at % 5 == 0)) for at in range(30)]
+    with (tmp_path / "scores.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    study = timed(tmp_path / "scores.csv", cutoffs={"heron": "2024-03-01"}, least=10)
+    (row,) = study.rows()
+    assert row["drop_p_holm"] < 0.05
+    assert row["stratified_p"] is None
+    assert "difficulty" in study.finding.sure
