@@ -13,6 +13,7 @@ from pyarrow import ipc
 
 from contam.corpus.columns import selection_of
 from contam.corpus.coverage import ShardFailure
+from contam.corpus.documents import read_documents
 from contam.corpus.opening import cut_shard, open_shards
 from contam.corpus.shards import survey
 from contam.errors import ShardError
@@ -125,3 +126,8 @@ WRITERS: dict[str, Callable[[list[dict[str, str]]], bytes]] = {
 
 #: What a file has room for, of formats that lack some of these fields: `"name": ("id", "text")`.
 FIELDS: dict[str, tuple[str, ...]] = {}
+
+
+def read_texts(shard, selection, rows):
+    """The texts of these rows, in the order asked."""
+    return [document.text for document in read_documents(shard, selection, rows)]

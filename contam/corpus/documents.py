@@ -122,26 +122,12 @@ def read_documents(shard: Shard, selection: Selection, rows: Sequence[int]) -> l
 
     Raises ShardError when the shard cannot be read or has no such row.
     """
-    return _documents(shard, selection, rows, with_turns=True)
-
-
-def read_texts(shard: Shard, selection: Selection, rows: Sequence[int]) -> list[str]:
-    """Return the texts of `rows`, in the order asked: the same text that `read_chunk` gave.
-
-    Raises ShardError when the shard cannot be read or has no such row.
-    """
-    return [document.text for document in _documents(shard, selection, rows, with_turns=False)]
-
-
-def _documents(
-    shard: Shard, selection: Selection, rows: Sequence[int], *, with_turns: bool
-) -> list[Document]:
     sources = selection.sources
     if sources is None:
         raise ShardError("{shard}: has no documents", shard=shard.name)
 
     def look(shard: Shard, wanted: list[int]) -> Iterator[tuple[int, Document]]:
-        return shard.kind.documents(shard.path, sources, wanted, with_turns=with_turns)
+        return shard.kind.documents(shard.path, sources, wanted)
 
     return _in_order(shard, rows, look)
 

@@ -114,15 +114,15 @@ def all_values(
 
 
 def documents(
-    path: str, reader: TableReader, ref: ColumnRef, rows: Sequence[int], *, with_turns: bool
+    path: str, reader: TableReader, ref: ColumnRef, rows: Sequence[int]
 ) -> Iterator[tuple[int, str, list[Turn] | None]]:
     """Yield (row, text, turns) of column `ref` for the rows (ascending, distinct).
 
-    with_turns  whether to return the turns of texts that are joined from some; None otherwise
+    turns  of a text that is joined from some, None for any other
     """
-    with_turns = with_turns and ref.kind in ("chat", "list", "group")
-    for numbers, batch in reader.value_rows(path, [ref], rows, whole=with_turns):
+    has_turns = ref.kind in ("chat", "list", "group")
+    for numbers, batch in reader.value_rows(path, [ref], rows, whole=has_turns):
         with shard_errors(path):
             texts = texts_of(as_text_block(batch, ref))
-            turns = [turns_at(batch, ref, i) if with_turns else None for i in range(len(numbers))]
+            turns = [turns_at(batch, ref, i) if has_turns else None for i in range(len(numbers))]
         yield from zip(numbers, texts, turns, strict=True)

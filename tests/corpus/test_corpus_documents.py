@@ -12,12 +12,12 @@ import pytest
 from pyarrow import ipc
 
 from contam.corpus.columns import select_columns
-from contam.corpus.documents import DocumentMeta, read_documents, read_metadata, read_texts
+from contam.corpus.documents import DocumentMeta, read_documents, read_metadata
 from contam.corpus.opening import open_shards
 from contam.corpus.shards import Shard, shard_digest
 from contam.errors import ShardError
 from tests import corpus_files
-from tests.corpus_files import WRITERS, find_shards, plan_chunks
+from tests.corpus_files import WRITERS, find_shards, plan_chunks, read_texts
 
 FORMATS = ["parquet", "arrow", "jsonl", "jsonl.gz"]
 #: These have neither structs nor numbers nor a text that is null.

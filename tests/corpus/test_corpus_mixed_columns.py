@@ -10,9 +10,9 @@ import pytest
 from pyarrow import ipc
 
 from contam.corpus.columns import select_columns
-from contam.corpus.documents import read_documents, read_texts
+from contam.corpus.documents import read_documents
 from contam.errors import CorpusError, ShardError
-from tests.corpus_files import find_shards
+from tests.corpus_files import find_shards, read_texts
 
 FORMATS = ["parquet", "arrow", "stream", "jsonl"]
 

@@ -14,11 +14,11 @@ import zstandard
 import contam
 from contam.corpus import opening
 from contam.corpus.columns import select_columns
-from contam.corpus.documents import read_metadata, read_texts
+from contam.corpus.documents import read_metadata
 from contam.corpus.formats.registry import FORMATS
 from contam.detect.report import write_report
 from contam.index.change import add
-from tests.corpus_files import FIELDS, WRITERS, find_shards
+from tests.corpus_files import FIELDS, WRITERS, find_shards, read_texts
 from tests.index.builds import build
 from tests.integration.inputs import FILLER, QUESTION, contam_here, labels, quoted
 

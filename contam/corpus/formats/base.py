@@ -131,12 +131,9 @@ class CorpusFormat(ABC):
 
     @abstractmethod
     def documents(
-        self, path: str, sources: TextColumns, rows: Sequence[int], *, with_turns: bool
+        self, path: str, sources: TextColumns, rows: Sequence[int]
     ) -> Iterator[tuple[int, Document]]:
-        """Yield (row, document) for some rows (ascending, distinct): the texts of `blocks`.
-
-        with_turns  whether turns are wanted; a format that has them anyway may give them
-        """
+        """Yield (row, document) for some rows (ascending, distinct): the texts of `blocks`."""
 
     @abstractmethod
     def rewrite(self, path: str, target: Path, how: Rewrite) -> Rewritten:

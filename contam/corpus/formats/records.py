@@ -186,12 +186,7 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
             yield row, {ref: at_path(record, ref.path) for ref in refs}
 
     def documents(
-        self,
-        path: str,
-        sources: TextColumns,
-        rows: Sequence[int],
-        *,
-        with_turns: bool,
+        self, path: str, sources: TextColumns, rows: Sequence[int]
     ) -> Iterator[tuple[int, Document]]:
         for row, record in self._chosen(path, rows):
             yield row, _document(self._found(path, row, record, sources))

@@ -41,7 +41,7 @@ class TabularFormat(CorpusFormat):
             yield row, dict(zip(refs, values, strict=True))
 
     def documents(
-        self, path: str, sources: TextColumns, rows: Sequence[int], *, with_turns: bool
+        self, path: str, sources: TextColumns, rows: Sequence[int]
     ) -> Iterator[tuple[int, Document]]:
         found: dict[int, Document] = {}
         for ref in sources.every:
@@ -49,9 +49,7 @@ class TabularFormat(CorpusFormat):
             if not left:
                 break
             column = "" if ref is sources.first else ref.dotted
-            for row, text, turns in lookup.documents(
-                path, self.reader, ref, left, with_turns=with_turns
-            ):
+            for row, text, turns in lookup.documents(path, self.reader, ref, left):
                 if not (column and _is_blank(text)):
                     found[row] = Document(text, column, None if turns is None else tuple(turns))
         yield from found.items()

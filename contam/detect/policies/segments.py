@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 _Array = NDArray[Any]
 
 _BLOCK_TOKENS: Final = 1 << 18
-_ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1: Final = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2: Final = np.uint64(0x94D049BB133111EB)
 

@@ -9,8 +9,9 @@ from packaging.version import Version
 from pyarrow import feather, ipc
 
 import contam
-from contam.corpus.documents import read_metadata, read_texts
+from contam.corpus.documents import read_metadata
 from contam.errors import ShardError
+from tests.corpus_files import read_texts
 
 TABLE = pa.table(
     {

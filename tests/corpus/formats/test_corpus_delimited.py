@@ -8,10 +8,9 @@ import gzip
 import pytest
 
 from contam.corpus.columns import select_columns
-from contam.corpus.documents import read_texts
 from contam.corpus.formats import records
 from contam.errors import CorpusError, ShardError
-from tests.corpus_files import find_shards, table
+from tests.corpus_files import find_shards, read_texts, table
 
 ROWS = [
     {"id": "1", "content": "plain", "text": "one, two"},

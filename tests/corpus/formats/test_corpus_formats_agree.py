@@ -16,9 +16,15 @@ from hypothesis import strategies as st
 from pyarrow import ipc
 
 from contam.corpus.batches import read_chunk
-from contam.corpus.documents import read_texts
 from contam.tables.blocks import TextBlock, texts_of
-from tests.corpus_files import delimited, find_shards, plan_chunks, select_all, wet_records
+from tests.corpus_files import (
+    delimited,
+    find_shards,
+    plan_chunks,
+    read_texts,
+    select_all,
+    wet_records,
+)
 
 TEXT = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 TURN = st.fixed_dictionaries({"role": st.sampled_from(["user", "assistant"]), "content": TEXT})

@@ -19,11 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.corpus.columns import select_columns
-from contam.corpus.documents import read_texts
 from contam.errors import OutputError, ShardError
 from contam.files.compression import unpack
 from contam.tables.edits import Edit, Rewrite, Rewritten, edited
-from tests.corpus_files import find_shards, wet_record
+from tests.corpus_files import find_shards, read_texts, wet_record
 
 PACKERS = {
     "gz": gzip.compress,
