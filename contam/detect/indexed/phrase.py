@@ -75,8 +75,13 @@ def count_phrase(opened: IndexSet, phrase: str) -> PhraseCount:
                 if _stands_in(wanted, tokenize_bytes(text, unit=unit).hashes)
             ]
     exact &= opened.coverage.complete
-    places = sorted(documents)
-    return PhraseCount(tuple((opened.names[shard], row) for shard, row in places), exact)
+    # A file that two indexes hold has two names where each has retired a document of its own.
+    places: dict[tuple[str, str, int], tuple[str, int]] = {}
+    for shard, row in sorted(documents):
+        record = opened.records[shard]
+        file = (record.uri, record.sha256) if record else (opened.names[shard], "")
+        places.setdefault((*file, row), (opened.names[shard], row))
+    return PhraseCount(tuple(places.values()), exact)
 
 
 def _holding(part: PlacedSegment, keys: Uint64s) -> tuple[Int64s, Bools]:

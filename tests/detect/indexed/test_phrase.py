@@ -62,6 +62,16 @@ def test_a_phrase_is_counted_as_reading_every_document_counts_it(tmp_path, cap):
     assert n_exact == 60 if cap == 512 else n_exact > 0
 
 
+def test_a_document_of_two_indexes_is_counted_once(tmp_path):
+    written(tmp_path / "one", "0.jsonl", ["a lantern over the quay by night"] * 3)
+    for name, gone in (("first", 0), ("second", 1)):
+        build(tmp_path / "one", tmp_path / name, load_recipe("complete"), workers=1)
+        retire(tmp_path / name, documents=[f"0.jsonl:{gone}"])
+    found = open_index([tmp_path / "first", tmp_path / "second"]).count("a lantern over the quay")
+    assert found.exact
+    assert sorted(row for _, row in found.documents) == [0, 1, 2]
+
+
 def test_a_phrase_that_cannot_be_counted_is_refused(tmp_path):
     written(tmp_path / "one", "0.jsonl", ["a lantern over the quay by night"])
     build(tmp_path / "one", tmp_path / "whole", load_recipe("complete"), workers=1)
