@@ -48,6 +48,20 @@ def without_logs(tmp_path_factory):
     return run_audit(load_spec(home / "AUDIT.toml")).folder
 
 
+def hostile_table(texts):
+    """Documents of these texts, whose every other column tries to get out of the page."""
+    n = len(texts)
+    return pa.table(
+        {
+            "id": [f"doc {at} {HOSTILE}" for at in range(n)],
+            "text": texts,
+            "url": [f"javascript:document.title='owned'//{HOSTILE}"] * n,
+            "source": [HOSTILE, None, "plain"][:n],
+            "date": [HOSTILE, None, "2020-01-01"][:n],
+        }
+    )
+
+
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory):
     """An audit whose corpus, items, names and addresses try to get out of the page."""
@@ -57,16 +71,7 @@ def hostile(tmp_path_factory):
         "a" * 5_000_000 + f" {QUESTION} " + "b" * 10,
         f"\u202e\u202e{QUESTION}\u0000\ud7ff {HOSTILE}",
     ]
-    table = pa.table(
-        {
-            "id": [f"doc {n} {HOSTILE}" for n in range(3)],
-            "text": texts,
-            "url": [f"javascript:document.title='owned'//{HOSTILE}"] * 3,
-            "source": [HOSTILE, None, "plain"],
-            "date": [HOSTILE, "2020-01-01", None],
-        }
-    )
-    pq.write_table(table, home / "shard.parquet")
+    pq.write_table(hostile_table(texts), home / "shard.parquet")
     rows = [{"id": f"item {HOSTILE}", "question": f"{QUESTION}? {HOSTILE}"}]
     (home / "evil.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (home / "AUDIT.toml").write_text(
@@ -79,6 +84,23 @@ def hostile(tmp_path_factory):
 
 def shown(page):
     return page.texts("#items tbody tr:not(.detail) .open")
+
+
+def hostile_pages(browser, path, n_documents):
+    """The hostile page, harmless, at each width."""
+    for width in (1280, 375):
+        page = browser(width, 800)
+        page.open(path)
+        page.find("#items .open").click()
+        assert len(page.all(".document")) == n_documents
+        assert page.driver.title != "owned"
+        assert "<script>" in page.find(".detail").get_attribute("textContent")
+        # rows, one page of evidence, the report's own
+        assert page.run("return document.scripts.length") == 3
+        assert page.all("img, b, textarea") == []
+        assert page.problems() == []
+        assert page.overflow() == []
+        yield page
 
 
 def test_the_first_screen_holds_the_verdict(browser, pack, shots):
@@ -233,18 +255,7 @@ def test_an_item_is_opened_by_keyboard_alone(browser, pack):
 
 
 def test_hostile_text_is_text(browser, hostile):
-    for width in (1280, 375):
-        page = browser(width, 800)
-        page.open(hostile / "report.html")
-        page.find("#items .open").click()
-        assert len(page.all(".document")) == 3
-        assert page.driver.title != "owned"
-        assert "<script>" in page.find(".detail").get_attribute("textContent")
-        own = page.run("return document.scripts.length")
-        assert own == 3  # rows, one page of evidence, the report's own
-        assert page.all("img, b, textarea") == []
-        assert page.problems() == []
-        assert page.overflow() == []
+    for page in hostile_pages(browser, hostile / "report.html", 3):
         # Nothing that reorders text reaches beyond its own box.
         assert (
             page.run("return getComputedStyle(document.querySelector('.quote')).unicodeBidi")
