@@ -22,7 +22,6 @@ STATES: Final = "MANIFEST.json.states"
 """Beside the manifest, which it is no part of."""
 
 _SECOND: Final = 1_000_000_000
-_FILE_FIELDS: Final = 5
 
 States = dict[str, tuple[str, FileState]]
 """Place of a file -> SHA-256 of its bytes, and its state when they were read."""
@@ -59,12 +58,7 @@ def note_states(folder: Path, fresh: Mapping[str, tuple[str, FileState]]) -> boo
         return False
     path = folder / STATES
     draft = folder / f"{STATES}.draft"
-    # Files have no version; without it, earlier releases read the list, too.
-    states = {
-        place: (sha256, state if state.version else state[:_FILE_FIELDS])
-        for place, (sha256, state) in found.items()
-    }
-    text = json.dumps({"states": states}, sort_keys=True, separators=(",", ":"))
+    text = json.dumps({"states": found}, sort_keys=True, separators=(",", ":"))
     with writing(path):
         write_synced(draft, text.encode("ascii") + b"\n")
         draft.replace(path)
@@ -111,11 +105,9 @@ def _same_second(first_ns: int, second_ns: int) -> bool:
 
 
 def _state(found: list[object]) -> FileState:
-    numbers, version = found[:_FILE_FIELDS], found[_FILE_FIELDS:]
-    if len(numbers) != _FILE_FIELDS or len(version) > 1:
-        raise ValueError(found)
+    *numbers, version = found
     size, modified_ns, changed_ns, device, inode = map(_whole, numbers)
-    return FileState(size, modified_ns, changed_ns, device, inode, *map(str, version))
+    return FileState(size, modified_ns, changed_ns, device, inode, str(version))
 
 
 def _whole(value: object) -> int:
