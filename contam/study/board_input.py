@@ -13,6 +13,7 @@ from contam.benchmark.field_names import plain
 from contam.detect.report import RUN_FILE
 from contam.errors import LogError, Names, OutputError, Public, Statement, UsageError
 from contam.files.single import fingerprint
+from contam.rescore.logs.tools.plain_tables import DIRECTIONS
 from contam.rescore.metrics import sounds_lower
 from contam.rescore.panel import ALL
 from contam.study.inputs import USUAL, Rows, columns_of, refuse_unknown_sides
@@ -32,6 +33,7 @@ _ROLES: Final[Mapping[str, Sequence[str]]] = {
     "model": (*USUAL["model"], "models"),
     "task": ("task", "benchmark", "dataset"),
     "score": USUAL["score"],
+    **{name: (name,) for name in DIRECTIONS},
 }
 #: A column of this name beside the tasks is a board's own summary of them.
 _SUMMARIES: Final = frozenset(
@@ -80,10 +82,10 @@ def read_tables(
     lower, higher  tasks whose scores count down and up, by the user's own word
     """
     refuse_unknown_sides(columns, ("scores", "clean"))
-    models, names, full, source = _table(scores, "scores", tasks, columns)
+    models, names, full, source, told = _table(scores, "scores", tasks, columns)
     sources, second = [source], None
     if clean is not None:
-        own, same, found, source = _table(clean, "clean", names, columns)
+        own, same, found, source, _ = _table(clean, "clean", names, columns)
         sources.append(source)
         if odd := sorted(set(own) ^ set(models)):
             said = "scores and clean scores are not of the same models: {}"
@@ -97,11 +99,12 @@ def read_tables(
     if both := {*lower} & {*higher}:
         raise UsageError("{} cannot count both ways", min(both), hint="name it once")
     for name in names:
-        if sounds_lower(name) and name not in (*lower, *higher):
+        if sounds_lower(name) and name not in (*lower, *higher, *told):
             said = "{}: is a lower {!r} better? A table does not say"
             hint = Statement("--lower-is-better {}, or --higher-is-better {}", name, name)
             raise UsageError(said, sources[0]["path"], name, hint=hint)
-    down = np.array([name in lower for name in names])
+    down = np.array([name in lower or (name not in higher and told.get(name) is False)
+                     for name in names])  # fmt: skip
     return _given(sources[0]["path"], models, names, full, second, down, sources=tuple(sources))
 
 
@@ -170,8 +173,8 @@ def _pivot(
 
 def _table(
     given: Source, called: str, tasks: Sequence[str], columns: Mapping[str, str] | None
-) -> tuple[list[str], list[str], Floats, Mapping[str, Any]]:
-    """Models, tasks, their scores, and where these are from."""
+) -> tuple[list[str], list[str], Floats, Mapping[str, Any], dict[str, bool]]:
+    """Models, tasks, their scores, where these are from, and on which tasks more is better."""
     rows = Rows(given, called, usual=_ROLES, columns=columns_of(columns, called))
     models, source = rows.texts("model"), {"set": called, **rows.source}
     if rows.has("task") and rows.has("score") and not (set(tasks) & set(rows.names)):
@@ -181,7 +184,12 @@ def _table(
         rows.refuse_doubles(list(zip(models, names, strict=True)), "model and task")
         cells = zip(models, names, rows.numbers("score", empty=True).tolist(), strict=True)
         known, kinds = list(dict.fromkeys(models)), list(tasks or dict.fromkeys(names))
-        return known, kinds, _pivot(cells, known, kinds), source
+        told = {}
+        for kind in kinds:
+            own = [row for row, name in enumerate(names) if name == kind]
+            if (way := rows.direction(own)) is not None:
+                told[kind] = way
+        return known, kinds, _pivot(cells, known, kinds), source, told
     rows.refuse_doubles(models, "model")
     others = [name for name in rows.names if name != source["columns"]["model"]]
     kinds = list(tasks) or others
@@ -194,7 +202,7 @@ def _table(
             said = "{}: {!r} looks like a summary of the tasks: name the tasks"
             raise UsageError(said, rows.path, name, hint=rows.there)
     table = np.stack([rows.column(name, empty=True) for name in kinds], axis=1)
-    return models, kinds, table, source
+    return models, kinds, table, source, {}
 
 
 def read_rescored(rescored: str | Path | Rescore, policy: str) -> Given:

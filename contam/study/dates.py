@@ -185,7 +185,7 @@ def time(
         tables["sources"] = table_of(sources, _SOURCES)
     return Study(
         name="time",
-        finding=_finding(kind, drops, scans, cohorts, strata=given.strata_names),
+        finding=_finding(kind, drops, scans, cohorts, _lost(kind, given, references)),
         tables=tables,
         refusals=asked.refusals,
         pictures=_pictures(drops, cohorts),
@@ -431,15 +431,28 @@ _MOST_CHARTS: Final = 2
 _BESIDE: Final = 0.18
 
 
+def _lost(kind: str, given: Dated, references: Sequence[str]) -> str:
+    """Which fairer comparison could not be made, as the finding begins to say how sure it is."""
+    parts = []
+    if references and kind != "against_references":
+        parts.append("Nothing was set against the references: the notes of the drops say why. ")
+    if given.strata_names and kind == _PLAIN:
+        names = " and ".join(given.strata_names)
+        parts.append(f"The items before and after are not of one {names}: none has its like. ")
+    return "".join(parts)
+
+
 def _finding(
     kind: str,
     drops: Sequence[Row],
     scans: Sequence[Row],
     cohorts: Sequence[Row],
-    *,
-    strata: Sequence[str],
+    lost: str,
 ) -> Finding:
-    """What was found by one kind of drop, how sure it is, what would change it."""
+    """What was found by one kind of drop, how sure it is, what would change it.
+
+    lost  what is to be said of fairer kinds that were asked for, "" for none
+    """
     known = _estimated(drops, kind)
     fallen = [row for row in known if row[f"{kind}_p_holm"] < _SURE and row[kind] > 0]
     fall = "No drop at a known cutoff could be estimated."
@@ -448,11 +461,7 @@ def _finding(
             f"None of {len(known)} models is shown to fall at its cutoff, after Holm's correction."
         )
     how, sure = _SURENESS[kind]
-    if kind == _PLAIN and strata:
-        sure = (
-            f"The items before and after are not of one {' and '.join(strata)}, so that nothing"
-            f" was compared with its like. {sure}"
-        )
+    sure = f"{lost}{sure}"
     if fallen:
         worst = max(fallen, key=lambda row: float(row[kind]))
         drop, low, high = (100 * worst[f"{kind}{end}"] for end in ("", "_low", "_high"))

@@ -20,7 +20,7 @@ from contam.rescore.join import refuse_partial
 from contam.rescore.judging import join_logs, one_policy, open_verdicts
 from contam.rescore.logs.log_files import GIVE_ROWS, LogFile
 from contam.rescore.logs.read import whole_logs
-from contam.rescore.logs.tools.plain_tables import load, number_of, text_of
+from contam.rescore.logs.tools.plain_tables import direction_of, load, number_of, text_of
 from contam.rescore.metrics import directed, main_metrics
 from contam.rescore.panel import Split, labels_at, oriented
 from contam.rescore.run import refuse_two_logs, series_of
@@ -48,7 +48,7 @@ USUAL: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What a column is -> the names it usually has; the first that is there counts."""
 
-FAMILY: Final[Mapping[str, tuple[str, ...]]] = {"family": ("family", "base", "base_model")}
+FAMILY: Final[Mapping[str, tuple[str, ...]]] = {"family": ("family", "base_model")}
 """The column that says which models are made of one base: they are no independent ones."""
 
 GIVE_SHARES: Final = "give shares from 0 to 1, or counts; a percent is a hundredth"
@@ -150,6 +150,10 @@ class Rows:
         found = self.numbers(role)
         self.refuse_outside(found, self._name(role))
         return found
+
+    def direction(self, rows: Sequence[int]) -> bool | None:
+        """Whether more is better in these rows, by a column of the table; None without one."""
+        return direction_of(self._table, self._found, rows)
 
     def refuse_outside(self, values: Floats, name: str) -> None:
         """Raise LogError for the first value that is not within 0 and 1."""

@@ -23,6 +23,7 @@ _COEFFICIENTS: Final = 2
 _HIGH: Final = 3.0
 _LEAST_DISTINCT: Final = 3
 _LEAST_RELIABLE: Final = 0.5
+_ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +151,8 @@ def residuals(
         beyond[at] = not fit.region_low <= x[at] <= fit.region_high
     residual = y - expected
     half = stdtrit(df, _TAILS[1]) * error
-    t = np.divide(residual, error, out=np.full(m, np.nan), where=error > 0)
+    sure = error > _ROUNDING * np.abs(y).max()
+    t = np.divide(residual, error, out=np.full(m, np.nan), where=sure)
     return Residuals(
         expected=expected,
         residual=residual,
@@ -252,7 +254,8 @@ def _effect(fit: RegressionResults, thetas: Floats, **hinge: float) -> Effect:
         n=int(fit.nobs),
         theta=float(fit.params[0]),
         error=float(fit.bse[0]),
-        p=p if fit.bse[0] > 0 else np.nan,
+        # An error that rounding alone left says nothing.
+        p=p if fit.bse[0] > _ROUNDING * np.abs(fit.model.endog).max() else np.nan,
         low=low,
         high=high,
         r2=r2 if np.isfinite(r2) else np.nan,

@@ -261,3 +261,20 @@ def test_clean_scores_must_be_of_the_same_models():
     for options in ({"rescored": "x"}, {"lower_is_better": ["c"]}):
         with pytest.raises(UsageError):
             board(rows, **options)
+
+
+def test_a_column_of_a_long_table_says_which_way_a_task_counts():
+    rows = [
+        {"model": f"m{at}", "task": task, "score": score, "higher_is_better": up}
+        for at in range(6)
+        for task, score, up in (("quiz", at / 10, True), ("speech", 0.9 - at / 10, False))
+    ]
+    (first, *_) = board(rows).rows()
+    assert (first["model"], first["win_rate"]) == (
+        "m5",
+        max(r["win_rate"] for r in board(rows).rows()),
+    )
+    assert first["mean"] is None
+    odd = [{**row, "higher_is_better": at > 0} for at, row in enumerate(rows)]
+    with refused(LogError, "higher_is_better"):
+        board(odd)

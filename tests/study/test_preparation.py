@@ -347,3 +347,29 @@ def test_fine_tunes_of_one_base_are_no_group_of_their_own():
             assert hinged["n"] == (24 if named else 39)
     assert false[True] <= n_sims * 0.05 + 3 * np.sqrt(n_sims * 0.05 * 0.95)
     assert false[False] > 2 * false[True] + 10
+
+
+def test_an_error_of_rounding_alone_gives_no_p():
+    compute = np.linspace(21, 24, 24)
+    rows = [
+        {"model": f"m{at}", "covariate": c, "score": s, "tuned": s, "group": at % 2}
+        for at, (c, s) in enumerate(zip(compute, 0.3 + 0.1 * (compute - 21), strict=True))
+    ]
+    study = preparation(rows, settings=PreparationSettings(chance=0.3, draws=99))
+    assert {row["p"] for row in study.rows("effects")} == {None}
+
+
+def test_a_column_of_base_scores_is_no_family():
+    rng = np.random.default_rng(8)
+    rows = [
+        {
+            "model": f"m{at}",
+            "covariate": 21 + at / 8,
+            "score": float(s),
+            "base": 0.25,
+            "group": at % 2,
+        }
+        for at, s in enumerate(rng.uniform(0.3, 0.6, 24))
+    ]
+    study = preparation(rows, settings=PreparationSettings(draws=99))
+    assert {row["n"] for row in study.rows("effects")} == {24}

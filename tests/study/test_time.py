@@ -428,3 +428,8 @@ def test_a_drop_without_a_common_stratum_says_so(tmp_path):
     assert row["drop_p_holm"] < 0.05
     assert row["stratified_p"] is None
     assert "difficulty" in study.finding.sure
+    rows = [(*row, "finch" if not at else 1) for at, row in enumerate(rows)]
+    with (tmp_path / "scores.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    one = {"cutoffs": {"heron": "2024-03-01"}, "references": ["finch"], "least": 10}
+    assert "references" in timed(tmp_path / "scores.csv", **one).finding.sure
