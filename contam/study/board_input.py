@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,7 @@ _ROLES: Final[Mapping[str, Sequence[str]]] = {
     "model": (*USUAL["model"], "models"),
     "task": ("task", "benchmark", "dataset"),
     "score": USUAL["score"],
+    "metric": ("metric", "metric_name"),
     **{name: (name,) for name in DIRECTIONS},
 }
 #: A column of this name beside the tasks is a board's own summary of them.
@@ -68,6 +69,13 @@ class Given:
     coverage: Mapping[str, Any] = field(default_factory=dict)
 
 
+class _Told(NamedTuple):
+    """What a long table says of a task: its metric, "" without one, and whether more is better."""
+
+    metric: str
+    up: bool | None
+
+
 def read_tables(
     scores: Source,
     clean: Source | None,
@@ -83,10 +91,11 @@ def read_tables(
     """
     refuse_unknown_sides(columns, ("scores", "clean"))
     models, names, full, source, told = _table(scores, "scores", tasks, columns)
-    sources, second = [source], None
+    sources, second, sides = [source], None, [told]
     if clean is not None:
-        own, same, found, source, _ = _table(clean, "clean", names, columns)
+        own, same, found, source, told = _table(clean, "clean", names, columns)
         sources.append(source)
+        sides.append(told)
         if odd := sorted(set(own) ^ set(models)):
             said = "scores and clean scores are not of the same models: {}"
             raise LogError(said, Names(odd[:5]), hint="remove one of the two, or name them apart")
@@ -98,14 +107,49 @@ def read_tables(
         raise UsageError("there is no task {!r}", min(unknown), hint=hint)
     if both := {*lower} & {*higher}:
         raise UsageError("{} cannot count both ways", min(both), hint="name it once")
-    for name in names:
-        if sounds_lower(name) and name not in (*lower, *higher, *told):
-            said = "{}: is a lower {!r} better? A table does not say"
-            hint = Statement("--lower-is-better {}, or --higher-is-better {}", name, name)
-            raise UsageError(said, sources[0]["path"], name, hint=hint)
-    down = np.array([name in lower or (name not in higher and told.get(name) is False)
-                     for name in names])  # fmt: skip
-    return _given(sources[0]["path"], models, names, full, second, down, sources=tuple(sources))
+    notes: list[str] = []
+    down = np.array([_is_down(name, sides, sources, lower, higher, notes) for name in names])
+    where = sources[0]["path"]
+    return _given(where, models, names, full, second, down, notes, sources=tuple(sources))
+
+
+def _is_down(
+    task: str,
+    sides: Sequence[Mapping[str, _Told]],
+    sources: Sequence[Mapping[str, Any]],
+    lower: Sequence[str],
+    higher: Sequence[str],
+    notes: list[str],
+) -> bool:
+    """Whether less is better: the user's word, then that of a table; a name is only asked about.
+
+    notes  gains what a table says against the user's word
+
+    Raises LogError for tables that contradict each other, UsageError where a name sounds otherwise.
+    """
+    told = [side[task] for side in sides if task in side]
+    metrics = list(dict.fromkeys(one.metric for one in told if one.metric))
+    if len(metrics) > 1:
+        said = "{}: the scores of {!r} are {!r}, and those of {} are {!r}"
+        facts = (sources[1]["path"], task, metrics[1], sources[0]["path"], metrics[0])
+        raise LogError(said, *facts, hint="give scores by one metric")
+    ways = {one.up for one in told if one.up is not None}
+    ask = Statement("--lower-is-better {}, or --higher-is-better {}", task, task)
+    if task in (*lower, *higher):
+        against = "lower" if task in higher else "higher"
+        if (against == "higher") in ways:
+            notes.append(f"{task}: a table says that {against} is better")
+        return task in lower
+    if len(ways) > 1:
+        said = "{}: is a higher {!r} better? It says otherwise than {}"
+        raise LogError(said, sources[1]["path"], task, sources[0]["path"], hint=ask)
+    if ways:
+        return ways == {False}
+    for name in (task, *metrics):
+        if sounds_lower(name):
+            said = "{}: is less better on {!r}? {!r} sounds so, and the table does not say"
+            raise UsageError(said, sources[0]["path"], task, name, hint=ask)
+    return False
 
 
 def _given(
@@ -115,6 +159,7 @@ def _given(
     scores: Floats,
     clean: Floats | None,
     down: Bools,
+    notes: Sequence[str] = (),
     **others: Any,  # noqa: ANN401 - further fields of the result
 ) -> Given:
     """A board of scores as they are. Raises LogError for what is none: nothing ranks models."""
@@ -134,7 +179,7 @@ def _given(
         down=down,
         clean=None if clean is None else np.where(down, -clean, clean),
         no_mean=_no_mean(scores, tasks, down),
-        notes=tuple(_strangers(scores, models)),
+        notes=(*notes, *_strangers(scores, models)),
         **others,
     )
 
@@ -173,8 +218,8 @@ def _pivot(
 
 def _table(
     given: Source, called: str, tasks: Sequence[str], columns: Mapping[str, str] | None
-) -> tuple[list[str], list[str], Floats, Mapping[str, Any], dict[str, bool]]:
-    """Models, tasks, their scores, where these are from, and on which tasks more is better."""
+) -> tuple[list[str], list[str], Floats, Mapping[str, Any], dict[str, _Told]]:
+    """Models, tasks, their scores, where these are from, and what is told of each task."""
     rows = Rows(given, called, usual=_ROLES, columns=columns_of(columns, called))
     models, source = rows.texts("model"), {"set": called, **rows.source}
     if rows.has("task") and rows.has("score") and not (set(tasks) & set(rows.names)):
@@ -184,15 +229,14 @@ def _table(
         rows.refuse_doubles(list(zip(models, names, strict=True)), "model and task")
         cells = zip(models, names, rows.numbers("score", empty=True).tolist(), strict=True)
         known, kinds = list(dict.fromkeys(models)), list(tasks or dict.fromkeys(names))
-        told = {}
-        for kind in kinds:
-            own = [row for row, name in enumerate(names) if name == kind]
-            if (way := rows.direction(own)) is not None:
-                told[kind] = way
-        return known, kinds, _pivot(cells, known, kinds), source, told
+        return known, kinds, _pivot(cells, known, kinds), source, _told(rows, names, kinds)
     rows.refuse_doubles(models, "model")
     others = [name for name in rows.names if name != source["columns"]["model"]]
     kinds = list(tasks) or others
+    for role in DIRECTIONS:
+        if rows.has(role):
+            said, hint = "{}: {!r} says nothing of a column", "--lower-is-better TASK instead"
+            raise UsageError(said, rows.path, source["columns"][role], hint=hint)
     if len(set(kinds)) < len(kinds):
         raise UsageError("a task is named twice")
     for name in kinds:
@@ -203,6 +247,22 @@ def _table(
             raise UsageError(said, rows.path, name, hint=rows.there)
     table = np.stack([rows.column(name, empty=True) for name in kinds], axis=1)
     return models, kinds, table, source, {}
+
+
+def _told(rows: Rows, tasks: Sequence[str], asked: Sequence[str]) -> dict[str, _Told]:
+    """What is said of each task asked for. Raises LogError for scores by several metrics."""
+    metrics = rows.texts("metric", empty=True) if rows.has("metric") else [""] * len(rows)
+    places: dict[str, list[int]] = {task: [] for task in asked}
+    for row, task in enumerate(tasks):
+        if task not in places:
+            continue
+        own = places[task]
+        own.append(row)
+        if metrics[row] != metrics[own[0]]:
+            said = "{!r} has scores by {!r} and by {!r}"
+            hint = "remove those of one, or give the tasks two names"
+            raise rows.fault(said, task, metrics[own[0]], metrics[row], row=row, hint=hint)
+    return {task: _Told(metrics[own[0]], rows.direction(own)) for task, own in places.items()}
 
 
 def read_rescored(rescored: str | Path | Rescore, policy: str) -> Given:

@@ -278,3 +278,44 @@ def test_a_column_of_a_long_table_says_which_way_a_task_counts():
     odd = [{**row, "higher_is_better": at > 0} for at, row in enumerate(rows)]
     with refused(LogError, "higher_is_better"):
         board(odd)
+
+
+def test_the_metric_of_a_long_table_is_asked_about_as_a_re_scoring_asks():
+    rows = table(
+        "model task score metric",
+        *((f"m{at}", "quiz", at / 10, "acc") for at in range(4)),
+        *((f"m{at}", "wikitext", 20 - at, "word_perplexity,none") for at in range(4)),
+    )
+    with refused(UsageError, "'wikitext'", "word_perplexity,none", "--lower-is-better wikitext"):
+        board(rows)
+    assert board(rows, lower_is_better=["wikitext"]).rows()[0]["model"] == "m3"
+    rows[0]["metric"] = "brier"
+    with refused(LogError, "'quiz'", "'brier'", "'acc'"):
+        board(rows, lower_is_better=["wikitext"])
+    rows += table("model task score metric", *((f"m{at}", "exam", at, "acc") for at in range(4)))
+    assert board(rows, tasks=["exam", "wikitext"], lower_is_better=["wikitext"]).rows()
+
+
+def test_a_clean_table_may_not_contradict_the_scores():
+    def long(up, metric="points"):
+        cells = [("m0", "a", 1), ("m0", "b", 2), ("m1", "a", 2), ("m1", "b", 1)]
+        header = "model task score higher_is_better metric"
+        return table(header, *((*cell, up or cell[1] == "a", metric) for cell in cells))
+
+    down, up = long(up=False), long(up=True)
+    with refused(LogError, "'b'", "higher"):
+        board(down, clean=up)
+    with refused(LogError, "'a'", "'points'", "'marks'"):
+        board(down, clean=long(up=False, metric="marks"))
+    plain = [{name: row[name] for name in ("model", "task", "score")} for row in down]
+    for study in (board(plain, clean=down), board(down, clean=up, lower_is_better=["b"])):
+        assert [row["rank_win_rate"] for row in study.rows()] == [1, 2]
+        assert study.rows()[0]["model"] == "m1"
+    assert any("b: " in note for note in study.run["notes"])
+
+
+def test_a_column_of_directions_is_no_task_of_a_wide_table():
+    rows = table("model a b higher_is_better", ("x", 1, 2, 1), ("y", 2, 3, 0))
+    for tasks in ((), ("a", "b")):
+        with refused(UsageError, "'higher_is_better'", "--lower-is-better"):
+            board(rows, tasks=tasks)
