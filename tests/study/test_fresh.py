@@ -248,6 +248,21 @@ def test_constat_refuses_fewer_than_five_references_and_names_them_with_five():
             assert all(row["p"] <= row["p_holm"] for row in rows)
 
 
+def test_constat_draws_more_for_more_models():
+    """A hundred leave p at 1/101, which Holm takes to .059 for six models."""
+    ability = [0.9, *[0.55] * 5, *np.linspace(0.3, 0.8, 6)]
+    original, new = (
+        [
+            {"model": f"m{at}", "n": 400, "correct": round(400 * share)}
+            for at, share in enumerate(own)
+        ]
+        for own in (ability, [0.55, *ability[1:]])
+    )
+    known = tuple(f"m{at}" for at in range(6, 12))
+    study = fresh(original, new, settings=FreshSettings(references=known, draws=100))
+    assert [row["p_holm"] < 0.05 for row in study.rows("constat")] == [True, *[False] * 5]
+
+
 @pytest.mark.parametrize(
     ("shift", "n", "admitted"), [(0.0, 10_000, True), (0.2, 10_000, False), (0.0, 60, False)]
 )
