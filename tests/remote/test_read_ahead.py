@@ -146,10 +146,7 @@ def test_a_listing_without_end_is_an_error(credentials, monkeypatch, limit):
             survey(["s3://endless/data/"])
         # What was given up goes on in its thread, and would take all memory of the tests.
         Endless.ended.set()
-        for thread in threading.enumerate():
-            if thread.name == "listing":
-                thread.join(60)
-                assert not thread.is_alive()
+        wait_until(lambda: all(thread.name != "listing" for thread in threading.enumerate()))
 
 
 class Boaster(Handler):
