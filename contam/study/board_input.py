@@ -16,7 +16,14 @@ from contam.files.single import fingerprint
 from contam.rescore.logs.tools.plain_tables import DIRECTIONS
 from contam.rescore.metrics import sounds_lower
 from contam.rescore.panel import ALL
-from contam.study.inputs import USUAL, Rows, columns_of, refuse_unknown_sides
+from contam.study.inputs import (
+    FAMILY,
+    USUAL,
+    Rows,
+    columns_of,
+    families,
+    refuse_unknown_sides,
+)
 from contam.study.model import Refusal
 from contam.tables import schemas
 from contam.tables.score_schemas import RESCORE_FORMAT, SCORES
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from contam.detect.given import Source
-    from contam.rescore import Bools, Floats, Row
+    from contam.rescore import Bools, Floats, Ints, Row
     from contam.rescore.run import Rescore
 
 _SCORES: Final = "scores.parquet"
@@ -35,6 +42,7 @@ _ROLES: Final[Mapping[str, Sequence[str]]] = {
     "score": USUAL["score"],
     "metric": ("metric", "metric_name"),
     **{name: (name,) for name in DIRECTIONS},
+    **FAMILY,
 }
 #: A column of this name beside the tasks is a board's own summary of them.
 _SUMMARIES: Final = frozenset(
@@ -53,6 +61,7 @@ class Given:
     scores  float64[models, tasks], nan for a gap, a higher one is better: those of tasks that count
             downwards are negated;  clean  the same on clean items, None without them
     down    bool[tasks], those on which less is better
+    family  int64[models], equal for models of one base
     no_mean  why a mean over tasks means nothing, "" where it does
     """
 
@@ -60,6 +69,7 @@ class Given:
     tasks: tuple[str, ...]
     scores: Floats
     down: Bools
+    family: Ints
     clean: Floats | None = None
     no_mean: str = ""
     policy: str = ""
@@ -76,6 +86,21 @@ class _Told(NamedTuple):
     up: bool | None
 
 
+class _Table(NamedTuple):
+    """A table of scores, float64[models, tasks].
+
+    source  what run.json says of it;  told  what a long one says of its tasks
+    family  of each model, "" for none
+    """
+
+    models: list[str]
+    tasks: list[str]
+    scores: Floats
+    source: Mapping[str, Any]
+    told: dict[str, _Told]
+    family: list[str]
+
+
 def read_tables(
     scores: Source,
     clean: Source | None,
@@ -90,33 +115,40 @@ def read_tables(
     lower, higher  tasks whose scores count down and up, by the user's own word
     """
     refuse_unknown_sides(columns, ("scores", "clean"))
-    models, names, full, source, told = _table(scores, "scores", tasks, columns)
-    sources, second, sides = [source], None, [told]
+    full = _table(scores, "scores", tasks, columns)
+    models, names = full.models, full.tasks
+    tables, second = [full], None
     if clean is not None:
-        own, same, found, source, told = _table(clean, "clean", names, columns)
-        sources.append(source)
-        sides.append(told)
-        if odd := sorted(set(own) ^ set(models)):
+        own = _table(clean, "clean", names, columns)
+        tables.append(own)
+        if odd := sorted(set(own.models) ^ set(models)):
             said = "scores and clean scores are not of the same models: {}"
             raise LogError(said, Names(odd[:5]), hint="remove one of the two, or name them apart")
-        second = found[
-            np.ix_([own.index(one) for one in models], [same.index(one) for one in names])
-        ]
+        at, at_task = map(own.models.index, models), map(own.tasks.index, names)
+        second = own.scores[np.ix_([*at], [*at_task])]
     if unknown := {*lower, *higher} - set(names):
         hint = Statement("known: {}", Names(names))
         raise UsageError("there is no task {!r}", min(unknown), hint=hint)
     if both := {*lower} & {*higher}:
         raise UsageError("{} cannot count both ways", min(both), hint="name it once")
     notes: list[str] = []
-    down = np.array([_is_down(name, sides, sources, lower, higher, notes) for name in names])
-    where = sources[0]["path"]
-    return _given(where, models, names, full, second, down, notes, sources=tuple(sources))
+    down = np.array([_is_down(name, tables, lower, higher, notes) for name in names])
+    return _given(
+        full.source["path"],
+        models,
+        names,
+        full.scores,
+        second,
+        down,
+        notes,
+        family=families(full.family),
+        sources=tuple(table.source for table in tables),
+    )
 
 
 def _is_down(
     task: str,
-    sides: Sequence[Mapping[str, _Told]],
-    sources: Sequence[Mapping[str, Any]],
+    tables: Sequence[_Table],
     lower: Sequence[str],
     higher: Sequence[str],
     notes: list[str],
@@ -127,11 +159,12 @@ def _is_down(
 
     Raises LogError for tables that contradict each other, UsageError where a name sounds otherwise.
     """
-    told = [side[task] for side in sides if task in side]
+    told = [table.told[task] for table in tables if task in table.told]
+    where = [table.source["path"] for table in tables]
     metrics = list(dict.fromkeys(one.metric for one in told if one.metric))
     if len(metrics) > 1:
         said = "{}: the scores of {!r} are {!r}, and those of {} are {!r}"
-        facts = (sources[1]["path"], task, metrics[1], sources[0]["path"], metrics[0])
+        facts = (where[1], task, metrics[1], where[0], metrics[0])
         raise LogError(said, *facts, hint="give scores by one metric")
     ways = {one.up for one in told if one.up is not None}
     ask = Statement("--lower-is-better {}, or --higher-is-better {}", task, task)
@@ -142,13 +175,13 @@ def _is_down(
         return task in lower
     if len(ways) > 1:
         said = "{}: is a higher {!r} better? It says otherwise than {}"
-        raise LogError(said, sources[1]["path"], task, sources[0]["path"], hint=ask)
+        raise LogError(said, where[1], task, where[0], hint=ask)
     if ways:
         return ways == {False}
     for name in (task, *metrics):
         if sounds_lower(name):
             said = "{}: is less better on {!r}? {!r} sounds so, and the table does not say"
-            raise UsageError(said, sources[0]["path"], task, name, hint=ask)
+            raise UsageError(said, where[0], task, name, hint=ask)
     return False
 
 
@@ -218,10 +251,10 @@ def _pivot(
 
 def _table(
     given: Source, called: str, tasks: Sequence[str], columns: Mapping[str, str] | None
-) -> tuple[list[str], list[str], Floats, Mapping[str, Any], dict[str, _Told]]:
-    """Models, tasks, their scores, where these are from, and what is told of each task."""
+) -> _Table:
     rows = Rows(given, called, usual=_ROLES, columns=columns_of(columns, called))
     models, source = rows.texts("model"), {"set": called, **rows.source}
+    bases = rows.texts("family", empty=True) if rows.has("family") else [""] * len(rows)
     if rows.has("task") and rows.has("score") and not (set(tasks) & set(rows.names)):
         names = rows.texts("task")
         if unknown := sorted(set(tasks) - set(names)):
@@ -229,9 +262,16 @@ def _table(
         rows.refuse_doubles(list(zip(models, names, strict=True)), "model and task")
         cells = zip(models, names, rows.numbers("score", empty=True).tolist(), strict=True)
         known, kinds = list(dict.fromkeys(models)), list(tasks or dict.fromkeys(names))
-        return known, kinds, _pivot(cells, known, kinds), source, _told(rows, names, kinds)
+        told, family = _told(rows, names, kinds), dict(zip(models, bases, strict=True))
+        for row, (model, base) in enumerate(zip(models, bases, strict=True)):
+            if family[model] != base:
+                said, hint = "{!r} has two families", "write one of them in all of its rows"
+                raise rows.fault(said, model, row=row, hint=hint)
+        scores = _pivot(cells, known, kinds)
+        return _Table(known, kinds, scores, source, told, [family[model] for model in known])
     rows.refuse_doubles(models, "model")
-    others = [name for name in rows.names if name != source["columns"]["model"]]
+    no_tasks = {source["columns"].get(role) for role in ("model", "family")}
+    others = [name for name in rows.names if name not in no_tasks]
     kinds = list(tasks) or others
     for role in DIRECTIONS:
         if rows.has(role):
@@ -246,7 +286,7 @@ def _table(
             said = "{}: {!r} looks like a summary of the tasks: name the tasks"
             raise UsageError(said, rows.path, name, hint=rows.there)
     table = np.stack([rows.column(name, empty=True) for name in kinds], axis=1)
-    return models, kinds, table, source, {}
+    return _Table(models, kinds, table, source, {}, bases)
 
 
 def _told(rows: Rows, tasks: Sequence[str], asked: Sequence[str]) -> dict[str, _Told]:
@@ -305,6 +345,7 @@ def read_rescored(rescored: str | Path | Rescore, policy: str) -> Given:
         full,
         clean if short is None else None,
         np.array([name in downward for name in tasks], np.bool_),
+        family=np.arange(len(models)),
         policy=chosen,
         refusals=tuple(refusals),
         sources=(source,),

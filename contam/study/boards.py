@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.detect.given import Source
-    from contam.rescore import Floats, Row
+    from contam.rescore import Floats, Ints, Row
     from contam.rescore.run import Rescore
     from contam.rescore.stats.board import Board, Change
     from contam.study.board_input import Given
@@ -92,10 +92,14 @@ _TABLES: Final[Mapping[str, Mapping[str, type]]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Side:
-    """One table of scores, what it measures, and each aggregate of its models."""
+    """One table of scores, what it measures, and each aggregate of its models.
+
+    models  int64[], those that are measured: of each family the one that wins most often
+    """
 
     name: str
     table: Floats
+    models: Ints
     board: Board
     values: Mapping[str, Floats]
 
@@ -194,12 +198,16 @@ def _side(name: str, table: Floats, given: Given, seed: int) -> _Side:
         # A task without a score adds nothing: a model with gaps would only seem worse.
         "borda": np.where(gaps, np.nan, ranking.borda(table).round(_DIGITS)),
     }
-    return _Side(name, table, measured(table, seed=seed, cardinal=not given.no_mean), aggregates)
+    best = np.argsort(-aggregates["win_rate"], kind="stable")
+    models = np.sort(best[np.unique(given.family[best], return_index=True)[1]])
+    board = measured(table[models], seed=seed, cardinal=not given.no_mean).placed(models)
+    return _Side(name, table, models, board, aggregates)
 
 
 def _refused(side: _Side, given: Given) -> list[Refusal]:
     board, reasons = side.board, {}
-    n, whole = len(given.models), len(board.whole)
+    n, whole = len(side.models), len(board.whole)
+    gaps = int(np.isnan(side.table).any(axis=1).sum())
     if given.no_mean:
         reasons["mean and cardinal sensitivity"] = given.no_mean
     elif board.cardinal is None:
@@ -211,9 +219,10 @@ def _refused(side: _Side, given: Given) -> list[Refusal]:
             f"{whole} models with a score on every one of {len(given.tasks)} tasks;"
             f" {LEAST_RANKED} of each are needed"
         )
-    if whole < n:
+    if gaps:
         reasons["mean and Borda count of models with gaps"] = (
-            f"{n - whole} of {n} models lack a score on some task; win rates skip the gaps"
+            f"{gaps} of {len(given.models)} models lack a score on some task; win rates skip the"
+            " gaps"
         )
     if board.ordinal is None:
         reasons["ordinal sensitivity"] = f"{n} models; it needs 10, so that a fifth is two"
@@ -288,7 +297,7 @@ def _field_rows(side: _Side, given: Given) -> list[Row]:
         return []
     shares, top = ranking.win_shares(side.table), board.top
     places: dict[str, Floats] = {}
-    fields = (top, everyone, board.ordinal.field)
+    fields = (top, side.models, board.ordinal.field)
     for name, field in zip(_RANKS_OF_TOP, fields, strict=True):
         rates, places[name] = np.full((2, len(everyone)), np.nan)
         rates[field] = ranking.published_win_rate(shares[np.ix_(field, field)])
@@ -330,14 +339,16 @@ def _change_rows(sides: Sequence[_Side]) -> list[Row]:
 
 def _finding(given: Given, sides: Sequence[_Side], changes: Sequence[Row]) -> Finding:
     side = sides[0]
-    board, n, changes_of = side.board, len(given.models), side.board.changes
+    board, n, changes_of = side.board, len(side.models), side.board.changes
     by = "win_rate" if np.isnan(side.values["mean"]).any() else "mean"
     values = side.values[by]
     leaders = [given.models[at] for at in np.flatnonzero(values == values.max())]
     lead = (
         f"{leaders[0]} leads" if len(leaders) == 1 else f"{len(leaders)} models share the lead of"
     )
-    parts = [f"{lead} {n} models on {len(given.tasks)} tasks by {by.replace('_', ' ')}."]
+    parts = [
+        f"{lead} {len(given.models)} models on {len(given.tasks)} tasks by {by.replace('_', ' ')}."
+    ]
     if board.diversity is not None:
         share = board.diversity.exact
         parts.append(f"The tasks' diversity is {share:.2f} (0: all rank alike, 1: none do).")

@@ -20,7 +20,7 @@ from contam.rescore.stats.gain import LEAST, two_proportions
 from contam.rescore.stats.holdout import LEAST_REFERENCES, MARGIN, constat, equivalent, inflation
 from contam.rescore.stats.ranking import kendall
 from contam.study.fresh_words import finding_of, pictures_of
-from contam.study.inputs import GIVE_SHARES, read_scores, refuse_unknown_sides
+from contam.study.inputs import GIVE_SHARES, families, read_scores, refuse_unknown_sides
 from contam.study.lines import LEAST_MODELS, far_out, fit_line, freed_slope, residuals
 from contam.study.model import Refusal, Study, rows_of, table_of
 
@@ -124,9 +124,8 @@ class Pair:
     @property
     def family(self) -> Ints:
         """int64[models], equal for models of one family."""
-        known, own = self.original.family, np.arange(len(self.models))
-        named = [f"family {name}" if name else str(at) for at, name in enumerate(known)]
-        return np.unique(named, return_inverse=True)[1] if known else own
+        known = self.original.family or self.fresh.family
+        return families(known) if known else np.arange(len(self.models))
 
     @property
     def first_of_family(self) -> Bools:
@@ -164,7 +163,7 @@ def fresh(
     """Compare scores on an original test set with those on a fresh one.
 
     original, fresh  a table with `model`, `n` and `correct` or `score`, or logs with item scores;
-              models of one base have one name in a column `family` of the original table
+              models of one base have one name in a column `family` of either table
     easier    further fresh sets by name, of items that people agree on more: if the gap closes on
               them, the fresh set is harder, and nothing was memorised
     columns   ROLE -> column of a table, or INPUT.ROLE for one input alone; INPUT is original, fresh

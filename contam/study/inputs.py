@@ -229,6 +229,12 @@ def _number(value: object) -> float | None:
 _WHOLE: Final = 1e-6
 
 
+def families(names: Sequence[str]) -> Ints:
+    """int64[models]: equal for models of one family; "" is that of a model alone."""
+    own = [f"family {name}" if name else str(at) for at, name in enumerate(names)]
+    return np.unique(own, return_inverse=True)[1].astype(np.int64)
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Scores:
     """Scores of m models on one set of items; a higher one is better.

@@ -116,6 +116,34 @@ def test_weak_models_reorder_two_leaders(weak):
     assert any("5" in refusal.reason for refusal in study.refusals)
 
 
+def test_fine_tunes_of_one_base_count_once():
+    rng = np.random.default_rng(2)
+    tasks = [f"task {at}" for at in range(6)]
+    alone = [
+        {"model": f"m{at}", **dict(zip(tasks, rng.random(6), strict=True))} for at in range(12)
+    ]
+    rows = [{**row, "family": "base" if at == 0 else ""} for at, row in enumerate(alone)]
+    tuned = [
+        {"model": f"tuned {at}", "family": "base", **{task: alone[0][task] / 2 for task in tasks}}
+        for at in range(9)
+    ]
+    (apart,), (named,) = (board(own).rows("measures") for own in (alone, rows + tuned))
+    without = [{name: row[name] for name in ("model", *tasks)} for row in rows + tuned]
+    (unnamed,) = board(without).rows("measures")
+    measures = [name for name in apart if "diversity" in name or "distance" in name]
+    assert [named[name] for name in measures] == [apart[name] for name in measures]
+    assert unnamed["diversity"] < named["diversity"]
+    assert len(board(rows + tuned).rows()) == 21
+    long = [
+        {"model": row["model"], "task": task, "score": row[task], "family": row["family"]}
+        for row in rows + tuned
+        for task in tasks
+    ]
+    assert board(long).rows("measures") == [named]
+    with refused(LogError, "two families"):
+        board([*long[:-1], {**long[-1], "family": "another"}])
+
+
 def test_a_long_table_is_the_same_board_and_the_study_is_written(weak, tmp_path):
     wide = board(weak)
     with weak.open(newline="") as file:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -305,6 +305,13 @@ class Board:
     top: Ints
     ordinal: Witness | None
     weak_models: Change | None
+
+    def placed(self, models: Ints) -> Board:
+        """The same where the table's models stand at these places of a larger one."""
+        ordinal = self.ordinal
+        if ordinal is not None and ordinal.field is not None:
+            ordinal = replace(ordinal, field=models[ordinal.field])
+        return replace(self, whole=models[self.whole], top=models[self.top], ordinal=ordinal)
 
     @property
     def changes(self) -> dict[str, Change]:
