@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from contam.cli import options, render
 from contam.cli.options import pairs, split_names
 from contam.cli.render import new_table
-from contam.cli.results import tell_scored
+from contam.cli.results import refuse_beside, tell_scored
 from contam.cli.terminal import emit, visible
 from contam.errors import UsageError
 from contam.files.uploads import place
@@ -86,9 +86,14 @@ class MetricOptions:
     ] = False
 
 
+#: What goes with a plan, which reads no logs.
+_WITH_PLAN: Final = frozenset(("verdicts", "plan", "policy", "least", "as_json", "quiet"))
+
+
 @options.shared
 def rescore(
     *,
+    context: typer.Context,
     verdicts: Annotated[
         Path,
         typer.Option(
@@ -201,6 +206,8 @@ def rescore(
     from contam.rescore.run import write_rescore
 
     if plan:
+        hint = "leave it out: nothing is scored"
+        refuse_beside(context, _WITH_PLAN, "--plan", hint)
         return _plan(verdicts, split_names(policy or []), least, output)
     if not logs or out is None:
         missing = "--logs" if not logs else "--out"
