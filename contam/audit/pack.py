@@ -47,7 +47,6 @@ from contam.extras import require
 from contam.files.disk import output_errors
 from contam.files.publish import publishing
 from contam.files.single import fingerprint
-from contam.rescore.power import plan_rescore, warnings
 from contam.tables.score_schemas import RESCORE_FORMAT
 
 if TYPE_CHECKING:
@@ -231,9 +230,7 @@ def _score(
         spec.permutations,
         spec.seed,
     ]
-    for said in warnings(plan_rescore(stage_cache.folder / verdicts, least=spec.least)):
-        stage_cache.tell(said)
-    making = _scoring(spec, stage_cache.folder / verdicts)
+    making = _scoring(spec, stage_cache.folder / verdicts, stage_cache.tell)
     return stage_cache.stage(SCORES, digest_of([*key, logs, public(logs, spec)]), making)
 
 
@@ -282,15 +279,21 @@ def _seal(
     )
 
 
-def _scoring(spec: AuditSpec, verdicts: Path) -> Callable[[Path], dict[str, Any]]:
+def _scoring(
+    spec: AuditSpec, verdicts: Path, tell: Callable[[str], object]
+) -> Callable[[Path], dict[str, Any]]:
     def make(draft: Path) -> dict[str, Any]:
         from contam.rescore.logs.read import offering
         from contam.rescore.panel import RescoreSettings
+        from contam.rescore.power import plan_rescore, too_weak
         from contam.rescore.run import rescore, write_rescore
 
+        report = load_report(verdicts)
+        for said in too_weak(plan_rescore(report, least=spec.least)):
+            tell(said)
         with offering("skip_damaged = true under [logs] goes on without such logs"):
             result = rescore(
-                verdicts,
+                report,
                 list(spec.logs.paths),
                 columns=spec.logs.columns or None,
                 benchmark_as=spec.logs.benchmark_as or None,

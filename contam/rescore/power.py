@@ -74,7 +74,7 @@ SMALL: Final = 0.1
 """A gap that a benchmark should be able to show."""
 
 
-def warnings(rows: Sequence[Row]) -> Iterator[str]:
+def too_weak(rows: Sequence[Row]) -> Iterator[str]:
     """Which benchmarks cannot show a gap of `SMALL`, of rows of `plan_rescore`."""
     for row in rows:
         least, name = row["smallest_gap"], f"{row['benchmark']} by {row['policy']}"
