@@ -435,10 +435,10 @@ def _lost(kind: str, given: Dated, references: Sequence[str]) -> str:
     """Which fairer comparison could not be made, as the finding begins to say how sure it is."""
     parts = []
     if references and kind != "against_references":
-        parts.append("Nothing was set against the references: the notes of the drops say why. ")
+        parts.append("The references could not be used: the notes of the drops say why. ")
     if given.strata_names and kind == _PLAIN:
         names = " and ".join(given.strata_names)
-        parts.append(f"The items before and after are not of one {names}: none has its like. ")
+        parts.append(f"No {names} has items both before and after, so unlike ones are compared. ")
     return "".join(parts)
 
 
@@ -486,8 +486,11 @@ def _finding(
 _PLAIN: Final = "drop"
 _SURENESS: Final = {
     "against_references": (
-        ", beyond what the items are harder for the reference models",
-        "How hard items are is read off the reference models; one that saw the items hides a drop.",
+        " beyond what harder items explain",
+        (
+            "How much harder the items became is read off the reference models; one that saw the"
+            " items hides a drop."
+        ),
     ),
     "stratified": (
         ", within strata",

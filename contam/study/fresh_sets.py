@@ -377,9 +377,9 @@ def _fit_row(x: Floats, y: Floats, noise: Floats) -> Row:
     slope, low, high = freed_slope(fit, x, noise)
     reading = "1 within the limits"
     if np.isnan(low):
-        reading = "not told: the models are too much alike to tell the slope from sampling noise"
+        reading = "unknown: the models are too much alike to tell the slope from sampling noise"
     elif high < 1 and len(x) < LEAST_FOR_SLOPE:
-        reading = f"not told: a slope below 1 is told of {LEAST_FOR_SLOPE} models or more"
+        reading = f"unknown: it takes {LEAST_FOR_SLOPE} models or more"
     elif high < 1 or low > 1:
         reading = "below 1" if high < 1 else "above 1"
     return {

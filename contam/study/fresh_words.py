@@ -102,8 +102,8 @@ def _sure(fits: Sequence[Row], models: Sequence[Row]) -> str:
 
 def _reading(said: set[str]) -> str:
     """What the readings of both scales say together."""
-    if untold := [reading for reading in sorted(said) if reading.startswith("not told")]:
-        return f"Diminishing returns are {untold[0]}."
+    if unknown := [reading for reading in sorted(said) if reading.startswith("unknown")]:
+        return f"Whether returns diminish is {unknown[0]}."
     if said == {"below 1"}:
         return (
             "Below 1 on both scales: returns on the original set diminish, as they do when methods"

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
+from contam.rescore.stats.clusters import ROUNDING
+
 if TYPE_CHECKING:
     from statsmodels.regression.linear_model import RegressionResults
 
@@ -23,7 +25,6 @@ _COEFFICIENTS: Final = 2
 _HIGH: Final = 3.0
 _LEAST_DISTINCT: Final = 3
 _LEAST_RELIABLE: Final = 0.5
-_ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +152,7 @@ def residuals(
         beyond[at] = not fit.region_low <= x[at] <= fit.region_high
     residual = y - expected
     half = stdtrit(df, _TAILS[1]) * error
-    sure = error > _ROUNDING * np.abs(y).max()
+    sure = error > ROUNDING * np.abs(y).max()
     t = np.divide(residual, error, out=np.full(m, np.nan), where=sure)
     return Residuals(
         expected=expected,
@@ -255,7 +256,7 @@ def _effect(fit: RegressionResults, thetas: Floats, **hinge: float) -> Effect:
         theta=float(fit.params[0]),
         error=float(fit.bse[0]),
         # An error that rounding alone left says nothing.
-        p=p if fit.bse[0] > _ROUNDING * np.abs(fit.model.endog).max() else np.nan,
+        p=p if fit.bse[0] > ROUNDING * np.abs(fit.model.endog).max() else np.nan,
         low=low,
         high=high,
         r2=r2 if np.isfinite(r2) else np.nan,
