@@ -76,9 +76,9 @@ def _rows(
         for at in tested
     ]
     field = np.flatnonzero(makes_field).tolist()
-    names = [run.family or run.model for run in runs] + [""] * len(others)
-    same = {name: at for at, name in reversed([*enumerate(names)]) if name}
-    family = np.array([same.get(names[at], at) for at in tested], np.int64)
+    names = [*(run.family or run.model for run in runs), *range(len(others))]
+    codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
+    family = np.array([codes[names[at]] for at in tested], np.int64)
     cluster = several(flags.cluster[items])
     few_clusters = cluster is not None and len(np.unique(cluster)) < LEAST_CLUSTERS
     results = (
@@ -102,7 +102,7 @@ def _rows(
         else:
             n_others = len({*family[field]} - {family[tested.index(at)]})
             why = f"{counted(n_others, 'other model')} to compare with"
-            why += f", at least {LEAST_FIELD} needed: `--field` takes logs of public models"
+            why += f", at least {LEAST_FIELD} needed: give logs of public models as `field`"
         rows.append({"adjusted_by": f"not adjusted: {why}"})
     return rows
 

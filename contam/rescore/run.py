@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -123,6 +122,8 @@ def rescore(
     skip_damaged     leave out logs that are cut off, cancelled or damaged, or do not give their
                      tool's number; `run` names them under `inputs.damaged`, as it does files that
                      are no logs under `inputs.skipped`
+    field            logs of other models, public ones say, that show how hard the items are: gains
+                     are compared with theirs, and they have no rows of their own
     labels           verdict_columns, threshold, unlisted: of a file of labels, see `LabelOptions`
 
     Raises LogError for a log that is damaged, does not add up to its own reported score or does not
@@ -135,16 +136,15 @@ def rescore(
     settings = settings or RescoreSettings()
     opened = open_verdicts(verdicts, **labels)
     chosen = policies_of(opened, policies)
-    read = [whole_logs(_paths(logs), columns, skip_damaged=skip_damaged)]
+    own, damaged, skipped = whole_logs(_paths(logs), columns, skip_damaged=skip_damaged)
+    public: list[Log] = []
     if of_field := _paths(field):
-        read.append(whole_logs(of_field, columns, skip_damaged=skip_damaged))
-    damaged = [*chain(*(one[1] for one in read))]
-    skipped = [*chain(*(one[2] for one in read))]
+        public, worse, others = whole_logs(of_field, columns, skip_damaged=skip_damaged)
+        damaged, skipped = damaged + worse, skipped + others
     ways = {"lower": settings.lower_is_better, "higher": settings.higher_is_better}
-    readable = [*chain(_renamed(read[0][0], benchmark_as or {}), *(one[0] for one in read[1:]))]
-    every = directed(readable, **ways)
+    every = directed([*_renamed(own, benchmark_as or {}), *public], **ways)
     every, runs = _separated(every) if separate_runs else (every, {})
-    found, field_logs = every[: len(read[0][0])], every[len(read[0][0]) :]
+    found, field_logs = every[: len(own)], every[len(own) :]
     beside = {name for _, name in settings.reference_benchmarks}
     second_logs = [log for log in found if log.benchmark in beside]
     own_logs = [log for log in found if log.benchmark not in beside]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.rescore.adjusted import REFERENCE
 from contam.rescore.export.plots import grouped
+from contam.rescore.stats.ranking import detectable
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -165,9 +166,7 @@ def run_words(rows: Sequence[Row], runs: Mapping[str, Sequence[str]]) -> Iterato
 
 
 #: A gap that a test of .05 finds with a power of .8, in widths of its interval of 95 %.
-_SEEN: Final = (NormalDist().inv_cdf(0.975) + NormalDist().inv_cdf(0.8)) / (
-    2 * NormalDist().inv_cdf(0.975)
-)
+_SEEN: Final = detectable(1, 1.0) / (2 * NormalDist().inv_cdf(0.975))
 
 
 def is_gain(row: Row) -> bool:

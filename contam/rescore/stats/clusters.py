@@ -23,7 +23,8 @@ LEAST_CLUSTERS: Final = 10
 
 _HUGE: Final = 1e9
 _LEAST_DF: Final = 0.01
-_ROUNDING: Final = 1e-9
+ROUNDING: Final = 1e-9
+"""An error below this share of what it is the error of is one of rounding alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +143,7 @@ class Estimate:
     @property
     def is_sure(self) -> bool:
         """Whether there is an error to speak of: one of rounding alone says nothing."""
-        return self.error > _ROUNDING * abs(self.value) and self.df > 0
+        return self.error > ROUNDING * abs(self.value) and self.df > 0
 
     @property
     def p(self) -> float:
@@ -370,7 +371,7 @@ def bootstrap_limits(
     rng = np.random.default_rng(seed)
     n = len(scores)
     rest = scores - scores.mean()
-    least = _ROUNDING * float(np.abs(rest).max())
+    least = ROUNDING * float(np.abs(rest).max())
     values = np.full(resamples, np.nan)
     step = max(1, _BLOCK_DRAWS // n)
     for begin in range(0, resamples, step):

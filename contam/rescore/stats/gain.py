@@ -11,10 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from contam.rescore.stats.clusters import blocks_of, right_or_wrong, shuffled
 from contam.rescore.stats.dealing import deal, drawn_p, most_draws
+from contam.rescore.stats.ranking import detectable
 
 if TYPE_CHECKING:
     from contam.rescore import Bools, Floats, Ints
@@ -102,8 +103,7 @@ def smallest_gap(n_flagged: int, n_clean: int) -> float | None:
     """
     if not (n_flagged and n_clean):
         return None
-    error = np.sqrt(0.25 / n_flagged + 0.25 / n_clean)
-    return float(min(1.0, (ndtri(0.975) + ndtri(0.8)) * error))
+    return min(1.0, detectable(1, 0.25 / n_flagged + 0.25 / n_clean))
 
 
 def too_few(number: int, name: str, least: int) -> str:

@@ -75,9 +75,8 @@ def constat(
                 and float64[models, k]
     references  of models that saw neither, the same way; five or more
     chance      scores of a model that guesses, which is one more point of the fit
+    draws       at first; more where p is small beside the `family` of tests it is adjusted over
     cluster     int64[n], items of the benchmark that rise and fall together, drawn as one
-
-    draws       at first; family  how many tests p is adjusted over: more where p is small beside
 
     Both margins are sorted, so only the curve is assumed, no pairing; items and models are drawn
     with replacement.
