@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STATES: Final = "MANIFEST.json.states"
-"""Beside the manifest, which it is no part of."""
 
 _SECOND: Final = 1_000_000_000
 

@@ -198,7 +198,7 @@ def _ask_text(
         if code:
             talk("the index does not answer for all of its corpus: see --json, or --allow-missing")
     sizes = (n_tokens, reader.guarantee_tokens)
-    counted = reader.count(text) if reader.counts(n_tokens) else None
+    counted = reader.count(text) if reader.can_count(n_tokens) else None
     _print_text(result, sizes, counted, as_json=output.as_json, max_documents=max_evidence)
     return code
 

@@ -95,7 +95,7 @@ class IndexReader:
         ask = partial(search, self._opened, plan, keep_rows=True, deadline=limit)
         return answered(self._opened, plan, ask, started=started)
 
-    def counts(self, n_tokens: int) -> bool:
+    def can_count(self, n_tokens: int) -> bool:
         """Whether documents with a phrase of so many tokens can be counted."""
         recipe = self._opened.recipe
         return recipe.stride == 1 and recipe.tokenizer is None and n_tokens >= recipe.gram

@@ -53,6 +53,7 @@ def count_phrase(opened: IndexSet, phrase: str) -> PhraseCount:
     wanted = tokens.tobytes()
     documents: list[tuple[int, int]] = []
     exact = True
+    opened.look_again()
     for part in opened.parts:
         with opened.lock:
             chosen, capped = _holding(part, keys)
