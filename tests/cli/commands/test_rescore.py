@@ -101,6 +101,29 @@ def test_what_does_not_fit_is_one_line(verdicts, bench_fixtures, tmp_path, chang
     assert not (tmp_path / "out").exists()
 
 
+def test_a_plan_needs_verdicts_alone(verdicts, bench_fixtures, tmp_path):
+    done = contam_here("rescore", "--verdicts", verdicts, "--plan", "--policy", "contam", "--json")
+    assert done.returncode == 0, done.stderr
+    rows = {row["benchmark"]: row for row in json.loads(done.stdout)["plan"]}
+    assert (rows["brook_math"]["n_flagged"], rows["brook_math"]["n_clean"]) == (36, 13)
+    # Below 50 items of a side nothing is tested; 13 clean ones show large gaps alone.
+    assert rows["brook_math"]["note"]
+    assert 0.4 < rows["brook_math"]["smallest_gap"] < 0.5
+    table = contam_here("rescore", "--verdicts", verdicts, "--plan")
+    assert "brook_math" in table.stdout
+    for beside in (["--logs", bench_fixtures / "logs"], ["--out", tmp_path / "out"]):
+        refused = contam_here("rescore", "--verdicts", verdicts, "--plan", *beside)
+        assert_one_line_error(refused, 2, beside[0])
+    for missing in ("--logs", "--out"):
+        given = {"--logs": bench_fixtures / "logs", "--out": tmp_path / "out"}
+        del given[missing]
+        flat = [part for pair in given.items() for part in pair]
+        assert_one_line_error(contam_here("rescore", "--verdicts", verdicts, *flat), 2, missing)
+    labels = tmp_path / "labels.csv"
+    labels.write_text("id,label\nbrook-001,contaminated\n")
+    assert_one_line_error(contam_here("rescore", "--verdicts", labels, "--plan"), 2)
+
+
 def test_verdicts_of_another_benchmark_are_refused(bench_fixtures, tmp_path):
     items = tmp_path / "other.jsonl"
     items.write_text(
