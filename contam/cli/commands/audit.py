@@ -128,15 +128,21 @@ def verify(
 ) -> int:
     """Hash every file, and check a sample of the evidence against the source rows.
 
+    Says who approved the pack. An approval of another digest fails.
+
     Examples:
         contam audit verify pack
         contam audit verify pack --json
     """
+    from contam.audit.approve import read_approvals
     from contam.audit.verify import verify_pack
 
     found = verify_pack(folder, digest=digest, sample=sample)
+    approvals = read_approvals(folder)
+    others = [name for name, each in approvals.items() if each.digest != found.digest]
     if as_json:
-        render.emit_json(asdict(found))
+        signed = [asdict(each) for each in approvals.values()]
+        render.emit_json({**asdict(found), "approvals": signed, "approvals_of_others": others})
     else:
         for problem in found.problems:
             emit(f"changed:  {visible(problem)}\n")
@@ -152,11 +158,42 @@ def verify(
             f"files:    {found.n_files:,} hashed\n"
             f"evidence: {evidence if sample else 'not re-read'}\n"
             f"digest:   {found.digest}\n"
-            f"{said}\n"
         )
-    if not found.holds:
+        if not approvals:
+            emit("approval: none beside the pack\n")
+        for name, each in approvals.items():
+            told = f"signed by {each.name} on {each.time}"
+            if name in others:
+                told = f"{told}, but for another digest: {each.digest}"
+            emit(f"approval: {visible(told)} ({visible(name)})\n")
+        if found.holds and others:
+            said = "FAILED: an approval is of another digest"
+        emit(f"{said}\n")
+    if not found.holds or others:
         return 1
     return 4 if found.n_unread else 0
+
+
+@app.command(short_help="Approve a pack by name.")
+def approve(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a pack.")],
+    *,
+    name: Annotated[str, typer.Option(metavar="NAME", help="Who approves it.")],
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Write who approves which digest, and when, in a file beside the pack.
+
+    The pack must be unchanged since it was published, and stays as it is. Sign the file, with
+    minisign for one, to prove who wrote it: anybody can write any name.
+
+    Examples:
+        contam audit approve pack --name "Anna Ruiz"
+        contam audit approve pack --name "Anna Ruiz" --overwrite
+    """
+    from contam.audit.approve import approve as write_approval
+
+    path = write_approval(folder, name, overwrite=overwrite)
+    emit(f"wrote  {visible(str(path))}\nnext   sign it: minisign -Sm {visible(path.name)}\n")
 
 
 def _print_pack(pack: Pack, output: options.OutputOptions) -> None:
