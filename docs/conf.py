@@ -10,6 +10,8 @@ import re
 from importlib.metadata import version as version_of
 from typing import TYPE_CHECKING
 
+from tests.contracts.printed import printed
+
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
@@ -70,6 +72,13 @@ def _tables_as_fields(
     lines[:] = fields
 
 
+def _print_reference(_app: Sphinx, page: str, source: list[str]) -> None:
+    """Put what the code says of itself beside the notes of the reference."""
+    if page == "docs/reference":
+        source[0] = printed(source[0])
+
+
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
+    app.connect("source-read", _print_reference)
     app.connect("autodoc-process-docstring", _tables_as_fields)

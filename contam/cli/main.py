@@ -1,7 +1,6 @@
 """Run the `contam` command: parse, call one function, turn errors into exit codes.
 
-Exit codes: 0 done; 1 failed; 2 wrong call; 3 items flagged (only with --fail-on-flagged);
-4 part of the corpus was not read; 130 interrupted. Nothing heavy is imported here.
+Nothing heavy is imported here.
 """
 
 from __future__ import annotations
@@ -42,6 +41,7 @@ from contam.cli.commands import (
     study,
 )
 from contam.cli.options import help_without_command, spread_values
+from contam.cli.results import EXIT_FLAGGED, EXIT_INCOMPLETE
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
 from contam.extras import claim_process
@@ -52,6 +52,14 @@ if TYPE_CHECKING:
 
 
 EXIT_INTERRUPTED = 130
+EXIT_CODES: Final = {
+    0: "done",
+    1: "failed",
+    2: "wrong call",
+    EXIT_FLAGGED: "flagged (--fail-on-flagged)",
+    EXIT_INCOMPLETE: "part of the corpus not read",
+    EXIT_INTERRUPTED: "interrupted",
+}
 
 _STOPPED: Final = "results are there whole or not at all; the same call goes on from kept parts"
 
@@ -96,8 +104,7 @@ app = typer.Typer(
     cls=GroupedHelp,
     name="contam",
     help="Which test items does a training corpus already contain, and what text proves it?",
-    epilog="Exit codes: 0 done, 1 failed, 2 wrong call, 3 flagged (--fail-on-flagged), "
-    "4 part of the corpus not read, 130 interrupted.",
+    epilog=f"Exit codes: {', '.join(f'{code} {what}' for code, what in EXIT_CODES.items())}.",
     add_completion=True,
     no_args_is_help=False,
     pretty_exceptions_enable=False,

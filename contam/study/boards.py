@@ -56,7 +56,7 @@ PUBLISHED: Final[Mapping[str, Mapping[str, tuple[float, float]]]] = {
 _DIGITS: Final = 12
 _MOST_DRAWN: Final = 40
 
-_TABLES: Final[Mapping[str, Mapping[str, type]]] = {
+TABLES: Final[Mapping[str, Mapping[str, type]]] = {
     "models": {
         "model": str, "n_tasks": int,
         "mean": float, "rank_mean": float, "win_rate": float, "rank_win_rate": float,
@@ -164,7 +164,7 @@ def board(
     return Study(
         name="board",
         finding=_finding(given, sides, rows.get("changes", ())),
-        tables={name: table_of(own, _TABLES[name]) for name, own in rows.items()},
+        tables={name: table_of(own, TABLES[name]) for name, own in rows.items()},
         refusals=[*given.refusals, *(one for side in sides for one in _refused(side, given))],
         pictures=_pictures(given, sides, rows["field"]),
         columns=_shown(sides),
@@ -232,7 +232,7 @@ def _refused(side: _Side, given: Given) -> list[Refusal]:
 def _model_rows(given: Given, sides: Sequence[_Side]) -> list[Row]:
     nothing = np.full(len(given.models), np.nan)
     columns = {
-        **dict.fromkeys(_TABLES["models"], nothing),
+        **dict.fromkeys(TABLES["models"], nothing),
         "n_tasks": (~np.isnan(given.scores)).sum(axis=1),
     }
     for side, end in zip(sides, ("", "_clean"), strict=False):

@@ -81,6 +81,9 @@ _SOURCES: Final = {
     "score": float, "score_clean": float, "epg": float,
     "p": float, "p_holm": float, "p_bh": float, "note": str,
 }  # fmt: skip
+TABLES: Final[Mapping[str, Mapping[str, type]]] = {
+    "drops": _DROPS, "windows": _WINDOWS, "scan": _SCAN, "cohorts": _COHORTS, "sources": _SOURCES,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,20 +176,16 @@ def time(
     cohorts = list(_cohort_rows(asked))
     # The fairest that is at hand.
     kind = next((one for one in _SURENESS if _estimated(drops, one)), _PLAIN)
-    tables = {
-        "drops": table_of(drops, _DROPS),
-        "windows": table_of(_window_rows(given, MONTHS[window]), _WINDOWS),
-        "scan": table_of(scans, _SCAN),
-        "cohorts": table_of(cohorts, _COHORTS),
-    }
+    windows = _window_rows(given, MONTHS[window])
+    rows = {"drops": drops, "windows": windows, "scan": scans, "cohorts": cohorts}
     if given.documents is not None and given.clean is not None:
         sources = list(_source_rows(asked, given.documents, given.clean))
         adjust(sources, ("p",), lambda row: row["documents"])
-        tables["sources"] = table_of(sources, _SOURCES)
+        rows["sources"] = sources
     return Study(
         name="time",
         finding=_finding(kind, drops, scans, cohorts, _lost(kind, given, references)),
-        tables=tables,
+        tables={name: table_of(own, TABLES[name]) for name, own in rows.items()},
         refusals=asked.refusals,
         pictures=_pictures(drops, cohorts),
         columns=_columns(kind, references=bool(references), strata=bool(given.strata_names)),

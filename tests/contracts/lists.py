@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contam.detect.policies.policy import get_policy, list_policies
-from contam.server.observe import Metrics
 
 if TYPE_CHECKING:
     from contam.detect.policies.policy_spec import PolicySpec
@@ -48,28 +47,7 @@ def _flags(spec: PolicySpec) -> str:
     return ", ".join(f"{label} {word} {score:g}" for score, label in reversed(spec.thresholds))
 
 
-def described() -> list[tuple[str, str, tuple[str, ...], str]]:
-    """Name, kind, labels and meaning of every metric of ours, in their order."""
-    found = []
-    for metric in vars(Metrics()).values():
-        kind = type(metric).__name__.lower()
-        if kind in {"counter", "gauge", "histogram"}:
-            (family,) = metric.describe()
-            name = f"{family.name}_total" if kind == "counter" else family.name
-            found.append((name, kind, tuple(metric._labelnames), family.documentation))
-    return found
-
-
-def metrics() -> str:
-    """A row for every metric."""
-    rows = "".join(
-        f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels) or 'none'} | {meaning} |\n"
-        for name, kind, labels, meaning in described()
-    )
-    return f"| metric | kind | labels | meaning |\n| --- | --- | --- | --- |\n{rows}"
-
-
-LISTS = {"policies": (DOCS / "policies.md", policies), "metrics": (DOCS / "reference.md", metrics)}
+LISTS = {"policies": (DOCS / "policies.md", policies)}
 
 
 def committed(name: str) -> str:

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore
 from contam.server.observe import Metrics
-from tests.contracts import lists, openapi_page
+from tests.contracts import openapi_page, printed
 
 
 @pytest.fixture(scope="module")
@@ -79,4 +79,4 @@ def test_no_metric_is_given_that_the_reference_does_not_have():
         for family in text_string_to_metric_families(Metrics().exposition().decode())
         if not family.name.startswith("process_")
     }
-    assert given == {name.removesuffix("_total") for name, *_ in lists.described()}
+    assert given == {name.removesuffix("_total") for name, *_ in printed.metrics()}

@@ -17,7 +17,7 @@ import pytest
 
 from contam.config import Settings
 from contam.server.observe import Metrics
-from tests.contracts import lists
+from tests.contracts import printed
 
 _INSTALL = "pip install '.[service]'"
 yaml = pytest.importorskip("yaml", reason=_INSTALL)
@@ -39,7 +39,7 @@ def exposed():
     """Names of samples -> their labels, as /metrics and its library give them."""
     metrics = Metrics()
     found = {}
-    for name, kind, labels, _ in lists.described():
+    for name, kind, labels, _ in printed.metrics():
         suffixes = ("_bucket", "_count", "_sum") if kind == "histogram" else ("",)
         for suffix in suffixes:
             found[name + suffix] = {*labels, *({"le"} if suffix == "_bucket" else ())}
@@ -61,7 +61,7 @@ def test_a_query_uses_metrics_and_labels_that_exist(title, query):
     for group in re.findall(r"\bby\s*\(([^)]*)\)", bare):
         labels |= {label.strip() for label in group.split(",")}
     assert labels <= allowed, title
-    counters = {name for name, kind, *_ in lists.described() if kind == "counter"}
+    counters = {name for name, kind, *_ in printed.metrics() if kind == "counter"}
     for name in names & counters:
         assert re.search(rf"(rate|increase)\({name}\b", bare), title
 
