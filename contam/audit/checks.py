@@ -23,14 +23,16 @@ from contam.detect.match.workers import worker_count
 from contam.detect.parameters import ScanParameters
 from contam.detect.plan import plan_for
 from contam.detect.policies.policy import get_policy
-from contam.detect.query import query_opened
+from contam.detect.query import query_a_little, query_opened
 from contam.detect.report import RUN_FILE, write_report
 from contam.detect.scan import open_corpus, scan_opened
+from contam.detect.warm import warmup_scan
 from contam.errors import BenchmarkError, LogError, ShardError
 from contam.files.listed import state_at
 from contam.files.single import fingerprint, reading
 from contam.index.manifest import content_id
 from contam.index.open import Index
+from contam.kernels.warm_up import compile_once
 from contam.text.text_tables import NORMALISER
 
 if TYPE_CHECKING:
@@ -136,12 +138,14 @@ def check(
     n_workers = worker_count(workers)
     if corpus.index:
         indexes = IndexSet.open(list(corpus.index))
+        compile_once("query", query_a_little, progress)
         plan = make_plan(spec, corpus, benchmarks, unit=indexes.unit)
         refuse_unanswerable(plan.policies, indexes.recipe)
         result = query_opened(indexes, plan, workers=n_workers, progress=progress, started=started)
         # The usual id says where the corpus was, too.
         result.run["index"]["ids"] = [content_id(index.manifest) for index in indexes.indexes]
         return result
+    compile_once("scan", warmup_scan, progress)
     plan = make_plan(spec, corpus, benchmarks)
     opened = open_corpus(list(corpus.paths), plan.parameters, division=division)
     return scan_opened(

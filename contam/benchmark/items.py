@@ -47,6 +47,12 @@ class ItemName(NamedTuple):
         """The name of the item that a row of a table is of."""
         return cls(row["benchmark"], row["split"], row["item_id"])
 
+    @property
+    def path(self) -> str:
+        """The name in one word: `gsm8k/test/7`. What the id begins with is not said twice."""
+        within = "/".join(part for part in self[:2] if part)
+        return self.item_id if self.item_id.startswith(f"{within}/") else f"{within}/{self.item_id}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchItem:

@@ -28,6 +28,7 @@ from contam.cli.commands import (
     benchmarks,
     check,
     clean,
+    diff,
     index,
     items,
     logs,
@@ -114,8 +115,7 @@ app = typer.Typer(
 GROUPS: Final[dict[str, tuple[Callable[..., Any] | typer.Typer, ...]]] = {
     "Find what a corpus contains": (
         benchmarks.benchmarks, items.items, scan.scan, query.query, index.app, show.show, show.sql,
-        policies.policies,
-        scan.warm,
+        diff.diff, policies.policies, scan.warm,
     ),
     "Take it out of a corpus": (clean.clean,),
     "Score models on clean items": (

@@ -94,7 +94,7 @@ def test_another_finding_or_refusal_of_a_study_is_a_difference(pack, tmp_path, c
     assert [(one.before, one.after) for one in found if one.what == "found"] == [
         (before, "Nothing fell.")
     ]
-    assert main(["audit", "diff", str(pack.folder), str(copy)]) == 0
+    assert main(["diff", str(pack.folder), str(copy)]) == 0
     shown = capsys.readouterr().out
     assert "studies    2 changed" in shown
     assert "-> Nothing fell." in shown

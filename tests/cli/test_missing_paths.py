@@ -86,7 +86,7 @@ CALLS = [
     "annotate gone --verdicts out",
     "audit gone.toml",
     "audit verify gone",
-    "audit diff gone gone",
+    "diff gone gone",
     "serve --index ./gone",
     "serve --settings gone",
 ]

@@ -1,9 +1,8 @@
-"""`contam audit`: make, check, compare and export the pack of an audit."""
+"""`contam audit`: make, check and export the pack of an audit."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
@@ -21,7 +20,6 @@ from contam.errors import OutputError, UsageError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from contam.audit.diff import Difference, FigureChange, ItemChange
     from contam.audit.facts import Facts
     from contam.audit.gate import GateVerdict
     from contam.audit.pack import Pack
@@ -305,92 +303,6 @@ def _print_lines(verdict: GateVerdict) -> None:
 def today() -> dt.date:
     """The day in UTC, on which what is accepted must hold."""
     return dt.datetime.now(dt.UTC).date()
-
-
-_LISTED = 20
-_WORDS = {
-    "newly_flagged": "newly flagged",
-    "cleared": "cleared",
-    "unchecked": "no longer checked",
-    "relabelled": "another label",
-    "added": "new, not flagged",
-    "removed": "gone",
-}
-_FIGURES = ("coverage", "corpora", "policies", "scores", "ranks", "studies")
-
-
-@app.command(short_help="Show what changed since the last audit.")
-def diff(
-    before: Annotated[Path, typer.Argument(metavar="A", help="The pack of the earlier audit.")],
-    after: Annotated[Path, typer.Argument(metavar="B", help="The pack of the later audit.")],
-    *,
-    as_json: options.Json = False,
-) -> None:
-    """Show what changed: items, scores, ranks, studies, coverage, corpora, policies.
-
-    Both packs must be unchanged since they were published. A warning comes first if their verdicts
-    cannot be compared.
-
-    Examples:
-        contam audit diff pack-1 pack-2
-        contam audit diff pack-1 pack-2 --json
-    """
-    from contam.audit.diff import CHANGES, compare_packs
-
-    found = compare_packs(before, after)
-    if as_json:
-        counts = {name: found.count(name) for name in CHANGES}
-        render.emit_json({**asdict(found), "comparable": not found.incomparable, "counts": counts})
-        return
-    for line in _changes(found):
-        emit(visible(line.replace("\n", " ")) + "\n")
-
-
-def _changes(found: Difference) -> Iterable[str]:
-    for reason in found.incomparable:
-        yield f"NOT COMPARABLE: {reason}"
-    if found.before == found.after:
-        yield "the two packs are the same"
-        return
-    yield f"status     {found.status_before} -> {found.status_after}"
-    if found.n_items_changed:
-        yield f"items      {found.n_items_changed:,} have another text than before: they are new"
-    if not found.items:
-        yield "items      the labels are the same"
-    for change, words in _WORDS.items():
-        own = [item for item in found.items if item.change == change]
-        if own:
-            yield f"items      {len(own):,} {words}"
-            yield from _shortened([_item(change) for change in own])
-    for name in _FIGURES:
-        figures: Sequence[FigureChange] = getattr(found, name)
-        if figures:
-            yield f"{name:10s} {len(figures):,} changed"
-            yield from _shortened([_figure(figure) for figure in figures])
-
-
-def _shortened(lines: Sequence[str]) -> Iterable[str]:
-    yield from (f"  {line}" for line in render.at_most(_LISTED, lines, "more; --json has all"))
-
-
-def _item(change: ItemChange) -> str:
-    name = "/".join(part for part in (change.benchmark, change.split, change.item_id) if part)
-    return f"{name} by {change.policy}: {change.before or 'none'} -> {change.after or 'none'}"
-
-
-def _figure(change: FigureChange) -> str:
-    what = f" {change.what}" if change.what else ""
-    return f"{change.of}{what}: {_value(change.before)} -> {_value(change.after)}"
-
-
-def _value(value: object) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 class ExportFormat(StrEnum):

@@ -206,7 +206,7 @@ def item_blocks(view: ItemView, chance: QValues | None = None) -> list[Renderabl
     from rich.rule import Rule
     from rich.text import Text
 
-    name = "/".join(visible(part) for part in view.key if part)
+    name = visible(view.key.path)
     title = Text(name, style="bold", overflow="fold")
     # Rich would cut a title that leaves no room for a rule.
     fits = title.cell_len + _LEAST_RULE <= page_width()
@@ -330,7 +330,7 @@ def item_table(
         if several and first.policy != above:
             table.add_row(Text(f"by {visible(first.policy)}", style="bold"))
             above = first.policy
-        cells: list[Text | str] = ["/".join(visible(part) for part in view.key if part)]
+        cells: list[Text | str] = [visible(view.key.path)]
         cells += [Text(first.label.replace("_", " "), style=label_style(first.label))]
         cells += ["" if first.score is None else f"{first.score:.3g}"]
         if chance is not None:
