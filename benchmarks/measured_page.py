@@ -1,9 +1,9 @@
-"""Write the tables of docs/measured.md, from what was measured.
+"""Write the tables of docs/measured.md and the README, from what was measured.
 
 Usage: python benchmarks/measured_page.py --quality build/quality/quality.json
        --bench build/bench/bench.json --date 2026-01-31
 
-Both files are what quality.py and bench.py write. The page holds no figure from anywhere else.
+Both files are what quality.py and bench.py write. The pages hold no figure from anywhere else.
 """
 
 from __future__ import annotations
@@ -29,6 +29,16 @@ NEGATIVES: Final = {
     "not the question": "only the passage, the answer, the choices or a generic stem is there",
     "another question": "another question from the same template, passage or topic",
 }
+BESIDE: Final = {
+    "contam": "`contam`",
+    "lmeval-13": "lm-evaluation-harness: 13 words in a row",
+    "openr1-8": "Open-R1, s1: 8 words in a row",
+}
+BESIDE_FOUND: Final = {
+    "verbatim": "verbatim",
+    "edited": "one word in ten, numbers or names changed",
+    "edited more": "one word in six changed",
+}
 _MARKS: Final = ("<!-- measured: begin -->\n", "<!-- measured: end -->\n")
 
 Record = dict[str, Any]
@@ -51,24 +61,27 @@ def _recall_of(row: Record) -> tuple[str, float | None]:
     return RECALL_AIMS[name.removesuffix(QUESTION_GONE).rpartition(":")[2]]
 
 
+def _found(policy: Record, group: str) -> str:
+    mine = [
+        row
+        for row in policy["recall"]
+        if _recall_of(row)[0] == group and not row["class"].endswith(QUESTION_GONE)
+    ]
+    return _share(sum(row["found"] for row in mine), sum(row["n"] for row in mine))
+
+
+def _wrong(policy: Record, group: str) -> str:
+    mine = [row for row in policy["false_flags"] if false_flag_aim(row["class"])[0] == group]
+    return _share(sum(row["contaminated"] for row in mine), sum(row["n"] for row in mine))
+
+
 def groups_table(policies: Record) -> str:
     """Share found per group of transformations; share called contaminated per group of others."""
     rows = []
     for group, words in GROUPS.items():
-        cells = []
-        for policy in policies.values():
-            mine = [
-                row
-                for row in policy["recall"]
-                if _recall_of(row)[0] == group and not row["class"].endswith(QUESTION_GONE)
-            ]
-            cells.append(_share(sum(r["found"] for r in mine), sum(r["n"] for r in mine)))
-        rows.append([f"found: {words}", *cells])
+        rows.append([f"found: {words}", *(_found(policy, group) for policy in policies.values())])
     for group, words in NEGATIVES.items():
-        cells = []
-        for policy in policies.values():
-            mine = [r for r in policy["false_flags"] if false_flag_aim(r["class"])[0] == group]
-            cells.append(_share(sum(r["contaminated"] for r in mine), sum(r["n"] for r in mine)))
+        cells = [_wrong(policy, group) for policy in policies.values()]
         rows.append([f"wrongly contaminated: {words}", *cells])
     cells = [
         _share(policy["absent"]["flagged"], policy["absent"]["n"]) for policy in policies.values()
@@ -232,6 +245,23 @@ Every line is a process of its own, with compiled kernels and files in the page 
 {speed_table(bench)}"""
 
 
+def readme(quality: Record, bench: Record) -> str:
+    """The rules of other tools beside ours, and what a scan costs, for the README."""
+    rows = [
+        [
+            name,
+            *(_found(quality["policies"][policy], group) for group in BESIDE_FOUND),
+            _wrong(quality["policies"][policy], "another question"),
+        ]
+        for policy, name in BESIDE.items()
+    ]
+    speed = next(row for row in bench["rows"] if row["what"] == "whole scan")
+    head = ["rule", *(f"found: {words}" for words in BESIDE_FOUND.values())]
+    return f"""{_table([*head, "wrongly found: another question of the same template, passage or topic"], rows)}
+A scan for {speed["items"]:,} items reads {speed["mb_per_cpu"]:,.0f} MB of text per CPU-second.
+"""
+
+
 def main() -> None:
     """Read both files, write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -242,6 +272,7 @@ def main() -> None:
     quality = json.loads(asked.quality.read_text(encoding="utf-8"))
     bench = json.loads(asked.bench.read_text(encoding="utf-8"))
     _put("docs/measured.md", page(quality, bench, asked.date))
+    _put("README.md", readme(quality, bench))
 
 
 def _put(name: str, new: str) -> None:

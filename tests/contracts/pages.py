@@ -28,17 +28,17 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 RUN = (
     "README.md",
     "docs/guides/start.md",
-    "docs/guides/batch.md",
-    "docs/guides/clusters.md",
+    "docs/guides/data.md",
+    "docs/guides/data/clusters.md",
     "docs/guides/evaluation.md",
-    "docs/guides/studies.md",
+    "docs/guides/evaluation/studies.md",
     "docs/guides/audit.md",
-    "docs/guides/service.md",
-    "docs/guides/recipes.md",
+    "docs/guides/evaluation/service.md",
+    "docs/guides/faq.md",
     "docs/policies.md",
 )
 #: Pages whose scripts a test of their own runs on a corpus that suits them.
-RUN_ELSEWHERE = {"docs/guides/cleaning.md": "tests/docs/test_cleaning_page.py"}
+RUN_ELSEWHERE = {"docs/guides/data/cleaning.md": "tests/docs/test_cleaning_page.py"}
 #: Width of the terminal that the shown outputs come from.
 COLUMNS = "92"
 #: Installing is tested by `make demo` itself, on a fresh machine; long targets are only looked up.

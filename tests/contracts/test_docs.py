@@ -89,7 +89,7 @@ def test_what_a_page_shows_is_what_a_reader_gets(repository, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "n_calls"), [("docs/guides/audit.md", 2), ("docs/guides/recipes.md", 2)]
+    ("name", "n_calls"), [("docs/guides/audit.md", 2), ("docs/guides/faq.md", 2)]
 )
 def test_the_workflow_of_a_guide_is_one(repository, name, n_calls):
     import yaml

@@ -14,7 +14,7 @@ import pytest
 from contam import clean
 from tests.contracts.pages import REPOSITORY, blocks
 
-PAGE = (REPOSITORY / "docs" / "guides" / "cleaning.md").read_text("utf-8")
+PAGE = (REPOSITORY / "docs" / "guides" / "data" / "cleaning.md").read_text("utf-8")
 ITEMS = REPOSITORY / "bench_fixtures" / "items" / "brook_math.jsonl"
 
 
