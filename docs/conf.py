@@ -40,6 +40,8 @@ default_role = "code"
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
+# Two hyphens are those of an option.
+smartquotes = False
 
 html_theme = "furo"
 html_title = f"contam {release}"
