@@ -145,11 +145,26 @@ class ModelFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """A figure as it is printed, and what it is, in words that go on from it."""
+
+    value: str
+    of: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """The answer for a reader in a hurry."""
+    """The answer for a reader in a hurry.
+
+    text      all of it as sentences;  sentence  the first one
+    numbers   the three that matter most;  to_do  what follows from them
+    """
 
     status: Status
     text: str
+    sentence: str
+    numbers: tuple[Number, ...]
+    to_do: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -136,6 +136,32 @@ def test_an_overview_row_holds_the_counts_of_its_policy(audited):
         }
 
 
+def test_metrics_of_equal_figures_are_one_and_ours_come_first(audited):
+    rows = [row for row in audited.facts.scores if row["benchmark"] == "brook_math"]
+    twins = [{**row, "metric": "other", "gap_p_holm": 1.0} for row in rows]
+    shown = render.scores_shown([*rows, *twins], 1, ["quokka-7b"])
+    assert len(shown) == len(rows)
+    assert {row["metric"] for row in shown} == {"other = score"}
+    assert {row["gap_p_holm"] for row in shown} == {1.0}
+    assert shown[0]["model"] == "quokka-7b"
+    unlike = [{**row, "full": row["full"] / 2} for row in twins[:1]] + twins[1:]
+    assert len(render.scores_shown([*rows, *unlike], 1)) == 2 * len(rows)
+
+
+def test_the_headline_has_three_numbers_and_says_what_follows(audited):
+    said = audited.facts.headline
+    flagged = sum(
+        one.contaminated + one.suspect
+        for bench in audited.facts.benchmarks
+        for one in bench.policies
+        if (one.policy, one.corpus) == ("contam", "together")
+    )
+    assert str(flagged) in said.sentence
+    assert said.text.startswith(said.sentence)
+    assert len(said.numbers) == 3
+    assert said.to_do
+
+
 GROUPS = [("brook_math", "contam"), ("lantern_quiz", "contam")]
 
 

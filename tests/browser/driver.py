@@ -28,7 +28,8 @@ _FLAGS: Final = (
 
 # Colours as they are painted: of the element, or of the nearest one behind it that has any.
 _COLOURS: Final = """
-const one = arguments[0], parse = text => text.match(/[\\d.]+/g).map(Number);
+const one = arguments[0], parse = text => text.match(/[\\d.]+/g)
+  .map((part, at) => text.startsWith("color(srgb") && at < 3 ? 255 * part : Number(part));
 let behind = one, found = [0, 0, 0, 0];
 while (behind) {
   found = parse(getComputedStyle(behind).backgroundColor);

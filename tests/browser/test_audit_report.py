@@ -115,11 +115,24 @@ def test_the_first_screen_holds_the_verdict(browser, pack, shots):
         verdict = page.find(".verdict")
         assert verdict.rect["y"] + verdict.rect["height"] < height
         assert "items" in verdict.text
+        numbers = page.all(".numbers li")
+        assert len(numbers) == 3
+        assert width < 400 or page.find(".to-do + ul").rect["y"] < height
         assert page.overflow() == []
         assert page.nameless() == []
         assert (page.ground() < 0.2) is dark
+        page.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
         page.find("#items .open").click()
-        for css in (".verdict strong", ".soft", "mark", "#items .open", ".map td", ".gap"):
+        for css in (
+            ".verdict strong",
+            ".soft",
+            "mark",
+            ".ours .tag",
+            ".note td",
+            "#items .open",
+            ".map td",
+            ".gap",
+        ):
             assert page.contrast(page.find(css)) >= 4.5, css
         assert page.overflow() == []
         assert page.problems() == []
@@ -185,6 +198,7 @@ def test_each_benchmark_is_told_whole_in_its_own_section(browser, pack):
     facts = read_facts(pack / "report.json")
     page = browser()
     page.open(pack / "report.html")
+    page.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     for number, bench in enumerate(facts.benchmarks, 1):
         text = page.run(
             "return document.getElementById(arguments[0]).closest('section').innerText",
@@ -196,7 +210,8 @@ def test_each_benchmark_is_told_whole_in_its_own_section(browser, pack):
             assert row["model"] in text
             assert f"{row['full']:.3f}" in text
             assert f"{row['full_lo']:.3f}–{row['full_hi']:.3f}" in text
-        assert f"{bench.policies[0].exposures[0].name.replace('_', ' ')} " in text
+        exposures = bench.policies[0].exposures
+        assert f"{exposures[0].name.replace('_', ' ')} {exposures[0].n}" in text
         assert bench.policies[0].sources[0].source in text
         others = {benchmark.name for benchmark in facts.benchmarks} - {bench.name}
         shown_plots = page.run(
@@ -229,8 +244,11 @@ def test_without_logs_there_are_pictures_with_a_key_that_fit_a_phone(browser, wi
         ".map(part => [part.getAttribute('class').slice(2), part.getBoundingClientRect().width])}))"
     )
     policies = [one for bench in facts.benchmarks for one in bench.policies]
-    assert len(bars) == 2 * len(policies)
-    for policy, bar in zip(policies, bars[: len(policies)], strict=True):
+    # Of the first policy in the overview, and of each its verdicts and what leaked.
+    n = len(facts.benchmarks)
+    assert len(bars) == n + 2 * len(policies)
+    firsts = [bench.policies[0] for bench in facts.benchmarks]
+    for policy, bar in zip([*firsts, *policies], bars[:n] + bars[n::2], strict=True):
         for name, width in bar["parts"]:
             share = getattr(policy, name) / policy.n_items
             assert width / bar["bar"] == pytest.approx(share, abs=0.03)
@@ -238,6 +256,55 @@ def test_without_logs_there_are_pictures_with_a_key_that_fit_a_phone(browser, wi
     assert {"contaminated", "suspect", "clean", "question"} <= keys
     for kind, name in (("sources", "source"), ("months", "month")):
         assert page.run("return document.querySelectorAll('.' + arguments[0]).length", kind), name
+
+
+def test_ours_come_first_and_no_name_is_broken(browser, pack):
+    page = browser()
+    page.open(pack / "report.html")
+    page.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    tables = page.run(
+        "return [...document.querySelectorAll('section .models')]"
+        ".map(one => [...one.querySelectorAll('.name')].map(name => name.textContent))"
+    )
+    assert tables
+    assert all(names[0] == "quokka-7b" and len(names) > 1 for names in tables)
+    assert page.run(
+        "return [...document.querySelectorAll('.name')].every(one => one.getClientRects().length < 2)"
+    )
+
+
+def test_no_row_of_the_list_is_empty_on_a_phone(browser, pack):
+    page = browser(375, 800)
+    page.open(pack / "report.html")
+    assert (
+        page.run(
+            "return [...document.querySelectorAll('#items td')].filter("
+            "one => one.offsetHeight && !one.textContent.trim()).length"
+        )
+        == 0
+    )
+
+
+def test_paper_shows_all_of_it_within_its_edges(browser, pack):
+    page = browser(688, 900)  # A4 within margins of 14 mm
+    page.open(pack / "report.html")
+    folded = page.run("return document.querySelectorAll('details:not([open])').length")
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        page.run("dispatchEvent(new Event('beforeprint'))")
+        assert page.all("details:not([open])") == []
+        assert len(shown(page)) == int(page.find("#count").text.split(" of ")[1].split()[0])
+        beyond = page.run(
+            "return [...document.querySelectorAll('main *')].filter(one => "
+            "one.getBoundingClientRect().right > document.documentElement.clientWidth + 1)"
+            ".map(one => one.tagName + ' ' + one.className)"
+        )
+        assert beyond == []
+        page.run("dispatchEvent(new Event('afterprint'))")
+        assert folded == page.run("return document.querySelectorAll('details:not([open])').length")
+        assert len(shown(page)) == 50
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 def test_an_item_is_opened_by_keyboard_alone(browser, pack):

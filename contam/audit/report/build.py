@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.chance.calibration import with_chance
 from contam.audit.combine import merged_coverage
-from contam.audit.facts import BenchmarkFacts, CorpusFacts, Facts, Headline, ModelFacts
+from contam.audit.facts import (
+    BenchmarkFacts,
+    CorpusFacts,
+    Facts,
+    Headline,
+    ModelFacts,
+    Number,
+)
 from contam.audit.report.tally import tally
 from contam.audit.review.rates import with_precision
 from contam.audit.spec import TOGETHER
@@ -59,35 +66,75 @@ def headline(
     ours   the models that scores are told of; all where none are named
     least  items without which nothing is said of a score
     """
-    together = [
-        result for bench in benchmarks for result in bench.policies if _counts(result, policy)
-    ]
-    flagged = sum(result.contaminated + result.suspect for result in together)
-    items = sum(result.n_items for result in together)
-    unchecked = sum(result.not_checkable for result in together)
+    found = [(result, bench.name) for bench in benchmarks for result in bench.policies]
+    found = [pair for pair in found if _counts(pair[0], policy)]
+    suspect = sum(result.suspect for result, _ in found)
+    flagged = suspect + sum(result.contaminated for result, _ in found)
+    items = sum(result.n_items for result, _ in found)
+    unchecked = sum(result.not_checkable for result, _ in found)
+    read, expected = coverage["shards_read"], coverage["shards_expected"]
     sentences = [
         f"The corpora contain {flagged:,} of {items:,} items ({_percent(flagged, items)}), by "
         f"{policy}."
         if flagged
         else f"None of {items:,} items was found in the corpora, by {policy}."
     ]
-    found = [(result, bench.name) for bench in benchmarks for result in bench.policies]
-    found = [pair for pair in found if _counts(pair[0], policy)]
+    most = ""
     if flagged and len(benchmarks) > 1:
         worst, name = max(found, key=lambda pair: pair[0].flagged_share)
-        share = _percent(worst.contaminated + worst.suspect, worst.n_items)
-        sentences.append(f"Most in {name}: {share}.")
+        most = f"Most in {name}: {_percent(worst.contaminated + worst.suspect, worst.n_items)}."
+        sentences.append(most)
     if unchecked:
         sentences.append(f"{unchecked:,} could not be checked.")
-    sentences += _largest_gain(scores, policy, ours, least)
+    best = _largest_change(scores, policy, ours, least)
+    sentences += _largest_gain(best, scores, policy, ours)
     if n_left_out:
         logs = "log is" if n_left_out == 1 else "logs are"
         sentences.append(f"{n_left_out:,} {logs} damaged and left out.")
+    third = Number(value=f"{read:,} of {expected:,}", of="shards of the corpora were read.")
+    to_do = []
     if not coverage["complete"]:
-        read, expected = coverage["shards_read"], coverage["shards_expected"]
         sentences.insert(0, f"Not all of the corpora was read: {read:,} of {expected:,} shards.")
-        return Headline(status="incomplete", text=" ".join(sentences))
-    return Headline(status="flagged" if flagged else "clear", text=" ".join(sentences))
+        to_do.append(
+            "Have the missing shards read, and run the audit again: until then no item is clean."
+        )
+    elif best:
+        third = Number(
+            value=f"{best['full']:.3f} \N{RIGHTWARDS ARROW} {best['clean']:.3f}",
+            of=f"{best['model']} on {best['benchmark']} ({best['metric']}), without the flagged "
+            f"items: the largest change. {' '.join(_beyond(best))}".strip(),
+        )
+    if n_left_out:
+        to_do.append("Mend the damaged logs, or say beside the scores that they are left out.")
+    if best:
+        to_do.append("Report the scores on clean items beside those on all items.")
+    elif scores:
+        to_do.append(
+            "No clean score is estimated: the notes of each benchmark say what is missing."
+        )
+    elif flagged:
+        to_do.append("Score the models on the clean items, too: name their logs in AUDIT.toml.")
+    if suspect:
+        to_do.append(f"Read the suspect items beside their documents: {suspect:,} by {policy}.")
+    if unchecked:
+        to_do.append("Say of how many items nothing is known: they are in no clean score.")
+    return Headline(
+        status="incomplete" if not coverage["complete"] else "flagged" if flagged else "clear",
+        text=" ".join(sentences),
+        sentence=sentences[0],
+        numbers=(
+            Number(
+                value=_percent(flagged, items),
+                of=f"of the items are flagged, as contaminated or suspect. {most}".strip(),
+            ),
+            Number(
+                value=f"{unchecked:,}",
+                of=f"item{'s' * (unchecked != 1)} could not be checked: not known to be clean.",
+            ),
+            third,
+        ),
+        to_do=tuple(to_do) or ("Nothing: keep this folder, and approve its digest.",),
+    )
 
 
 def scores_of(ours: Sequence[str], scores: Sequence[Row]) -> Sequence[Row]:
@@ -104,13 +151,26 @@ def estimated(row: Row, least: int) -> bool:
     return row["gain"] is not None and not not_estimable(row["n_flagged"], row["n_clean"], least)
 
 
-def _largest_gain(scores: Sequence[Row], policy: str, ours: Sequence[str], least: int) -> list[str]:
-    own = [row for row in scores_of(ours, scores) if row["policy"] == policy]
-    known = [row for row in own if estimated(row, least)]
-    if not known:
+def _largest_change(
+    scores: Sequence[Row], policy: str, ours: Sequence[str], least: int
+) -> Row | None:
+    own = (row for row in scores_of(ours, scores) if row["policy"] == policy)
+    known = (row for row in own if estimated(row, least))
+    # Of metrics that say the same the more careful p.
+    return max(
+        known,
+        key=lambda row: (abs(float(row["gain"])), row["adjusted_p_holm"] or 0.0),
+        default=None,
+    )
+
+
+def _largest_gain(
+    best: Row | None, scores: Sequence[Row], policy: str, ours: Sequence[str]
+) -> list[str]:
+    if best is None:
         unsure = f"No score on clean items could be estimated of {', '.join(ours)}."
+        own = [row for row in scores_of(ours, scores) if row["policy"] == policy]
         return [unsure] if own and ours else []
-    best = max(known, key=lambda row: abs(float(row["gain"])))
     whose = "our " if ours else ""
     text = f"Without the flagged items {whose}{best['model']} scores {best['clean']:.3f} on "
     measure = f"{best['benchmark']} ({best['metric']})"

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 
 _SHADES: Final = 5
+_MOST_LEADS: Final = 50
 _NONE: Final = "\N{EN DASH}"
 
 
@@ -52,7 +53,12 @@ def write_html(
     rows, pages  what `contam.audit.report.pages.make_pages` gives
     pack         its folder, with the re-scoring and the studies there are
     """
-    own, others = chapters(to_tree(facts), pack / SCORES)
+    tree = to_tree(facts)
+    own, others = chapters(tree, pack / SCORES)
+    names = metric_names(tree["scores"])
+    leads = [row for row in tree["leads"] if not row["lead_clean"] or row["lead_falls"]]
+    leads = [row for row in leads if _metric(row, names)]
+    own_leads = [row for row in leads if _is_own(row, tree)]
     page = _rendered(
         "report.html",
         facts,
@@ -67,9 +73,12 @@ def write_html(
         n_flagged=len(rows),
         chapters=own,
         others=others,
-        changes=largest_changes(to_tree(facts)),
-        studies=study_chapters(to_tree(facts), pack / STUDIES),
-        rows_drawn=overview(to_tree(facts)),
+        changes=largest_changes(tree),
+        leads=own_leads,
+        other_leads=[row for row in leads if row not in own_leads],
+        most_leads=_MOST_LEADS,
+        studies=study_chapters(tree, pack / STUDIES),
+        rows_drawn=overview(tree),
         picture_key=key_of,
         picture_months=months,
     )
@@ -78,7 +87,8 @@ def write_html(
 
 def write_markdown(path: Path, facts: Facts) -> None:
     """Write the tables as text. Text of items and documents is not in it."""
-    text = markdown("report.md", facts, scores=scores_shown(facts.scores, facts.least))
+    scores = scores_shown(facts.scores, facts.least, facts.ours)
+    text = markdown("report.md", facts, scores=scores, policy=facts.first_policy)
     path.write_text(text, "utf-8", errors="replace")
 
 
@@ -94,7 +104,9 @@ def _rendered(name: str, facts: Facts, environment: Environment, **more: object)
     cleaned = [
         {**to_tree(corpus), "flagged": before_and_after(facts, corpus)} for corpus in facts.cleaned
     ]
-    return template.render(facts=to_tree(facts), cleaned=cleaned, together=TOGETHER, **more)
+    return template.render(
+        facts=to_tree(facts), cleaned=cleaned, together=TOGETHER, advice=ADVICE, roles=ROLES, **more
+    )
 
 
 def _environment(*, autoescape: bool) -> Environment:
@@ -158,8 +170,11 @@ def chapters(facts: Tree, scores: Path) -> tuple[list[Tree], list[Tree]]:
     or its parts, so that scores do not always stand under a name that was checked.
     """
     plots = _plots(scores)
-    shown = scores_shown(facts["scores"], facts["least"])
-    rankings = [row for row in facts["rankings"] if row["rank_clean"] is not None]
+    shown = scores_shown(facts["scores"], facts["least"], facts["ours"])
+    names = metric_names(facts["scores"])
+    ranked = [{**row, "metric": _metric(row, names)} for row in facts["rankings"]]
+    ranked = [row for row in ranked if row["metric"]]
+    rankings = [row for row in ranked if row["rank_clean"] is not None]
 
     def chapter(name: str) -> Tree:
         own = sorted(
@@ -172,16 +187,14 @@ def chapters(facts: Tree, scores: Path) -> tuple[list[Tree], list[Tree]]:
             "rankings": own,
             "notes": list(dict.fromkeys(row["note"] for row in own if row["note"])),
             "unranked": [
-                row
-                for row in facts["rankings"]
-                if row["benchmark"] == name and row["rank_full"] is None
+                row for row in ranked if row["benchmark"] == name and row["rank_full"] is None
             ],
             "plots": [plot for plot in plots if plot["benchmark"] == name],
         }
 
-    names = [bench["name"] for bench in facts["benchmarks"]]
-    others = sorted({row["benchmark"] for row in facts["scores"]} - set(names))
-    return [chapter(name) for name in names], [chapter(name) for name in others]
+    known = [bench["name"] for bench in facts["benchmarks"]]
+    others = sorted({row["benchmark"] for row in facts["scores"]} - set(known))
+    return [chapter(name) for name in known], [chapter(name) for name in others]
 
 
 def before_and_after(facts: Facts, cleaned: CleanedFacts) -> list[Row]:
@@ -211,12 +224,13 @@ def largest_changes(facts: Tree) -> list[Tree]:
     """
     first = next(iter(facts["policies"]), "")
     found: dict[tuple[str, str], Tree] = {}
+    names = metric_names(facts["scores"])
     for row in scores_of(facts["ours"], facts["scores"]):
-        key = (row["benchmark"], row["metric"])
-        if row["policy"] != first or not estimated(row, facts["least"]):
+        key = (row["benchmark"], _metric(row, names))
+        if row["policy"] != first or not key[1] or not estimated(row, facts["least"]):
             continue
         if key not in found or abs(row["gain"]) > abs(found[key]["gain"]):
-            found[key] = dict(row)
+            found[key] = {**row, "metric": key[1]}
     return list(found.values())
 
 
@@ -260,9 +274,69 @@ def study_chapters(facts: Tree, folder: Path) -> list[Tree]:
 _SIDES: Final = ("clean", "flagged")
 
 
-def scores_shown(rows: Iterable[Mapping[str, Any]], least: int) -> list[Row]:
-    """Rows of scores without the figures over fewer than `least` items; the note says why."""
-    return [_shown(dict(row), least) for row in rows]
+def scores_shown(
+    rows: Sequence[Mapping[str, Any]], least: int, ours: Sequence[str] = ()
+) -> list[Row]:
+    """Rows of scores without the figures over fewer than `least` items; the note says why.
+
+    Of each benchmark and metric ours come first, and then the best; metrics of equal figures are
+    one.
+    """
+    names = metric_names(rows)
+    shown = [_shown({**row, "metric": _metric(row, names)}, least) for row in rows]
+
+    def place(row: Row) -> tuple[Any, ...]:
+        best = -row["full"] if row["higher_is_better"] else row["full"]
+        return (row["benchmark"], row["metric"], row["model"] not in ours, best, row["model"])
+
+    return sorted((row for row in shown if row["metric"]), key=place)
+
+
+def metric_names(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
+    """(benchmark, metric) -> its name, and those of metrics that have the same figures.
+
+    Of these one is shown, the one whose corrected p is largest; the name of the others is "".
+    """
+    tested: dict[tuple[str, str], float] = {}
+    figures: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        key = (row["benchmark"], row["metric"])
+        tested[key] = tested.get(key, 0.0) + (row.get("gap_p_holm") or 0.0)
+        plain = {name: value for name, value in row.items() if not name.endswith("_holm")}
+        figures.setdefault(key, []).append({**plain, "metric": ""})
+    names: dict[tuple[str, str], str] = {}
+    for key, own in figures.items():
+        same = [other for other in figures if figures[other] == own]
+        first = max(same, key=lambda each: tested[each])
+        others = [metric for _, metric in same if metric != first[1]]
+        names[key] = " = ".join([key[1], *others]) if key == first else ""
+    return names
+
+
+def _metric(row: Mapping[str, Any], names: Mapping[tuple[str, str], str]) -> str:
+    return names.get((row["benchmark"], row["metric"]), row["metric"])
+
+
+def _is_own(row: Mapping[str, Any], facts: Tree) -> bool:
+    """Whether a lead is by the first policy, and of a model of ours where these are named."""
+    ours = facts["ours"]
+    return row["policy"] == next(iter(facts["policies"])) and (not ours or row["first"] in ours)
+
+
+ADVICE: Final = {
+    "contaminated": "The corpora contain the item. Report scores without it, or take its documents "
+    "out (contam clean) and train again. Who finds the flag wrong or harmless accepts it, with a "
+    "name, a reason and a last day (contam review --accept).",
+    "suspect": "Somebody should read the item beside its document. Until then it counts as "
+    "flagged, and clean scores leave it out.",
+    "not checkable": "Nothing is known of the item, so it is in no clean score. The reasons are "
+    "listed: shards can be read again, and an item that is too short for one policy may be long "
+    "enough for another.",
+}
+"""What to do with items of each label."""
+
+ROLES: Final = ("made by", "reviewed by", "approved by")
+"""Of the people who put their names under a report."""
 
 
 def clean_missing(row: Mapping[str, Any], least: int) -> str:

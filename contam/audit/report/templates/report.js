@@ -1,11 +1,18 @@
 "use strict";
 (function () {
+  const print = (begins) => { for (const each of document.querySelectorAll("details")) {
+    if (begins) { each.dataset.open = each.open; each.open = true; } else each.open = each.dataset.open === "true";
+  } };
+  addEventListener("beforeprint", () => print(true));
+  addEventListener("afterprint", () => print(false));
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
   const list = document.getElementById("items");
   if (!list) return;
   const rows = read("rows");
   rows.forEach((row, at) => { row.at = at; });
-  const perPage = 50;
+  let perPage = 50;
+  addEventListener("beforeprint", () => { perPage = 1000; show(); });
+  addEventListener("afterprint", () => { perPage = 50; show(); });
   const pageItems = Number(list.dataset.pageItems);
   const cache = new Map();
   const state = { sort: "at", down: false, page: 0 };
