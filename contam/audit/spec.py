@@ -305,7 +305,7 @@ def _parse(values: dict[str, Any], origin: str) -> AuditSpec:
             origin,
             "[audit]: written: {}",
             Public(describe_mistake({"type": UNKNOWN_KEY})),
-            hint="docs/guides/audit.md names every key",
+            hint="`contam audit init` writes a file with every key",
         )
     try:
         return TypeAdapter(AuditSpec).validate_python(values)
@@ -317,7 +317,7 @@ def _parse(values: dict[str, Any], origin: str) -> AuditSpec:
             "{}: " + ": ".join(["{}"] * len(said)),
             Place(origin),
             *said,
-            hint="docs/guides/audit.md names every key",
+            hint="`contam audit init` writes a file with every key",
         ) from error
 
 
