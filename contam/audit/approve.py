@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from contam.audit.verify import checked_pack
@@ -70,19 +70,12 @@ def read_approvals(folder: Path) -> dict[str, Approval]:
 
 
 def _read(path: Path) -> Approval:
-    with reading(path, OutputError):
-        raw = path.read_bytes()
+    from pydantic import TypeAdapter, ValidationError
+
     try:
-        tree = json.loads(raw)
-    except (ValueError, RecursionError):
-        tree = None
-    known = {each.name for each in fields(Approval)}
-    if (
-        not isinstance(tree, dict)
-        or set(tree) != known
-        or not all(isinstance(value, str) for value in tree.values())
-    ):
+        with reading(path, OutputError):
+            return TypeAdapter(Approval).validate_json(path.read_bytes())
+    except ValidationError as error:
         raise OutputError(
             "{} is not an approval", path, hint="`contam audit approve` writes one; remove this"
-        )
-    return Approval(**tree)
+        ) from error

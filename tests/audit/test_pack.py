@@ -55,7 +55,7 @@ def test_stages_with_the_same_inputs_are_not_run_again(audited, tmp_path):
     for name in ("report.html", "report.md", "exports/model_card.md"):
         assert said in (other.folder / name).read_text("utf-8"), name
         assert said not in (audited.folder / name).read_text("utf-8"), name
-    assert "| model | metric | policy |" in (other.folder / "report.md").read_text("utf-8")
+    assert "| model | metric | clean of all |" in (other.folder / "report.md").read_text("utf-8")
     card = (other.folder / "exports/model_card.md").read_text("utf-8")
     assert f"| quokka-7b | brook\\_math | score | 0.7551 | {said} | 13 |" in card
     plot = "gain-brook_math-score-contam.svg"

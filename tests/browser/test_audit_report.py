@@ -130,7 +130,6 @@ def test_the_first_screen_holds_the_verdict(browser, pack, shots):
             ".ours .tag",
             ".note td",
             "#items .open",
-            ".map td",
             ".gap",
         ):
             assert page.contrast(page.find(css)) >= 4.5, css

@@ -24,7 +24,7 @@ from contam.corpus.dates import UNKNOWN
 from contam.detect.policies.exposure import EXPOSURES
 from contam.detect.report import RUN_FILE
 from contam.rescore.export.plots import planned
-from contam.rescore.export.summary import cell, figure, gap_of, small, smallest_words
+from contam.rescore.export.summary import cell, figure, small, smallest_words
 from contam.rescore.stats.gain import too_few
 from contam.tables import schemas, score_schemas
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 
-_SHADES: Final = 5
 _MOST_LEADS: Final = 50
 _NONE: Final = "\N{EN DASH}"
 
@@ -124,9 +123,7 @@ def _environment(*, autoescape: bool) -> Environment:
         "percent": _percent,
         "figure": _figure,
         "count": _count,
-        "gap": gap_of,
         "clean_missing": clean_missing,
-        "shade": _shade,
         "small": _small,
         "smallest": smallest_words,
         "css": lambda name: name.replace("+", "-"),
@@ -152,11 +149,6 @@ def _count(number: float | None) -> str:
     if number is None:
         return _NONE
     return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.1f}"
-
-
-def _shade(share: float) -> int:
-    """Which of the map's shades a share of flagged items gets; none only for none."""
-    return 0 if share <= 0 else min(_SHADES, 1 + int(share * _SHADES))
 
 
 def chapters(facts: Tree, scores: Path) -> tuple[list[Tree], list[Tree]]:
