@@ -35,11 +35,13 @@ class Reporter:
         """Move the bar, or say so when another tenth is read."""
         if self._bar is None or self._task is None:
             return
-        self._bar.advance(self._task, n)
-        if stderr_is_terminal():
-            return
         with self._lock:
             task = self._bar.tasks[0]
+            # How much there is to read is an estimate of packed files.
+            left_over = (task.total or task.completed + n) - task.completed
+            self._bar.advance(self._task, min(n, left_over))
+            if stderr_is_terminal():
+                return
             tenth = min(_TENTH, int(task.percentage) * _TENTH // 100)
             if tenth > self._told and (task.total or 0) >= _WORTH_LINES:
                 self._told = tenth

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,9 @@ _LABEL_STYLES = {
     "clean": "green",
     "not_checkable": "dim",
 }
+#: Heads of narrow columns, where a page has no room for the words.
+_HYPHENATED = {"contaminated": "contam-\ninated", "not_checkable": "not\ncheck-\nable"}
+_WIDEST = 10_000
 _NAMED_FAILURES = 5
 _NAMED_SKIPPED = 3
 _NO_TEXTS = {"hidden", "starts with _", "lock file"}  # reasons of contam.corpus.listing
@@ -43,13 +47,33 @@ def emit_renderable(*renderables: RenderableType) -> None:
     emit(laid_out(renderables))
 
 
-def verdict_table(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Table:
-    """Counts by benchmark, policy and label -> a table with a row per benchmark and policy."""
+Counts = Mapping[str, Mapping[str, Mapping[str, int]]]
+"""Benchmark -> policy -> label -> number of items."""
+
+
+def verdict_table(counts: Counts, chance: Mapping[tuple[str, str], str] | None = None) -> Table:
+    """A row for each benchmark and policy, and of several benchmarks a total for each policy.
+
+    chance  (benchmark, policy) -> what is said of flags by chance, where that was measured
+    """
+    whole = _verdict_table(counts, chance, {})
+    return whole if fits(whole) else _verdict_table(counts, chance, _HYPHENATED)
+
+
+def _verdict_table(
+    counts: Counts, chance: Mapping[tuple[str, str], str] | None, heads: Mapping[str, str]
+) -> Table:
     from rich.text import Text
 
-    labels_shown = (label.replace("_", " ") for label in SHOWN)
-    table = new_table("benchmark", "policy", numbers=("items", *labels_shown, "flagged"))
-    for benchmark, policies in counts.items():
+    labels_shown = (heads.get(label, label.replace("_", " ")) for label in SHOWN)
+    last = ("flagged", *(() if chance is None else ("chance at most",)))
+    table = new_table("benchmark", "policy", numbers=("items", *labels_shown, *last))
+    total: dict[str, Counter[str]] = {}
+    for policies in counts.values():
+        for policy, labels in policies.items():
+            total.setdefault(policy, Counter()).update(labels)
+    rows = {**counts, "": total} if len(counts) > 1 else counts
+    for benchmark, policies in rows.items():
         for at, (policy, labels) in enumerate(policies.items()):
             n_items = sum(labels.values())
             n_flagged = labels["contaminated"] + labels["suspect"]
@@ -58,10 +82,20 @@ def verdict_table(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Tabl
                 for label in SHOWN
             )
             table.add_row(
-                "" if at else visible(benchmark), visible(policy), f"{n_items:,}", *numbers,
-                share(n_flagged, n_items),
+                "" if at else visible(benchmark or "total"), visible(policy), f"{n_items:,}",
+                *numbers, share(n_flagged, n_items),
+                *(() if chance is None else (chance.get((benchmark, policy), ""),)),
             )  # fmt: skip
     return table
+
+
+def fits(table: Table) -> bool:
+    """Whether a table can be printed without breaking words."""
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    console = Console(width=_WIDEST)
+    return Measurement.get(console, console.options, table).maximum <= page_width()
 
 
 def new_table(*headings: str, numbers: Sequence[str] = ()) -> Table:
@@ -114,7 +148,7 @@ def coverage_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
         if coverage.get(name)
     ]
     if odd:
-        yield f"documents {', '.join(odd)}"
+        yield f"among them {', '.join(odd)}"
     yield from gap_lines(coverage)
 
 

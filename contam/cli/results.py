@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.cli import render
 from contam.cli.progress import Reporter
-from contam.cli.terminal import emit, plain, talk, visible
+from contam.cli.terminal import emit, folded, plain, talk, visible
 from contam.errors import UsageError
 from contam.facts import counted
 from contam.files.addresses import is_address
@@ -177,5 +177,5 @@ def print_result(result: ScanResult, out: Path, output: VerdictOptions, way_out:
     lines += ["", f"results   {out}"]
     if result.n_flagged:
         lines.append(f"evidence  {out / 'evidence.parquet'}; side by side: contam show {out}")
-    emit("\n".join(visible(line) for line in lines) + "\n")
+    emit("\n".join(folded(visible(line)) for line in lines) + "\n")
     return code

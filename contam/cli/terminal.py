@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from contam.errors import OutputError
@@ -79,6 +80,16 @@ def page_width() -> int:
     if _is_terminal(sys.stdout) or os.environ.get("COLUMNS"):
         return shutil.get_terminal_size().columns
     return PLAIN_WIDTH
+
+
+def folded(line: str) -> str:
+    """A line of words, broken between them where stdout is a terminal that is not as wide."""
+    if not _is_terminal(sys.stdout):
+        return line
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.fill(
+        line, page_width(), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def laid_out(renderables: Iterable[RenderableType]) -> str:

@@ -60,7 +60,7 @@ def _said() -> Iterator[None]:
         raise UsageError(
             "the query fails: {}",
             _reason(str(error)),
-            hint="views: verdicts, evidence, items; `describe verdicts` lists the columns of one",
+            hint="views: verdicts, evidence, items, documents; columns of one: `describe verdicts`",
         ) from error
 
 

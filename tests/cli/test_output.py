@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contam.cli.progress import Reporter
 from contam.cli.render import coverage_lines, share, verdict_table
 from contam.cli.terminal import csv_text, laid_out, plain, visible
 from contam.detect.report import write_report
@@ -48,6 +49,25 @@ def test_a_table_loses_no_number_and_is_whole_in_eighty_columns(monkeypatch, wid
     else:
         numbers = ["105,947", "1,201", "321", "100,025", "4,400", "1.4", "%"]
         assert row == ["brook_math", "contam", *numbers]
+
+
+def test_a_total_ends_the_table_of_several_benchmarks(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    labels = {"contaminated": 1, "suspect": 2, "clean": 3, "not_checkable": 4}
+    counts = {"one": {"contam": labels, "palm-70": labels}, "two": {"contam": labels}}
+    total, other = laid_out([verdict_table(counts)]).splitlines()[-2:]
+    assert total.split() == ["total", "contam", "20", "2", "4", "6", "8", "30.0", "%"]
+    assert other.split() == ["palm-70", "10", "1", "2", "3", "4", "30.0", "%"]
+    assert "total" not in laid_out([verdict_table({"one": counts["one"]})])
+
+
+def test_no_progress_goes_beyond_what_there_is(capsys):
+    with Reporter(quiet=False) as progress:
+        progress.start(20_000_000)
+        for _ in range(3):
+            progress.advance(9_000_000)
+    told = capsys.readouterr().err.splitlines()
+    assert told[-1].split()[:6] == ["100", "%", "20", "of", "20", "MB"]
 
 
 def test_steering_characters_become_visible():

@@ -35,7 +35,13 @@ WHERE v.label IN ('contaminated', 'suspect') GROUP BY ALL ORDER BY ALL
 Key = tuple[str, str]
 
 
-def tally(report: Report, corpus: str, released: Mapping[str, str]) -> dict[Key, PolicyFacts]:
+def tally(
+    report: Report,
+    corpus: str,
+    released: Mapping[str, str],
+    *,
+    most_sources: int | None = MOST_SOURCES,
+) -> dict[Key, PolicyFacts]:
     """Facts of every (benchmark, policy) of one result.
 
     released  day on which a benchmark came out, by name
@@ -76,7 +82,7 @@ def tally(report: Report, corpus: str, released: Mapping[str, str]) -> dict[Key,
                 exposures=_most(exposures[key]),
                 kinds=_most(kinds[key]),
                 dates=tuple(Counted(name=name, n=dates[key][name]) for name in CLASSES),
-                sources=sources.get(key, ()),
+                sources=sources.get(key, ())[:most_sources],
                 not_checkable_reasons=_most(reasons[key])[:MOST_REASONS],
                 months=months.get(key, ()),
             )
@@ -118,7 +124,7 @@ def _provenance(
         order = sorted(by_name, key=lambda name: (-len(by_name[name]), name))
         sources[key] = tuple(
             SourceFacts(source=name, n_items=len(by_name[name]), n_documents=len(places[key][name]))
-            for name in order[:MOST_SOURCES]
+            for name in order
         )
     months = {
         key: tuple(Counted(name=name, n=len(found[name])) for name in sorted(found))

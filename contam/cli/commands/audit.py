@@ -12,9 +12,9 @@ import typer
 
 from contam.cli import options, render
 from contam.cli.progress import Reporter
-from contam.cli.render import new_table
 from contam.cli.results import refuse_inside, refuse_out_in
-from contam.cli.terminal import emit, plain, talk, visible
+from contam.cli.terminal import emit, folded, plain, talk, visible
+from contam.detect.labels import SHOWN
 from contam.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def _print_pack(pack: Pack, output: options.OutputOptions) -> None:
     if not output.quiet:
         for name in pack.reused:
             talk(f"not run again: {plain(name)}")
-    emit(f"{visible(pack.facts.headline.text)}\n")
+    emit(f"{folded(visible(pack.facts.headline.text))}\n")
     render.emit_renderable("", _table(pack.facts), "")
     for corpus in pack.facts.cleaned:
         emit(
@@ -219,28 +219,18 @@ def _print_pack(pack: Pack, output: options.OutputOptions) -> None:
 
 
 def _table(facts: Facts) -> Table:
-    table = new_table(
-        "benchmark",
-        "policy",
-        "corpus",
-        numbers=("items", "contaminated", "suspect", "clean", "not checkable", "flagged", "chance"),
-    )
+    """The counts of all corpora together, and of each where there are several."""
+    corpora = {policy.corpus for bench in facts.benchmarks for policy in bench.policies}
+    counts: dict[str, dict[str, dict[str, int]]] = {}
+    chance = {}
     for bench in facts.benchmarks:
         for policy in bench.policies:
-            counts = (
-                policy.n_items,
-                policy.contaminated,
-                policy.suspect,
-                policy.clean,
-                policy.not_checkable,
-            )
-            table.add_row(
-                *map(visible, (bench.name, policy.policy, policy.corpus)),
-                *(f"{count:,}" for count in counts),
-                f"{100 * policy.flagged_share:.1f} %",
-                "" if policy.fdr is None else f"at most {100 * policy.fdr:.0f} %",
-            )
-    return table
+            judged = policy.policy + (f", {policy.corpus}" if len(corpora) > 1 else "")
+            labels = {label: getattr(policy, label) for label in SHOWN}
+            counts.setdefault(bench.name, {})[judged] = labels
+            if policy.fdr is not None:
+                chance[bench.name, judged] = f"{100 * policy.fdr:.0f} %"
+    return render.verdict_table(counts, chance)
 
 
 EXIT_FAILED = 3

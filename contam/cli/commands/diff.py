@@ -13,7 +13,7 @@ import typer
 from contam.benchmark.items import ItemName
 from contam.cli import options, render
 from contam.cli.results import EXIT_FLAGGED, EXIT_INCOMPLETE
-from contam.cli.terminal import emit, plain
+from contam.cli.terminal import emit, folded, plain
 from contam.errors import UsageError
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def diff(
         render.emit_json({**told, "comparable": not found.incomparable, "counts": counts})
     else:
         for line in _lines(found):
-            emit(f"{line}\n")
+            emit(f"{folded(line)}\n")
     if not fail_on_flagged:
         return 0
     if not report.run["coverage"].get("complete"):

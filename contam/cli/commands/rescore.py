@@ -338,23 +338,29 @@ def _tables(result: Rescore) -> list[RenderableType]:
 
 
 def _table(rows: list[dict[str, Any]]) -> RenderableType:
+    """The scores; where a page has no room, without the gain and the p that is not corrected."""
     from contam.rescore.export.summary import figure, limits, small
 
-    table = new_table(
-        "model",
-        "policy",
-        numbers=("flagged", "full", "clean", "gain", "gap", "interval", "p", "p Holm"),
-    )
-    for row in rows:
-        table.add_row(
-            visible(row["model"]),
-            visible(row["policy"]),
-            f"{row['n_flagged']:,} / {row['n']:,}",
-            *(figure(row[name], 3) for name in ("full", "clean", "gain", "gap")),
-            limits(row["gap_low"], row["gap_high"]),
-            small(row["gap_p"]),
-            small(row["gap_p_holm"]),
-        )
+    columns = {
+        "flagged": [f"{row['n_flagged']:,} / {row['n']:,}" for row in rows],
+        **{
+            name: [figure(row[name], 3) for row in rows]
+            for name in ("full", "clean", "gain", "gap")
+        },
+        "interval": [limits(row["gap_low"], row["gap_high"]) for row in rows],
+        "p": [small(row["gap_p"]) for row in rows],
+        "p Holm": [small(row["gap_p_holm"]) for row in rows],
+    }
+    names = [(visible(row["model"]), visible(row["policy"])) for row in rows]
+    for left_out in ((), ("gain", "p")):
+        shown = [name for name in columns if name not in left_out]
+        table = new_table("model", "policy", numbers=shown)
+        for cells in zip(
+            *zip(*names, strict=True), *(columns[name] for name in shown), strict=True
+        ):
+            table.add_row(*cells)
+        if render.fits(table):
+            break
     return table
 
 

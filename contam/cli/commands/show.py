@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,8 +13,8 @@ import typer
 from contam.cli import options, render
 from contam.cli.options import split_names
 from contam.cli.render import label_style, new_table
-from contam.cli.results import refuse_inside
-from contam.cli.terminal import csv_text, emit, page_width, shows_unicode, visible
+from contam.cli.results import refuse_beside, refuse_inside
+from contam.cli.terminal import csv_text, emit, folded, page_width, shows_unicode, visible
 from contam.detect.labels import FLAGGED, LABELS, NOT_CHECKABLE, SHOWN
 from contam.detect.policies.verdict import Verdict
 from contam.errors import UsageError
@@ -33,13 +34,50 @@ if TYPE_CHECKING:
     from contam.detect.show.side_by_side import DocumentMatch, ItemView, PartMatch
 
 _LISTED = 20
+_WITH_STATS = ("folder", "stats", "policy", "benchmark", "as_json")
+_DOCUMENTS = """
+CREATE VIEW documents AS SELECT any_value(document_id) AS document_id, shard, row,
+  any_value(url) AS url, any_value(date) AS date, any_value(source) AS source,
+  count(DISTINCT (benchmark, split, item_id)) AS n_items
+FROM evidence GROUP BY shard, row ORDER BY shard, row
+"""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """Which items are listed."""
+
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LABEL,...",
+            help="List items with these labels: contaminated, suspect, clean, not_checkable."
+            " [default: contaminated,suspect]",
+        ),
+    ] = None
+    benchmark: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME,...", help="List items of these benchmarks."),
+    ] = None
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="List items that share text with documents of these sources, or hosts of"
+            " addresses; of the documents only these are shown.",
+        ),
+    ] = None
+
+
+#: Characters of a line of the list, but for the item.
+_OTHER_COLUMNS = 66
 #: Characters of a rule behind a title.
 _LEAST_RULE = 4
 
 
+@options.shared
 def show(
+    context: typer.Context,
     folder: Annotated[
         Path,
         typer.Argument(metavar="DIR", help="Results of `contam scan` or `contam audit`."),
@@ -54,26 +92,7 @@ def show(
     policy: Annotated[
         str | None, typer.Option(metavar="NAME", help="Show only verdicts of this policy.")
     ] = None,
-    label: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="LABEL,...",
-            help="List items with these labels: contaminated, suspect, clean, not_checkable."
-            " [default: contaminated,suspect]",
-        ),
-    ] = None,
-    benchmark: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME,...", help="List items of these benchmarks."),
-    ] = None,
-    source: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME,...",
-            help="List items that share text with documents of these sources, or hosts of"
-            " addresses; of the documents only these are shown.",
-        ),
-    ] = None,
+    filters: Filters,
     documents: Annotated[
         int | None,
         typer.Option(
@@ -88,6 +107,12 @@ def show(
             min=1, metavar="N", help="Items shown. [default: 20; with --json, --html all]"
         ),
     ] = None,
+    stats: Annotated[
+        bool,
+        typer.Option(
+            "--stats", help="Count what is flagged by benchmark, source and month, with bars."
+        ),
+    ] = False,
     as_json: options.Json = False,
     html: Annotated[
         Path | None,
@@ -96,7 +121,7 @@ def show(
         ),
     ] = None,
     overwrite: options.Overwrite = False,
-) -> None:
+) -> int:
     """List flagged items, the best of each benchmark in turn, or show one beside its documents.
 
     Matching text is marked and coloured. Documents are read again from the corpus. For a pack,
@@ -108,10 +133,12 @@ def show(
     """
     if as_json and html is not None:
         raise UsageError("--json and --html exclude each other", hint="choose one")
-    if item is not None and (label or benchmark or source):
+    if item is not None and (filters.label or filters.benchmark or filters.source):
         raise UsageError(
             "--label, --benchmark and --source do not go with ITEM", hint="leave out the item"
         )
+    if stats:
+        refuse_beside(context, _WITH_STATS, "--stats", "leave it out: no item is shown")
     from contam.audit.chance.calibration import chance_of
     from contam.audit.review.sample import open_result
     from contam.detect.show.choose import (
@@ -129,20 +156,23 @@ def show(
     check_policy(report, policy)
     choice = Choice(
         policy=policy,
-        labels=tuple(split_names(label or FLAGGED)) if item is None else SHOWN,
-        benchmarks=tuple(split_names(benchmark or ())),
-        sources=tuple(split_names(source or ())),
+        labels=tuple(split_names(filters.label or FLAGGED)) if item is None else SHOWN,
+        benchmarks=tuple(split_names(filters.benchmark or ())),
+        sources=tuple(split_names(filters.source or ())),
     )
     keys = choose_items(report, choice) if item is None else find_items(report, item)
     unchecked = choose_items(report, replace(choice, labels=(LABELS[NOT_CHECKABLE],), sources=()))
     about = [visible(line) for line in render.result_lines(report.run, len(unchecked))]
+    if stats:
+        _print_stats(report, choice, about, as_json=as_json)
+        return 0
     shown = keys[: limit or (len(keys) if as_json or html is not None else _LISTED)]
     if html is not None:
         page = html_page(shown, choice, report, chance, documents, about=about)
         refuse_inside(html, "--html")
         write_file(html, page.encode("utf-8", "replace"), overwrite=overwrite)
         emit(visible(f"{counted(len(shown), 'item')} written to {html}") + "\n")
-        return
+        return 0
     whole = item is not None or as_json
     views = view_items(
         report,
@@ -174,7 +204,19 @@ def show(
         else:
             render.emit_renderable(item_table(views, choice, report, chance), "")
             last = [*last, visible(f"side by side: contam show {folder} ITEM")]
-        emit("".join(f"{line}\n" for line in last))
+        emit("".join(f"{folded(line)}\n" for line in last))
+    return 0
+
+
+def _print_stats(report: Report, choice: Choice, about: Iterable[str], *, as_json: bool) -> None:
+    from contam.cli.stats import stats, stats_blocks
+
+    found = stats(report, choice.policy, choice.benchmarks)
+    if as_json:
+        render.emit_json({"policies": found, "coverage": report.run["coverage"]})
+        return
+    render.emit_renderable(*stats_blocks(found))
+    emit("".join(f"{folded(line)}\n" for line in about))
 
 
 def _nothing(report: Report, choice: Choice) -> str:
@@ -225,7 +267,7 @@ def item_blocks(view: ItemView, chance: QValues | None = None) -> list[Renderabl
     if not view.documents:
         blocks += ["no document shares text with it", *_texts(view)]
     if view.n_more_documents:
-        blocks.append(f"\n{view.n_more_documents:,} more documents in evidence.parquet")
+        blocks.append(f"\n{counted(view.n_more_documents, 'more document')} in evidence.parquet")
     return [*blocks, ""]
 
 
@@ -240,7 +282,8 @@ def _verdict(verdict: Verdict, chance: str) -> Text:
         facts.append(verdict.exposure)
     facts += [verdict.kind] if verdict.kind else []
     if verdict.n_documents:
-        facts.append(f"documents {verdict.n_documents:,}, occurrences {verdict.n_occurrences:,}")
+        facts.append(counted(verdict.n_documents, "document"))
+        facts.append(counted(verdict.n_occurrences, "occurrence"))
     facts += [chance] if chance else []
     return line.append(visible(f"  {', '.join(facts)}: {verdict.reason}"), style="default")
 
@@ -269,7 +312,7 @@ def _side_by_side(parts: Sequence[PartMatch]) -> RenderableType:
     table.add_column("document", ratio=1, overflow="fold")
     for part in parts:
         facts = [part.part]
-        facts += [f"named by its {part.mark}"] if part.mark else [f"{part.n_tokens} tokens"]
+        facts += [f"named by its {part.mark}"] if part.mark else [counted(part.n_tokens, "token")]
         facts += [f"turn {part.turn}"] if part.turn else []
         table.add_row("\n".join(facts), _marked(part.item), _marked(part.document))
     return table
@@ -285,7 +328,7 @@ def _marked(marks: Sequence[Mark]) -> Text:
         if mark.kind == "match":
             text.append(f"{before}{visible(mark.text)}{after}", style="bold black on yellow")
         elif mark.kind == "gap":
-            text.append(f" {gap} {mark.n_left_out:,} characters {gap} ", style="dim")
+            text.append(f" {gap} {counted(mark.n_left_out, 'character')} {gap} ", style="dim")
         else:
             text.append(visible(mark.text))
     return text
@@ -325,12 +368,13 @@ def item_table(
     from rich.text import Text
 
     above = ""
+    room = page_width() - _OTHER_COLUMNS
     for view in views:
         first = next(verdict for verdict in view.verdicts if choice.takes(verdict))
         if several and first.policy != above:
             table.add_row(Text(f"by {visible(first.policy)}", style="bold"))
             above = first.policy
-        cells: list[Text | str] = [visible(view.key.path)]
+        cells: list[Text | str] = [_broken(visible(view.key.path), room)]
         cells += [Text(first.label.replace("_", " "), style=label_style(first.label))]
         cells += ["" if first.score is None else f"{first.score:.3g}"]
         if chance is not None:
@@ -339,6 +383,16 @@ def item_table(
         cells += [first.exposure, first.kind or "", f"{first.n_documents:,}"]
         table.add_row(*cells, visible(_source(first, sources)))
     return table
+
+
+def _broken(name: str, room: int) -> str:
+    """A name in lines of so many characters, broken behind its slashes."""
+    lines = [""]
+    for piece in re.split("(?<=/)", name):
+        if lines[-1] and len(lines[-1]) + len(piece) > room:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(lines)
 
 
 def html_page(
@@ -393,7 +447,10 @@ def sql(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results of `contam scan --out`.")],
     query: Annotated[
         str,
-        typer.Argument(metavar="SQL", help="SQL over verdicts, evidence and items."),
+        typer.Argument(
+            metavar="SQL",
+            help="SQL over verdicts, evidence, items, and documents (those of the evidence).",
+        ),
     ],
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
 ) -> None:
@@ -410,6 +467,7 @@ def sql(
     with closing(Database()) as database:
         for name in ("verdicts", "evidence", "items"):
             database.add_table(name, getattr(report, name))
+        database.ask(_DOCUMENTS)
         names, rows = database.ask(query)
     if as_csv:
         emit(csv_text(names, rows))

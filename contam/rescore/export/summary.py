@@ -110,25 +110,27 @@ def beyond_words(rows: Sequence[Row]) -> Iterator[str]:
             known.setdefault(row["policy"], []).append(f"{row['model']} {row['gap']:+.3f}")
     for policy, gaps in known.items():
         yield f"References on the same items, flagged less clean ({policy}): {', '.join(gaps)}."
+    several = len({row["policy"] for row in rows}) > 1
     for row in rows:
         if row["adjusted_by"].endswith(REFERENCE):
             continue
+        who = f"By {row['policy']}, {row['model']}" if several else row["model"]
         p, by = row["adjusted_p_holm"], row["adjusted_by"]
         raw = row["gap_p_holm"] is not None and row["gap_p_holm"] < _SURE and is_gain(row)
         if p is not None and p < _SURE:
             though = "" if raw else "; the gap itself is not significant"
             yield (
-                f"{row['model']} gains {row['adjusted']:+.3f} on flagged items beyond what the "
+                f"{who} gains {row['adjusted']:+.3f} on flagged items beyond what the "
                 f"field gains on them (p Holm {small(p)}){though}. Field: {by}."
             )
         elif raw and p is not None:
             yield (
-                f"{row['model']}: easier items may explain the gap of {row['gap']:+.3f}, which is "
+                f"{who}: easier items may explain the gap of {row['gap']:+.3f}, which is "
                 f"not significantly beyond the field's (p Holm {small(p)}). Field: {by}."
             )
         elif raw:
             gap = "gain" if row["gap"] is None else f"gap of {row['gap']:+.3f}"
-            yield f"{row['model']}: easier items may explain the {gap} ({by})."
+            yield f"{who}: easier items may explain the {gap} ({by})."
 
 
 def smallest_words(rows: Sequence[Row]) -> Iterator[str]:

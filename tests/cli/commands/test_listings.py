@@ -76,6 +76,14 @@ def test_an_answer_is_written_by_copy(result, tmp_path):
     assert pq.read_table(out).column("label").to_pylist() == ["contaminated"]
 
 
+def test_the_documents_of_the_evidence_are_a_view(result):
+    assert "documents" in contam_here("sql", result, "show tables", "--csv").stdout.splitlines()
+    query = "select sum(n_items) from documents"
+    pairs = "select count(distinct (benchmark, split, item_id, shard, row)) from evidence"
+    told = [contam_here("sql", result, asked, "--csv").stdout for asked in (query, pairs)]
+    assert told[0].splitlines()[1:] == told[1].splitlines()[1:]
+
+
 def test_times_with_a_zone_need_no_other_package(result):
     query = "set timezone = 'UTC'; select timestamptz '2020-01-01 00:00:00+02' as t"
     assert "2019-12-31 22:00:00+00:00" in contam_here("sql", result, query).stdout

@@ -37,7 +37,7 @@ def test_a_finished_scan_prints_the_verdict_table_and_where_the_evidence_is(tmp_
         "50.0 %",
     ]
     assert "read 12 of 12 shards, 1,234 documents, 5.6 MB of text" in lines
-    assert "documents 2 without a text" in lines
+    assert "among them 2 without a text" in lines
     assert f"contam show {tmp_path / 'out'}" in process.stdout
     assert "\x1b" not in process.stdout + process.stderr
     assert len(load_report(tmp_path / "out")) == 6

@@ -38,9 +38,7 @@ def test_an_item_is_shown_side_by_side_with_marks(folder):
     assert process.returncode == 0, process.stderr
     text = process.stdout
     assert "quiz/test/q9" in text
-    assert (
-        "contaminated  contam, score 1, question+answer, exact, documents 1, occurrences 1" in text
-    )
+    assert "contaminated  contam, score 1, question+answer, exact, 1 document, 1 occurrence" in text
     assert columns_of(text).count(f"⟦{QUESTION}⟧") == 2
     assert "Answer: 9" in text
     assert "q10" not in text

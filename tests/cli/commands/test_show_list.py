@@ -100,6 +100,32 @@ def test_json_counts_what_was_chosen_and_what_is_flagged(folder):
     assert clean["flagged"] < clean["chosen"] == len(clean["items"])
 
 
+def test_statistics_count_the_flagged_items_of_each_benchmark_source_and_month(folder, report):
+    asked = ("show", folder, "--stats")
+    told = json.loads(contam_here(*asked, "--json").stdout)["policies"]
+    assert told.keys() == {"contam", "lmeval-13"}
+    flagged = {key(one.to_dict()) for one in report if one.flagged and one.policy == "lmeval-13"}
+    of_source, of_month = {}, {}
+    for row in report.evidence.to_pylist():
+        if key(row) in flagged:
+            of_source.setdefault(source_of(row["source"], row["url"]), set()).add(key(row))
+            of_month.setdefault((row["date"] or "unknown")[:7], set()).add(key(row))
+    own = told["lmeval-13"]
+    assert own["sources"] == {name: len(items) for name, items in of_source.items()}
+    assert own["months"] == {name: len(items) for name, items in of_month.items()}
+    assert sum(labels["contaminated"] for labels in own["benchmarks"].values()) == len(flagged)
+    shown = contam_here(*asked, "--policy", "lmeval-13", "--benchmark", "brook_math").stdout
+    assert "brook_math" in shown
+    assert "tinker_code" not in shown
+    assert_one_line_error(contam_here(*asked, "--limit", "3"), 2, "--limit", "--stats")
+
+
+def test_a_narrow_list_breaks_no_name_inside_a_word(folder, report):
+    lines = contam_here("show", folder, "--limit", "1000", COLUMNS="80").stdout.splitlines()
+    words = {line.split(" ")[0] for line in lines}
+    assert words >= {verdict.item_id for verdict in report if verdict.flagged}
+
+
 def test_only_documents_of_the_source_are_shown(folder):
     shown = json.loads(contam_here("show", folder, "--json", "--source", "old-almanac").stdout)
     assert shown["items"]
