@@ -103,7 +103,7 @@ def read_dated(
     """See `contam.study.dates.time`."""
     refuse_unknown_sides(columns, ("logs", "dates", "cutoffs"))
     paths = [Path(path) for path in ([logs] if isinstance(logs, str | Path) else logs)]
-    if dates is None and len(paths) != 1:
+    if dates is None and (len(paths) != 1 or paths[0].is_dir()):
         raise UsageError(
             "several logs need a table of the dates of their items",
             hint="or --dates released: the months in which their benchmarks came out",

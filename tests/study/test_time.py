@@ -268,6 +268,12 @@ def test_bad_input_is_refused(tmp_path, change, options, fact):
         timed(path, **options)
 
 
+def test_a_folder_of_logs_needs_dates(tmp_path):
+    write(tmp_path / "logs.csv", GOOD)
+    with pytest.raises(UsageError):
+        timed(tmp_path)
+
+
 def test_items_without_a_date_are_left_out_and_counted(tmp_path):
     rows = [dict(row) for row in GOOD]
     rows[1]["date"] = rows[2]["date"] = ""

@@ -74,7 +74,7 @@ def review(
 
     Examples:
         contam review results --labels anna.jsonl --reader Anna
-        contam review pack --accept accepted.csv --reader Anna
+        contam review pack --accept accepted.csv --reader Anna --until 2027-12-31
     """
     from contam.audit.review.sample import reader_name
 

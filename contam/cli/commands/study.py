@@ -426,6 +426,6 @@ def time(
     verdicts of a scan the gain by the date of documents.
 
     Examples:
-        contam study time --logs runs --out study
-        contam study time --logs runs --cutoff model-a=2024-06-01 --out study
+        contam study time --logs runs --dates released --out study
+        contam study time --logs scores.csv --cutoff model-a=2024-06-01 --out study
     """
