@@ -84,7 +84,8 @@ def options(found: Any) -> list[tuple[str, str]]:
     for parameter in found.params:
         record = parameter.get_help_record(context)
         name, said = record or (parameter.make_metavar(context), parameter.help)
-        rows.append((f"`{name}`", _escaped(said)))
+        # Of an argument typer also names the type, in its own words.
+        rows.append((f"`{re.sub(r' <(?:str|list.str.)>$', '', name)}`", _escaped(said)))
     return rows
 
 
