@@ -87,6 +87,7 @@ class CorpusFacts:
 
     how               "scan" or "index"
     guarantee_tokens  tokens of the shortest run that is always found
+    sources           of each policy, the worst sources of a corpus that names them
     """
 
     name: str
@@ -95,6 +96,7 @@ class CorpusFacts:
     guarantee_tokens: int
     coverage: dict[str, Any]
     notes: tuple[str, ...]
+    sources: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

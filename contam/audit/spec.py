@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from contam.benchmark import catalogue
 from contam.benchmark.named import gated_among, is_name
+from contam.corpus.columns import NAMEABLE
 from contam.errors import ConfigError, Hint, Place, Plain, Public, Statement, UsageError
 from contam.files.single import reading
 from contam.index.home import resolve_index
@@ -80,7 +81,7 @@ class CorpusSpec:
 
     stage  what it trains: "pretraining", "midtraining", "sft", or another word
     text   column of the document text, where the usual names do not find it
-    id_column, url_column, date_column  those of a document's id, url and date, likewise
+    id_column, url_column, date_column, source_column  those that tell of a document, likewise
     exclude  patterns of shards to leave out on purpose, as `contam scan --exclude`
     cleaned  the clean.json of the `contam clean` that wrote these shards
     """
@@ -95,6 +96,7 @@ class CorpusSpec:
     id_column: str | None = None
     url_column: str | None = None
     date_column: str | None = None
+    source_column: str | None = None
     exclude: Names = ()
     allow_missing: bool = False
     cleaned: str | None = None
@@ -102,7 +104,7 @@ class CorpusSpec:
     @property
     def columns(self) -> dict[str, str] | None:
         """Field of a document -> the column that was named for it; None where none was."""
-        named = {"id": self.id_column, "url": self.url_column, "date": self.date_column}
+        named = {name: getattr(self, f"{name}_column") for name in NAMEABLE}
         return {field: name for field, name in named.items() if name is not None} or None
 
 

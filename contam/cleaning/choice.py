@@ -40,6 +40,7 @@ class CleanOptions:
 
     labels         of the items whose documents go
     exposures      what a document must show of an item; empty: anything
+    sources        those whose documents go; empty: of any or none
     weights        benchmark -> what each of its items weighs, others weigh 1: a document goes when
                    the items in it weigh 1 or more together
     most           stop when more documents would go: a share ("0.1%") or a number; None: never
@@ -52,6 +53,7 @@ class CleanOptions:
     action: str = "drop"
     labels: tuple[str, ...] = FLAGGED
     exposures: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
     weights: Mapping[str, float] = field(default_factory=dict)
     most: str | None = None
     around: int = 0
@@ -80,7 +82,7 @@ class CleanOptions:
     def of(cls, options: Mapping[str, Any]) -> Self:
         """Those among the keywords of a call that are fields of this one."""
         given = {one.name: options[one.name] for one in fields(cls) if one.name in options}
-        for name in {"labels", "exposures"} & given.keys():
+        for name in {"labels", "exposures", "sources"} & given.keys():
             given[name] = tuple([given[name]] if isinstance(given[name], str) else given[name])
         return cls(**{**given, "weights": dict(given.get("weights") or {})})
 

@@ -39,6 +39,7 @@ class CleaningOptions(CorpusOptions, total=False):
     action: str
     labels: str | Sequence[str]
     exposures: str | Sequence[str]
+    sources: str | Sequence[str]
     weights: Mapping[str, float] | None
     most: str | None
     around: int
@@ -74,9 +75,9 @@ def clean(
 
     What an interrupted run of the same question has done is not done again.
 
-    Options: action ("drop", "mask", "cut" or "list"), labels, exposures, weights, most, around,
-    min_piece, max_cuts and keep_removed, as `contam.cleaning.choice.CleanOptions` says; those of
-    items and of the corpus are the ones of `contam.scan`.
+    Options: action ("drop", "mask", "cut" or "list"), labels, exposures, sources, weights, most,
+    around, min_piece, max_cuts and keep_removed, as `contam.cleaning.choice.CleanOptions` says;
+    those of items and of the corpus are the ones of `contam.scan`.
 
     Raises ContamError subclasses: a shard that cannot be read, or what still matches after the last
     pass, is an error, and nothing is published.

@@ -9,13 +9,14 @@ from contam.cleaning.choice import choice_of, judged
 from contam.cleaning.given_result import GivenResult
 from contam.cleaning.shard import Cleaning
 from contam.cleaning.writer import counts_of
+from contam.corpus.documents import read_metadata
 from contam.detect.corpus_checks import refuse_without_text, undecoded_shards
-from contam.errors import IncompleteError, InternalError, Place
+from contam.errors import IncompleteError, InternalError, Names, Place, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from contam.cleaning.choice import CleanOptions
+    from contam.cleaning.choice import CleanOptions, SparedRows
     from contam.cleaning.given_result import Spared
     from contam.corpus.coverage import Coverage
     from contam.detect.corpus import Corpus
@@ -30,6 +31,7 @@ _EXCLUDE_SHARDS: Final = (
 
 
 _NAMED: Final = 3
+_SHOWN_SOURCES: Final = 20
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -75,7 +77,9 @@ class Findings:
             options=options,
             choice=choice_of(plan, options, labels, spared.items),
             after=choice_of(plan, options, labels, spared.items, n_documents),
-            spared=spared.hits,
+            spared=_spared(found, plan, corpus, options.sources, spared)
+            if options.sources
+            else spared.hits,
         )
         return cls(
             coverage=coverage,
@@ -108,6 +112,53 @@ def refuse_unread(coverage: Coverage) -> None:
         "{} of {} shards could not be read, and what is in them cannot be taken out: {}{}",
         len(failures), len(coverage.names), Place(said), more, hint=_EXCLUDE_SHARDS,
     )  # fmt: skip
+
+
+def _spared(
+    found: Searched | GivenResult,
+    plan: Plan,
+    corpus: Corpus,
+    sources: Sequence[str],
+    spared: Spared,
+) -> Mapping[int, SparedRows]:
+    """What a person spared, and all that was found in documents of other sources.
+
+    Raises UsageError for a source that no document has, and ShardError.
+    """
+    known = _known_sources(found)
+    if not corpus.source_columns or (known and not known.issuperset(sources)):
+        unknown = next((name for name in sources if name not in known), sources[0])
+        raise UsageError(
+            "no document has the source {}; sources there: {}", unknown,
+            Names(sorted(filter(None, known)), _SHOWN_SOURCES),
+            hint="name the column that has it with --source-column",
+        )  # fmt: skip
+    others = {shard: dict(rows) for shard, rows in spared.hits.items()}
+    policies = range(len(plan.policies))
+    for shard, hits in found.hits.by_shard():
+        items: dict[int, set[int]] = {}
+        for table in hits.values():
+            for row, item in zip(table.row.tolist(), table.item.tolist(), strict=True):
+                items.setdefault(row, set()).add(item)
+        rows, selection = sorted(items), corpus.selections[shard]
+        if selection is None:
+            raise InternalError(f"{corpus.names[shard]}: rows were found without a text column")
+        for row, meta in zip(
+            rows, read_metadata(corpus.shards[shard], selection, rows), strict=True
+        ):
+            if meta.source not in sources:
+                every = frozenset((item, policy) for item in items[row] for policy in policies)
+                others.setdefault(shard, {})[row] = every
+    return others
+
+
+def _known_sources(found: Searched | GivenResult) -> set[str | None]:
+    """The sources of all documents that were read; none where they are not all known."""
+    if isinstance(found, GivenResult):
+        section = found.report.run.get("sources", {})
+        names = {row["source"] for row in section.get("rows", ())}
+        return names if len(names) == section.get("n_sources") else set()
+    return set(found.whole.sources.held().names) if found.whole.sources is not None else set()
 
 
 def _touched(

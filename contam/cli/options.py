@@ -67,6 +67,12 @@ UrlColumn = Annotated[
 DateColumn = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="The corpus column that holds dates.")
 ]
+SourceColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="The corpus column that names the source, for the table by source."
+    ),
+]
 Exclude = Annotated[
     list[str] | None,
     typer.Option(
@@ -286,11 +292,12 @@ class ColumnOptions:
     id_column: IdColumn = None
     url_column: UrlColumn = None
     date_column: DateColumn = None
+    source_column: SourceColumn = None
     exclude: Exclude = None
 
     def arguments(self) -> dict[str, Any]:
         """The same as the library's calls take it."""
-        named = {"id": self.id_column, "url": self.url_column, "date": self.date_column}
+        named = {name: getattr(self, f"{name}_column") for name in ("id", "url", "date", "source")}
         columns = {field: name for field, name in named.items() if name is not None}
         return {
             "text": self.text,

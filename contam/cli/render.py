@@ -152,6 +152,22 @@ def coverage_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
     yield from gap_lines(coverage)
 
 
+def source_lines(section: Mapping[str, Any], most: int = 3) -> Iterable[str]:
+    """The worst sources of a corpus; section  as run.json has it."""
+    worst = [row for row in section.get("rows", ()) if row["benchmark"] is None]
+    dirty = [row for row in worst if row["documents"] and row["policy"] == worst[0]["policy"]]
+    told = [
+        f"{'(none)' if row['source'] is None else visible(row['source'])}"
+        f" {share(row['documents'], row['rows'])} of {row['rows']:,}"
+        f" ({100 * row['low']:.1f} to {100 * row['high']:.1f} %)"
+        for row in dirty[:most]
+    ]
+    if told:
+        more = section["n_sources"] - len(told)
+        rest = f"; and {more:,} more (contam sql DIR 'from sources')" if more else ""
+        yield f"worst sources by {', '.join(section['columns'])}: {'; '.join(told)}{rest}"
+
+
 def gap_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
     """Which shards were not searched, in sentences; none where all were."""
     if excluded := coverage.get("shards_excluded"):
@@ -274,7 +290,8 @@ def result_lines(run: Mapping[str, Any], n_unchecked: int = 0) -> list[str]:
     """
     from contam.detect.result import notes_below  # after --help, which needs no Arrow
 
-    lines = [*coverage_lines(run["coverage"]), *benchmark_lines(run.get("inputs", {}))]
+    lines = [*coverage_lines(run["coverage"]), *source_lines(run.get("sources", {}))]
+    lines += benchmark_lines(run.get("inputs", {}))
     lines += map(plain, notes_below(run))
     if n_unchecked:
         lines.append(f"{counted(n_unchecked, 'item')} could not be checked")

@@ -78,6 +78,13 @@ class DocBatch:
         """Bytes of text."""
         return len(self.data)
 
+    @property
+    def blank(self) -> NDArray[np.bool_]:
+        """Which rows are blank lines, bool[n]."""
+        no_record = [record is None for record in self.records] or [False] * self.n_docs
+        blank: NDArray[np.bool_] = np.array(no_record, np.bool_) & (np.diff(self.offsets) == 0)
+        return blank
+
 
 def read_chunk(
     chunk: Chunk,

@@ -113,6 +113,8 @@ METADATA_NAMES: Mapping[MetadataField, tuple[str, ...]] = {
     "date": ("date", "timestamp", "created", "crawl_date", "WARC-Date", "added"),
     "source": (
         "source",
+        "dataset",
+        "subset",
         "collection",
         "red_pajama_subset",
         "pile_set_name",
@@ -125,7 +127,7 @@ METADATA_NAMES: Mapping[MetadataField, tuple[str, ...]] = {
 }
 """Names tried in turn for each metadata field, at the top and inside `metadata` and `meta`."""
 
-NAMEABLE: tuple[MetadataField, ...] = ("id", "url", "date")
+NAMEABLE: tuple[MetadataField, ...] = ("id", "url", "date", "source")
 """Metadata fields whose column a user can name."""
 
 METADATA_PARENTS = ("metadata", "meta")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+
+import numpy as np
 
 from contam.corpus.columns import (
     METADATA_NAMES,
@@ -23,6 +25,7 @@ from contam.tables.chat import at_path, clean
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from contam.corpus.batches import DocBatch
     from contam.corpus.columns import Selection
     from contam.corpus.formats.base import Document
     from contam.corpus.opening import Chunk
@@ -210,6 +213,40 @@ class MetadataStream:
             taken[name] = values[:n]
             del values[:n]
         return taken
+
+
+class SourceStream:
+    """The sources of a chunk's documents, batch after batch: what `read_metadata` says of each.
+
+    lost  whether they could not be read from here on, though the text can: they are None
+    """
+
+    def __init__(self, chunk: Chunk, shard: Shard, selection: Selection) -> None:
+        self._refs = selection.metadata.get("source", ())
+        self._given = chunk, shard, replace(selection, metadata={"source": self._refs})
+        self._stream: MetadataStream | None = None
+        self._done = 0
+        self.lost = False
+
+    def of(self, batch: DocBatch) -> list[str | None]:
+        """The sources of the next documents. Raises ShardError for a shard that has changed."""
+        n, records, refs = batch.n_docs, batch.records, self._refs
+        self._done += n
+        if not refs or self.lost:
+            return [None] * n
+        # The record of a long text is not kept.
+        missing = {at for at, record in enumerate(records) if record is None}
+        if self._stream is None and records and missing.issubset(np.flatnonzero(batch.blank)):
+            return _first_texts([[at_path(one, ref.path) for one in records] for ref in refs])
+        try:
+            if self._stream is None:
+                self._stream = MetadataStream(*self._given)
+                self._stream.take(self._done - n)
+            return self._stream.take(n)["source"]
+        except ShardError:
+            check(self._given[1].path)
+            self.lost = True
+            return [None] * n
 
 
 def _first_texts(columns: list[list[object]]) -> list[str | None]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from contam.corpus.batches import BATCH_BYTES, read_chunks
 from contam.corpus.coverage import ShardCoverage, ShardFailure
+from contam.corpus.documents import SourceStream
 from contam.detect.match.matching import matcher_of
 from contam.detect.match.workers import on_threads
 from contam.detect.partial import PartialResult
@@ -42,10 +45,16 @@ def scan_chunk(
     """
     counts = ShardCoverage()
     reported = 0
+    selection = corpus.selections[chunk.shard]
+    sources = None
+    if selection is not None:
+        sources = SourceStream(chunk, corpus.shards[chunk.shard], selection)
     try:
         for batch in batches:
             if stop is not None and stop.is_set():
                 return
+            if partial.sources is not None and sources is not None:
+                _tell_sources(batch, sources, partial)
             rows = [
                 matcher.match(batch, collection)
                 for matcher, collection in zip(matchers, partial.collections, strict=True)
@@ -66,6 +75,23 @@ def scan_chunk(
     partial.chunks.add(corpus.chunk_numbers[chunk])
     if progress is not None:
         progress.advance(max(chunk.n_bytes - reported, 0))
+
+
+def _tell_sources(batch: DocBatch, sources: SourceStream, partial: PartialResult) -> None:
+    """Count the documents of a batch by source, for what will be found in them, too."""
+    counts = partial.sources
+    codes = None
+    if counts is not None and not counts.too_many:
+        names = sources.of(batch)
+        real = np.flatnonzero(~batch.blank)
+        found = counts.codes([names[at] for at in real.tolist()], len(real) * sources.lost)
+        if found is not None:
+            counts.add_rows(found)
+            codes = np.zeros(batch.n_docs, np.int32)
+            codes[real] = found
+    for collection in partial.collections:
+        if collection.sources is not None:
+            collection.sources.batch = None if codes is None else (batch.first_row, codes)
 
 
 def scan_chunks(

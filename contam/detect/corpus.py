@@ -137,6 +137,22 @@ class Corpus:
             skipped=files,
         )
 
+    @cached_property
+    def source_columns(self) -> tuple[str, ...]:
+        """The columns that name the sources of documents.
+
+        Fields that a JSON text may have are none of them unless they were named.
+        """
+        selected = [one.metadata.get("source", ()) for one in self.selections if one is not None]
+        return tuple(
+            dict.fromkeys(
+                ref.dotted
+                for refs in selected
+                for ref in refs
+                if ref.kind != "json" or len(refs) == 1
+            )
+        )
+
     @property
     def names(self) -> tuple[str, ...]:
         """The shards' names."""

@@ -74,12 +74,20 @@ def judge_result(
     refuse_without_text(coverage, allow_missing=plan.parameters.allow_missing)
     plan.search_views.clear()
     release_unused()
+    by_source = None
+    if partial.sources is not None:
+        for collection in partial.collections:
+            collection.flush()
+        from contam.detect.source_rates import sources_section  # which loads SciPy
+
+        by_source = sources_section(plan, partial.sources.held(), corpus.source_columns)
     return finish(
         plan,
         replace(corpus, coverage=coverage, documents=documents),
         partial.collections,
         started=started,
         workers=workers,
+        by_source=by_source,
     )
 
 
@@ -93,6 +101,7 @@ def finish(
     missed: Missed = _NOTHING,
     index: Callable[[], dict[str, Any]] | None = None,
     late: bool = False,
+    by_source: dict[str, Any] | None = None,
 ) -> ScanResult:
     """Judge every item under every policy and describe the documents kept as evidence.
 
@@ -102,9 +111,11 @@ def finish(
     index        makes what the record says of indexes
     late         make the record and the items' columns when somebody reads them: they may cost more
                  than a short answer, but what they are made of is held until then
+    by_source    the section `sources` of the record
     """
     notes = [*sources.notes, *_long_seed(plan.parameters.seed)]
     notes += [note for benchmark in plan.benchmarks for note in _one_question(benchmark)]
+    notes += _too_many_sources(by_source or {})
     documents = describe(sources, collections)
     notes += document_notes(documents)
     verdicts = verdict_columns(plan, sources.coverage, collections, documents, missed)
@@ -129,6 +140,7 @@ def finish(
             "inputs": {**sources.inputs(), "benchmarks": benchmarks_of(plan)},
             "versions": versions(),
             "coverage": sources.coverage.to_dict(),
+            **({"sources": by_source} if by_source else {}),
             "notes": notes,
             "timings": timings,
         }
@@ -153,6 +165,17 @@ def _long_seed(seed: int) -> Iterator[str]:
             f"seed {seed}: an edited copy of which no {seed} tokens stand together is not found,"
             f" and its item may be called clean (the usual seed is {SEED})"
         )
+
+
+def _too_many_sources(section: Mapping[str, Any]) -> Iterator[str]:
+    """Why there is no table by source."""
+    if most := section.get("too_many"):
+        yield (
+            f"more than {most:,} sources ({', '.join(section['columns'])}): there is no table by"
+            " source; --source-column names another column"
+        )
+    if n := section.get("n_unread"):
+        yield f"{n:,} documents count as without a source: the column that names it is damaged"
 
 
 def _one_question(benchmark: Benchmark) -> Iterator[str]:

@@ -46,7 +46,7 @@ class CorpusOptions(ItemOptions, total=False):
 
     unit     what a token is: "word", "char" or the path of a tokenizer.json
     text     column of the document text, where the usual names do not find it
-    columns  "id", "url" or "date" of a document -> the column that holds it
+    columns  "id", "url", "date" or "source" of a document -> the column that holds it
     exclude  patterns of shards to leave out on purpose, as `--exclude`
     """
 
@@ -84,7 +84,7 @@ class ScanParameters:
     """Everything that decides a run's answer, apart from corpus and benchmark.
 
     unit      of the word-like policies: "word", "char" or the path of a tokenizer.json
-    columns   field of a document (id, url, date) -> the corpus column that holds it
+    columns   field of a document (id, url, date, source) -> the corpus column that holds it
     exclude   patterns of shards, ignore  fields of the benchmarks, that are left out on purpose
     seed      tokens of the grams that find candidates; min_run  run that is always reported
     every_hit  keep every document that a policy counts, to clean the corpus of them
@@ -157,7 +157,7 @@ def _columns(columns: Mapping[str, str] | None) -> dict[str, str] | None:
     for name in columns or ():
         if name not in NAMEABLE:
             raise UsageError(
-                "{!r} is not one of id, url and date",
+                "{!r} is not one of id, url, date and source",
                 name,
                 hint=Statement("known: {}", ", ".join(NAMEABLE)),
             )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.benchmark.items import ItemName
 from contam.corpus.coverage import CoverageCounter
 from contam.detect.found_meta import FoundMeta
+from contam.detect.match.by_source import FoundSources, SourceCounts
 from contam.detect.match.collect import Collection
 from contam.detect.policies.policy import DEFAULT, get_policy
 from contam.errors import InternalError
@@ -32,22 +33,32 @@ _ROWS: Final = 1 << 12
 
 @dataclass(eq=False)
 class PartialResult:
-    """What some of the chunks gave: a collection a view, and what was read. Merges in any order."""
+    """What some of the chunks gave: a collection a view, and what was read. Merges in any order.
+
+    sources  counts by source; None where no shard names the sources of its documents
+    """
 
     collections: list[Collection]
     read: CoverageCounter
     chunks: set[int] = field(default_factory=set)
     found: FoundMeta = field(default_factory=FoundMeta)
+    sources: SourceCounts | None = None
 
     @classmethod
     def start(cls, plan: Plan, corpus: Corpus) -> PartialResult:
         """One in which nothing is read yet."""
-        return cls(start_collections(plan), CoverageCounter(corpus.coverage))
+        whole = cls(start_collections(plan), CoverageCounter(corpus.coverage))
+        if corpus.source_columns:
+            whole.sources = counts = SourceCounts(plan.views[0].items.benchmark)
+            for view, collection in enumerate(whole.collections):
+                numbers = [number for number, at in enumerate(plan.view_of) if at == view]
+                collection.sources = FoundSources(counts, numbers)
+        return whole
 
     def empty_sibling(self, corpus: Corpus) -> PartialResult:
         """An empty one for another worker, whose collections share what can be shared."""
         siblings = [collection.empty_sibling() for collection in self.collections]
-        return PartialResult(siblings, CoverageCounter(corpus.coverage))
+        return PartialResult(siblings, CoverageCounter(corpus.coverage), sources=self.sources)
 
     @property
     def coverage(self) -> Coverage:
@@ -74,6 +85,8 @@ class PartialResult:
             mine.take(theirs)
         self.read.add(part.read, part.failures)
         self.chunks |= part.chunks
+        if self.sources is not None and part.sources is not None:
+            self.sources.take(part.sources)
 
 
 def start_collections(plan: Plan) -> list[Collection]:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from scipy.special import ndtri
 
+from contam.detect.intervals import wilson
 from contam.errors import Public, Statement, UsageError
-from contam.rescore.stats.clusters import newcombe, wilson
+from contam.rescore.stats.clusters import newcombe
 from contam.rescore.stats.dealing import adjust
 from contam.rescore.stats.gain import LEAST, two_proportions
 from contam.rescore.stats.holdout import LEAST_REFERENCES, MARGIN, constat, equivalent, inflation

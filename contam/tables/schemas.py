@@ -109,6 +109,15 @@ ITEMS: Final = pa.schema(
     ]
 )
 
+SOURCES: Final = pa.schema(
+    [
+        _required("policy", pa.string()),
+        *(pa.field(name, pa.string()) for name in ("source", "benchmark")),
+        *(_required(name, pa.int64()) for name in ("rows", "documents", "items")),
+        *(_required(name, pa.float64()) for name in ("share", "low", "high")),
+    ]
+)
+
 ITEM_TEXTS: Final = ("passage", "question", "choices", "answer")
 """Columns of `ITEMS` that are null throughout when the texts are left out of the result."""
 
@@ -141,6 +150,11 @@ def evidence_table(columns: Columns) -> Table:
 def item_table(columns: Columns) -> Table:
     """The items as a table; see `ITEMS`. Text columns may be left out: they become null."""
     return table_of(with_texts(columns), ITEMS)
+
+
+def sources_table(found: Sequence[Mapping[str, Any]]) -> Table:
+    """The rows of the section `sources` of run.json as a table; see `SOURCES`."""
+    return pa.Table.from_pylist(list(found), SOURCES)
 
 
 def with_texts(columns: Columns) -> Columns:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.chance.calibration import with_chance
@@ -17,7 +18,7 @@ from contam.audit.facts import (
     ModelFacts,
     Number,
 )
-from contam.audit.report.tally import tally
+from contam.audit.report.tally import MOST_SOURCES, tally
 from contam.audit.review.rates import with_precision
 from contam.audit.spec import TOGETHER
 from contam.corpus.dates import span_of
@@ -30,7 +31,7 @@ from contam.tables.sql import Database
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from contam.audit.checks import Items
@@ -415,7 +416,16 @@ def _corpus(spec: CorpusSpec, report: Report) -> CorpusFacts:
         else min(lane["min_run"] for lane in run["parameters"]["lanes"]),
         coverage={key: value for key, value in run["coverage"].items() if key != "by_shard"},
         notes=tuple(run["notes"]),
+        sources=tuple(_worst(run)),
     )
+
+
+def _worst(run: Row) -> Iterator[Row]:
+    """The worst sources by each policy, of all benchmarks together."""
+    rows = [row for row in run.get("sources", {}).get("rows", ()) if row["benchmark"] is None]
+    for policy in run["parameters"]["policies"]:
+        own = (row for row in rows if row["policy"] == policy and row["documents"])
+        yield from islice(own, MOST_SOURCES)
 
 
 def _rescored(scores: Path | None) -> Row:

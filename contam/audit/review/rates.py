@@ -16,7 +16,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from contam.audit.review.judged import mean_answers, tally
-from contam.rescore.stats.clusters import LEVEL, Interval, clopper_pearson, wilson
+from contam.detect.intervals import LEVEL, wilson
+from contam.rescore.stats.clusters import Interval, clopper_pearson
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -61,6 +61,10 @@ class ChoiceOptions:
             "passage_only, answer_only. [default: any]",
         ),
     ] = None
+    source: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME,...", help="Only documents of these sources. [default: of any]"),
+    ] = None
     benchmark_weight: Annotated[
         list[str] | None,
         typer.Option(
@@ -175,6 +179,7 @@ def clean(
         action=action.value,
         labels=tuple(options.split_names(choice.labels or ["contaminated", "suspect"])),
         exposures=tuple(options.split_names(choice.exposure or ())),
+        sources=tuple(options.split_names(choice.source or ())),
         weights=weights,
         most=most,
         around=cuts.around,

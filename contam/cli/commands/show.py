@@ -449,7 +449,7 @@ def sql(
         str,
         typer.Argument(
             metavar="SQL",
-            help="SQL over verdicts, evidence, items, and documents (those of the evidence).",
+            help="SQL over verdicts, evidence, items, documents (of the evidence) and sources.",
         ),
     ],
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
@@ -461,6 +461,7 @@ def sql(
         contam sql results "copy evidence to 'evidence.csv'"
     """
     from contam.detect.report import load_report
+    from contam.tables.schemas import sources_table
     from contam.tables.sql import Database
 
     report = load_report(folder)
@@ -468,6 +469,7 @@ def sql(
         for name in ("verdicts", "evidence", "items"):
             database.add_table(name, getattr(report, name))
         database.ask(_DOCUMENTS)
+        database.add_table("sources", sources_table(report.run.get("sources", {}).get("rows", [])))
         names, rows = database.ask(query)
     if as_csv:
         emit(csv_text(names, rows))

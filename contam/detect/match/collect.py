@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from contam.detect.match.by_source import FoundSources
     from contam.detect.match.token_view import TokenView
     from contam.detect.model import Bools, Float64s, Int32s, Int64s, Lengths
     from contam.detect.policies.policy import Policy
@@ -167,6 +168,7 @@ class Collection:
 
     longest_at  longest run in any document from each item token on, see `no_runs`
     shared      what it counts and keeps together with other workers, see `empty_sibling`
+    sources     counts documents by their sources, where somebody tells them
     fresh       matches, those of variants too, and their pieces: what no policy has been asked
                 about yet
     """
@@ -177,6 +179,7 @@ class Collection:
     longest_at: Lengths
     shared: Shared
     n_tokens: int = 0
+    sources: FoundSources | None = None
     _fresh: list[tuple[Matches, Pieces]] = field(default_factory=list)
     _n_fresh: int = 0
 
@@ -200,13 +203,20 @@ class Collection:
 
     def empty_sibling(self) -> Collection:
         """An empty collection for another worker, which counts and keeps together with this one."""
-        return Collection(self.view, self.policies, self.ranking, no_runs(self.view), self.shared)
+        sibling = Collection(
+            self.view, self.policies, self.ranking, no_runs(self.view), self.shared
+        )
+        if self.sources is not None:
+            sibling.sources = self.sources.empty_sibling()
+        return sibling
 
     def add(self, matches: Matches, pieces: Pieces) -> None:
         """Take all matches of documents that no collection has seen before."""
         if len(matches) == 0:
             return
         self._fresh.append((matches, pieces))
+        if self.sources is not None:
+            self.sources.note(matches)
         self._n_fresh += len(matches)
         if self._n_fresh > _COUNT_ROWS:
             self.flush()
@@ -241,6 +251,8 @@ class Collection:
             policy.hits(table, items, score)
             for policy, table, score in zip(self.policies, seen, scores, strict=True)
         ]
+        if self.sources is not None:
+            self.sources.flush(list(zip(seen, hits, strict=True)))
         rank = (
             scores[self.policies.index(self.ranking)]
             if self.ranking in self.policies

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from contam.corpus.coverage import ShardCoverage, ShardFailure
     from contam.corpus.documents import DocumentMeta
+    from contam.detect.match.by_source import BySource
     from contam.detect.match.collect import Collected
     from contam.detect.match.hits import Hits
     from contam.detect.model import Matches
@@ -29,6 +30,7 @@ class Part:
     read       what was read, by shard;  failures  shards that could not be read
     documents  (shard, row) -> what is known of a document that may become evidence
     sha256     of the files that were searched, by shard, where every hit is kept
+    sources    what was counted by source, where a shard names the sources of its documents
     """
 
     name: str
@@ -38,6 +40,7 @@ class Part:
     failures: tuple[ShardFailure, ...] = ()
     documents: Mapping[tuple[int, int], DocumentMeta] = field(default_factory=dict)
     sha256: Mapping[int, str] = field(default_factory=dict)
+    sources: BySource | None = None
 
     def placed(self, shards: tuple[int, ...], first: int) -> Part:
         """The same under the numbers that its shards and chunks have in a larger corpus.

@@ -17,6 +17,7 @@ import numpy as np
 
 from contam.corpus.coverage import ShardCoverage, ShardFailure
 from contam.corpus.documents import DocumentMeta
+from contam.detect.match.by_source import BySource
 from contam.detect.match.collect import Collected
 from contam.detect.match.counts import COUNTED, PolicyCount
 from contam.detect.match.hits import Hits
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
 _META: Final = "part.json"
 #: The array of places of documents; the names of others begin with the number of their view.
 _DOCUMENTS: Final = "documents"
+_SOURCES: Final = "sources"
 #: Stands in the names of the columns of hits, and of no other array.
 _HITS: Final = ".hits."
+_SOURCE_ARRAYS: Final = ("rows", "documents", "items")
 #: A part is mostly zeros and small numbers: more effort saves little.
 _EFFORT: Final = 1
 _MADE: Final = (1980, 1, 1, 0, 0, 0)
@@ -53,6 +56,10 @@ def part_bytes(part: Part) -> bytes:
         _put(arrays, f"{number}", collected)
     places = sorted(part.documents)
     arrays[_DOCUMENTS] = np.array(places, np.int64).reshape(-1, 2)
+    by_source = part.sources
+    if by_source is not None:
+        for name in _SOURCE_ARRAYS:
+            arrays[f"{_SOURCES}.{name}"] = getattr(by_source, name)
     meta = {
         "name": part.name,
         "chunks": sorted(part.chunks),
@@ -63,6 +70,7 @@ def part_bytes(part: Part) -> bytes:
         "failures": [[failure.shard, failure.name, failure.reason] for failure in part.failures],
         "documents": [_known(part.documents[place]) for place in places],
         "sha256": sorted(part.sha256.items()),
+        _SOURCES: by_source and [by_source.names, by_source.n_unread, by_source.too_many],
     }
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
@@ -97,6 +105,7 @@ def part_of(data: bytes, plan: Plan, name: str) -> Part:
                 )
             },
             sha256={int(shard): str(found) for shard, found in meta["sha256"]},
+            sources=meta[_SOURCES] and _by_source(meta[_SOURCES], arrays, plan),
         )
 
 
@@ -156,6 +165,20 @@ def _counts(counts: Mapping[str, int], columns: list[list[Any]]) -> ShardCoverag
     return ShardCoverage(
         **known.to_dict(), columns=tuple((str(name), int(n)) for name, n in columns)
     )
+
+
+def _by_source(told: list[Any], arrays: Mapping[str, NDArray[Any]], plan: Plan) -> BySource:
+    names, n_unread, too_many = told
+    found = BySource(
+        names=tuple(names),
+        n_unread=int(n_unread),
+        too_many=bool(too_many),
+        **{name: arrays[f"{_SOURCES}.{name}"] for name in _SOURCE_ARRAYS},
+    )
+    n_items, n_policies = len(plan.views[0].items.benchmark), len(plan.policies)
+    if not found.fits(n_items, n_policies):
+        raise ValueError("sources, policies or items that the plan does not have")
+    return found
 
 
 def _policies_by_view(plan: Plan) -> list[int]:

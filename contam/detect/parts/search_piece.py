@@ -55,6 +55,7 @@ def search_piece(
         failures=partial.read.failed(),
         documents=documents,
         sha256=sha256,
+        sources=partial.sources.held() if partial.sources is not None else None,
     )
 
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from scipy.special import betaincinv, ndtri, stdtr, stdtrit
+from scipy.special import betaincinv, stdtr, stdtrit
+
+from contam.detect.intervals import LEVEL, wilson
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -221,7 +223,6 @@ def shuffled(blocks: list[Ints], n: int, rng: np.random.Generator) -> Ints:
     return result
 
 
-LEVEL: Final = 0.95
 _RESAMPLES: Final = 2_000
 _BLOCK_DRAWS: Final = 4_000_000
 _GROUPS: Final = 20
@@ -237,26 +238,6 @@ class Interval:
     low: float
     high: float
     method: str
-
-
-def wilson(
-    successes: float, n: float, level: float = LEVEL, *, quantile: float | None = None
-) -> tuple[float, float]:
-    """Wilson limits of a proportion (1927). Both numbers may be fractional: a mean times n.
-
-    quantile  what to take for the normal quantile of `level`: that of t for few clusters
-
-    Raises ValueError unless 0 <= successes <= n and n > 0.
-    """
-    if not 0 <= successes <= n or n <= 0:
-        raise ValueError(f"{successes} of {n} is no proportion")
-    z = _normal(level) if quantile is None else quantile
-    p = successes / n
-    middle = p + z * z / (2 * n)
-    half = z * float(np.sqrt(p * (1 - p) / n + z * z / (4 * n * n)))
-    scale = 1 + z * z / n
-    # At 0 and 1 the limit is p itself, but for rounding.
-    return min(p, max(0.0, (middle - half) / scale)), max(p, min(1.0, (middle + half) / scale))
 
 
 def clopper_pearson(successes: int, n: int, level: float = LEVEL) -> tuple[float, float]:
@@ -385,7 +366,3 @@ def bootstrap_limits(
     tail = 100 * (1 - level) / 2
     low, high = np.percentile(known, [tail, 100 - tail]) * scores.std(ddof=1) / np.sqrt(n)
     return float(scores.mean() - high), float(scores.mean() - low)
-
-
-def _normal(level: float) -> float:
-    return float(ndtri(0.5 + level / 2))

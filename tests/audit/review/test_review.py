@@ -19,9 +19,9 @@ from contam.audit.review.sample import (
     write_labels,
 )
 from contam.cli.main import main
+from contam.detect.intervals import wilson
 from contam.detect.report import load_report
 from contam.errors import ConfigError
-from contam.rescore.stats.clusters import wilson
 from contam.rescore.stats.dealing import deal
 
 
