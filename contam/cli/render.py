@@ -159,13 +159,13 @@ def source_lines(section: Mapping[str, Any], most: int = 3) -> Iterable[str]:
     told = [
         f"{'(none)' if row['source'] is None else visible(row['source'])}"
         f" {share(row['documents'], row['rows'])} of {row['rows']:,}"
-        f" ({100 * row['low']:.1f} to {100 * row['high']:.1f} %)"
+        f" ({100 * row['low']:.1f} to {100 * row['high']:.1f})"
         for row in dirty[:most]
     ]
     if told:
         more = section["n_sources"] - len(told)
-        rest = f"; and {more:,} more (contam sql DIR 'from sources')" if more else ""
-        yield f"worst sources by {', '.join(section['columns'])}: {'; '.join(told)}{rest}"
+        rest = f", and {more:,} more: contam sql DIR 'from sources'" if more else ""
+        yield f"worst by {', '.join(section['columns'])}: {', '.join(told)}{rest}"
 
 
 def gap_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
