@@ -98,7 +98,7 @@ class Corpus:
         """Find shards and columns; shards that cannot be opened are failures in the coverage.
 
         tables   shards besides those of the paths, under names of their own
-        columns  field of a document (id, url, date) -> the column that holds it
+        columns  field of a document (id, url, date, source) -> the column that holds it
         exclude  patterns of shards to leave out on purpose (`contam.corpus.shards.leave_out`)
         opening  what opens the shards, in place of `contam.corpus.opening.open_shards`
         """
