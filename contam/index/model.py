@@ -91,8 +91,8 @@ class ShardRecord:
     counts   ShardCoverage.to_dict() of its rows
     failure  why it could not be indexed, None when it was; a failed shard has no segment
     retired  no answer counts it any more
-    columns  field of a document (id, url, date, source) -> the column that was named for it; None where
-             none was
+    columns  field of a document (id, url, date, source) -> the column that was named for it; None
+             where none was
     unread   columns of text besides the one that was read; None where there are none
     """
 
