@@ -333,7 +333,7 @@ def coverage(rule: FullCoverage, facts: Facts) -> list[RulePart]:
     for corpus in facts.corpora:
         read, expected = corpus.coverage["shards_read"], corpus.coverage["shards_expected"]
         whole = bool(corpus.coverage["complete"]) and read == expected
-        said = f"{read:,} of {expected:,} shards read"
+        said = f"{read:,} of {counted(expected, 'shard')} read"
         parts.append(RulePart(HOLDS if whole else FAILS, corpus.name, said, expected - read))
     return parts
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-_GIVE_AUDIT_FOLDER: Final = "give the folder that `contam audit` wrote"
+_GIVE_AUDIT_FOLDER: Final = "give the folder that `contam audit run` wrote"
 
 
 MANIFEST: Final = "manifest.json"

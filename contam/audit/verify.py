@@ -15,6 +15,7 @@ from contam.detect.match.variant_texts import ways_to_read
 from contam.detect.report import load_report
 from contam.detect.show.reread import Library
 from contam.errors import OutputError
+from contam.facts import counted
 from contam.files.single import fingerprint, reading
 from contam.kernels.tokens import CHARS, WORDS
 from contam.tables import schemas
@@ -86,7 +87,7 @@ def verify_pack(
         n_evidence=seen,
         n_unread=sum(missing.values()),
         problems=tuple(problems),
-        unread=tuple(f"{reason} ({n} rows)" for reason, n in missing.items()),
+        unread=tuple(f"{reason} ({counted(n, 'row')})" for reason, n in missing.items()),
     )
 
 

@@ -173,8 +173,8 @@ def ways(name: str) -> Statement:
     """What to do where a name, or a path, is not there."""
     close = close_to(name)
     return Statement(
-        "check the path{}; `contam benchmarks` lists names",
-        Public(f", or is it {' or '.join(close)}" if close else ""),
+        "check the path{} `contam benchmarks` lists names",
+        Public(f", or did you mean {', '.join(close)}?" if close else ";"),
     )
 
 

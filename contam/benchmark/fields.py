@@ -164,7 +164,7 @@ class _Planner:
                 if path[0] not in self._columns:
                     raise RowError(
                         "no field {!r} among {}", path[0], _listed(self._columns),
-                        hint="the question was mapped to it",
+                        hint="name one of these: --map question=FIELD",
                     )  # fmt: skip
             return mapped
         if "question_concat" in self._free:

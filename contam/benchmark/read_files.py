@@ -31,7 +31,7 @@ from contam.benchmark.rows import read_parts
 from contam.benchmark.sources import BenchmarkFile, find_sources
 from contam.benchmark.values import as_label
 from contam.errors import BenchmarkError, Names, Place, Plain, Public, Statement
-from contam.facts import statements
+from contam.facts import counted, statements
 from contam.files.addresses import Address
 from contam.files.disk import difference
 from contam.files.listed import state_at
@@ -277,7 +277,7 @@ class _FileReader:
                 hint="check that the files are complete",
             )
         for (benchmark, own), n_rows in state.other_splits.items():
-            reason = f"{n_rows} rows of split {own!r}, not {self._split!r}"
+            reason = f"{counted(n_rows, 'row')} of split {own!r}, not {self._split!r}"
             path = state.source.called
             self._collector.skip(benchmark, SkippedRow(path, 0, reason, "another split", n_rows))
 

@@ -255,7 +255,7 @@ def spread(command: Any, arguments: Sequence[str]) -> list[str]:  # noqa: ANN401
 
 
 def _usage_error(error: Any, call: str) -> UsageError:  # noqa: ANN401 - typer's
-    said = error.format_message().rstrip(".")
+    said = error.format_message().rstrip(".").replace("Value error, ", "")
     context, param = getattr(error, "ctx", None), getattr(error, "param", None)
     if context is not None and param is not None:
         source = context.get_parameter_source(param.name)

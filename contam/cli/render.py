@@ -190,7 +190,7 @@ def gap_lines(coverage: Mapping[str, Any]) -> Iterable[str]:
         reason = failure["reason"].removeprefix(failure["shard"]).removeprefix(":").lstrip(", ")
         yield plain(f"NOT READ {failure['shard']}: {reason}")
     if len(failed) > _NAMED_FAILURES:
-        yield f"NOT READ {len(failed) - _NAMED_FAILURES:,} more shards, see run.json"
+        yield f"NOT READ {counted(len(failed) - _NAMED_FAILURES, 'more shard')}, see run.json"
 
 
 def skipped_rows(inputs: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -97,6 +97,13 @@ def tell_work(
     return code
 
 
+def tell_idle(thing: str, total: int, n_workers: int, *, quiet: bool) -> None:
+    """Say so where there is less to do than workers to do it."""
+    if total < n_workers and not quiet:
+        enough = "one worker is" if total <= 1 else f"{total:,} workers are"
+        talk(f"note: all of it is {counted(total, thing)}: {enough} enough, not {n_workers:,}")
+
+
 def tell_search(work: Work, out: str, *, as_json: bool, then: str = "") -> int:
     """Say which parts of a search a worker computed; returns the exit code."""
     return tell_work(

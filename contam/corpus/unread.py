@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from contam.corpus.shards import errors_named
 from contam.errors import ShardError
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -126,7 +127,9 @@ def unread_notes(found: Iterable[tuple[str, UnreadColumns | None]]) -> list[str]
             largest |= Counter(one.columns)
         said = [f"{name} ({share} %)" for name, share in largest.most_common(_NAMED)]
         more = f" and {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""
-        where = shards[0][0] + (f" and {len(shards) - 1:,} more shards" if len(shards) > 1 else "")
+        where = shards[0][0] + (
+            f" and {counted(len(shards) - 1, 'more shard')}" if len(shards) > 1 else ""
+        )
         named = [name for name, _ in largest.most_common(_NAMED) if not name.endswith(_RECORDS)]
         way = (
             f"`--text {'+'.join((read, *named))}` reads it as well"

@@ -17,6 +17,7 @@ from contam.corpus.unread import names_of, unread_notes
 from contam.detect.given import IN_MEMORY
 from contam.detect.result import LEFT_OUT
 from contam.errors import InternalError, UsageError
+from contam.facts import counted
 from contam.files.natural_order import natural_key
 
 if TYPE_CHECKING:
@@ -210,5 +211,5 @@ def excluded_note(names: Sequence[str]) -> tuple[str, ...]:
     if not names:
         return ()
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    count = "1 shard" if len(names) == 1 else f"{len(names):,} shards"
+    count = counted(len(names), "shard")
     return (f"excluded on purpose, not searched: {count}: {', '.join(names[:_NAMED])}{more}",)

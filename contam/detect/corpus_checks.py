@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.opening import map_readable_shards
 from contam.corpus.shards import check_unchanged
-from contam.errors import CorpusError, Place, ShardError, UsageError
+from contam.errors import CorpusError, Place, Public, ShardError, UsageError
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
@@ -78,10 +79,10 @@ def refuse_without_text(coverage: Coverage, *, allow_missing: bool) -> None:
         return
     failed = [Place(failure.name) for failure in coverage.failures[:1]]
     raise CorpusError(
-        "the corpus contains no text: {} shards, {} documents, {} without a text, {} empty"
+        "the corpus contains no text: {}, {}, {} without a text, {} empty"
         + "; not read: {}" * len(failed),
-        len(coverage.names),
-        total.rows,
+        Public(counted(len(coverage.names), "shard")),
+        Public(counted(total.rows, "document")),
         total.n_null,
         total.n_empty,
         *failed,

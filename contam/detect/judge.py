@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from contam.detect.labels import CLEAN, NOT_CHECKABLE
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,7 +65,7 @@ def judge(
     judged = policy.judge(items, totals)
     clean = judged.label == CLEAN
     n_unread = len(coverage.names) - len(coverage.shards_read)
-    gap = f"{n_unread} of {len(coverage.names)} shards unread"
+    gap = f"{n_unread} of {counted(len(coverage.names), 'shard')} unread"
     hides = n_unread > 0 and not allow_missing
     after = f"; {gap}, which was allowed" if n_unread and allow_missing else ""
     unsure = np.full(items.n_items, hides)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.detect.labels import SHOWN
 from contam.extras import require
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -66,7 +67,7 @@ def result_line(
         for policy, labels in policies.items()
     ]
     if len(counts) > _MOST_BENCHMARKS:
-        parts.append(f"and {len(counts) - _MOST_BENCHMARKS} more benchmarks")
+        parts.append(f"and {counted(len(counts) - _MOST_BENCHMARKS, 'more benchmark')}")
     parts.append("complete" if coverage.get("complete") is True else "incomplete")
     return f"<{kind}: {'; '.join(parts)}>"
 
@@ -84,9 +85,9 @@ def _read(coverage: Mapping[str, Any]) -> str:
     complete = coverage.get("complete") is True
     found = "Coverage: complete" if complete else "Coverage: incomplete"
     if "shards_read" in coverage:
-        found += f", {coverage['shards_read']:,} of {coverage['shards_expected']:,} shards"
+        found += f", {coverage['shards_read']:,} of {counted(coverage['shards_expected'], 'shard')}"
     if "rows" in coverage:
-        found += f", {coverage['rows']:,} documents"
+        found += f", {counted(coverage['rows'], 'document')}"
     return found
 
 

@@ -19,6 +19,7 @@ from contam.benchmark.keys import KEY_VERSION, content_keys, text_key
 from contam.detect.given import IN_MEMORY
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
 from contam.errors import LogError, Names, Public, Statement, UsageError
+from contam.facts import counted
 from contam.rescore.join import MOST_UNMATCHED, Joined, Joiner, ResultItems
 from contam.rescore.logs.log_files import LogFile, PartsReader, Texts
 from contam.rescore.logs.model import LoggedItem
@@ -384,7 +385,7 @@ def annotate(
         if unlisted == LABELS[CLEAN] and log.benchmark not in named
     }
     if unnamed and not allow_unmatched:
-        more = f", nor of {len(unnamed) - 1} more benchmarks" if len(unnamed) > 1 else ""
+        more = f", nor of {counted(len(unnamed) - 1, 'more benchmark')}" if len(unnamed) > 1 else ""
         raise LogError(
             "{}: {}{}, all of which would be clean", found.path, next(iter(unnamed.values())), more,
             hint="does the file cover it? --unlisted not_checkable, or leave its logs out; "
@@ -600,7 +601,7 @@ def _notes(found: Annotations, n_loose: int, items: _Items, unlisted: str) -> It
     if n_loose:
         yield f"{n_loose} of its items are not in the logs"
     if n_extra := len(items.extra) - len(items.unsure):
-        yield f"{n_extra} items of the logs not in it, {unlisted}"
+        yield f"{counted(n_extra, 'item')} of the logs not in it, {unlisted}"
     if items.unsure:
         label = LABELS[NOT_CHECKABLE]
         yield f"{len(items.unsure)} items of the logs may be some of its items, {label}"

@@ -17,6 +17,7 @@ import numpy as np
 from contam.detect.notebook import table_html
 from contam.errors import Statement, UsageError
 from contam.extras import require
+from contam.facts import counted
 from contam.rescore.export.folder import Tables, write_folder
 from contam.rescore.export.summary import cell, small, table
 from contam.tables import schemas
@@ -314,7 +315,7 @@ def markdown(study: Study) -> str:
         body = [[shown(value, key) for key, value in row.items()] for row in rows[:_MOST_ROWS]]
         lines += table(head, body)
         if len(rows) > _MOST_ROWS:
-            lines += [f"{len(rows) - _MOST_ROWS:,} more rows in `{name}.parquet`", ""]
+            lines += [f"{counted(len(rows) - _MOST_ROWS, 'more row')} in `{name}.parquet`", ""]
     if notes := study.run.get("notes"):
         lines += ["## Notes", "", *(f"- {cell(note)}" for note in notes), ""]
     return "\n".join(lines)

@@ -16,6 +16,7 @@ from contam.cli.results import refuse_inside, refuse_out_in
 from contam.cli.terminal import emit, folded, plain, talk, visible
 from contam.detect.labels import SHOWN
 from contam.errors import OutputError, UsageError
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -146,7 +147,7 @@ def verify(
             emit(f"changed:  {visible(problem)}\n")
         for note in found.unread:
             emit(f"not read: {visible(note)}\n")
-        evidence = f"{found.n_evidence:,} rows re-read, {found.n_unread:,} unreadable"
+        evidence = f"{counted(found.n_evidence, 'row')} re-read, {found.n_unread:,} unreadable"
         said = "OK: the pack is as it was published"
         if found.n_unread:
             said = "INCOMPLETE: the pack is as it was published, but not all evidence was re-read"

@@ -12,6 +12,7 @@ from contam.cli.options import split_names
 from contam.cli.results import exit_code, print_result, refuse_beside
 from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import UsageError
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from contam.benchmark.items import BenchItem
@@ -101,7 +102,7 @@ def _save(
     with result_folder(out, overwrite=output.overwrite) as folder:
         job = client.submit(items, **asked)
         if not output.quiet:
-            talk(f"job {plain(job.id)}: {len(items):,} items sent")
+            talk(f"job {plain(job.id)}: {counted(len(items), 'item')} sent")
         client.download(client.wait(job, watcher=None if output.quiet else Watcher()), folder)
 
 

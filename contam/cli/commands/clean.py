@@ -17,6 +17,7 @@ from contam.cli.shares import (
     EngineOption,
     parse_share,
     refuse_engine,
+    tell_idle,
     tell_search,
     tell_work,
 )
@@ -205,7 +206,11 @@ def clean(
             result = run_clean(corpus, benchmark, out, **how, progress=progress, **asked)
             return _tell(result, out, output)
         done = clean_share(corpus, benchmark, out, **how, progress=progress, **asked)
-    return _tell(done, out, output) if isinstance(done, Cleaned) else _tell_share(done, out, output)
+    if isinstance(done, Cleaned):
+        return _tell(done, out, output)
+    if done.search is None:
+        tell_idle("shard", done.n_shards, division.share[1], quiet=output.quiet)
+    return _tell_share(done, out, output)
 
 
 def _tell_share(done: Share, out: str, output: options.OutputOptions) -> int:

@@ -11,7 +11,7 @@ import typer
 from contam.cli import options, render
 from contam.cli.progress import Reporter
 from contam.cli.results import EXIT_INCOMPLETE
-from contam.cli.shares import parse_share
+from contam.cli.shares import parse_share, tell_idle
 from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import UsageError
 from contam.facts import counted, size
@@ -69,6 +69,7 @@ def build(
             from contam.index.share import build_share
 
             done = build_share(corpus, folder, share, chosen, **how, progress=progress)
+            tell_idle("group", done.n_groups, share[1], quiet=output.quiet)
             return _print_share(done, folder, as_json=output.as_json)
         from contam.index.build import build as build_all
 

@@ -185,7 +185,7 @@ def _grid(rows: Sequence[tuple[str, str]]) -> Table:
 def _shortened(text: str) -> str:
     """The beginning of a part."""
     more = len(text) - _MOST_CHARACTERS
-    return text if more <= 0 else f"{text[:_MOST_CHARACTERS]} ... {more:,} more characters"
+    return text if more <= 0 else f"{text[:_MOST_CHARACTERS]} ... {counted(more, 'more character')}"
 
 
 def _make(

@@ -190,8 +190,8 @@ def _ask_text(
     if not output.quiet:
         if n_tokens < reader.guarantee_tokens and result.evidence.num_rows:
             talk(
-                f"the text has {n_tokens} tokens: only runs of {reader.guarantee_tokens} "
-                "are sure to be found"
+                f"the text has {facts.counted(n_tokens, 'token')}: only runs of "
+                f"{reader.guarantee_tokens} are sure to be found"
             )
         for note in result.run["notes"]:
             talk(f"note: {plain(note)}")
@@ -251,8 +251,8 @@ def _print_text(
         emit(f"the whole text stands in {least}{number}\n")
     if not view.documents and n_tokens < guarantee_tokens:
         emit(
-            f"nothing was found, but the text has {n_tokens} tokens, and only runs of "
-            f"{guarantee_tokens} are sure to be found\n"
+            f"nothing was found, but the text has {facts.counted(n_tokens, 'token')}, only runs "
+            f"of {guarantee_tokens} are sure to be found\n"
         )
     else:
         render.emit_renderable(*item_blocks(view))

@@ -15,6 +15,7 @@ from contam.cli.commands.show import item_blocks
 from contam.cli.results import refuse_inside
 from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import UsageError
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -95,7 +96,7 @@ def review(
             folder, path, reader, documents, policy=policy, flagged=flagged, clean=clean, seed=seed
         )
         said = "answers written to"
-    emit(f"{n:,} {said} {visible(str(path))}, {n_left:,} items left\n")
+    emit(f"{n:,} {said} {visible(str(path))}, {counted(n_left, 'item')} left\n")
 
 
 def _label(

@@ -15,6 +15,7 @@ from contam.cli.shares import (
     EngineOption,
     parse_share,
     refuse_engine,
+    tell_idle,
     tell_search,
 )
 from contam.cli.terminal import talk
@@ -131,6 +132,7 @@ def _compute_share(
 
     with Reporter(quiet=output.quiet) as progress:
         work = scan_share(corpus, benchmark, division, workers=workers, progress=progress, **asked)
+    tell_idle("part", work.total, division.share[1], quiet=output.quiet)
     return tell_search(work, division.folder, as_json=output.as_json)
 
 

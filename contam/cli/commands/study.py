@@ -15,6 +15,7 @@ from contam.cli.render import new_table
 from contam.cli.results import tell_scored
 from contam.cli.terminal import emit, page_width, visible
 from contam.errors import UsageError
+from contam.facts import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -131,7 +132,7 @@ def finish(study: Study, out: str, output: options.OutputOptions) -> int:
             emit(_wrapped(text))
         render.emit_renderable("", _table(study))
         if (more := study.to_arrow().num_rows - _MOST_ROWS) > 0:
-            emit(f"{more:,} more rows in {visible(next(iter(study.tables)))}.parquet\n")
+            emit(f"{counted(more, 'more row')} in {visible(next(iter(study.tables)))}.parquet\n")
         for refusal in study.refusals:
             emit(_wrapped(f"not estimated: {refusal.what}: {refusal.reason}"))
         emit(f"\nresults  {visible(out)}\nsummary  {visible(str(Path(out) / SUMMARY))}\n")

@@ -10,6 +10,7 @@ import json
 import pkgutil
 import tomllib
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
@@ -233,8 +234,11 @@ def _of_modules(base: str) -> tuple[_PolicyModule, PolicySpec]:
         for spec in (*module.SPECS, *_optional(module)):
             if spec.id == base:
                 return module, spec
+    known = _known_ids()
+    close = get_close_matches(base, known, n=2)
+    near = Public(f"did you mean {' or '.join(close)}? " if close else "")
     raise PolicyError(
-        "there is no policy {!r}", base, hint=Statement("known: {}", ", ".join(_known_ids()))
+        "there is no policy {!r}", base, hint=Statement("{}known: {}", near, ", ".join(known))
     )
 
 

@@ -14,6 +14,7 @@ from contam.detect.indexed.guarantee import MAY_BE_MISSED
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE, SHOWN
 from contam.detect.report import load_report
 from contam.errors import LogError, Public
+from contam.facts import counted
 from contam.rescore.judging import join_logs, one_policy
 from contam.rescore.logs.aggregate import find_groups
 from contam.rescore.logs.log_files import Record
@@ -60,7 +61,7 @@ class LabelledLog:
         n_unknown = self.counts[LABELS[NOT_CHECKABLE]]
         if not n_unknown:
             return []
-        note = f"{self.log.benchmark}: {n_unknown:,} items could not be checked and are left out"
+        note = f"{self.log.benchmark}: {counted(n_unknown, 'item')} not checkable, left out"
         if self.by_index:
             note += (
                 f", {self.by_index:,} of them only because the index finds every run from "

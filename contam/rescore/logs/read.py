@@ -176,7 +176,7 @@ class _Reading:
     def reasons(self) -> str:
         """Why its first files are no logs."""
         said = [reason.replace(path, Path(path).name, 1) for path, reason in self.skipped.items()]
-        more = f"; {len(said) - _SHOWN} more files" if len(said) > _SHOWN else ""
+        more = f"; {counted(len(said) - _SHOWN, 'more file')}" if len(said) > _SHOWN else ""
         return f" ({'; '.join(said[:_SHOWN])}{more})" if said else ""
 
     def damage(self, path: str, error: LogError) -> None:

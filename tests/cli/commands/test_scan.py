@@ -243,3 +243,11 @@ def test_a_run_under_nohup_outlives_its_terminal(tmp_path):
         process.send_signal(signal.SIGTERM)
         assert process.wait(HANG_S) == 143
     assert files(tmp_path) == []
+
+
+def test_more_workers_than_parts_are_told_that_fewer_are_enough(bench_fixtures, tmp_path):
+    call = ("scan", "--corpus", bench_fixtures / "corpus", "--benchmark", bench_fixtures / "items")
+    parts = ("--parts", tmp_path / "parts")
+    assert "one worker" in contam_here(*call, *parts, "--shard", "5/9").stderr
+    assert "worker" not in contam_here(*call, *parts, "--shard", "1/1").stderr
+    assert "worker" not in contam_here(*call, *parts, "--shard", "2/9", "--quiet").stderr

@@ -14,6 +14,7 @@ import zlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from contam.facts import counted
 from contam.files.compression import DamagedError, unpack
 from contam.rescore.logs.log_files import (
     CUT_OR_CHANGED,
@@ -222,7 +223,7 @@ def _log(file: LogFile, header: Record, samples: list[Record], reductions: list[
     n_errors = sum(any(sample.get("error") for sample in epochs) for epochs in by_item.values())
     notes = []
     if n_errors:
-        notes.append(f"{n_errors} items ended in an error and have no score")
+        notes.append(f"{counted(n_errors, 'item')} ended in an error, without a score")
     epochs = spec.inside("config").number("epochs") or 1
     if epochs > 1:
         notes.append(f"{int(epochs)} epochs, reduced as the log says; an item is dropped with all")
