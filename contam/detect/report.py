@@ -191,6 +191,9 @@ def _read_run(folder: Path, hint: Hint) -> dict[str, Any]:
         raise _damaged(path) from error
     if not isinstance(run, dict) or run.get("tool") != "contam":
         raise OutputError("{} was not written by contam", path, hint=hint)
+    outputs = run.get("outputs")
+    if isinstance(outputs, dict) and outputs and outputs.keys().isdisjoint(TABLES):
+        raise OutputError("{} holds no verdicts, but another result of contam", folder, hint=hint)
     if run.get("format") != schemas.RESULT_FORMAT:
         raise OutputError(
             "{} is a result of format {}; this contam reads format {}", folder, run.get("format"),

@@ -113,6 +113,14 @@ def test_an_index_of_the_same_corpus_changes_no_label(results, bench_fixtures, t
     assert (found["items"], found["shards"], found["comparable"]) == ([], [], True)
 
 
+def test_a_folder_of_scores_is_told_from_a_result(results, bench_fixtures, tmp_path):
+    logs = ("--logs", bench_fixtures / "logs", "--least", "12")
+    call = ("rescore", "--verdicts", results / "all", *logs, "--out", tmp_path / "scores")
+    assert contam_here(*call).returncode == 0
+    done = contam_here("diff", results / "all", tmp_path / "scores")
+    assert_one_line_error(done, 1, "holds no verdicts", "contam scan")
+
+
 def test_a_pack_is_not_compared_with_a_result(results, tmp_path):
     (tmp_path / "report.json").write_text("{}")
     assert_one_line_error(contam_here("diff", results / "all", tmp_path), 2, "pack")
