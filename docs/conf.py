@@ -76,7 +76,7 @@ def _tables_as_fields(
 
 def _print_reference(_app: Sphinx, page: str, source: list[str]) -> None:
     """Put what the code says of itself beside the notes of the reference; keep percents whole."""
-    if page == "docs/reference":
+    if page in {"docs/reference", "docs/policies"}:
         source[0] = printed(source[0])
     if page == "docs/measured":
         source[0] = re.sub(r"(?<=\d) (?=%)", "\N{NO-BREAK SPACE}", source[0])

@@ -1,6 +1,6 @@
-"""What the reference prints from the code: commands with their options, exit codes, columns, errors, metrics.
+"""What the reference prints from the code: commands, exit codes, columns, policies, errors, metrics.
 
-`docs/reference.md` holds the notes; Sphinx puts this beside them when it builds the site.
+`docs/reference.md` and `docs/policies.md` hold the notes; Sphinx puts this beside them when it builds the site.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import typer
 
 from contam import errors
 from contam.cli.main import EXIT_CODES, app
+from contam.detect.policies.policy import get_policy, list_policies
 from contam.detect.report import TABLES
 from contam.server.observe import Metrics
 from contam.study import boards, dates, fresh_sets, preparing
@@ -33,7 +34,7 @@ DESCRIBED: Mapping[str, Mapping[str, str]] = tomllib.loads(
 
 
 def printed(page: str) -> str:
-    """The reference with all that is made from the code."""
+    """A page of the reference with all that is made from the code."""
     notes = dict(_COMMAND.findall(page))
     page = _COMMAND.sub("", page)
     return _MARK.sub(lambda found: _made(found[1], notes), page)
@@ -46,6 +47,8 @@ def _made(mark: str, notes: Mapping[str, str]) -> str:
         return _table(("code", "means"), ((str(code), what) for code, what in EXIT_CODES.items()))
     if mark == "errors":
         return _table(("code", "class", "exit code", "when"), map(_error, every_error()))
+    if mark == "policies":
+        return policies()
     if mark == "metrics":
         head = ("metric", "kind", "labels", "meaning")
         return _table(
@@ -159,7 +162,31 @@ def columns(mark: str) -> str:
     )
 
 
-# ----------------------------------------------------------------------- errors and metrics
+# ------------------------------------------------------------- policies, errors and metrics
+
+
+_KNOWN = {"source": "its source code", "paper": "its paper", "secondary": "quotations only"}
+
+
+def policies() -> str:
+    """An overview of the policies."""
+    head = ("policy", "definition", "known from", "searches for", "in", "judged parts", "labels")
+    rows = (
+        (
+            f"`{spec.id}`",
+            spec.title,
+            "" if get_policy(spec.id).traits.ours else _KNOWN[spec.confidence],
+            f"{spec.n} {'letters and digits' if spec.unit == 'char' else 'words'}: {spec.aggregation}",
+            spec.scope,
+            ", ".join(spec.parts),
+            ", ".join(
+                f"{label} {'from' if spec.comparison == 'at least' else 'above'} {score:g}"
+                for score, label in reversed(spec.thresholds)
+            ),
+        )
+        for spec in list_policies(optional=True)
+    )
+    return _table(head, rows)
 
 
 def every_error() -> list[type[errors.ContamError]]:
