@@ -4,7 +4,7 @@ Usage: python benchmarks/edits_table.py --data DIR [--out build/quality] [--kind
 
 DIR is a labelled pack; its questions are put between its passages, edited as benchmarks/edits.py
 says, and searched for by `contam`. Writes edits.json to --out, prints the table, and with --write
-puts it into docs/guides/limits.md (`python -m tests.contracts.wrapped` wraps it).
+puts it into docs/guides/limits.md.
 """
 
 from __future__ import annotations
