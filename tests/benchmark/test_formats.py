@@ -346,7 +346,7 @@ def test_saved_dataset_dict_keeps_its_splits_apart(tmp_path: Path, rivers: Rows)
     assert [item.split for item in only_test.items] == ["test"] * 3
     assert [row.reason for row in only_test.skipped] == [
         "2 rows of split 'train', not 'test'",
-        "1 rows of split 'train', not 'test'",
+        "1 row of split 'train', not 'test'",
     ]
 
 
