@@ -51,21 +51,19 @@ Counts = Mapping[str, Mapping[str, Mapping[str, int]]]
 """Benchmark -> policy -> label -> number of items."""
 
 
-def verdict_table(counts: Counts, chance: Mapping[tuple[str, str], str] | None = None) -> Table:
+def verdict_table(
+    counts: Counts,
+    chance: Mapping[tuple[str, str], str] | None = None,
+    heads: Mapping[str, str] | None = None,
+) -> Table:
     """A row for each benchmark and policy, and of several benchmarks a total for each policy.
 
     chance  (benchmark, policy) -> what is said of flags by chance, where that was measured
+    heads   label -> its heading, where that is not the usual one
     """
-    whole = _verdict_table(counts, chance, {})
-    return whole if fits(whole) else _verdict_table(counts, chance, _HYPHENATED)
-
-
-def _verdict_table(
-    counts: Counts, chance: Mapping[tuple[str, str], str] | None, heads: Mapping[str, str]
-) -> Table:
     from rich.text import Text
 
-    labels_shown = (heads.get(label, label.replace("_", " ")) for label in SHOWN)
+    labels_shown = ((heads or {}).get(label, label.replace("_", " ")) for label in SHOWN)
     last = ("flagged", *(() if chance is None else ("chance at most",)))
     table = new_table("benchmark", "policy", numbers=("items", *labels_shown, *last))
     total: dict[str, Counter[str]] = {}
@@ -86,7 +84,7 @@ def _verdict_table(
                 *numbers, share(n_flagged, n_items),
                 *(() if chance is None else (chance.get((benchmark, policy), ""),)),
             )  # fmt: skip
-    return table
+    return table if heads or fits(table) else verdict_table(counts, chance, _HYPHENATED)
 
 
 def fits(table: Table) -> bool:

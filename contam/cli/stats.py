@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
+    from rich.table import Table
 
     from contam.detect.report import Report
 
@@ -48,40 +49,34 @@ def stats(report: Report, policy: str | None, benchmarks: Collection[str]) -> di
 
 
 def stats_blocks(found: Mapping[str, Any]) -> Iterator[RenderableType]:
-    """The same as tables with bars."""
+    """The same as tables with bars, of months the last."""
     for policy, own in found.items():
         yield f"flagged by {visible(policy)}"
-        table = render.new_table("benchmark", numbers=("flagged", "of", "share"))
-        table.add_column("")
+        shares = {}
         for name, labels in own["benchmarks"].items():
             n, of = sum(labels[label] for label in FLAGGED), sum(labels.values())
-            cells = (f"{n:,}", f"{of:,}", render.share(n, of), _bar(n / of))
-            table.add_row(visible(name), *cells)
-        yield table
-        yield ""
-        yield from _counts("source", list(own["sources"].items()), "more source")
-        # The last months are the ones that matter.
-        months = list(own["months"].items())
-        if len(months) > _LISTED:
-            yield f"{counted(len(months) - _LISTED, 'earlier month')}; --json has all"
-        yield from _counts("month", months[-_LISTED:], "")
+            shares[name] = (f"{n:,}", f"{of:,}", render.share(n, of), _bar(n, of))
+        yield from (_table("benchmark", ("flagged", "of", "share"), shares), "")
+        for thing, rows in (("source", slice(_LISTED)), ("month", slice(-_LISTED, None))):
+            counts: dict[str, int] = own[f"{thing}s"]
+            listed = dict([*counts.items()][rows])
+            most = max(listed.values(), default=1)
+            shown = {name: (f"{n:,}", _bar(n, most)) for name, n in listed.items()}
+            if shown:
+                yield _table(thing, ("items",), shown)
+                more = len(counts) - len(shown)
+                yield f"{counted(more, f'more {thing}')}: --json has all\n" if more else ""
 
 
-def _counts(thing: str, counts: Sequence[tuple[str, int]], more: str) -> Iterator[RenderableType]:
-    if not counts:
-        return
-    most = max(n for _, n in counts)
-    table = render.new_table(thing, numbers=("items",))
+def _table(thing: str, numbers: Sequence[str], rows: Mapping[str, Sequence[str]]) -> Table:
+    table = render.new_table(thing, numbers=numbers)
     table.add_column("")
-    for name, n in counts[:_LISTED]:
-        table.add_row(visible(name), f"{n:,}", _bar(n / most))
-    yield table
-    if len(counts) > _LISTED:
-        yield f"{counted(len(counts) - _LISTED, more)}; --json has all"
-    yield ""
+    for name, cells in rows.items():
+        table.add_row(visible(name), *cells)
+    return table
 
 
-def _bar(share: float) -> str:
+def _bar(n: int, of: int) -> str:
     """A bar of this share of the full length, at least one block long if there is anything."""
     full = "█" if shows_unicode() else "#"
-    return full * (max(1, round(_BAR * share)) if share else 0)
+    return full * (max(1, round(_BAR * n / of)) if n else 0)
