@@ -97,7 +97,7 @@ def headline(
     if not coverage["complete"]:
         sentences.insert(0, f"Not all of the corpora was read: {read:,} of {expected:,} shards.")
         to_do.append(
-            "Have the missing shards read, and run the audit again: until then no item is clean."
+            "Have the missing shards read, and run the audit again: they may hold more items."
         )
     elif best:
         third = Number(

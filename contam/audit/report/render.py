@@ -23,7 +23,7 @@ from contam.audit.studies import SCORES, STUDIES
 from contam.corpus.dates import UNKNOWN
 from contam.detect.policies.exposure import EXPOSURES
 from contam.detect.report import RUN_FILE
-from contam.rescore.export.plots import planned
+from contam.rescore.export.plots import GAIN, planned
 from contam.rescore.export.summary import cell, figure, small, smallest_words
 from contam.rescore.stats.gain import too_few
 from contam.tables import schemas, score_schemas
@@ -243,6 +243,7 @@ def _plots(folder: Path) -> list[Tree]:
         {
             "benchmark": plot.benchmark,
             "caption": plot.caption,
+            "gaps_by": plot.policy if plot.kind == GAIN else "",
             "data": base64.b64encode((folder / f"{plot.name}.svg").read_bytes()).decode(),
         }
         for plot in planned(tables, run)
