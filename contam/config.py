@@ -104,7 +104,9 @@ def read_settings(file: str | Path | None = None) -> dict[str, Any]:
     try:
         tables = tomllib.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"cannot read {path}: {error}", hint="see docs/reference.md") from error
+        raise ConfigError(
+            f"cannot read {path}: {error}", hint="`contam serve --help` lists the settings"
+        ) from error
     if wrong := [name for name, table in tables.items() if (name, type(table)) != ("serve", dict)]:
         raise ConfigError(
             f"{path}: there can be no {wrong[0]!r}", hint="all settings stand below [serve]"

@@ -328,7 +328,7 @@ _BUCKETS_S: Final = (
 
 
 class Metrics:
-    """The metrics of one service, in a registry of their own; docs/reference.md lists them."""
+    """The metrics of one service, in a registry of their own; the reference prints them."""
 
     def __init__(self) -> None:
         # The times at which counters began are of no use to anybody.
