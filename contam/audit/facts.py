@@ -203,7 +203,6 @@ class Facts:
     coverage: dict[str, Any]
     policies: dict[str, Any]
     limits: tuple[str, ...]
-    notes: tuple[str, ...] = field(default=())
     models: tuple[ModelFacts, ...] = field(default=())
     least: int = 50
     logs_left_out: tuple[dict[str, str], ...] = field(default=())

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 
-_MOST_LEADS: Final = 50
+_MOST_LEADS: Final = 20
 _NONE: Final = "\N{EN DASH}"
 
 
@@ -57,7 +57,7 @@ def write_html(
     names = metric_names(tree["scores"])
     leads = [row for row in tree["leads"] if not row["lead_clean"] or row["lead_falls"]]
     leads = [row for row in leads if _metric(row, names)]
-    own_leads = [row for row in leads if _is_own(row, tree)]
+    own_leads = [row for row in leads if _is_own(row, tree)][:_MOST_LEADS]
     page = _rendered(
         "report.html",
         facts,
@@ -74,8 +74,7 @@ def write_html(
         others=others,
         changes=largest_changes(tree),
         leads=own_leads,
-        other_leads=[row for row in leads if row not in own_leads],
-        most_leads=_MOST_LEADS,
+        n_other_leads=len(leads) - len(own_leads),
         studies=study_chapters(tree, pack / STUDIES),
         rows_drawn=overview(tree),
         picture_key=key_of,

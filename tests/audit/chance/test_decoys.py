@@ -215,7 +215,7 @@ def test_too_few_decoys_and_unread_shards_estimate_nothing(tmp_path):
     assert (found["estimable"], found["fdr"]) == (False, None)
     assert found["reason"] == "12 decoys, and 20 are needed"
     page = (pack.folder / "report.html").read_text("utf-8")
-    assert "by contam: 12 decoys, and 20 are needed." in page
+    assert found["reason"] in page
     (tmp_path / "pack").rename(tmp_path / "before")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
     spec = {"paths": [str(tmp_path / "web.jsonl"), str(tmp_path / "broken.parquet")]}
