@@ -80,6 +80,9 @@ Exclude = Annotated[
         help="Leave out shards on purpose: names of shards, files or folders; the results say so.",
     ),
 ]
+Lines = Annotated[
+    bool, typer.Option("--lines", help="Of plain text, a line is a document, not a file.")
+]
 Mapping = Annotated[
     list[str] | None,
     typer.Option(
@@ -294,6 +297,7 @@ class ColumnOptions:
     date_column: DateColumn = None
     source_column: SourceColumn = None
     exclude: Exclude = None
+    lines: Lines = False
 
     def arguments(self) -> dict[str, Any]:
         """The same as the library's calls take it."""
@@ -303,6 +307,7 @@ class ColumnOptions:
             "text": self.text,
             "columns": columns or None,
             "exclude": tuple(self.exclude or ()),
+            "lines": self.lines,
         }
 
 

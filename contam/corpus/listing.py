@@ -10,8 +10,8 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from contam.corpus.formats.base import head_of
+from contam.corpus.formats.plain import TEXT
 from contam.corpus.formats.registry import (
-    TEXT,
     TITLES,
     UNFINISHED,
     by_guess,

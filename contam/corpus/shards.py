@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
+from contam.corpus.formats.plain import LINES, TEXT
 from contam.corpus.formats.registry import NAMED, TITLES
 from contam.corpus.listing import ListedFile, Skipped, list_files
 from contam.corpus.streams import unreadable
@@ -111,12 +112,13 @@ def leave_out(
 
 
 def survey(
-    paths: Sequence[str | Path], *, look: bool = True
+    paths: Sequence[str | Path], *, look: bool = True, lines: bool = False
 ) -> tuple[tuple[Shard, ...], tuple[Skipped, ...]]:
     """The shards in files, folders (recursive) and globs, in natural order of their names.
 
     look  False leaves objects without size and state, for who opens them anyway: each look is a
           request to their store
+    lines  whether a document of plain text is a line, not a file
 
     Also the files in folders that were left out, with reasons. The order and the names do not
     depend on the order of `paths`; a file reached twice is listed once. Raises CorpusError when a
@@ -129,6 +131,10 @@ def survey(
             "no corpus shard found: " + ", ".join(["{}"] * len(places)) + "{}", *places,
             _seen(skipped), hint=Statement("give {} files", TITLES),
         )  # fmt: skip
+    if lines:
+        found = [
+            replace(file, format=LINES.name) if file.format == TEXT.name else file for file in found
+        ]
     names = _unique_names(found)
     unlisted = [
         Shard(str(file.path), name, file.format, 0, also=file.also)

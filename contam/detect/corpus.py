@@ -94,6 +94,7 @@ class Corpus:
         *,
         columns: Mapping[str, str] | None = None,
         exclude: Sequence[str] = (),
+        lines: bool = False,
         opening: Callable[..., OpenedShards] = open_shards,
     ) -> Corpus:
         """Find shards and columns; shards that cannot be opened are failures in the coverage.
@@ -101,9 +102,10 @@ class Corpus:
         tables   shards besides those of the paths, under names of their own
         columns  field of a document (id, url, date, source) -> the column that holds it
         exclude  patterns of shards to leave out on purpose (`contam.corpus.shards.leave_out`)
+        lines    whether a document of plain text is a line, not a file
         opening  what opens the shards, in place of `contam.corpus.opening.open_shards`
         """
-        found = survey(paths, look=False) if paths or not tables else ((), ())
+        found = survey(paths, look=False, lines=lines) if paths or not tables else ((), ())
         shards, skipped = found
         files = tuple(one for one in skipped if not one.folder)
         in_memory = frozenset(table.name for table in tables)

@@ -223,7 +223,7 @@ def _item_columns(plan: Plan) -> dict[str, Column]:
 def parameters_of(plan: Plan) -> dict[str, Any]:
     """What was asked of a plan, as run.json records it."""
     parameters = asdict(plan.parameters)
-    for name in ("columns", "exclude", "ignore", "include_path", "every_hit"):
+    for name in ("columns", "exclude", "lines", "ignore", "include_path", "every_hit"):
         # Older results do not have them: they are written where they say something.
         if not parameters[name]:
             del parameters[name]

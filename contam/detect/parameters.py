@@ -48,12 +48,14 @@ class CorpusOptions(ItemOptions, total=False):
     text     column of the document text, where the usual names do not find it
     columns  "id", "url", "date" or "source" of a document -> the column that holds it
     exclude  patterns of shards to leave out on purpose, as `--exclude`
+    lines    a document of plain text is a line, not a file
     """
 
     unit: str
     text: str | None
     columns: Mapping[str, str] | None
     exclude: str | Sequence[str]
+    lines: bool
 
 
 class QueryOptions(ItemOptions, total=False):
@@ -86,6 +88,7 @@ class ScanParameters:
     unit      of the word-like policies: "word", "char" or the path of a tokenizer.json
     columns   field of a document (id, url, date, source) -> the corpus column that holds it
     exclude   patterns of shards, ignore  fields of the benchmarks, that are left out on purpose
+    lines     whether a document of plain text is a line, not a file
     seed      tokens of the grams that find candidates; min_run  run that is always reported
     every_hit  keep every document that a policy counts, to clean the corpus of them
     """
@@ -100,6 +103,7 @@ class ScanParameters:
     text: str | None = None
     columns: Mapping[str, str] | None = None
     exclude: tuple[str, ...] = ()
+    lines: bool = False
     mapping: Mapping[str, str] | None = None
     ignore: tuple[str, ...] = ()
     name: str | None = None

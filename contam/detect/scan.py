@@ -57,8 +57,8 @@ def scan(
                        keeps all in memory
 
     Options of items: policies ("contam"), mapping, ignore, name, split, seed (5), min_run (8); of
-    the corpus: unit ("word"), text, columns, exclude; of the result: allow_missing, max_evidence
-    (20), keep_text, every_hit. `contam.detect.parameters.ScanOptions` explains each.
+    the corpus: unit ("word"), text, columns, exclude, lines; of the result: allow_missing,
+    max_evidence (20), keep_text, every_hit. `contam.detect.parameters.ScanOptions` explains each.
 
     Raises ContamError subclasses; a shard that cannot be read does not raise, it is in
     `result.coverage`, and no item is then called clean.
@@ -135,6 +135,7 @@ def open_corpus(
         tables,
         columns=parameters.columns,
         exclude=parameters.exclude,
+        lines=parameters.lines,
         opening=opening,
     )
 

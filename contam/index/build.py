@@ -102,6 +102,7 @@ def build(
     text: str | None = None,
     columns: Mapping[str, str] | None = None,
     exclude: Sequence[str] = (),
+    lines: bool = False,
     overwrite: bool = False,
     progress: BuildProgress | None = None,
 ) -> Manifest:
@@ -112,15 +113,16 @@ def build(
     workers    threads; None takes one a core. The index does not depend on it.
     memory     bytes to hold at most, besides the program itself; decides how segments are cut
     text       column of the document text, where the usual names do not find it
-    columns    "id", "url" or "date" of a document -> the column that holds it
+    columns    "id", "url", "date" or "source" of a document -> the column that holds it
     exclude    patterns of shards to leave out on purpose; the index remembers them
+    lines      whether a document of plain text is a line, not a file
     overwrite  begin afresh although there is an index
 
     A shard that cannot be read does not raise: the manifest records it with the reason. Raises
     CorpusError, OutputError, IndexBusyError, IndexMismatchError and UsageError.
     """
     folder, paths = begun(corpus, index, workers, memory, overwrite=overwrite)
-    fresh = fresh_manifest(paths, recipe, text, columns, exclude, progress)
+    fresh = fresh_manifest(paths, recipe, text, columns, exclude, progress, lines=lines)
     with writer_lock(folder):
         there = (folder / MANIFEST).exists() and not overwrite
         manifest = _resumed(folder, fresh) if there else fresh
@@ -159,6 +161,8 @@ def fresh_manifest(
     exclude: Sequence[str],
     progress: BuildProgress | None,
     share: tuple[int, int] = (0, 1),
+    *,
+    lines: bool = False,
 ) -> Manifest:
     """What an index of the corpus as it is now begins with: every shard is pending.
 
@@ -166,7 +170,7 @@ def fresh_manifest(
     """
     if isinstance(recipe, str):
         recipe = load_recipe(recipe)
-    found, aside = listed(paths, progress)
+    found, aside = listed(paths, progress, lines=lines)
     shards, excluded = leave_out(found, exclude)
     number, count = share
     groups = cut_groups([shard.size_bytes for shard in shards])[number::count]
@@ -189,13 +193,13 @@ def fresh_manifest(
 
 
 def listed(
-    paths: Sequence[PathLike], progress: BuildProgress | None
+    paths: Sequence[PathLike], progress: BuildProgress | None, *, lines: bool = False
 ) -> tuple[tuple[Shard, ...], tuple[str, ...]]:
     """The shards below some paths, and the folders that were passed over.
 
     Files of contam itself that were left out are noted.
     """
-    shards, skipped = survey(paths, look=False)
+    shards, skipped = survey(paths, look=False, lines=lines)
     if progress is not None:
         for file in skipped:
             if file.ours:

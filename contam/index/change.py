@@ -76,6 +76,7 @@ def add(
     text: str | None = None,
     columns: Mapping[str, str] | None = None,
     exclude: Sequence[str] = (),
+    lines: bool = False,
     again: bool = False,
     progress: BuildProgress | None = None,
 ) -> Added:
@@ -100,7 +101,7 @@ def add(
         alike = [record.columns for record in manifest.shards]
         if columns is None and alike and all(one == alike[0] for one in alike):
             columns = alike[0]
-        there, aside = listed(paths, progress)
+        there, aside = listed(paths, progress, lines=lines)
         shards, excluded = _left(manifest, there, exclude)
         offered = map_shards(lambda _, shard: new_record(shard, column, columns), shards)
         states = read_states(folder)

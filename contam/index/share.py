@@ -55,6 +55,7 @@ def build_share(
     text: str | None = None,
     columns: Mapping[str, str] | None = None,
     exclude: Sequence[str] = (),
+    lines: bool = False,
     overwrite: bool = False,
     progress: BuildProgress | None = None,
 ) -> Share:
@@ -65,7 +66,7 @@ def build_share(
     What is there is kept, except a group with a shard that could not be read. Raises as `build`.
     """
     folder, paths = begun(corpus, index, workers, memory, overwrite=overwrite)
-    manifest = fresh_manifest(paths, recipe, text, columns, exclude, progress, share)
+    manifest = fresh_manifest(paths, recipe, text, columns, exclude, progress, share, lines=lines)
     number, count = share
     groups = groups_of(manifest)
     failures: list[ShardRecord] = []

@@ -281,6 +281,7 @@ def test_every_key_of_a_run_is_described(bench_fixtures, tmp_path):
         "parameters.exclude",
         "parameters.ignore",
         "parameters.include_path",
+        "parameters.lines",
     }
 
 

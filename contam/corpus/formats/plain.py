@@ -1,4 +1,4 @@
-"""Read plain text: a file is one document, row 0; an empty one is none."""
+"""Read plain text: a file is one document, row 0, or a line is one; an empty one is none."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from contam.corpus.formats import records
 from contam.corpus.formats.json_record import edited_record
+from contam.corpus.formats.jsonl import JsonLines
 from contam.corpus.streams import refuse_wide, stream
 from contam.errors import ShardError
 from contam.tables.columns import ColumnRef
@@ -65,6 +66,41 @@ class PlainText(records.ReadyRecords):
     def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
         del row  # there is one
         return ShardError("{shard}: " + what, *facts, shard=path, hint="leave the file out")
+
+
+class TextLines(JsonLines):
+    """Plain text, a document a line; only where somebody asks for it."""
+
+    name = "lines"
+    title = "lines of text"
+    open_keys = False
+
+    def columns(self, path: str) -> tuple[ColumnRef, ...]:
+        return (ColumnRef((_TEXT,), "text", "text"),)
+
+    def record(self, path: str, row: int, raw: bytes) -> records.Record | None:
+        text = raw.rstrip(b"\r\n")
+        return None if not text.strip() else {_TEXT: text.decode("utf-8", "surrogateescape")}
+
+    def edited(
+        self,
+        raw: bytes,
+        names: Sequence[str],
+        sources: TextColumns,
+        spans: Sequence[Span],
+        replacement: str | None,
+    ) -> bytes:
+        line = raw.rstrip(b"\r\n")
+        return TEXT.edited(line, names, sources, spans, replacement) + raw[len(line) :]
+
+    def refuse(
+        self, path: str, row: int, raw: bytes, record: records.Record, sources: TextColumns
+    ) -> None:
+        """Nothing: a line is all text."""
+
+
+TEXT: Final = PlainText()
+LINES: Final = TextLines()
 
 
 def _whole(path: str) -> bytes:

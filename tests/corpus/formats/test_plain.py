@@ -90,3 +90,22 @@ def test_an_unknown_suffix_is_still_refused(tmp_path):
     (tmp_path / "a.log").write_text(TEXT)
     with pytest.raises(CorpusError):
         find_shards([tmp_path / "a.log"])
+
+
+def test_by_lines_every_line_is_a_document_and_every_byte_stays(tmp_path):
+    (tmp_path / "corpus").mkdir()
+    path = tmp_path / "corpus" / "notes.txt"
+    kept = b"\xef\xbb\xbffirst line\r\n  \n", b"\xff broken bytes\r\nlast line"
+    path.write_bytes(kept[0] + QUESTION.encode() + b"\r\n" + kept[1])
+    (tmp_path / "items.jsonl").write_text(json.dumps({"question": QUESTION}))
+    asked = tmp_path / "corpus", tmp_path / "items.jsonl"
+    result = contam.scan(*asked, lines=True)
+    assert [row["row"] for row in result.evidence_rows()] == [2]
+    assert (result.coverage["rows"], result.coverage["n_blank"]) == (4, 1)
+    assert result.coverage["n_undecodable"] == 1
+    contam.clean(*asked, tmp_path / "dropped", lines=True)
+    assert (tmp_path / "dropped/corpus/notes.txt").read_bytes() == b"".join(kept)
+    contam.clean(*asked, tmp_path / "masked", lines=True, action="mask")
+    masked = (tmp_path / "masked/corpus/notes.txt").read_bytes()
+    assert masked.startswith(kept[0] + b"[...]")
+    assert masked.endswith(b"\r\n" + kept[1])
