@@ -5,12 +5,12 @@ from __future__ import annotations
 import glob
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from contam.corpus.formats.base import head_of
-from contam.corpus.formats.plain import TEXT
+from contam.corpus.formats.plain import TEXT, TEXTS
 from contam.corpus.formats.registry import (
     TITLES,
     UNFINISHED,
@@ -22,6 +22,7 @@ from contam.corpus.formats.registry import (
 from contam.corpus.outputs import written_by_contam
 from contam.errors import ASK_STORE_LATER, CorpusError, Place, Plain, Public, Statement, UsageError
 from contam.files.addresses import Address, checked, is_address
+from contam.files.bundles import LEAST, Bundle, bundles_in
 from contam.files.natural_order import natural_key
 from contam.files.single import irregular
 from contam.files.stores import RefusedError, lacks_bucket, store_of
@@ -65,40 +66,50 @@ class Skipped:
     folder: str = ""
 
 
-def list_files(paths: Sequence[str | Path]) -> tuple[list[ListedFile], tuple[Skipped, ...]]:
+def list_files(
+    paths: Sequence[str | Path], *, bundle: bool = False
+) -> tuple[list[ListedFile], tuple[Skipped, ...]]:
     """Expand arguments into corpus files, each once, and the files and folders left out.
 
     A file is the same by whichever link it is reached: it is read by the one whose name tells its
-    format. Raises CorpusError for a path that does not exist, a glob without a match, a file of a
+    format.
+
+    bundle  whether small files of text in a folder with many are listed together; not where a path
+            is no folder, since it may name one of them
+
+    Raises CorpusError for a path that does not exist, a glob without a match, a file of a
     format nobody here reads, a pipe or device, and a folder that cannot be listed; UsageError for
     an empty path.
     """
     found: dict[PurePath, ListedFile] = {}
     skipped: dict[PurePath, Skipped] = {}
-    seen = _Seen({}, {}, {})
+    seen = _Seen({}, {}, {}, bundle=bundle and all(map(_is_folder, paths)))
     notes: set[PurePath] = set()
     for given in paths:
         for path, name, argument, named in _expand(given, seen):
-            kind = _format(path, named=named)
+            kind = TEXTS if path in seen.bundles else _format(path, named=named)
             if isinstance(path, Path) and path in seen.own and not named:
                 kind = Skipped(path, seen.own[path], ours=True)
             if isinstance(kind, Skipped):
                 skipped[path] = kind
                 continue
-            (notes.add if kind is TEXT and not named else notes.discard)(path)
+            (notes.add if kind in (TEXT, TEXTS) and not named else notes.discard)(path)
             entry = ListedFile(path, argument, _told(name), kind.name)
             known = found.get(path)
             # Reached twice: the longer name is kept, whatever the order of the arguments.
             if known is None or (len(entry.name), entry.name) > (len(known.name), known.name):
                 found[path] = entry
-    if any(entry.format != TEXT.name for entry in found.values()):
+    if any(entry.format not in (TEXT.name, TEXTS.name) for entry in found.values()):
         for path in notes:
             del found[path]
             # What stands beside shards tells of them.
             skipped[path] = Skipped(path, "plain text beside shards")
     same: dict[PurePath | tuple[int, int, int], PurePath] = {}
-    for path in sorted(found, key=lambda path: (by_suffix(path.name) is None, *_by_parts(path))):
-        first = same.setdefault(file_at(path), path)
+    for path in sorted(
+        found,
+        key=lambda path: (path not in seen.bundles, by_suffix(path.name) is None, *_by_parts(path)),
+    ):
+        first = same.setdefault(seen.place_of(path), path)
         if first != path:
             kept = found[first]
             skipped[path] = Skipped(path, f"the same file as {kept.name}")
@@ -142,11 +153,38 @@ class _Seen:
     own      files that contam wrote below the folders, and what they belong to
     aside    folders that were not entered, and their names in reports
     objects  objects in such folders, each with its folder and that folder's name
+    bundle   whether small files are listed together, and what was, by path
     """
 
     own: dict[Path, str]
     aside: dict[Path, str]
     objects: dict[Address, tuple[Address, str]]
+    bundle: bool = False
+    bundles: dict[Path, Bundle] = field(default_factory=dict)
+
+    def bundled(self, folder: Path, files: list[str]) -> Iterator[Path]:
+        """The bundles of a folder, and its files that are in none."""
+        found = []
+        if self.bundle and len(files) >= LEAST and folder not in {one.parent for one in self.own}:
+            found = bundles_in(str(folder))
+        inside = {name for one in found for name in one.names()}
+        for one in found:
+            self.bundles[Path(one.path)] = one
+            yield Path(one.path)
+        for name in sorted(name for name in files if name not in inside):
+            yield folder / name
+
+    def place_of(self, path: PurePath) -> PurePath | tuple[int, int, int]:
+        """What `file_at` gives; for a link to a file of a bundle, that bundle."""
+        place = file_at(path)
+        if path in self.bundles:
+            return Path(os.path.realpath(path))
+        if isinstance(place, Path) and place != path:
+            for other, bundle in self.bundles.items():
+                inside = bundle.first <= place.name <= bundle.last
+                if inside and Path(os.path.realpath(bundle.folder)) == place.parent:
+                    return Path(os.path.realpath(other)) if place.name in bundle.names() else place
+        return place
 
     def passed_over(self, read: Collection[PurePath | tuple[int, int, int]]) -> dict[PurePath, str]:
         """The folders with files that would be shards and are not among those that are read."""
@@ -252,8 +290,7 @@ def _walk(folder: Path, base: Path, seen: _Seen) -> Iterator[Path]:
         for path in (Path(root, name) for name in folders if is_aside(name)):
             seen.aside[path] = path.relative_to(base).as_posix()
         folders[:] = sorted(name for name in folders if not is_aside(name))
-        for name in sorted(files):
-            yield Path(root, name)
+        yield from seen.bundled(Path(root), files)
 
 
 def _arriving(folder: Path) -> Iterator[Path]:
@@ -298,6 +335,10 @@ def _named_format(path: PurePath) -> CorpusFormat:
             hint="fetch the file: run `git lfs pull` in its repository",
         )
     raise CorpusError("{}: not a corpus format", path, hint=Statement("give {} files", TITLES))
+
+
+def _is_folder(given: str | Path) -> bool:
+    return not is_address(given) and os.path.isdir(os.path.expanduser(given))  # noqa: PTH111, PTH112 - a path object would raise for some
 
 
 def is_pattern(text: str) -> bool:

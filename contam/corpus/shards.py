@@ -11,14 +11,14 @@ from fnmatch import fnmatchcase
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from contam.corpus.formats.plain import LINES, TEXT
+from contam.corpus.formats.plain import LINES, TEXT, TEXTS
 from contam.corpus.formats.registry import NAMED, TITLES
 from contam.corpus.listing import ListedFile, Skipped, list_files
 from contam.corpus.streams import unreadable
 from contam.errors import CorpusError, Names, Place, ShardError, Statement, UsageError
 from contam.files.addresses import is_address
 from contam.files.disk import NOT_THERE, FileState
-from contam.files.listed import ListedPath, check, opened, sharing, state_at
+from contam.files.listed import ListedPath, check, opened, sharing, state_at, state_of
 from contam.files.natural_order import natural_key
 from contam.files.wrong_files import LFS_FACT, is_pointer
 
@@ -112,19 +112,20 @@ def leave_out(
 
 
 def survey(
-    paths: Sequence[str | Path], *, look: bool = True, lines: bool = False
+    paths: Sequence[str | Path], *, look: bool = True, lines: bool = False, bundle: bool = False
 ) -> tuple[tuple[Shard, ...], tuple[Skipped, ...]]:
     """The shards in files, folders (recursive) and globs, in natural order of their names.
 
     look  False leaves objects without size and state, for who opens them anyway: each look is a
           request to their store
     lines  whether a document of plain text is a line, not a file
+    bundle  whether many small files of text in one folder become one shard
 
     Also the files in folders that were left out, with reasons. The order and the names do not
     depend on the order of `paths`; a file reached twice is listed once. Raises CorpusError when a
     path does not exist or when no shard is found.
     """
-    found, skipped = list_files(paths)
+    found, skipped = list_files(paths, bundle=bundle and not lines)
     if not found:
         places = [Place(path) for path in paths] or [Place("no path given")]
         raise CorpusError(
@@ -158,6 +159,9 @@ def shard_digest(shard: Shard) -> str:
     Enough to notice a shard that was rewritten or cut; not proof against a forger.
     Raises ShardError when the file cannot be read, or is not as it was listed.
     """
+    if shard.format == TEXTS.name:
+        with errors_named(shard):
+            return state_of(shard.path).version
     try:
         with errors_named(shard), opened(shard.path) as file:
             size = file.seek(0, 2)

@@ -95,6 +95,7 @@ class Corpus:
         columns: Mapping[str, str] | None = None,
         exclude: Sequence[str] = (),
         lines: bool = False,
+        bundle: bool = False,
         opening: Callable[..., OpenedShards] = open_shards,
     ) -> Corpus:
         """Find shards and columns; shards that cannot be opened are failures in the coverage.
@@ -103,9 +104,14 @@ class Corpus:
         columns  field of a document (id, url, date, source) -> the column that holds it
         exclude  patterns of shards to leave out on purpose (`contam.corpus.shards.leave_out`)
         lines    whether a document of plain text is a line, not a file
+        bundle   whether many small files of text in one folder become one shard
         opening  what opens the shards, in place of `contam.corpus.opening.open_shards`
         """
-        found = survey(paths, look=False, lines=lines) if paths or not tables else ((), ())
+        found = (
+            survey(paths, look=False, lines=lines, bundle=bundle and not exclude)
+            if paths or not tables
+            else ((), ())
+        )
         shards, skipped = found
         files = tuple(one for one in skipped if not one.folder)
         in_memory = frozenset(table.name for table in tables)

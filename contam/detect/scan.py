@@ -136,6 +136,7 @@ def open_corpus(
         columns=parameters.columns,
         exclude=parameters.exclude,
         lines=parameters.lines,
+        bundle=not parameters.every_hit,
         opening=opening,
     )
 

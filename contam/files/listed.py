@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from contam.errors import ASK_STORE_LATER, Plain, Public, ShardError
 from contam.files.addresses import checked, is_address
+from contam.files.bundles import Bundle
 from contam.files.disk import NOT_THERE, FileState, difference
 from contam.files.single import open_file
 from contam.files.stores import RemoteFile, store_of
@@ -52,7 +53,12 @@ def state_at(path: str) -> FileState:
     if is_address(path):
         address = checked(path)
         return store_of(address).state(address)
-    return FileState.of(os.stat(path))  # noqa: PTH116 - a path object costs as much as the call
+    try:
+        return FileState.of(os.stat(path))  # noqa: PTH116 - a path object costs as much as the call
+    except FileNotFoundError:
+        if (bundle := Bundle.at(path)) is None:
+            raise
+        return bundle.state()
 
 
 def state_of(path: str) -> FileState:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 from contam.corpus.formats import records
 from contam.corpus.formats.json_record import edited_record
 from contam.corpus.formats.jsonl import JsonLines
-from contam.corpus.streams import refuse_wide, stream
-from contam.errors import ShardError
+from contam.corpus.streams import refuse_wide, stream, unreadable
+from contam.errors import Plain, ShardError
+from contam.files.bundles import TEXT_SUFFIXES, Bundle, is_about
+from contam.files.compression import codec_of
 from contam.tables.columns import ColumnRef
 
 if TYPE_CHECKING:
@@ -20,9 +22,7 @@ if TYPE_CHECKING:
     from contam.tables.edits import Span
 
 _TEXT: Final = "text"
-_ABOUT: Final = frozenset(
-    ("readme", "license", "licence", "changelog", "notice", "copying", "contributing")
-)
+_NAMED: Final = 3
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
@@ -31,11 +31,10 @@ class PlainText(records.ReadyRecords):
 
     name = "text"
     title = "plain text"
-    suffixes = (".txt", ".md", ".tex", ".rst")
+    suffixes = TEXT_SUFFIXES
 
     def no_shard(self, path: PurePath) -> str:
-        is_about = path.name.lower().partition(".")[0] in _ABOUT
-        return "a text about the folder" if is_about else ""
+        return "a text about the folder" if is_about(path.name) else ""
 
     def columns(self, path: str) -> tuple[ColumnRef, ...]:
         return (ColumnRef((_TEXT,), "text", "text"),)
@@ -99,8 +98,76 @@ class TextLines(JsonLines):
         """Nothing: a line is all text."""
 
 
+class TextFiles(PlainText):
+    """The files of a bundle: row r is the r-th of them, named by its file."""
+
+    name = "texts"
+    title = "plain text"
+
+    def columns(self, path: str) -> tuple[ColumnRef, ...]:
+        return tuple(ColumnRef((name,), "text", "text") for name in ("id", _TEXT))
+
+    def numbered(self, path: str, span: ByteSpan | None) -> Iterator[tuple[int, records.Record]]:
+        del span  # a bundle is one chunk
+        return self._read(path, None)
+
+    def _chosen(
+        self, path: str, wanted: Sequence[int]
+    ) -> Iterator[tuple[int, records.Record | None]]:
+        return self._read(path, wanted)
+
+    def _read(
+        self, path: str, wanted: Sequence[int] | None
+    ) -> Iterator[tuple[int, records.Record]]:
+        """The files with these numbers, or all; those that cannot be read are named at the end."""
+        bundle = Bundle.at(path)
+        failed: list[str] = []
+        try:
+            names = bundle.names() if bundle is not None else []
+        except OSError as error:
+            raise unreadable(path, error) from error
+        for row in range(len(names)) if wanted is None else wanted:
+            if row >= len(names):
+                return
+            file = f"{bundle.folder if bundle else ''}/{names[row]}"
+            try:
+                text = _small(file).removeprefix(_BYTE_ORDER_MARK)
+            except ShardError as error:
+                failed.append(error.message.replace(file, names[row], 1))
+            else:
+                yield row, {"id": names[row], _TEXT: text.decode("utf-8", "surrogateescape")}
+        if failed:
+            more = f" and {len(failed) - _NAMED:,} more" if len(failed) > _NAMED else ""
+            raise ShardError(
+                "{shard}: {:,} of its {:,} files cannot be read: {}{}",
+                len(failed),
+                len(names),
+                Plain("; ".join(failed[:_NAMED])),
+                more,
+                shard=path,
+                hint="repair these files, or move them out of the folder",
+            )
+
+    def raw_records(self, path: str) -> Iterator[tuple[int | None, bytes]]:
+        raise ShardError("{shard}: a bundle of files is not written again", shard=path)
+
+
 TEXT: Final = PlainText()
+TEXTS: Final = TextFiles()
 LINES: Final = TextLines()
+
+
+def _small(path: str) -> bytes:
+    """What `_whole` gives, sooner; who lists the file sees that it stays as it is."""
+    try:
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a path object costs as much
+            data = file.readall()
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if codec_of(data[:8]) or len(data) > records.MAX_RECORD_BYTES:
+        return _whole(path)
+    refuse_wide(path, data)
+    return data
 
 
 def _whole(path: str) -> bytes:

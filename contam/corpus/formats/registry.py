@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from contam.corpus.formats import records
 from contam.corpus.formats.delimited import Csv, Tsv
 from contam.corpus.formats.jsonl import JsonLines
-from contam.corpus.formats.plain import LINES, TEXT
+from contam.corpus.formats.plain import LINES, TEXT, TEXTS
 from contam.corpus.formats.tar import Tar
 from contam.corpus.formats.typed import Arrow, Parquet
 from contam.corpus.formats.warc import Wet
@@ -78,7 +78,7 @@ FORMATS: tuple[CorpusFormat, ...] = (
 )
 UNFINISHED = Unfinished()
 
-NAMED = {kind.name: kind for kind in (*FORMATS, LINES, UNFINISHED)}
+NAMED = {kind.name: kind for kind in (*FORMATS, LINES, TEXTS, UNFINISHED)}
 """Every format by the name that `run.json` and manifests have for it."""
 
 TITLES = f"{', '.join(kind.title for kind in FORMATS[:-1])} or {FORMATS[-1].title}"
