@@ -8,13 +8,11 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
+from bisect import bisect_left, bisect_right
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from contam.files.disk import FileState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TEXT_SUFFIXES: Final = (".txt", ".md", ".tex", ".rst")
 _ABOUT: Final = frozenset(
@@ -51,15 +49,11 @@ class Bundle(NamedTuple):
         """What `at` understands."""
         return f"{self.folder}/{self.first}{_TO}{self.last}"
 
-    def sizes(self) -> Iterator[tuple[str, int]]:
-        """The names of its files, in order, and their bytes when listed. Raises OSError."""
-        for name, size in _small_texts(self.folder, os.stat(self.folder).st_mtime_ns):  # noqa: PTH116 - see `state`
-            if self.first <= name <= self.last:
-                yield name, size
-
     def names(self) -> list[str]:
         """The names of its files, in order. Raises OSError."""
-        return [name for name, _ in self.sizes()]
+        files = _files_of(self.folder)
+        begin, end = bisect_left(files, (self.first,)), bisect_right(files, (self.last, _LARGEST))
+        return [name for name, _ in files[begin:end]]
 
     def state(self) -> FileState:
         """The state of all its files together, now. Raises OSError."""
@@ -80,7 +74,7 @@ def bundles_in(folder: str) -> list[Bundle]:
     found: list[Bundle] = []
     names: list[str] = []
     n_bytes = 0
-    files = _small_texts(folder, os.stat(folder).st_mtime_ns)  # noqa: PTH116 - see `Bundle.state`
+    files = _files_of(folder)
     for name, size in files if len(files) >= LEAST else ():
         if n_bytes + size > _MOST_BYTES or len(names) == _MOST:
             found.append(Bundle(folder, names[0], names[-1]))
@@ -98,6 +92,10 @@ def bundles_in(folder: str) -> list[Bundle]:
 def is_about(name: str) -> bool:
     """Whether a file of text tells of its folder: `README.md`."""
     return name.lower().partition(".")[0] in _ABOUT
+
+
+def _files_of(folder: str) -> list[tuple[str, int]]:
+    return _small_texts(folder, os.stat(folder).st_mtime_ns)  # noqa: PTH116 - see `Bundle.state`
 
 
 @lru_cache(maxsize=1)

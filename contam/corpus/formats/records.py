@@ -150,16 +150,22 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
     ) -> Iterator[TextBlock]:
         limit = min(max_bytes, _BLOCK_BYTES)
         block = _Block()
-        for row, raw in self.numbered(path, chunk.span):
-            record = self.record(path, row, raw)
-            if record is None:
-                block.n_blank += 1
-            else:
-                self.refuse(path, row, raw, record, sources)
-            block.add(self._found(path, row, record, sources), record)
-            if block.size >= limit or len(block.texts) >= _BLOCK_ROWS:
+        try:
+            for row, raw in self.numbered(path, chunk.span):
+                record = self.record(path, row, raw)
+                if record is None:
+                    block.n_blank += 1
+                else:
+                    self.refuse(path, row, raw, record, sources)
+                block.add(self._found(path, row, record, sources), record)
+                if block.size >= limit or len(block.texts) >= _BLOCK_ROWS:
+                    yield block.finished()
+                    block = _Block()
+        except ShardError:
+            # What was read before is evidence all the same.
+            if block.texts:
                 yield block.finished()
-                block = _Block()
+            raise
         if block.texts:
             yield block.finished()
 
