@@ -215,7 +215,7 @@ class FileTokenizer:
         try:
             return self._tokenizer.encode_batch(texts, add_special_tokens=False)
         except BaseException as error:
-            if not _is_refusal(error):
+            if not is_refusal(error):
                 raise
             raise ConfigError(
                 "{} cannot encode a text: {}", Place(self.path), Plain(_first_line(error)),
@@ -304,12 +304,12 @@ def load_tokenizer(path: str | Path) -> FileTokenizer:
             hint=_GIVE_UNIT_OR_TOKENIZER,
         ) from error  # fmt: skip
     try:
-        tokenizer, unknown = _build(raw)
+        tokenizer, unknown = build_tokenizer(raw)
         return FileTokenizer(name, hashlib.sha256(raw).hexdigest(), tokenizer, unknown)
     except ConfigError:
         raise
     except BaseException as error:
-        if not _is_refusal(error):
+        if not is_refusal(error):
             raise
         raise ConfigError(
             "{} is not a tokenizer file: {}", Place(place), Plain(_first_line(error)),
@@ -317,8 +317,11 @@ def load_tokenizer(path: str | Path) -> FileTokenizer:
         ) from error  # fmt: skip
 
 
-def _build(raw: bytes) -> tuple[Tokenizer, int | None]:
-    """The tokenizer of a file's bytes, without anything random, and the id of unknown text."""
+def build_tokenizer(raw: bytes) -> tuple[Tokenizer, int | None]:
+    """The tokenizer of a file's bytes, without anything random, and the id of unknown text.
+
+    Raises what the library raises, see `is_refusal`.
+    """
     # Workers are threads of ours: each encodes on its own thread, so that --workers holds.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from tokenizers import Tokenizer
@@ -341,7 +344,8 @@ def _build(raw: bytes) -> tuple[Tokenizer, int | None]:
     return tokenizer, unknown
 
 
-def _is_refusal(error: BaseException) -> bool:
+def is_refusal(error: BaseException) -> bool:
+    """Whether the library refused what it was given."""
     # A panic of the library's Rust code arrives as a BaseException of a class that has no name
     # to import.
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
