@@ -68,7 +68,7 @@ COMMANDS = (
     (f"{SHARES} --only-parts --out merged", "merged"),
     (f"index build {CORPUS} --index ./words", None),
     (f"index build {CORPUS} --index ./chars --recipe chars", None),
-    (f"index build {CORPUS} --index ./tokens --recipe bpe --tokenizer {TOKENIZER}", None),
+    (f"index build {CORPUS} --index ./tokens --recipe bpe --unit {TOKENIZER}", None),
     (f"query {ITEMS} --index ./words --policy {OF_WORDS} --out query", "query"),
     (f"query {ITEMS} --index ./chars --policy {OF_CHARS} --out query-chars", "query-chars"),
     (f"query {ITEMS} --index ./tokens --out query-tokens", "query-tokens"),

@@ -82,6 +82,7 @@ class CorpusSpec:
     stage  what it trains: "pretraining", "midtraining", "sft", or another word
     text   column of the document text, where the usual names do not find it
     id_column, url_column, date_column, source_column  those that tell of a document, likewise
+    tokenizer, special, token_bytes  how token ids are read, as `contam scan --tokenizer`
     exclude  patterns of shards to leave out on purpose, as `contam scan --exclude`
     cleaned  the clean.json of the `contam clean` that wrote these shards
     """
@@ -97,6 +98,9 @@ class CorpusSpec:
     url_column: str | None = None
     date_column: str | None = None
     source_column: str | None = None
+    tokenizer: str | None = None
+    special: str | None = None
+    token_bytes: str | None = None
     exclude: Names = ()
     allow_missing: bool = False
     cleaned: str | None = None
@@ -104,7 +108,8 @@ class CorpusSpec:
     @property
     def columns(self) -> dict[str, str] | None:
         """Field of a document -> the column that was named for it; None where none was."""
-        named = {name: getattr(self, f"{name}_column") for name in NAMEABLE}
+        named: dict[str, str | None] = {name: getattr(self, f"{name}_column") for name in NAMEABLE}
+        named |= {name: getattr(self, name) for name in ("tokenizer", "special", "token_bytes")}
         return {field: name for field, name in named.items() if name is not None} or None
 
 

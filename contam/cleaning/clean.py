@@ -241,6 +241,7 @@ class Asked:
         opened, plan = open_scan(paths, as_list(benchmark), parameters, division)
         refuse_unfit(plan, chosen)
         refuse_shards_in(out, opened)
+        refuse_tokens(opened, chosen)
         refuse_unread(opened.coverage)
         result = None if verdicts is None else GivenResult.read(verdicts, plan, opened)
         spared = Spared()
@@ -279,6 +280,18 @@ def write_and_publish(run: Run, work: WorkFolder, out: Path, how: How) -> Cleane
     writer = run.writer(work)
     noted = writer.write_all(range(len(run.corpus.shards)), how.workers, how.progress)
     return run.published(writer, noted, out, overwrite=how.overwrite)
+
+
+def refuse_tokens(corpus: Corpus, options: CleanOptions) -> None:
+    """Raise UsageError where token ids would have to be written again."""
+    for shard, selection in zip(corpus.shards, corpus.selections, strict=True):
+        text = selection.text if selection is not None else None
+        if text is not None and text.kind == "tokens" and options.action != "list":
+            raise UsageError(
+                "{} holds token ids, which are not written again", Place(shard.name),
+                hint="--action list names each document with its first and last token, for the"
+                " pipeline that writes the corpus",
+            )  # fmt: skip
 
 
 def refuse_nested(out: PathLike, paths: Sequence[PathLike]) -> None:

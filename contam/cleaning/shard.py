@@ -80,12 +80,14 @@ class Removal:
     drop   whether all of it goes
     texts  what was taken out: the whole text of a dropped document, else the text of each stretch;
            None where it was not read
+    tokens places of its first and last token in a shard of token ids
     """
 
     found: Found
     meta: DocumentMeta
     drop: bool
     texts: tuple[str, ...] | None
+    tokens: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +145,8 @@ def removals(
     options = cleaning.options
     rows = [one.row for one in found]
     metas = read_metadata(shard, selection, rows)
-    if options.action in ("drop", "list") and not options.keep_removed:
+    is_text = selection.text is None or selection.text.kind != "tokens"
+    if is_text and options.action in ("drop", "list") and not options.keep_removed:
         return [
             Removal(found=one, meta=meta, drop=options.action == "drop", texts=None)
             for one, meta in zip(found, metas, strict=True)
@@ -167,7 +170,9 @@ def removals(
         one, text = final[row], documents[row].text
         drop = _is_dropped(options, text, one.spans)
         texts = (text,) if drop else tuple(text[a:b] for a, b in one.spans)
-        made.append(Removal(found=one, meta=meta, drop=drop, texts=texts))
+        told = documents[row].tokens
+        tokens = None if told is None else (told.first, told.first + max(0, len(told.starts) - 2))
+        made.append(Removal(found=one, meta=meta, drop=drop, texts=texts, tokens=tokens))
     return made, n_passes
 
 

@@ -220,6 +220,7 @@ class Writer:
             spans=one.found.spans,
             items=tuple((name.benchmark, name.split, name.item_id) for name in names),
             policies=tuple(self.cleaning.plan.policies[n].spec.id for n in one.found.policies),
+            tokens=one.tokens,
             text="\n".join(one.texts) if kept and one.texts is not None else None,
         )
 

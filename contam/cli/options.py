@@ -73,6 +73,20 @@ SourceColumn = Annotated[
         metavar="COLUMN", help="The corpus column that names the source, for the table by source."
     ),
 ]
+Tokenizer = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|NAME",
+        help="The tokenizer.json that made a corpus of token ids, or a name in the Hub's cache.",
+    ),
+]
+Special = Annotated[
+    str | None,
+    typer.Option(metavar="ID,...", help="Token ids that are no text and not in the tokenizer."),
+]
+TokenBytes = Annotated[
+    str | None, typer.Option(metavar="2|4", help="Bytes of a token id, where no format says.")
+]
 Exclude = Annotated[
     list[str] | None,
     typer.Option(
@@ -201,9 +215,9 @@ Columns = Annotated[
         help="Columns of plain tables: id=..., question=..., score=..., model=...",
     ),
 ]
-Tokenizer = Annotated[
+RecipeUnit = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="The tokenizer.json for a recipe like bpe."),
+    typer.Option("--unit", metavar="FILE", help="The tokenizer.json for a recipe like bpe."),
 ]
 
 
@@ -296,12 +310,16 @@ class ColumnOptions:
     url_column: UrlColumn = None
     date_column: DateColumn = None
     source_column: SourceColumn = None
+    tokenizer: Tokenizer = None
+    special: Special = None
+    token_bytes: TokenBytes = None
     exclude: Exclude = None
     lines: Lines = False
 
     def arguments(self) -> dict[str, Any]:
         """The same as the library's calls take it."""
         named = {name: getattr(self, f"{name}_column") for name in ("id", "url", "date", "source")}
+        named |= {name: getattr(self, name) for name in ("tokenizer", "special", "token_bytes")}
         columns = {field: name for field, name in named.items() if name is not None}
         return {
             "text": self.text,

@@ -45,6 +45,7 @@ class EvidenceRow:
     date: str | None = None
     source: str | None = None
     alignment: int | None = None
+    document_token: int | None = None
     similarity: float | None = None
     answer_mark: str | None = None
     item_text: str | None = None

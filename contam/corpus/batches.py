@@ -106,7 +106,7 @@ def read_chunk(
         in_file, kind = chunk.in_file, shard.kind
         row = chunk.first_row
         if row is None:
-            row = kind.first_row(shard.path, in_file)
+            row = kind.first_row(shard.path, in_file, sources.first)
         for block in kind.blocks(shard.path, sources, in_file, batch_bytes):
             yield from _batches(block, chunk.shard, row, batch_bytes, sources.first.dotted)
             row += len(block.offsets) - 1

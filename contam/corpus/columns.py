@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from contam.corpus.shards import errors_named
+from contam.corpus.tokens import TOKEN_NAMES, prepared
 from contam.corpus.unread import unread_columns
 from contam.errors import CorpusError, Place, Public
 from contam.tables.columns import ColumnRef, Kind, TextColumns
@@ -136,7 +137,7 @@ _MAX_LISTED = 40
 _RUN_ENDS = "run_end_encoded"
 #: Beside a chat, its first turn.
 _SYSTEM = ("system", "system_prompt")
-_SEARCHABLE = ("text", "null", "list", "chat")
+_SEARCHABLE = ("text", "null", "list", "chat", "tokens")
 
 # A record may have keys that none of the first records has: every usual name is looked up.
 _USUAL_KEYS = tuple(
@@ -182,7 +183,8 @@ def select_columns(
     """Find the columns of one shard.
 
     text   the text column as a dotted path; None finds it by its usual names
-    named  columns of `NAMEABLE` fields as dotted paths; others are found by their usual names
+    named  columns of `NAMEABLE` fields as dotted paths; others are found by their usual names;
+           and how token ids are read, as `contam.corpus.tokens.settled` gives it
 
     Raises CorpusError, listing the columns seen, when no column fits, and ShardError when the
     shard cannot be read.
@@ -198,7 +200,12 @@ def select_columns(
             "{}: the column {} is run-end encoded", Place(shard.name), found[0].dotted,
             hint="decode it with pyarrow.compute.run_end_decode, and write the file again",
         )  # fmt: skip
-    chosen = _text_column(shard, columns, text)
+    chosen = _text_column(shard, columns, text, is_tokens="tokenizer" in (named or {}))
+    if chosen.kind == "tokens":
+        with errors_named(shard):
+            chosen = prepared(shard, chosen, named or {})
+        about = _metadata(columns) | _named_fields(shard, columns, named or {})
+        return Selection(text=chosen, metadata=about, named=text is not None)
     others = _others(shard, columns, chosen)
     about = _metadata(columns) | _named_fields(shard, columns, named or {})
     known = {name for usual in METADATA_NAMES.values() for name in usual}
@@ -213,10 +220,15 @@ def select_columns(
     )
 
 
-def _text_column(shard: Shard, columns: tuple[ColumnRef, ...], text: str | None) -> ColumnRef:
+def _text_column(
+    shard: Shard, columns: tuple[ColumnRef, ...], text: str | None, *, is_tokens: bool
+) -> ColumnRef:
     if text is not None:
         return _named(shard, columns, text)
     tops = {ref.path[0]: ref for ref in columns if len(ref.path) == 1}
+    ids = [tops[name] for name in TOKEN_NAMES if name in tops and tops[name].kind == "tokens"]
+    if ids and is_tokens:
+        return ids[0]
     # A column without a single value fits only if no other column does.
     for kinds in (("text", "list", "chat"), ("null",)):
         for name in TEXT_NAMES:
@@ -238,6 +250,8 @@ def _text_column(shard: Shard, columns: tuple[ColumnRef, ...], text: str | None)
             Place(shard.name),
             hint="fetch the contents by blob_id first, then name their column with --text",
         )
+    if ids:
+        return ids[0]
     raise CorpusError(
         "{}: no text column found; columns seen: {}", Place(shard.name), _listing(columns),
         hint="name the column that holds the text with --text",

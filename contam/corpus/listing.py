@@ -10,8 +10,9 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from contam.corpus.formats.base import head_of
-from contam.corpus.formats.plain import TEXT, TEXTS
+from contam.corpus.formats.plain import TEXTS
 from contam.corpus.formats.registry import (
+    NAMED,
     TITLES,
     UNFINISHED,
     by_guess,
@@ -93,17 +94,17 @@ def list_files(
             if isinstance(kind, Skipped):
                 skipped[path] = kind
                 continue
-            (notes.add if kind in (TEXT, TEXTS) and not named else notes.discard)(path)
+            (notes.discard if named or kind.is_sure(path) else notes.add)(path)
             entry = ListedFile(path, argument, _told(name), kind.name)
             known = found.get(path)
             # Reached twice: the longer name is kept, whatever the order of the arguments.
             if known is None or (len(entry.name), entry.name) > (len(known.name), known.name):
                 found[path] = entry
-    if any(entry.format not in (TEXT.name, TEXTS.name) for entry in found.values()):
+    if len(notes) < len(found):
         for path in notes:
-            del found[path]
             # What stands beside shards tells of them.
-            skipped[path] = Skipped(path, "plain text beside shards")
+            title = NAMED[found.pop(path).format].title
+            skipped[path] = Skipped(path, f"{title} beside shards")
     same: dict[PurePath | tuple[int, int, int], PurePath] = {}
     for path in sorted(
         found,
@@ -209,7 +210,7 @@ def _would_be_shards(folder: Path) -> Iterator[Path]:
             except CorpusError:
                 continue  # a pipe or a device
             arrives = kind is UNFINISHED and folder.name == _DOWNLOADS
-            if not (isinstance(kind, Skipped) or arrives or kind is TEXT):
+            if not (isinstance(kind, Skipped) or arrives) and kind.is_sure(path):
                 yield path
     yield from (folder for _ in closed)
 

@@ -10,6 +10,7 @@ from contam.corpus.columns import select_columns
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.formats.base import FileChunk
 from contam.corpus.shards import errors_named, shard_digest, unchanged
+from contam.corpus.tokens import following_of
 from contam.errors import AccessError, CorpusError, ShardError
 from contam.files.addresses import is_address
 from contam.files.listed import may_pass
@@ -153,7 +154,12 @@ def open_shards(
     shards.
     """
     return collected(
-        map_shards(lambda number, shard: open_shard(number, shard, text, named), shards)
+        map_shards(
+            lambda number, shard: open_shard(
+                number, shard, text, following_of(shards, number, named or {})
+            ),
+            shards,
+        )
     )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from contam.corpus.batches import DocBatch, read_chunk
 from contam.corpus.columns import select_columns
+from contam.corpus.documents import read_documents
 from contam.corpus.opening import Chunk
 from contam.corpus.shards import errors_named, seen
 from contam.corpus.streams import unreadable
@@ -25,11 +26,12 @@ from contam.files.listed import state_at
 from contam.tables.blocks import TextBlock, block_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from contam.corpus.columns import Selection
+    from contam.corpus.formats.base import Document
     from contam.corpus.shards import Shard
     from contam.files.disk import FileState
     from contam.tables.columns import ColumnRef
@@ -113,12 +115,14 @@ class IndexedShard:
 
     digest  of `contam.corpus.shards.shard_digest`; None when it was not recorded
     column  how its text column was chosen, None: by convention
+    columns what was said of its columns, and of token ids
     change_since   why its file may have other bytes than those indexed, from its present state
     """
 
     shard: Shard
     digest: str | None
     column: str | None
+    columns: Mapping[str, str] | None = None
     change_since: Callable[[FileState], str] | None = None
 
 
@@ -240,6 +244,15 @@ class RowCache:
             yield _batch(number, rows[done:end], block)
             done = end
 
+    def of_tokens(self, number: int, rows: Sequence[int]) -> list[Document] | None:
+        """The documents in these rows, where they are token ids. Raises ShardError."""
+        if "tokenizer" not in (self._sources[number].columns or {}):
+            return None
+        opened = self._open(number)
+        text = opened.selection.text
+        is_tokens = text is not None and text.kind == "tokens"
+        return read_documents(opened.shard, opened.selection, rows) if is_tokens else None
+
     def texts(self, number: int, rows: NDArray[np.int64], crcs: NDArray[np.uint32]) -> list[bytes]:
         """The documents in these rows (ascending, distinct) as UTF-8, through the cache.
 
@@ -333,7 +346,8 @@ class RowCache:
             return known
         shard = self._shards[number]
         try:
-            selection = select_columns(shard, self._sources[number].column)
+            source = self._sources[number]
+            selection = select_columns(shard, source.column, source.columns)
         except CorpusError as error:
             raise ShardError(error.statement, shard=shard.name, hint=error.hints) from error
         if selection.text is None:

@@ -35,7 +35,7 @@ NOT_THERE: Final = "nothing of that name is in the result"
 NOT_FLAGGED: Final = "not flagged"
 #: What the person saw, without where it lay and without numbers of ours that say nothing of it.
 _LEFT_OUT: Final = frozenset(
-    (*ItemName._fields, "shard", "row", "alignment", "similarity", "answer_mark")
+    (*ItemName._fields, "shard", "row", "alignment", "similarity", "answer_mark", "document_token")
 )
 _HINT: Final = "`contam review --accept` writes such rows"
 

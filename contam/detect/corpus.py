@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from contam.corpus.coverage import Coverage
-from contam.corpus.documents import metadata_or_lost
+from contam.corpus.documents import metadata_or_lost, read_documents
 from contam.corpus.listing import passed_over
 from contam.corpus.opening import open_shards
 from contam.corpus.shards import leave_out, survey
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from contam.corpus.columns import Selection
     from contam.corpus.documents import DocumentMeta
+    from contam.corpus.formats.base import Document
     from contam.corpus.listing import Skipped
     from contam.corpus.opening import Chunk, OpenedShards
     from contam.corpus.shards import Shard
@@ -187,6 +188,13 @@ class Corpus:
             name = self.shards[shard].name
             raise InternalError(f"{name}: rows were read without a text column")
         return metadata_or_lost(self.shards[shard], selection, rows)
+
+    def of_tokens(self, shard: int, rows: Sequence[int]) -> list[Document] | None:
+        """The documents in these rows, where they are token ids. Raises ShardError."""
+        selection = self.selections[shard]
+        if selection is None or selection.text is None or selection.text.kind != "tokens":
+            return None
+        return read_documents(self.shards[shard], selection, rows)
 
     def near(self, matches: Matches) -> Bools:
         """No match was found by a sketch: every document was read."""

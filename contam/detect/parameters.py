@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypedDict
 
 from contam.benchmark.mapping import parse_mapping
 from contam.corpus.columns import NAMEABLE
+from contam.corpus.tokens import READING, settled
 from contam.errors import ConfigError, Statement, UsageError
 
 if TYPE_CHECKING:
@@ -159,13 +160,16 @@ def _fields(mapping: str | Mapping[str, str] | None) -> dict[str, str] | None:
 
 def _columns(columns: Mapping[str, str] | None) -> dict[str, str] | None:
     for name in columns or ():
-        if name not in NAMEABLE:
+        if name not in (*NAMEABLE, *READING):
             raise UsageError(
                 "{!r} is not one of id, url, date and source",
                 name,
                 hint=Statement("known: {}", ", ".join(NAMEABLE)),
             )
-    return {name: columns[name] for name in NAMEABLE if name in columns} if columns else None
+    if not columns:
+        return None
+    found = {name: columns[name] for name in NAMEABLE if name in columns}
+    return found | settled(columns)
 
 
 def _as_it_is(value: Any) -> Any:  # noqa: ANN401 - fields of several types

@@ -19,6 +19,7 @@ from contam.detect.policies.exposure import (
     exposures,
     kinds,
 )
+from contam.detect.sources import first_tokens
 from contam.tables.schemas import Repeated
 
 if TYPE_CHECKING:
@@ -196,6 +197,9 @@ def _view_evidence(
         "item_end": spans[len(first) :, 1].copy(),
         "document_start": pieces.start,
         "document_end": pieces.end,
+        "document_token": first_tokens(
+            sources, matches.shard[owner], matches.row[owner], pieces.start
+        ),
         "n_tokens": pieces.length,
         **({"similarity": _similarity(sources, matches)[owner, pieces.part]} if near else {}),
     }

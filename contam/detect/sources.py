@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from contam.corpus.coverage import Coverage
+    from contam.corpus.formats.base import Document
     from contam.detect.match.collect import Collection
     from contam.detect.model import Bools, Int32s, Int64s, Matches
 
@@ -44,6 +45,12 @@ class Sources(Protocol):
         """The metadata of the documents in these rows, in the order asked (rows ascend).
 
         Raises ShardError when that cannot be read any more: evidence then lacks url and date.
+        """
+
+    def of_tokens(self, shard: int, rows: Sequence[int]) -> Sequence[Document] | None:
+        """The documents in these rows (ascending); None of a shard that holds no token ids.
+
+        Raises ShardError.
         """
 
     def near(self, matches: Matches) -> Bools:
@@ -132,6 +139,28 @@ def describe(sources: Sources, collections: Sequence[Collection]) -> Documents:
         ),
         lost=lost,
     )
+
+
+def first_tokens(sources: Sources, shard: Int32s, row: Int64s, start: Int32s) -> Int64s:
+    """Where in its shard the token stands that holds the code point `start` of each document.
+
+    -1 in shards without token ids, and where a shard cannot be read any more.
+    """
+    found = np.full(len(start), -1, np.int64)
+    for number in np.unique(shard[shard >= 0]).tolist():
+        here = np.flatnonzero(shard == number)
+        rows = np.unique(row[here]).tolist()
+        try:
+            documents = sources.of_tokens(number, rows)
+        except ShardError:
+            continue
+        if documents is None:
+            continue
+        known = dict(zip(rows, documents, strict=True))
+        for at in here.tolist():
+            if (tokens := known[int(row[at])].tokens) is not None:
+                found[at] = tokens.at(int(start[at]))
+    return found
 
 
 def document_notes(documents: Documents) -> list[str]:

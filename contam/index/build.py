@@ -12,6 +12,7 @@ from contam.corpus.coverage import ShardCoverage
 from contam.corpus.listing import passed_over
 from contam.corpus.opening import map_shards
 from contam.corpus.shards import leave_out, survey
+from contam.corpus.tokens import following_of, settled
 from contam.corpus.unread import unread_notes
 from contam.errors import (
     IndexMismatchError,
@@ -170,6 +171,7 @@ def fresh_manifest(
     """
     if isinstance(recipe, str):
         recipe = load_recipe(recipe)
+    columns = {**(columns or {}), **settled(columns or {})}
     found, aside = listed(paths, progress, lines=lines)
     shards, excluded = leave_out(found, exclude)
     number, count = share
@@ -177,7 +179,8 @@ def fresh_manifest(
     mine = {place for group in groups for place in group}
 
     def record(place: int, shard: Shard) -> ShardRecord:
-        return (new_record if place in mine else listed_record)(shard, text, columns)
+        told = following_of(shards, place, columns)
+        return (new_record if place in mine else listed_record)(shard, text, told)
 
     return Manifest(
         recipe=recipe,

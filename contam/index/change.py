@@ -11,6 +11,7 @@ import numpy as np
 
 from contam.corpus.opening import map_shards
 from contam.corpus.shards import file_sha256, is_out, leave_out
+from contam.corpus.tokens import following_of, settled
 from contam.errors import (
     IndexMismatchError,
     Place,
@@ -98,12 +99,18 @@ def add(
         refuse_inside(folder, paths)
         known = {record.column for record in manifest.shards}
         column = text if text is not None or len(known) != 1 else known.pop()
-        alike = [record.columns for record in manifest.shards]
+        alike = [
+            {key: value for key, value in (record.columns or {}).items() if key != "following"}
+            for record in manifest.shards
+        ]
         if columns is None and alike and all(one == alike[0] for one in alike):
             columns = alike[0]
+        columns = {**(columns or {}), **settled(columns or {})}
         there, aside = listed(paths, progress, lines=lines)
         shards, excluded = _left(manifest, there, exclude)
-        offered = map_shards(lambda _, shard: new_record(shard, column, columns), shards)
+        offered = map_shards(
+            lambda at, shard: new_record(shard, column, following_of(shards, at, columns)), shards
+        )
         states = read_states(folder)
         retired: tuple[str, ...] = ()
         if not again:

@@ -133,7 +133,7 @@ def _pin(name: str, unit: object, tokenizer: str | Path | None) -> dict[str, str
         return None
     if tokenizer is None:
         raise UsageError(
-            "recipe {!r} needs a tokenizer file", name, hint="name its tokenizer.json: --tokenizer"
+            "recipe {!r} needs a tokenizer file", name, hint="name its tokenizer.json: --unit"
         )
     from contam.text.bpe import load_tokenizer
 

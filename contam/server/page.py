@@ -186,6 +186,7 @@ def _part(item: BenchItem, name: str, rows: list[Row], unit: str) -> CheckedPart
         document=shortened(_in_document(rows)),
         mark=mark_of(rows),
         turn=None,
+        token=None,
     )
 
 

@@ -229,6 +229,7 @@ class Evidence(Open):
     item_end: int
     document_start: int
     document_end: int
+    document_token: int | None
     n_tokens: int
     similarity: float | None
     answer_mark: Literal["letter", "number"] | None

@@ -41,6 +41,12 @@ def text_block(array: pa.Array) -> TextBlock:
     return TextBlock(data, offsets, n_null, 0, 0)
 
 
+def block_of_bytes(data: NDArray[np.uint8], bounds: NDArray[np.int64]) -> TextBlock:
+    """The documents data[bounds[i] : bounds[i + 1]]; what is not UTF-8 in them is replaced."""
+    buffers = [None, pa.py_buffer(bounds), pa.py_buffer(data)]
+    return text_block(pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, buffers))
+
+
 def plain(array: pa.Array) -> pa.Array:
     """Strip dictionary, view, fixed-size and extension forms down to string or binary arrays."""
     if isinstance(array, pa.ChunkedArray):

@@ -13,9 +13,30 @@ from contam.tables.chat import CONTENT_KEYS, EXTRA_KEYS, ROLE_KEYS, STEP_KEYS
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
 
-Kind = Literal["text", "null", "list", "chat", "json", "group", "struct", "other"]
+Kind = Literal["text", "null", "list", "chat", "json", "group", "struct", "tokens", "other"]
 
 _MAX_DEPTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class TokenIds:
+    """How the token ids of a shard are read.
+
+    tokenizer  path of its `tokenizer.json`;  sha256  of that file
+    special    ids that are no text, besides those that the tokenizer calls special
+    width      bytes of an id, where the format does not say
+    packed     whether documents end inside rows, and so may run on into the next row
+    following  path or address of the next shard, into which the last document may run on; "" none
+    beside     digests of files beside the shard and the next one that say what is in them
+    """
+
+    tokenizer: str
+    sha256: str
+    special: tuple[int, ...] = ()
+    width: int = 0
+    packed: bool = False
+    following: str = ""
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +46,12 @@ class ColumnRef:
     path       names from the top-level column downwards
     kind       text: characters; null: no value in the whole file; list: strings to join;
                chat: turns with role and content; json: a field inside a text column that holds
-               JSON objects; group: several columns joined as the turns of a chat; struct and
-               other: nothing to search in
+               JSON objects; group: several columns joined as the turns of a chat; tokens: ids of
+               tokens; struct and other: nothing to search in
     type_name  the file's own name for the type, for messages
     depth      kind json: how many names lead to the column, the others are inside its JSON
     parts      kind group: its columns in order; its path is one name for all of them
+    tokens     kind tokens: how its ids are read, once that is known
     """
 
     path: tuple[str, ...]
@@ -37,6 +59,7 @@ class ColumnRef:
     type_name: str = ""
     depth: int = 0
     parts: tuple[ColumnRef, ...] = ()
+    tokens: TokenIds | None = None
 
     def __hash__(self) -> int:
         return hash(self.path)  # asked for with every value that is looked up by its column
@@ -142,16 +165,16 @@ def _walk(field: pa.Field, above: tuple[str, ...]) -> Iterator[ColumnRef]:
 
 
 def _kind(kind: pa.DataType) -> Kind:
-    if is_text(kind):
-        return "text"
-    if pt.is_null(kind):
-        return "null"
+    if is_text(kind) or pt.is_null(kind):
+        return "null" if pt.is_null(kind) else "text"
     if pt.is_struct(kind):
         return "struct"
     if is_list(kind):
         inner = kind.value_type
         if is_text(inner):
             return "list"
+        if pt.is_integer(inner):
+            return "tokens"
         # {"text", "type"} without a role is a part of a message, not a turn.
         if pt.is_struct(inner) and is_turn({inner.field(i).name for i in range(inner.num_fields)}):
             return "chat"

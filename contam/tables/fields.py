@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -94,6 +94,31 @@ def as_text_block(batch: pa.RecordBatch, ref: ColumnRef) -> TextBlock:
     if ref.kind in ("chat", "list") and not pt.is_null(array.type):
         return joined_block(array)
     return text_block(array)
+
+
+def as_ids(values: NDArray[np.integer[Any]]) -> NDArray[np.uint32]:
+    """Whole numbers as ids; of one that is negative or too large, the highest, which is none."""
+    if values.dtype.itemsize > np.dtype(np.uint32).itemsize:
+        values = np.where((values >= 0) & (values < 1 << 32), values, (1 << 32) - 1)
+    same = values.dtype == np.int32
+    return values.view(np.uint32) if same else values.astype(np.uint32, copy=False)
+
+
+def ids_of(
+    batch: pa.RecordBatch, ref: ColumnRef
+) -> tuple[NDArray[np.uint32], NDArray[np.int64], int]:
+    """The token ids of all rows, where each row begins among them and the end, and rows without.
+
+    Raises ValueError for a null among ids.
+    """
+    array = pick(batch, ref.column)
+    lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64())
+    values = array.flatten()
+    if values.null_count:
+        raise ValueError(f"{values.null_count} values in {ref.dotted} are null")
+    offsets = np.concatenate([[0], np.cumsum(lengths.to_numpy(zero_copy_only=False))])
+    ids = as_ids(values.to_numpy(zero_copy_only=False))
+    return ids, offsets.astype(np.int64), array.null_count
 
 
 def null_rows(batch: pa.RecordBatch, ref: ColumnRef) -> NDArray[np.bool_]:

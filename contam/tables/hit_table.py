@@ -140,6 +140,8 @@ REMOVED: Final = pa.schema(
         pa.field("spans", SPANS, nullable=False),
         pa.field("items", pa.list_(pa.field("element", _ITEM, nullable=False)), nullable=False),
         pa.field("policy", POLICIES, nullable=False),
+        pa.field("first_token", pa.int64()),
+        pa.field("last_token", pa.int64()),
     ]
 )
 TEXT: Final = pa.field("text", pa.large_string(), nullable=False)
@@ -153,6 +155,7 @@ class RemovedRow(NamedTuple):
     document_id  what the corpus calls it, else "SHARD:ROW"
     action       what is done with it
     items        (benchmark, split, item id) of what was found in it
+    tokens       places of its first and last token in its shard; None in texts
     text         what was taken out of it; None where nobody asked for it
     """
 
@@ -162,6 +165,7 @@ class RemovedRow(NamedTuple):
     spans: tuple[Span, ...]
     items: tuple[tuple[str, str | None, str], ...]
     policies: tuple[str, ...]
+    tokens: tuple[int, int] | None = None
     text: str | None = None
 
 
@@ -177,6 +181,8 @@ def write_removed(path: Path, shard: str, rows: Sequence[RemovedRow], *, with_te
             [{"benchmark": b, "split": s, "item_id": i} for b, s, i in row.items] for row in rows
         ],
         "policy": [list(row.policies) for row in rows],
+        "first_token": [row.tokens[0] if row.tokens else None for row in rows],
+        "last_token": [row.tokens[1] if row.tokens else None for row in rows],
     }
     schema = REMOVED
     if with_text:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from contam.errors import ContamError, Plain, ShardError
@@ -14,10 +15,12 @@ from contam.files.listed import not_answered, opened, opened_object
 from contam.files.single import refuse_irregular
 from contam.files.stores import StoreError
 from contam.tables.blocks import texts_of
-from contam.tables.fields import as_text_block, columns_at, turns_at, values_at
+from contam.tables.fields import as_text_block, columns_at, ids_of, turns_at, values_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from contam.tables.chat import Turn
     from contam.tables.columns import ColumnRef
@@ -111,6 +114,26 @@ def all_values(
     for batch in reader.value_batches(path, refs, groups):
         with shard_errors(path):
             yield columns_at(batch, refs)
+
+
+def id_batches(
+    path: str, reader: TableReader, ref: ColumnRef, groups: Sequence[int] | None
+) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.int64], int]]:
+    """Yield the token ids of consecutive rows, as `contam.tables.fields.ids_of` gives them."""
+    for batch in reader.value_batches(path, [ref], groups):
+        with shard_errors(path):
+            found = ids_of(batch, ref)
+        yield found
+
+
+def ids_at(
+    path: str, reader: TableReader, ref: ColumnRef, rows: Sequence[int]
+) -> Iterator[tuple[int, NDArray[np.uint32]]]:
+    """Yield (row, its token ids) for the rows (ascending, distinct)."""
+    for numbers, batch in reader.value_rows(path, [ref], rows, whole=True):
+        with shard_errors(path):
+            ids, offsets, _ = ids_of(batch, ref)
+        yield from zip(numbers, np.split(ids, offsets[1:-1]), strict=True)
 
 
 def documents(

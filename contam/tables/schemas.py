@@ -82,6 +82,7 @@ EVIDENCE: Final = pa.schema(
         _required("item_end", pa.int64()),
         _required("document_start", pa.int64()),
         _required("document_end", pa.int64()),
+        pa.field("document_token", pa.int64()),
         _required("n_tokens", pa.int32()),
         pa.field("similarity", pa.float64()),
         pa.field("answer_mark", pa.string()),
@@ -121,7 +122,7 @@ SOURCES: Final = pa.schema(
 ITEM_TEXTS: Final = ("passage", "question", "choices", "answer")
 """Columns of `ITEMS` that are null throughout when the texts are left out of the result."""
 
-_NEGATIVE_MEANS_NONE: Final = frozenset({"best_row"})
+_NEGATIVE_MEANS_NONE: Final = frozenset({"best_row", "document_token"})
 
 
 _BATCH_ROWS: Final = 128

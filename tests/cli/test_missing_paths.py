@@ -48,7 +48,7 @@ CALLS = [
     f"query {INDEX} --text lantern --corpus gone",
     "index build --corpus gone --index ./new",
     f"index build {CORPUS} --index ./new --recipe gone.toml",
-    f"index build {CORPUS} --index ./new --recipe bpe --tokenizer gone.json",
+    f"index build {CORPUS} --index ./new --recipe bpe --unit gone.json",
     "index build --corpus gone --index ./new --shard 1/2",
     f"index add {CORPUS} --index ./gone",
     f"index add --corpus gone {INDEX}",

@@ -73,6 +73,7 @@ def make_result(
         "n_tokens": np.array([12], np.int32),
         "similarity": [None],
         "answer_mark": [None],
+        "document_token": [None],
     }
     n = len(items)
     columns: dict[str, Any] = {

@@ -35,7 +35,7 @@ def test_the_columns_of_format_1_are_there_in_their_order():
     assert result.evidence.column_names == [
         "benchmark", "split", "item_id", "part", "document_id", "shard", "row", "url", "date",
         "source", "alignment", "item_start", "item_end", "document_start", "document_end",
-        "n_tokens", "similarity", "answer_mark",
+        "document_token", "n_tokens", "similarity", "answer_mark",
     ]  # fmt: skip
     assert result.items.column_names[:3] == ["benchmark", "split", "item_id"]
 

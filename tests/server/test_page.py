@@ -86,7 +86,7 @@ def test_a_document_is_put_together_as_if_its_text_were_there(spans, context):
     rows = [
         {"part": "question", "document_id": "d", "shard": "s", "row": 0, "url": "ftp://x", "date": None,
          "source": None, "item_start": 0, "item_end": 1, "document_start": start, "document_end": end,
-         "n_tokens": 1, "similarity": None, "answer_mark": None,
+         "document_token": None, "n_tokens": 1, "similarity": None, "answer_mark": None,
          "document_text": text[start:end],
          "before": text[max(start - context, 0) : start], "after": text[end : end + context]}
         for start, end in spans

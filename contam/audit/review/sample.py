@@ -40,7 +40,7 @@ LEAST_IN_STRATUM: Final = 2
 
 CHECKED: Final = (*FLAGGED, "clean")
 # What the evidence is, without numbers of ours that say nothing of it.
-_LEFT_OUT: Final = (*ItemName._fields, "alignment", "similarity", "answer_mark")
+_LEFT_OUT: Final = (*ItemName._fields, "alignment", "similarity", "answer_mark", "document_token")
 
 Judged = tuple[str, str, str, str]
 """Benchmark, split, item id and policy."""

@@ -36,7 +36,7 @@ def build(
     corpus: options.Corpus,
     index: options.IndexFolder,
     recipe: options.Recipe = "complete",
-    tokenizer: options.Tokenizer = None,
+    unit: options.RecipeUnit = None,
     workers: options.Workers = None,
     memory: options.BuildMemory = "2GB",
     columns: options.ColumnOptions,
@@ -57,7 +57,7 @@ def build(
     folder = _folder(index, home, to_write=True)
     from contam.index.recipe import load_recipe
 
-    chosen = load_recipe(recipe, tokenizer=tokenizer)
+    chosen = load_recipe(recipe, tokenizer=unit)
     how: dict[str, Any] = {
         "workers": workers,
         "memory": n_bytes,

@@ -314,6 +314,7 @@ def _side_by_side(parts: Sequence[PartMatch]) -> RenderableType:
         facts = [part.part]
         facts += [f"named by its {part.mark}"] if part.mark else [counted(part.n_tokens, "token")]
         facts += [f"turn {part.turn}"] if part.turn else []
+        facts += [f"at token {part.token:,}"] if part.token is not None else []
         table.add_row("\n".join(facts), _marked(part.item), _marked(part.document))
     return table
 

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, NamedTuple
 
+import numpy as np
+
 from contam.errors import ShardError
 from contam.files.listed import opened
 from contam.tables.chat import Turn, turn_at
@@ -13,6 +15,8 @@ from contam.tables.chat import Turn, turn_at
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path, PurePath
+
+    from numpy.typing import NDArray
 
     from contam.corpus.offsets import ByteSpan
     from contam.tables.blocks import TextBlock
@@ -40,17 +44,34 @@ class FileChunk(NamedTuple):
     span: ByteSpan | None = None
 
 
+class TokenPlaces(NamedTuple):
+    """Where the tokens of a document stand.
+
+    first   place of its first token in the shard, 0 where the format counts by row
+    starts  int64[n + 1], the code point of the text at which each token begins
+    """
+
+    first: int
+    starts: NDArray[np.int64]
+
+    def at(self, char: int) -> int:
+        """The place of the token that holds a code point."""
+        return self.first + max(0, int(np.searchsorted(self.starts, char, side="right")) - 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A document as it was searched.
 
     column  the column it was read from when the shard's first one held no text; else ""
     turns   what the text is joined from, in order; None for plain text
+    tokens  where it stands in a corpus of token ids; None in others
     """
 
     text: str
     column: str = ""
     turns: tuple[Turn, ...] | None = None
+    tokens: TokenPlaces | None = None
 
     def turn_at(self, char: int) -> str | None:
         """Name the turn that holds code point `char`: "3:assistant", counted from 0.
@@ -72,6 +93,7 @@ class CorpusFormat(ABC):
     magic      first bytes that only this format has
     packable   whether a whole file may be compressed: `.gz`, `.zst`, `.bz2`, `.xz`
     open_keys  whether a record may have columns that the first records lack
+    ends_rows  whether end tokens may divide a file into rows
     """
 
     name: ClassVar[str]
@@ -80,10 +102,27 @@ class CorpusFormat(ABC):
     magic: ClassVar[tuple[bytes, ...]] = ()
     packable: ClassVar[bool] = False
     open_keys: ClassVar[bool] = False
+    ends_rows: ClassVar[bool] = False
 
     def guess(self, head: bytes) -> bool:
         """Whether a file without a known suffix, named by the user, may be this format."""
         return False
+
+    def is_sure(self, path: PurePath) -> bool:
+        """Whether more than its name says that a file in a folder is of this format."""
+        return True
+
+    def widths(self, path: str) -> tuple[int, ...]:
+        """Bytes that a token id in a file may have; only 0 where the format says."""
+        return (0,)
+
+    def beside(self, path: str) -> tuple[str, ...]:
+        """Digests of files beside one that say what is in it."""
+        return ()
+
+    def sample(self, path: str, ref: ColumnRef) -> list[NDArray[np.uint32]]:
+        """Token ids of some rows, or of some other stretches, of a file."""
+        return []
 
     def no_shard(self, path: PurePath) -> str:
         """Why a file in a folder is no shard although its suffix fits; "" when it is one."""
@@ -103,7 +142,7 @@ class CorpusFormat(ABC):
         """Cut a file into chunks of about `chunk_bytes` of text, in row order."""
         return [FileChunk(None, 0, None, size_bytes)]
 
-    def first_row(self, path: str, chunk: FileChunk) -> int:
+    def first_row(self, path: str, chunk: FileChunk, text: ColumnRef) -> int:
         """Count the rows before a chunk that does not give its first row."""
         return 0
 

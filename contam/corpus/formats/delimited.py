@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from contam.corpus.formats import records
 from contam.corpus.formats.json_record import edited_record
+from contam.corpus.formats.token_file import is_there
 from contam.corpus.streams import refuse_wide
 from contam.errors import Plain, ShardError
 from contam.files.csv_cells import large_cells
@@ -17,6 +18,7 @@ from contam.tables.columns import ColumnRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import PurePath
 
     from contam.corpus.offsets import ByteSpan
     from contam.tables.columns import TextColumns
@@ -49,6 +51,10 @@ class Csv(records.ReadyRecords):
     title = "CSV"
     suffixes = (".csv",)
     delimiter: ClassVar[str] = ","
+
+    def no_shard(self, path: PurePath) -> str:
+        ids = str(path).removesuffix(".csv.gz") + ".npy"
+        return "tells the documents of token ids" if is_there(ids) else ""
 
     def columns(self, path: str) -> tuple[ColumnRef, ...]:
         header = next(self._rows(path), _NO_ROW).cells

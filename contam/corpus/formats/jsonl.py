@@ -31,7 +31,7 @@ _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
 _SNIFF_ROWS = 200
 _SNIFF_BYTES = 8 << 20
 _MAX_DEPTH = 4
-_RANK: tuple[Kind, ...] = ("chat", "text", "list", "struct", "other", "null")
+_RANK: tuple[Kind, ...] = ("chat", "text", "list", "tokens", "struct", "other", "null")
 
 
 class JsonLines(records.RecordFormat[bytes]):
@@ -75,7 +75,7 @@ class JsonLines(records.RecordFormat[bytes]):
             for span in spans
         ]
 
-    def first_row(self, path: str, chunk: FileChunk) -> int:
+    def first_row(self, path: str, chunk: FileChunk, text: ColumnRef) -> int:
         return line_number(path, chunk.span.begin) if chunk.span else 0
 
     def numbered(self, path: str, span: ByteSpan | None) -> Iterator[tuple[int, bytes]]:
@@ -226,15 +226,12 @@ def _note(
 
 
 def _kind(value: object) -> Kind:
-    if value is None:
-        return "null"
-    if isinstance(value, str):
-        return "text"
-    if isinstance(value, dict):
-        return "struct"
+    plain: dict[type, Kind] = {type(None): "null", str: "text", dict: "struct"}
     if isinstance(value, list):
         if all(isinstance(entry, str) for entry in value):
             return "list"
+        if all(type(entry) is int for entry in value):
+            return "tokens"
         if all(isinstance(entry, dict) and is_turn(entry) for entry in value):
             return "chat"
-    return "other"
+    return plain.get(type(value), "other")

@@ -33,6 +33,9 @@ class PlainText(records.ReadyRecords):
     title = "plain text"
     suffixes = TEXT_SUFFIXES
 
+    def is_sure(self, path: PurePath) -> bool:
+        return False
+
     def no_shard(self, path: PurePath) -> str:
         return "a text about the folder" if is_about(path.name) else ""
 

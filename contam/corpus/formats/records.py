@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
+
+import numpy as np
 
 from contam.corpus.formats.base import CorpusFormat, Document, FileChunk
 from contam.corpus.formats.json_record import RecordText, find
 from contam.corpus.formats.rewriting import write_again
+from contam.corpus.formats.token_rows import IdRows, in_rows, token_blocks, token_documents
 from contam.corpus.streams import stream
 from contam.errors import ShardError
 from contam.facts import Plain
@@ -21,9 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
     from contam.corpus.offsets import ByteSpan
     from contam.tables.columns import ColumnRef, TextColumns
     from contam.tables.edits import Edit, Span
+
+    Ids = NDArray[np.uint32]
 
 Raw = TypeVar("Raw")
 Record = dict[str, object]
@@ -33,7 +40,10 @@ MAX_RECORD_BYTES = 128 << 20
 
 _BLOCK_BYTES = 2 << 20
 _BLOCK_ROWS = 65_536
+_BLOCK_IDS = 1 << 19
 _METADATA_ROWS = 1024
+#: Rows of a file of token ids that are tried.
+_SAMPLED: Final = 24
 #: Records with longer texts are not kept beside their texts.
 _KEPT_RECORD_BYTES = 8 << 20
 
@@ -148,6 +158,9 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
     def blocks(
         self, path: str, sources: TextColumns, chunk: FileChunk, max_bytes: int
     ) -> Iterator[TextBlock]:
+        if sources.first.kind == "tokens":
+            yield from token_blocks(self, path, sources.first, chunk)
+            return
         limit = min(max_bytes, _BLOCK_BYTES)
         block = _Block()
         try:
@@ -194,8 +207,54 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
     def documents(
         self, path: str, sources: TextColumns, rows: Sequence[int]
     ) -> Iterator[tuple[int, Document]]:
+        if sources.first.kind == "tokens":
+            yield from token_documents(self, path, sources.first, rows)
+            return
         for row, record in self._chosen(path, rows):
             yield row, _document(self._found(path, row, record, sources))
+
+    def sample(self, path: str, ref: ColumnRef) -> list[Ids]:
+        """The token ids of the first rows of a file."""
+        return [ids for _, _, ids in self.ids_at(path, ref, range(_SAMPLED))]
+
+    def id_rows(self, path: str, ref: ColumnRef, chunk: FileChunk) -> Iterator[IdRows]:
+        """Yield the token ids of a chunk's rows."""
+        held: list[Ids] = []
+        n_null = n = 0
+        for row, raw in self.numbered(path, chunk.span):
+            ids = self._ids(path, row, self.record(path, row, raw), ref)
+            n_null += ids is None
+            held.append(np.empty(0, np.uint32) if ids is None else ids)
+            n += len(held[-1])
+            if n >= _BLOCK_IDS or len(held) >= _BLOCK_ROWS:
+                yield _id_rows(held, n_null)
+                held, n_null, n = [], 0, 0
+        if held:
+            yield _id_rows(held, n_null)
+
+    def ids_at(
+        self, path: str, ref: ColumnRef, rows: Sequence[int]
+    ) -> Iterator[tuple[int, None, Ids]]:
+        """Yield (row, None, its token ids) for some rows."""
+        for row, record in self._chosen(path, rows):
+            ids = self._ids(path, row, record, ref)
+            yield row, None, np.empty(0, np.uint32) if ids is None else ids
+
+    def ids_from(self, path: str, ref: ColumnRef, row: int) -> Iterator[Ids]:
+        """Yield the token ids of a row and of those behind it."""
+        return in_rows(self, path, ref, row)
+
+    def _ids(self, path: str, row: int, record: Record | None, ref: ColumnRef) -> Ids | None:
+        found = at_path(record, ref.path)
+        if found is None:
+            return None
+        try:
+            ids = np.array(found, np.uint32)
+        except (TypeError, ValueError, OverflowError):
+            ids = np.empty((0, 0), np.uint32)
+        if ids.ndim != 1 or not isinstance(found, list):
+            raise self.bad(path, row, "{} holds no list of token ids", ref.dotted)
+        return ids
 
     def _chosen(self, path: str, wanted: Sequence[int]) -> Iterator[tuple[int, Record | None]]:
         position = 0
@@ -235,6 +294,11 @@ def raw_lines(path: str) -> Iterator[bytes]:
                 shard=path, hint="leave the file out",
             )  # fmt: skip
         yield line
+
+
+def _id_rows(held: Sequence[Ids], n_null: int) -> IdRows:
+    offsets = np.concatenate([[0], np.cumsum([len(ids) for ids in held])]).astype(np.int64)
+    return IdRows(np.concatenate(held), offsets, n_null)
 
 
 class ReadyRecords(RecordFormat[Record]):

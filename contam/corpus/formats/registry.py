@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, NoReturn
 from contam.corpus.formats import records
 from contam.corpus.formats.delimited import Csv, Tsv
 from contam.corpus.formats.jsonl import JsonLines
+from contam.corpus.formats.mds import Mds
 from contam.corpus.formats.plain import LINES, TEXT, TEXTS
 from contam.corpus.formats.tar import Tar
+from contam.corpus.formats.token_file import TokenFile
 from contam.corpus.formats.typed import Arrow, Parquet
 from contam.corpus.formats.warc import Wet
 from contam.errors import ShardError
@@ -74,6 +76,8 @@ FORMATS: tuple[CorpusFormat, ...] = (
     Tsv(),
     Wet(),
     Tar(),
+    Mds(),
+    TokenFile(),
     TEXT,
 )
 UNFINISHED = Unfinished()

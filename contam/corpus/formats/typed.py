@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, BinaryIO
+from itertools import accumulate
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from contam.corpus.formats.base import CorpusFormat, Document, FileChunk
+from contam.corpus.formats.token_rows import IdRows, in_rows, token_blocks, token_documents
 from contam.corpus.offsets import batch_row
 from contam.tables import ipc, lookup, parquet, rewrite_ipc, rewrite_parquet
 from contam.tables.lookup import shard_errors
@@ -15,10 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from contam.tables.blocks import TextBlock
     from contam.tables.columns import ColumnRef, TextColumns
     from contam.tables.edits import Rewrite, Rewritten
     from contam.tables.lookup import TableReader
+
+
+#: Rows of a file of token ids that are tried at each of three places.
+_SAMPLED: Final = 8
 
 
 class TabularFormat(CorpusFormat):
@@ -40,9 +49,36 @@ class TabularFormat(CorpusFormat):
         for row, values in lookup.values(path, self.reader, refs, rows):
             yield row, dict(zip(refs, values, strict=True))
 
+    def sample(self, path: str, ref: ColumnRef) -> list[NDArray[np.uint32]]:
+        """The ids of the first rows of a file, of its middle and of its end."""
+        groups = self.row_groups(path, ref) or ()
+        firsts = [0, *accumulate(group.n_rows for group in groups)]
+        chosen = sorted({firsts[0], firsts[len(groups) // 2], firsts[max(0, len(groups) - 1)]})
+        rows = sorted({first + i for first in chosen for i in range(_SAMPLED)})
+        return [ids for _, ids in lookup.ids_at(path, self.reader, ref, rows)]
+
+    def id_rows(self, path: str, ref: ColumnRef, chunk: FileChunk) -> Iterator[IdRows]:
+        """Yield the token ids of a chunk's rows."""
+        for found in lookup.id_batches(path, self.reader, ref, chunk.row_groups):
+            yield IdRows(*found)
+
+    def ids_at(
+        self, path: str, ref: ColumnRef, rows: Sequence[int]
+    ) -> Iterator[tuple[int, None, NDArray[np.uint32]]]:
+        """Yield (row, None, its token ids) for some rows."""
+        for row, ids in lookup.ids_at(path, self.reader, ref, rows):
+            yield row, None, ids
+
+    def ids_from(self, path: str, ref: ColumnRef, row: int) -> Iterator[NDArray[np.uint32]]:
+        """Yield the token ids of a row and of those behind it."""
+        return in_rows(self, path, ref, row)
+
     def documents(
         self, path: str, sources: TextColumns, rows: Sequence[int]
     ) -> Iterator[tuple[int, Document]]:
+        if sources.first.kind == "tokens":
+            yield from token_documents(self, path, sources.first, rows)
+            return
         found: dict[int, Document] = {}
         for ref in sources.every:
             left = [row for row in rows if row not in found or _is_blank(found[row].text)]
@@ -109,6 +145,8 @@ class Parquet(TabularFormat):
     def blocks(
         self, path: str, sources: TextColumns, chunk: FileChunk, max_bytes: int
     ) -> Iterator[TextBlock]:
+        if sources.first.kind == "tokens":
+            return token_blocks(self, path, sources.first, chunk)
         return parquet.text_blocks(path, sources, chunk.row_groups, max_bytes=max_bytes)
 
     def rewrite(self, path: str, target: Path, how: Rewrite) -> Rewritten:
@@ -148,7 +186,7 @@ class Arrow(TabularFormat):
             chunks.append(FileChunk(tuple(range(begin, end)), first_row, None, n_bytes))
         return chunks
 
-    def first_row(self, path: str, chunk: FileChunk) -> int:
+    def first_row(self, path: str, chunk: FileChunk, text: ColumnRef) -> int:
         return batch_row(path, chunk.row_groups[0]) if chunk.row_groups else 0
 
     def blocks(
@@ -158,6 +196,8 @@ class Arrow(TabularFormat):
         chunk: FileChunk,
         max_bytes: int,
     ) -> Iterator[TextBlock]:
+        if sources.first.kind == "tokens":
+            return token_blocks(self, path, sources.first, chunk)
         return ipc.text_blocks(path, sources, chunk.row_groups)
 
     def rewrite(self, path: str, target: Path, how: Rewrite) -> Rewritten:

@@ -334,5 +334,6 @@ def _source(index: Index, record: ShardRecord, moved: dict[str, Shard]) -> Index
         shard=shard,
         digest=record.digest,
         column=record.column,
+        columns=record.columns,
         change_since=None if state is None else partial(change_since, state),
     )

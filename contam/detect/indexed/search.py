@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from contam.corpus.coverage import Coverage
     from contam.corpus.documents import DocumentMeta
+    from contam.corpus.formats.base import Document
     from contam.detect.corpus import ScanProgress
     from contam.detect.indexed.candidates import Candidates
     from contam.detect.indexed.indexes import IndexSet
@@ -120,6 +121,10 @@ class IndexSources:
             self.whole.parts[part].segment.documents([number])[0]
             for part, number in zip(parts, numbers, strict=True)
         ]
+
+    def of_tokens(self, shard: int, rows: Sequence[int]) -> list[Document] | None:
+        """The documents in these rows, where they are token ids. Raises ShardError."""
+        return self.whole.rows.of_tokens(shard, rows)
 
     def near(self, matches: Matches) -> Bools:
         """Whether only its sketch led to the document."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from contam.corpus.opening import OpenedShard, OpenedShards, collected, map_shards, open_shard
+from contam.corpus.tokens import following_of
 from contam.detect.parts.mapped import MappedFile, TreeError, write_tree
 from contam.detect.parts.pieces import versions
 from contam.files.addresses import checked
@@ -53,7 +54,8 @@ class KnownShards(NamedTuple):
         def opened(number: int, shard: Shard) -> OpenedShard:
             one = known[number]
             if one is None or stamps[number] is None:
-                return open_shard(number, shard, text, named)
+                told = following_of(shards, number, named or {})
+                return open_shard(number, shard, text, told)
             # An object is read in the state that was opened; a file in its state here.
             return one if shard.state is None else replace(one, shard=shard)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_documents
 from contam.corpus.shards import Shard, seen
+from contam.corpus.tokens import following_of
 from contam.detect.given import IN_MEMORY
 from contam.errors import CorpusError, ShardError
 from contam.files.addresses import Address, is_address
@@ -38,6 +39,7 @@ class Library:
         self._noted, self._homes = _noted_sources(folder) if folder is not None else (None, {})
         shards = run.get("inputs", {}).get("shards", [])
         self._shards: dict[str, dict[str, Any]] = {shard["name"]: shard for shard in shards}
+        self._order = [_shard(one, one["uri"]) for one in shards]
         self._column: str | None = run.get("parameters", {}).get("text")
         self._columns: dict[str, str] | None = run.get("parameters", {}).get("columns")
         self._opened: dict[str, tuple[Shard, Selection] | str] = {}
@@ -84,16 +86,18 @@ class Library:
         if known is None:
             return f"shard {name} is not among the inputs in run.json"
         uri = self.place(known["uri"])
-        shard = Shard(uri=uri, name=name, format=known["format"], size_bytes=known["size_bytes"])
+        shard = _shard(known, uri)
         try:
             size = state_at(uri).size
             now, digest = seen(shard)
             if size != shard.size_bytes or digest != known["digest"]:
                 return self._elsewhere(uri) or f"shard {uri} has changed since the scan"
+            told = known.get("columns", self._columns) or {}
+            number = next(n for n, one in enumerate(self._order) if one.name == name)
             return now, select_columns(
                 shard,
                 known.get("column", self._column),
-                known.get("columns", self._columns),
+                told if "following" in told else following_of(self._order, number, told),
             )
         except FileNotFoundError:
             return self._elsewhere(uri) or f"shard {uri} is gone"
@@ -119,6 +123,12 @@ class Library:
         if self._noted is not None:
             return f"no folder of shard {uri} is noted in {self._noted}"
         return f"the service that was asked has shard {uri}; run this in the folder that holds it"
+
+
+def _shard(known: dict[str, Any], uri: str) -> Shard:
+    return Shard(
+        uri=uri, name=known["name"], format=known["format"], size_bytes=known["size_bytes"]
+    )
 
 
 def sources_file(pack: Path) -> Path:

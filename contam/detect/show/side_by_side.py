@@ -31,6 +31,7 @@ class PartMatch:
     """One part of the item beside one document. An empty side means that its text is not there.
 
     n_tokens  tokens of the part that match;  turn  of a conversation, in which they begin
+    token     of a shard of token ids, at which they begin
     mark      "letter" or "number" where the document names the right choice by it; else ""
     """
 
@@ -38,6 +39,7 @@ class PartMatch:
     n_tokens: int
     mark: str
     turn: str | None
+    token: int | None
     item: tuple[Mark, ...]
     document: tuple[Mark, ...]
 
@@ -212,11 +214,13 @@ def _part_match(
     # A choice that is named by its letter has no text to mark.
     in_item = [(row["item_start"], row["item_end"]) for row in rows if not row["answer_mark"]]
     in_document = [(row["document_start"], row["document_end"]) for row in rows]
+    tokens = [row["document_token"] for row in rows if row["document_token"] is not None]
     return PartMatch(
         part=part,
         n_tokens=tokens_in_common(rows, text, own.units, own.sizes.get(part)),
         mark=mark_of(rows),
         turn=document.turn_at(min(in_document)[0]) if document is not None else None,
+        token=min(tokens, default=None),
         item=mark(text, in_item, _ITEM_CONTEXT) if text is not None else (),
         document=mark(document.text, in_document, _DOCUMENT_CONTEXT)
         if document is not None

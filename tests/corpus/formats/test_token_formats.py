@@ -1,0 +1,361 @@
+"""Token ids of whatever format give what the text gives they were made from, and never a wrong `clean`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+from pyarrow import feather
+from tokenizers import Tokenizer
+
+import contam
+from contam.cleaning.clean import clean
+from contam.errors import ContamError, UsageError
+from contam.index.build import build
+from contam.index.change import add
+from contam.index.recipe import load_recipe
+from tests.integration.inputs import ABSENT, FILLER, QUESTION, labels, write_items
+
+FIXTURES = Path(__file__).resolve().parents[3] / "bench_fixtures"
+PACKAGES = FIXTURES / "tokens"
+TOKENIZER = PACKAGES / "tokenizer.json"
+ITEMS = FIXTURES / "items"
+HOW = {"tokenizer": str(TOKENIZER)}
+END = 0
+TEXTS = [FILLER * 3, f"{FILLER}{QUESTION} {FILLER}", "Ünï çødé ☃ 漢字 " + FILLER, FILLER * 9]
+
+
+@pytest.fixture
+def items(tmp_path):
+    return write_items(tmp_path / "items.jsonl", QUESTION, ABSENT)
+
+
+def encoded(texts, path=TOKENIZER):
+    return [one.ids for one in Tokenizer.from_file(str(path)).encode_batch(list(texts))]
+
+
+def flat(ids, dtype, *, first=False):
+    """All documents one behind the other, an end token behind each, or before each as llm.c has it."""
+    return np.array([t for one in ids for t in ((END, *one) if first else (*one, END))], dtype)
+
+
+def rows_of(ids, size):
+    tokens = flat(ids, np.int32)
+    return [tokens[at : at + size].tolist() for at in range(0, len(tokens), size)]
+
+
+def raw(folder, ids, dtype="<u2"):
+    flat(ids, dtype).tofile(folder / "part.bin")
+
+
+def llm_c(folder, ids, magic=20240520, dtype="<u2"):
+    tokens = flat(ids, dtype, first=True)
+    head = np.zeros(256, "<i4")
+    head[:3] = magic, 1, len(tokens)
+    (folder / "part.bin").write_bytes(head.tobytes() + tokens.tobytes())
+
+
+def olmo(folder, ids):
+    """A memory map called .npy, with a table of the documents beside it."""
+    flat(ids, "<u2").tofile(folder / "part.npy")
+    table = "".join(f"{n},{n + 1},doc-{n}\n" for n in range(len(ids)))
+    (folder / "part.csv.gz").write_bytes(table.encode())
+
+
+def megatron(folder, ids, n_bytes=2):
+    tokens = flat(ids, f"<u{n_bytes}" if n_bytes == 2 else "<i4")
+    tokens.tofile(folder / "part.bin")
+    sizes = np.array([len(one) + 1 for one in ids], "<i4")
+    places = ((np.cumsum(sizes) - sizes) * n_bytes).astype("<i8")
+    head = struct.pack("<9sQBQQ", b"MMIDIDX\0\0", 1, {2: 8, 4: 4}[n_bytes], len(ids), len(ids) + 1)
+    index = sizes.tobytes() + places.tobytes() + np.arange(len(ids) + 1, dtype="<i8").tobytes()
+    (folder / "part.idx").write_bytes(head + index)
+
+
+def datatrove(folder, ids):
+    flat(ids, "<u2").tofile(folder / "part.ds")
+    np.cumsum([len(one) + 1 for one in ids]).astype("<u8").tofile(folder / "part.ds.index")
+
+
+def table(folder, ids, name="input_ids", kind=None):
+    kind = kind or pa.list_(pa.int32())
+    column = pa.array([[*one, END] for one in ids], kind)
+    meta = [f"doc-{n}" for n in range(len(ids))]
+    pq.write_table(pa.table({name: column, "id": meta}), folder / "part.parquet", row_group_size=2)
+
+
+def arrow(folder, ids):
+    column = pa.array([[*one, END] for one in ids], pa.large_list(pa.uint16()))
+    feather.write_feather(pa.table({"tokens": column}), folder / "part.arrow")
+
+
+def lines(folder, ids):
+    text = "".join(json.dumps({"input_ids": one}) + "\n" for one in ids)
+    (folder / "part.jsonl").write_text(text)
+
+
+def matrix(folder, ids):
+    longest = max(map(len, ids)) + 1
+    np.save(
+        folder / "part.npy",
+        np.array([[*one] + [END] * (longest - len(one)) for one in ids], np.uint32),
+    )
+
+
+FORMATS = {
+    "nanogpt": raw,
+    "nanogpt-4": lambda folder, ids: raw(folder, ids, "<u4"),
+    "llm.c": llm_c,
+    "llm.c-3": lambda folder, ids: llm_c(folder, ids, 20240801, "<u4"),
+    "olmo": olmo,
+    "numpy": lambda folder, ids: np.save(folder / "part.npy", flat(ids, np.int64)),
+    "matrix": matrix,
+    "megatron": megatron,
+    "megatron-4": lambda folder, ids: megatron(folder, ids, 4),
+    "datatrove": datatrove,
+    "parquet": table,
+    "parquet-tokens": lambda folder, ids: table(folder, ids, "tokens", pa.list_(pa.uint16())),
+    "arrow": arrow,
+    "jsonl": lines,
+}
+
+
+def evidence(result):
+    """What proves each item: its part, and the places in the text."""
+    names = ("item_id", "part", "row", "document_start", "document_end", "n_tokens")
+    return sorted(tuple(row[name] for name in names) for row in result.evidence.to_pylist())
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_format_gives_what_its_text_gives(tmp_path, items, name):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    FORMATS[name](corpus, encoded(TEXTS))
+    pq.write_table(pa.table({"text": TEXTS}), tmp_path / "text.parquet")
+    wanted = contam.scan(tmp_path / "text.parquet", items, workers=1)
+    found = contam.scan(corpus, items, columns=HOW, workers=1)
+    assert labels(found) == labels(wanted) == {"q0": "contaminated", "q1": "clean"}
+    assert evidence(found) == evidence(wanted)
+    assert found.coverage["rows"] == len(TEXTS)
+    # The token is the one that holds the first character of what was found.
+    at_row = name in {"parquet", "parquet-tokens", "arrow", "jsonl"}
+    ids = encoded(TEXTS)
+    for row in found.evidence.to_pylist():
+        before = 0 if at_row else sum(len(one) + 1 for one in ids[: row["row"]]) + ("llm" in name)
+        if name != "matrix":
+            own = ids[row["row"]][: row["document_token"] - before]
+            assert len(Tokenizer.from_file(str(TOKENIZER)).decode(own)) <= row["document_start"]
+    build(corpus, tmp_path / "index", load_recipe("complete"), columns=HOW, workers=1)
+    answer = contam.query(tmp_path / "index", items)
+    assert labels(answer) == labels(found)
+    assert evidence(answer) == evidence(found)
+    assert (
+        answer.evidence.column("document_token").to_pylist()
+        == found.evidence.column("document_token").to_pylist()
+    )
+
+
+@pytest.mark.parametrize("folder", ["megatron", "datatrove", "mds", "mds-packed"])
+def test_what_the_packages_write_gives_what_the_text_gives(tmp_path, folder):
+    texts = [
+        text
+        for text in pq.read_table(FIXTURES / "corpus" / "part-000.parquet")["text"].to_pylist()
+        if text
+    ]
+    pq.write_table(pa.table({"text": texts[:60]}), tmp_path / "text.parquet")
+    wanted = contam.scan(tmp_path / "text.parquet", ITEMS, workers=1)
+    found = contam.scan(PACKAGES / folder, ITEMS, columns=HOW, workers=2)
+    assert labels(found) == labels(wanted)
+    if folder != "mds-packed":
+        assert evidence(found) == evidence(wanted)
+
+
+@pytest.mark.parametrize("size", [64, 100, 257])
+@pytest.mark.parametrize(
+    "write", ["parquet", "two parquets", "arrow", "numpy", "two bins", "jsonl"]
+)
+def test_what_is_cut_by_the_end_of_a_row_or_file_is_found(tmp_path, items, write, size):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    ids = encoded([FILLER * 2, FILLER * 5 + QUESTION + " " + FILLER, FILLER * 3])
+    rows = rows_of(ids, size)
+    at = len(encoded([FILLER * 2])[0]) + 1 + len(encoded([FILLER * 5])[0])
+    # The question lies across the end of the first file.
+    cut = (at + 20) // size + 1 if size > 64 else (at + 20) // size + (at % size < 40)
+    if write == "numpy":
+        full = [row for row in rows if len(row) == size]
+        np.save(corpus / "a.npy", np.array(full, np.uint16))
+    elif write == "two bins":
+        tokens = flat(ids, "<u2")
+        tokens[: at + 20].tofile(corpus / "a-1.bin")
+        tokens[at + 20 :].tofile(corpus / "a-2.bin")
+    elif write == "jsonl":
+        (corpus / "a.jsonl").write_text("".join(json.dumps({"tokens": row}) + "\n" for row in rows))
+    elif write == "arrow":
+        feather.write_feather(pa.table({"input_ids": rows}), corpus / "a.arrow")
+    else:
+        some = {"a-1": rows[:cut], "a-2": rows[cut:]} if "two" in write else {"a": rows}
+        for name, part in some.items():
+            pq.write_table(
+                pa.table({"input_ids": part}), corpus / f"{name}.parquet", row_group_size=2
+            )
+    results = [contam.scan(corpus, items, columns=HOW, workers=workers) for workers in (1, 2)]
+    assert labels(results[0]) == {"q0": "contaminated", "q1": "clean"}
+    assert results[0].evidence.equals(results[1].evidence)
+    build(corpus, tmp_path / "index", load_recipe("complete"), columns=HOW, workers=1)
+    assert evidence(contam.query(tmp_path / "index", items)) == evidence(results[0])
+
+
+@pytest.mark.parametrize("name", ["nanogpt", "llm.c", "megatron", "parquet", "jsonl"])
+def test_another_tokenizer_makes_nothing_clean(tmp_path, items, name):
+    corpus, other = tmp_path / "corpus", tmp_path / "other.json"
+    corpus.mkdir()
+    FORMATS[name](corpus, encoded(TEXTS * 3))
+    state = json.loads(TOKENIZER.read_text())
+    vocabulary = state["model"]["vocab"]
+    # Of the same size, with the same pieces.
+    names = [
+        piece for piece, number in sorted(vocabulary.items(), key=lambda one: one[1]) if number
+    ]
+    state["model"]["vocab"] = {
+        **vocabulary,
+        **{p: 1 + (n + 7) % len(names) for n, p in enumerate(names)},
+    }
+    other.write_text(json.dumps(state))
+    for columns in ({"tokenizer": str(other)}, None):
+        with pytest.raises(ContamError):
+            contam.scan(corpus, items, columns=columns, workers=1)
+
+
+def test_a_tokenizer_that_changed_reads_nothing(tmp_path, items):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    megatron(corpus, encoded(TEXTS))
+    with pytest.raises(ContamError):
+        contam.scan(corpus, items, columns={**HOW, "tokenizer_sha256": "0" * 64}, workers=1)
+
+
+@pytest.mark.parametrize("special", ["", "1500"])
+def test_an_id_outside_of_the_vocabulary_is_named_with_its_place(tmp_path, items, special):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    ids = encoded(TEXTS * 9)
+    ids[30] = [*ids[30][:12], 1500, *ids[30][12:]]
+    table(corpus, ids)
+    columns = {**HOW, **({"special": special} if special else {})}
+    found = contam.scan(corpus, items, columns=columns, workers=1)
+    if special:
+        assert labels(found) == {"q0": "contaminated", "q1": "clean"}
+    else:
+        assert labels(found)["q1"] == "not_checkable"
+        assert "row 30, token 12" in json.dumps(found.run["coverage"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["megatron", "datatrove", "parquet", "numpy", "mds", "mds-packed"])
+def test_a_file_that_is_cut_makes_nothing_clean(tmp_path, items, name):
+    corpus = tmp_path / "corpus"
+    if name in FORMATS:
+        corpus.mkdir()
+        FORMATS[name](corpus, encoded(TEXTS * 6))
+    else:
+        shutil.copytree(PACKAGES / name, corpus)
+    for path in sorted(corpus.iterdir()):
+        data = path.read_bytes()
+        if path.name == "index.json":
+            continue
+        for length in sorted(
+            {0, 1, 7, len(data) // 3, len(data) // 2, len(data) - 3, len(data) - 1}
+        ):
+            path.write_bytes(data[:length])
+            try:
+                found = labels(contam.scan(corpus, items, columns=HOW, workers=1))
+            except ContamError:
+                continue
+            # An index of no documents, or one that ends where a document does, does not fit its file.
+            assert "clean" not in found.values(), (path.name, length)
+        path.write_bytes(data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["megatron", "datatrove", "mds"])
+def test_no_flipped_bit_of_an_index_moves_what_is_found(tmp_path, items, name):
+    corpus = tmp_path / "corpus"
+    if name == "mds":
+        shutil.copytree(PACKAGES / name, corpus)
+        path, n = corpus / "shard.00000.mds", 300
+    else:
+        corpus.mkdir()
+        FORMATS[name](corpus, encoded(TEXTS))
+        path = next(path for path in corpus.iterdir() if path.suffix in {".idx", ".index"})
+        n = path.stat().st_size
+    whole = labels(contam.scan(corpus, items, columns=HOW, workers=1))
+    data = path.read_bytes()
+    random = np.random.default_rng(3)
+    for at in random.choice(n, 24, replace=False).tolist():
+        path.write_bytes(
+            data[:at] + bytes([data[at] ^ (1 << int(random.integers(8)))]) + data[at + 1 :]
+        )
+        try:
+            found = labels(contam.scan(corpus, items, columns=HOW, workers=1))
+        except ContamError:
+            continue
+        # Documents may be cut elsewhere; what is in them is read all the same.
+        assert found["q0"] in {whole["q0"], "not_checkable"}, at
+
+
+def test_documents_are_listed_with_their_tokens_and_not_written(tmp_path, items):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    ids = encoded(TEXTS)
+    datatrove(corpus, ids)
+    with pytest.raises(UsageError):
+        clean(corpus, items, tmp_path / "out", columns=HOW)
+    clean(corpus, items, tmp_path / "out", columns=HOW, action="list")
+    (row,) = pq.read_table(tmp_path / "out" / "removed" / "part.ds.parquet").to_pylist()
+    assert row["row"] == 1
+    assert (row["first_token"], row["last_token"]) == (
+        len(ids[0]) + 1,
+        len(ids[0]) + 1 + len(ids[1]),
+    )
+
+
+def test_models_beside_shards_are_left_out_by_name(tmp_path, items):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    pq.write_table(pa.table({"text": TEXTS}), corpus / "a.parquet")
+    (corpus / "pytorch_model.bin").write_bytes(b"PK\x03\x04" + bytes(400))
+    (corpus / "other.bin").write_bytes(bytes(range(256)) * 4)
+    np.save(corpus / "vectors.npy", np.zeros((4, 4), np.float32))
+    found = contam.scan(corpus, items, workers=1)
+    assert labels(found) == {"q0": "contaminated", "q1": "clean"}
+    skipped = {Path(one["path"]).name for one in found.run["inputs"]["skipped_files"]}
+    assert skipped == {"pytorch_model.bin", "other.bin", "vectors.npy"}
+
+
+def test_an_index_of_tokens_takes_more_of_them(tmp_path, items):
+    corpus, more = tmp_path / "corpus", tmp_path / "more"
+    for folder, texts in ((corpus, [FILLER * 3]), (more, TEXTS)):
+        folder.mkdir()
+        datatrove(folder, encoded(texts))
+        (folder / "part.ds").rename(folder / f"{folder.name}.ds")
+        (folder / "part.ds.index").rename(folder / f"{folder.name}.ds.index")
+    build(corpus, tmp_path / "index", load_recipe("complete"), columns=HOW, workers=1)
+    assert labels(contam.query(tmp_path / "index", items))["q0"] == "clean"
+    add(tmp_path / "index", more, workers=1)
+    assert labels(contam.query(tmp_path / "index", items))["q0"] == "contaminated"
+
+
+def test_a_packed_shard_may_be_compressed(tmp_path):
+    packed = next((PACKAGES / "mds-packed").glob("*.zstd"))
+    plain = tmp_path / "shard.mds"
+    plain.write_bytes(zstandard.ZstdDecompressor().decompressobj().decompress(packed.read_bytes()))
+    results = [contam.scan(path, ITEMS, columns=HOW, workers=1) for path in (packed, plain)]
+    assert labels(results[0]) == labels(results[1])
