@@ -28,6 +28,7 @@ _HYPHENATED = {"contaminated": "contam-\ninated", "not_checkable": "not\ncheck-\
 _WIDEST = 10_000
 _NAMED_FAILURES = 5
 _NAMED_SKIPPED = 3
+_MOST_NAME = 60
 _NO_TEXTS = {"hidden", "starts with _", "lock file"}  # reasons of contam.corpus.listing
 _COUNTS = {"shards_expected", "shards_read", "rows", "n_bytes"}
 
@@ -155,8 +156,7 @@ def source_lines(section: Mapping[str, Any], most: int = 3) -> Iterable[str]:
     worst = [row for row in section.get("rows", ()) if row["benchmark"] is None]
     dirty = [row for row in worst if row["documents"] and row["policy"] == worst[0]["policy"]]
     told = [
-        f"{'(none)' if row['source'] is None else visible(row['source'])}"
-        f" {share(row['documents'], row['rows'])} of {row['rows']:,}"
+        f"{_short(row['source'])} {share(row['documents'], row['rows'])} of {row['rows']:,}"
         f" ({100 * row['low']:.1f} to {100 * row['high']:.1f})"
         for row in dirty[:most]
     ]
@@ -164,6 +164,13 @@ def source_lines(section: Mapping[str, Any], most: int = 3) -> Iterable[str]:
         more = section["n_sources"] - len(told)
         rest = f", and {more:,} more: contam sql DIR 'from sources'" if more else ""
         yield f"worst by {', '.join(section['columns'])}: {', '.join(told)}{rest}"
+
+
+def _short(source: str | None) -> str:
+    """The name of a source on a line that has several."""
+    if source is None:
+        return "(none)"
+    return plain(source if len(source) <= _MOST_NAME else f"{source[:_MOST_NAME]}...")
 
 
 def gap_lines(coverage: Mapping[str, Any]) -> Iterable[str]:

@@ -44,21 +44,6 @@ class BySource:
     n_unread: int = 0
     too_many: bool = False
 
-    def fits(self, n_items: int, n_policies: int) -> bool:
-        """Whether it was counted for so many items and policies."""
-        policy, source, item = unpacked(self.items)
-        return (
-            len(self.rows) == len(self.names)
-            and self.documents.shape[1:] == (4,)
-            and _within(item, n_items)
-            and all(_within(of, len(self.names)) for of in (source, self.documents[:, 1]))
-            and all(_within(of, n_policies) for of in (policy, self.documents[:, 0]))
-        )
-
-
-def _within(numbers: Int64s, n: int) -> bool:
-    return not len(numbers) or bool(0 <= numbers.min() <= numbers.max() < n)
-
 
 def packed(policy: Int64s | int, source: Int64s | Int32s, item: Int64s | Int32s) -> Int64s:
     """A policy, a source and an item as one number; they are in order as these are."""

@@ -105,7 +105,7 @@ def part_of(data: bytes, plan: Plan, name: str) -> Part:
                 )
             },
             sha256={int(shard): str(found) for shard, found in meta["sha256"]},
-            sources=meta[_SOURCES] and _by_source(meta[_SOURCES], arrays, plan),
+            sources=meta[_SOURCES] and _by_source(meta[_SOURCES], arrays),
         )
 
 
@@ -167,18 +167,12 @@ def _counts(counts: Mapping[str, int], columns: list[list[Any]]) -> ShardCoverag
     )
 
 
-def _by_source(told: list[Any], arrays: Mapping[str, NDArray[Any]], plan: Plan) -> BySource:
+def _by_source(told: list[Any], arrays: Mapping[str, NDArray[Any]]) -> BySource:
     names, n_unread, too_many = told
-    found = BySource(
-        names=tuple(names),
-        n_unread=int(n_unread),
-        too_many=bool(too_many),
-        **{name: arrays[f"{_SOURCES}.{name}"] for name in _SOURCE_ARRAYS},
-    )
-    n_items, n_policies = len(plan.views[0].items.benchmark), len(plan.policies)
-    if not found.fits(n_items, n_policies):
-        raise ValueError("sources, policies or items that the plan does not have")
-    return found
+    found = {name: arrays[f"{_SOURCES}.{name}"] for name in _SOURCE_ARRAYS}
+    if len(found["rows"]) != len(names):
+        raise ValueError("sources without their documents")
+    return BySource(names=tuple(names), n_unread=n_unread, too_many=too_many, **found)
 
 
 def _policies_by_view(plan: Plan) -> list[int]:
