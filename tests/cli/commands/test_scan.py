@@ -101,10 +101,11 @@ def test_every_option_reaches_the_library(tmp_path):
         "--no-text", "--allow-missing", "--max-evidence", "7", "--seed", "4", "--min-run", "9",
         "--id-column", "key", "--date-column", "day", "--exclude", "x*", "y", "--parts", "p",
         "--ignore", "rubric", "notes", "--every-hit", "--include-path", "tasks",
+        "--lines", "--source-column", "subset",
         canned=True, CANNED_CALL=str(call),
     )  # fmt: skip
     assert json.loads(call.read_text()) == {
-        "columns": {"id": "key", "date": "day"}, "exclude": ["x*", "y"],
+        "columns": {"id": "key", "date": "day", "source": "subset"}, "lines": True, "exclude": ["x*", "y"],
         "corpus": ["a", "b", "d"], "benchmark": ["c"],
         "policies": ["contam", "gpt3-test", "palm-70"], "unit": "char", "workers": 3,
         "text": "meta.text", "mapping": {"question": "prompt", "answer": "x"}, "name": "n",
