@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 # Hidden, but holds the unfinished files of a download into the folder.
 _DOWNLOADS = ".cache"
+#: Files that tell of the token ids beside them.
+_BESIDE = (".idx", ".ds.index", ".ds.metadata", ".ds.loss")
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +322,8 @@ def _format(path: PurePath, *, named: bool) -> CorpusFormat | Skipped:
         return Skipped(path, "lock file")
     if reason := fact or (kind.no_shard(path) if kind else ""):
         return Skipped(path, reason)
-    return kind or by_magic(head_of(path)) or Skipped(path, "unsupported format")
+    reason = "beside token ids" if lowered.endswith(_BESIDE) else "unsupported format"
+    return kind or by_magic(head_of(path)) or Skipped(path, reason)
 
 
 def _named_format(path: PurePath) -> CorpusFormat:
