@@ -17,7 +17,7 @@ import time
 import numpy as np
 
 from contam.index.recipe import load_recipe
-from contam.index.writing.pairs import make_table
+from contam.index.writing.write import make_table
 from contam.kernels.pairs import DOCUMENT_BITS
 
 KEY_BITS = 64 - DOCUMENT_BITS

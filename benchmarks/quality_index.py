@@ -11,8 +11,8 @@ from quality_measures import judged
 
 from contam.detect.indexed.guarantee import MAY_BE_MISSED
 from contam.index.build import build
-from contam.index.describe import describe
 from contam.index.open import Index
+from contam.index.shards import describe
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from contam.audit.stage_cache import StageCache
     from contam.benchmark.items import Benchmark
     from contam.detect.corpus import ScanProgress
-    from contam.detect.parts.division import Division
+    from contam.detect.parts.part_store import Division
     from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
 

@@ -34,8 +34,7 @@ from contam.audit.public_names import note_sources, public, public_parameters
 from contam.audit.report.build import ReportInputs, make_facts
 from contam.audit.report.pages import make_pages
 from contam.audit.report.render import write_html, write_markdown
-from contam.audit.review.judged import read_judged, write_judged
-from contam.audit.review.rates import reviewed
+from contam.audit.review.rates import read_judged, reviewed, write_judged
 from contam.audit.review.sample import population, read_labels, write_labels
 from contam.audit.spec import TOGETHER
 from contam.audit.stage_cache import StageCache, copy_tree
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
     from contam.audit.spec import AuditSpec
     from contam.detect.accepted import AcceptedRow
     from contam.detect.corpus import ScanProgress
-    from contam.detect.parts.division import Division
+    from contam.detect.parts.part_store import Division
     from contam.detect.report import Report
 
 REPORT: Final = "report.json"

@@ -17,7 +17,7 @@ from contam.cleaning.writer import share_of
 from contam.detect.given import as_list
 from contam.detect.match.workers import worker_count
 from contam.detect.parameters import CorpusOptions, ScanParameters
-from contam.detect.parts.division import Division
+from contam.detect.parts.part_store import Division
 from contam.detect.parts.pieces import question_of_search
 from contam.detect.parts.search import compute_share, search_parts
 from contam.detect.scan import open_scan

@@ -6,21 +6,23 @@ import json
 import math
 import tempfile
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from contam.client import inspect_copy
 from contam.client.client import result_folder
 from contam.detect.report import load_report
-from contam.errors import IncompleteError, LogError, OutputError
+from contam.errors import IncompleteError, LogError, OutputError, UsageError
 from contam.files.single import write_file
 from contam.rescore.export.evaluator import clean_results, label_logs
 from contam.rescore.export.summary import figure
 from contam.rescore.judging import one_policy
+from contam.rescore.logs.log_files import LogFile, as_list
 from contam.rescore.logs.model import benchmark_of
 from contam.rescore.logs.read import read_logs
+from contam.rescore.logs.tools.inspect_ai import ZipMembers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,6 +32,115 @@ if TYPE_CHECKING:
     from contam.rescore.logs.model import Log
 
     PathLike = str | Path
+
+
+TAG: Final = "contam-clean"
+"""The tag of a copy, so that it is never taken for a run."""
+
+ABOUT: Final = "contam"
+"""The entry of a copy's metadata that says what judged it."""
+
+
+def is_copy(path: Path) -> bool:
+    """Whether a log is a copy that was written here."""
+    file = LogFile(path)
+    if file.data.startswith(b"PK"):
+        archive = ZipMembers(file)
+        tree = json.loads(archive.read("header.json")) if "header.json" in archive.names else {}
+    else:
+        tree = file.document
+    return TAG in as_list(tree.get("tags") if isinstance(tree, dict) else None)
+
+
+def place_of(log: Path) -> Path:
+    """Where the copy of a log goes: under its own name into a folder beside the log's.
+
+    Not into the log's own: `eval_set` takes the newest log of a task for the task's, and may remove
+    the others.
+    """
+    folder = log.resolve().parent
+    return folder.with_name(f"{folder.name}-clean") / log.name
+
+
+def write_copy(
+    labelled_log: LabelledLog, about: dict[str, Any], out: Path, *, overwrite: bool = False
+) -> None:
+    """Write the copy: items that are not clean are unscored, with the label as the reason.
+
+    Raises UsageError when Inspect is not installed, LogError when no item is clean or Inspect
+    refuses the log, OutputError when the copy cannot be written.
+    """
+    if out.exists() and not overwrite:
+        raise OutputError(f"{out} already exists", hint="give --overwrite")
+    labels = labelled_log.not_clean
+    if len(labels) == len(labelled_log.log.items):
+        raise LogError(f"{labelled_log.log.path}: none of its {len(labels)} items is clean")
+    try:
+        from inspect_ai.log import (
+            MetadataEdit,
+            ProvenanceData,
+            TagsEdit,
+            edit_eval_log,
+            edit_score,
+            read_eval_log,
+            recompute_metrics,
+            write_eval_log,
+        )
+        from inspect_ai.scorer import ScoreEdit
+    except ImportError as error:
+        raise UsageError(
+            "a log of Inspect is edited by Inspect, which is not installed here",
+            hint="run this where inspect_ai is installed",
+        ) from error
+
+    def provenance(reason: str) -> Any:  # noqa: ANN401 - a class of Inspect
+        return ProvenanceData(timestamp=datetime.now(UTC), author="contam", reason=reason)
+
+    draft = out.with_name(f".draft-{out.name}")
+    try:
+        log = read_eval_log(labelled_log.log.path)
+        for sample in log.samples or []:
+            label = labels.get(str(sample.id))
+            if label is None:
+                continue
+            for name, score in list((sample.scores or {}).items()):
+                edit = ScoreEdit(
+                    value=_unscored(score.value),
+                    reason=label,
+                    provenance=provenance(f"{label} by policy {labelled_log.policy}"),
+                )
+                edit_score(log, sample.id, name, edit, False, sample.epoch)  # noqa: FBT003 - its API
+        recompute_metrics(log)
+        own = {
+            "policy": labelled_log.policy,
+            "items": labelled_log.counts,
+            "notes": labelled_log.notes,
+        }
+        metadata = {ABOUT: {**about, **own}}
+        edits = [TagsEdit(tags_add=[TAG]), MetadataEdit(metadata_set=metadata)]
+        log = edit_eval_log(log, edits, provenance("clean items alone"))
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_eval_log(log, str(draft))
+        draft.replace(out)
+    except OSError as error:
+        raise OutputError(f"cannot write {out}: {error.strerror or error}") from error
+    except (ValueError, TypeError, KeyError, LookupError) as error:
+        # What Inspect says may quote a sample.
+        raise LogError(
+            f"{labelled_log.log.path}: Inspect does not take its edits ({type(error).__name__})",
+            hint="is the scorer's package installed here? Its metrics need it",
+        ) from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _unscored(value: object) -> Any:  # noqa: ANN401 - in the shape of the score
+    """NaN in the shape of the score: one for each part of a score with several."""
+    if isinstance(value, dict):
+        return dict.fromkeys(value, float("nan"))
+    if isinstance(value, list):
+        return [float("nan")] * len(value)
+    return float("nan")
 
 
 Runs: TypeAlias = "dict[Path, list[Log]]"
@@ -101,10 +212,10 @@ def find_runs(
     skipped = []
     for log in read_logs(paths):
         path = Path(log.path)
-        if log.tool == "inspect" and inspect_copy.is_copy(path):
+        if log.tool == "inspect" and is_copy(path):
             skipped.append((log.path, "clean scores of an earlier time"))
         elif log.tool == "inspect":
-            by_out[inspect_copy.place_of(path)] = [log]
+            by_out[place_of(path)] = [log]
         elif log.tool == "lm-eval":
             name = f"clean_results_{log.run_id or path.stem}.json"
             by_out.setdefault(path.with_name(name), []).append(log)
@@ -199,7 +310,7 @@ def write_clean(
     about = _about(run, chosen)
     for out, found in judged.items():
         if found[0].log.tool == "inspect":
-            inspect_copy.write_copy(found[0], about, out, overwrite=overwrite)
+            write_copy(found[0], about, out, overwrite=overwrite)
         else:
             tree = clean_results(found, about)
             data = json.dumps(tree, indent=2, ensure_ascii=False).encode() + b"\n"

@@ -20,7 +20,7 @@ from contam.detect.judge import Missed
 from contam.detect.parameters import SEED
 from contam.detect.result import ONE_QUESTION, SKIPPED, ScanResult
 from contam.detect.result_columns import evidence_columns, verdict_columns
-from contam.detect.sources import describe, document_notes
+from contam.detect.sources import describe, document_notes, sources_section
 from contam.memory import peak_bytes
 from contam.tables.memory import release_unused
 from contam.tables.schemas import Repeated, hex_column
@@ -78,8 +78,6 @@ def judge_result(
     if partial.sources is not None:
         for collection in partial.collections:
             collection.flush()
-        from contam.detect.source_rates import sources_section  # which loads SciPy
-
         by_source = sources_section(plan, partial.sources.held(), corpus.source_columns)
     return finish(
         plan,

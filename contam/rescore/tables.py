@@ -23,6 +23,7 @@ from contam.rescore.stats.clusters import (
     Interval,
     interval_of,
     jackknife,
+    samples_note,
     several,
 )
 from contam.rescore.stats.dealing import adjust, in_threads
@@ -36,7 +37,6 @@ from contam.rescore.stats.gain import (
     relative_difference,
     sweep,
 )
-from contam.rescore.stats.samples import samples_note
 from contam.tables import score_schemas
 
 if TYPE_CHECKING:

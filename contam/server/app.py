@@ -1,4 +1,4 @@
-"""Assemble the app; the modules it names do the work."""
+"""Assemble the app, and tell whether it is alive and ready; the modules it names do the work."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ import resource
 import signal
 import tempfile
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI, Response
 from pydantic.json_schema import models_json_schema
 
 import contam
 from contam.errors import ContamError, InternalError
+from contam.index.manifest import MANIFEST
 from contam.memory import tune_service
-from contam.server import check, corpora, health, page
+from contam.server import check, corpora, page
 from contam.server.auth import Entrance, Keyring
 from contam.server.body import BodyGuard
 from contam.server.check import Admission
 from contam.server.jobs import routes as jobs
 from contam.server.jobs.runner import Jobs
-from contam.server.observe import Observed, log
+from contam.server.observe import CONTENT_TYPE, Observed, log
 from contam.server.page import problem_page
-from contam.server.problems import answer_failures
-from contam.server.schemas import CheckJob, CheckRequest, Problem, RescoreJob
-from contam.server.state import COMPILING, OPENING, State
+from contam.server.problems import RequestError, answer_failures
+from contam.server.schemas import CheckJob, CheckRequest, Problem, RescoreJob, problems
+from contam.server.state import COMPILING, OPENING, CurrentState, State, unready
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -37,6 +38,69 @@ if TYPE_CHECKING:
 
     from contam.config import Settings
     from contam.server.indexes import IndexRegistry
+
+
+router = APIRouter(tags=["health"])
+
+# On the event loop: no thread that works on something else can keep a probe waiting.
+
+
+@router.get("/livez")
+async def livez() -> dict[str, str]:
+    """The process runs."""
+    return {"status": "alive"}
+
+
+@router.get("/readyz", responses=problems(503))
+async def readyz(state: CurrentState) -> dict[str, str]:
+    """Indexes are open, kernels are warm, and the service takes requests."""
+    if state.not_ready:
+        raise unready(state)
+    damaged = state.registry.damaged if state.registry is not None else ()
+    if damaged:
+        raise RequestError(
+            503, f"a file is damaged, or was written to while it was in use: {', '.join(damaged)}",
+            code="index-damaged", headers={"Retry-After": "5"},
+        )  # fmt: skip
+    return {"status": "ready"}
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={
+        200: {"description": "Text format of Prometheus.", "content": {"text/plain": {}}},
+    },
+)
+def metrics(state: CurrentState) -> Response:
+    """Counts and durations; nothing of any request, item or document."""
+    refresh(state)
+    return Response(state.metrics.exposition(), media_type=CONTENT_TYPE)
+
+
+def refresh(state: State) -> None:
+    """Set the gauges that nobody keeps: readiness, checks, and every index."""
+    metrics = state.metrics
+    registry = state.registry
+    metrics.ready.set(0 if state.not_ready or (registry is not None and registry.damaged) else 1)
+    held, most = state.admission.held, state.settings.max_checks
+    metrics.checks_running.set(min(held, most))
+    metrics.checks_waiting.set(max(0, held - most))
+    # `readyz` reports a store that cannot be read; the figures stay as they were.
+    with suppress(ContamError):
+        states = state.jobs.store.states() if state.jobs is not None else {}
+        for name, n in states.items():
+            metrics.jobs.labels(name).set(n)
+    if registry is None:
+        return
+    for name in registry.names:
+        # What an index answers for is worth telling even if its folder was moved away since.
+        with suppress(OSError, ContamError), registry.snapshot([name]) as snapshot:
+            coverage = snapshot.opened.coverage
+            changed = (snapshot.folders[0] / MANIFEST).stat().st_mtime
+            metrics.index_age.labels(name).set(max(0.0, time.time() - changed))
+            share = len(coverage.shards_read) / max(1, len(coverage.names))
+            metrics.index_coverage.labels(name).set(share)
 
 
 _OWNER_ALONE: Final = 0o077
@@ -101,11 +165,11 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.contam = state
     answer_failures(app)
     add_layers(app, state)
-    for router in (
-        health.router, corpora.index_router, corpora.policy_router, check.router,
+    for routes in (
+        router, corpora.index_router, corpora.policy_router, check.router,
         corpora.document_router, jobs.router, page.router,
     ):  # fmt: skip
-        app.include_router(router)
+        app.include_router(routes)
     describe_all(app)
     return app
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import JSONResponse
 
 from contam.detect.indexed.quote import document_at, quote
-from contam.index.describe import describe
+from contam.index.shards import describe
 from contam.server.answers import summary
 from contam.server.auth import Needs
 from contam.server.check import known_policies

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from contam.audit.approve import approve, read_approvals
 from contam.audit.manifest import MANIFEST, files_of, read_verified
+from contam.audit.verify import approve, read_approvals
 from contam.cli.main import main
 from contam.errors import OutputError, UsageError
 from tests.audit.conftest import relabel

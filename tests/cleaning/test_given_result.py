@@ -11,7 +11,7 @@ import pytest
 
 import contam
 from contam.detect.accepted import AcceptedRow, Seen, add_accepted
-from contam.detect.parts.division import Division
+from contam.detect.parts.part_store import Division
 from contam.detect.report import load_report, write_report
 from contam.errors import IncompleteError, OutputError, UsageError
 from tests.cleaning.inputs import (

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import contam
-from contam.detect.parts.division import Division
+from contam.detect.parts.part_store import Division
 from tests.cleaning.inputs import tree
 from tests.integration.inputs import compiled_only
 from tests.integration.processes import environment
@@ -23,7 +23,7 @@ CLEANER = """
 import json, os, signal, sys, threading, traceback
 import contam
 from contam.cleaning.clean import clean_share
-from contam.detect.parts.division import Division
+from contam.detect.parts.part_store import Division
 STEPS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"}
 where, last, steps, one_by_one = "", 0, 0, threading.Lock()
 def noticed(event, arguments):

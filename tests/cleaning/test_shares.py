@@ -15,7 +15,7 @@ from contam.cleaning.run import Cleaned
 from contam.cleaning.work_folder import WorkFolder
 from contam.cleaning.writer import share_of
 from contam.detect.every_hit import PartHits
-from contam.detect.parts.division import Division
+from contam.detect.parts.part_store import Division
 from contam.errors import IncompleteError, OutputError, UsageError
 from tests.cleaning.inputs import N_PLANTED, PLANTED, rows_of, tree, write_corpus
 from tests.cli.processes import contam_here

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contam.corpus.listing import list_files
-from contam.detect.parts.division import Division
+from contam.detect.parts.part_store import Division
 from contam.detect.report import load_report, write_report
 from contam.detect.scan import scan
 from contam.detect.show.choose import flagged_items

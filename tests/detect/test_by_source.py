@@ -11,7 +11,7 @@ import pytest
 
 from contam.cleaning.clean import clean
 from contam.detect.match import by_source
-from contam.detect.parts.division import Division
+from contam.detect.parts.part_store import Division
 from contam.detect.report import write_report
 from contam.detect.scan import scan
 from contam.errors import UsageError

@@ -11,9 +11,9 @@ import pytest
 
 from contam.benchmark.item_table import ItemTable
 from contam.detect.match import grams, item_tokens, variants
-from contam.detect.match.spans import spans_of
 from contam.detect.match.token_view import SearchView, build_view
 from contam.detect.policies import segments
+from contam.detect.result_columns import spans_of
 from contam.kernels.gram_table import find_hits, hash_gram, place_of
 from tests.kernels.support import make_item
 

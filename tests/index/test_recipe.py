@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from contam.corpus.dates import span_of
 from contam.errors import ConfigError, IndexMismatchError, UsageError
 from contam.index.build import build
-from contam.index.describe import describe
 from contam.index.manifest import MANIFEST
 from contam.index.open import Index
 from contam.index.recipe import from_dict, list_recipes, load_recipe, to_dict
+from contam.index.shards import describe
 from contam.index.verify import verify
 from contam.text.text_tables import NORMALISER
 from tests.index.tiny import write_index

@@ -14,8 +14,8 @@ from contam.detect.query import query
 from contam.detect.report import load_report
 from contam.detect.scan import scan
 from contam.index.change import add, retire
-from contam.index.describe import describe
 from contam.index.open import Index
+from contam.index.shards import describe
 from contam.server.corpora import index_answer
 from contam.server.indexes import IndexRegistry
 from tests.index.builds import build

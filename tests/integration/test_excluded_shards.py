@@ -10,9 +10,9 @@ from contam.detect.report import load_report
 from contam.errors import CorpusError, UsageError
 from contam.index.build import build
 from contam.index.change import add
-from contam.index.describe import describe
 from contam.index.manifest import read_manifest
 from contam.index.open import Index
+from contam.index.shards import describe
 from tests.cli.processes import assert_one_line_error, contam_here
 
 SENTENCE = "Which of the nine brass lanterns did the old ferry keeper polish before the {} fair"

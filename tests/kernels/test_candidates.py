@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.index.writing.pairs import make_table
+from contam.index.writing.write import make_table
 from contam.kernels import candidates
 from contam.kernels.pairs import DOCUMENT_BITS, find_heads, find_keys, find_lists
 from tests.kernels.support import frozen, u64s

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.kernels import constants, nearby
+from contam.kernels import constants, surroundings
 from tests.kernels.support import FEW, U64, U64_EDGES, u64s
 from tests.twins import nearby as twin
 
@@ -21,7 +21,7 @@ def test_tokens_are_found_where_they_first_stand_whole(doc, wanted, more):
     lo = more.draw(st.integers(0, len(doc)))
     hi = more.draw(st.integers(lo, len(doc)))
     token = u64s([5, *wanted, 5])
-    at = nearby.find_tokens(np.array(doc, np.uint64), lo, hi, token, 1, len(wanted))
+    at = surroundings.find_tokens(np.array(doc, np.uint64), lo, hi, token, 1, len(wanted))
     assert at == min(twin.places(doc, wanted, lo, hi), default=-1)
 
 
@@ -29,7 +29,7 @@ def test_tokens_are_found_where_they_first_stand_whole(doc, wanted, more):
 def test_a_key_is_known_when_it_is_in_the_list(keys, key):
     array = u64s(keys)
     for asked in (key, *keys, *U64_EDGES):
-        assert nearby.is_known(array, np.uint64(asked)) == (asked in keys)
+        assert surroundings.is_known(array, np.uint64(asked)) == (asked in keys)
 
 
 @given(words, words.map(lambda w: w[:4]), st.booleans(), st.booleans(), st.data())
@@ -37,7 +37,7 @@ def test_an_answer_is_found_when_one_stands_near_enough(doc, answer, has_letter,
     lo = more.draw(st.integers(0, len(doc)))
     hi = more.draw(st.integers(lo, len(doc)))
     marks = (LETTER, NUMBER) if has_letter else (0, 0)
-    at, n = nearby.answer_position(
+    at, n = surroundings.answer_position(
         np.array(doc, np.uint64),
         (lo, hi, listed),
         (u64s([5, *answer, 5]), 1, len(answer)),

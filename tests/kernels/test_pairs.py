@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contam.index import model
-from contam.index.writing.pairs import make_table
+from contam.index.writing.write import make_table
 from contam.kernels import letters, pairs
 from tests.kernels.support import frozen, u64s
 from tests.twins import segment as twin

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from contam.cli.main import main
-from contam.detect.parts.division import Division
+from contam.detect.parts.part_store import Division
 from contam.detect.report import FILES, load_report, write_report
 from contam.detect.scan import scan, scan_share
 from contam.errors import OutputError, UsageError

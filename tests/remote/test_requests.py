@@ -9,7 +9,7 @@ import pytest
 
 from contam.detect.corpus import Corpus
 from contam.detect.parameters import ScanParameters
-from contam.detect.parts.division import Division
+from contam.detect.parts.part_store import Division
 from contam.detect.parts.search import compute_share
 from contam.detect.scan import open_scan, scan, scan_share
 from tests.corpus_files import WRITERS

@@ -17,8 +17,7 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.responses import StreamingResponse
 
 from contam.config import Settings
-from contam.server import health
-from contam.server.app import add_layers
+from contam.server.app import add_layers, router
 from contam.server.auth import Keyring, Needs
 from contam.server.check import Admission
 from contam.server.observe import configure_logs
@@ -54,7 +53,7 @@ def small_app(running: Guarded) -> FastAPI:
     app.state.contam = running.state
     answer_failures(app)
     add_layers(app, running.state)
-    app.include_router(health.router)
+    app.include_router(router)
     needs = [Depends(Needs("check"))]
 
     @app.post("/v1/echo", dependencies=needs)

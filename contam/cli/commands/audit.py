@@ -57,7 +57,7 @@ def run(
     """
     from contam.audit.pack import run_audit
     from contam.audit.spec import load_spec
-    from contam.detect.parts.division import Division
+    from contam.detect.parts.part_store import Division
 
     read = load_spec(spec)
     if parts is not None:
@@ -133,8 +133,7 @@ def verify(
         contam audit verify pack
         contam audit verify pack --json
     """
-    from contam.audit.approve import read_approvals
-    from contam.audit.verify import verify_pack
+    from contam.audit.verify import read_approvals, verify_pack
 
     found = verify_pack(folder, digest=digest, sample=sample)
     approvals = read_approvals(folder)
@@ -189,7 +188,7 @@ def approve(
         contam audit approve pack --name "Anna Ruiz"
         contam audit approve pack --name "Anna Ruiz" --overwrite
     """
-    from contam.audit.approve import approve as write_approval
+    from contam.audit.verify import approve as write_approval
 
     path = write_approval(folder, name, overwrite=overwrite)
     emit(f"wrote  {visible(str(path))}\nnext   sign it: minisign -Sm {visible(path.name)}\n")

@@ -174,7 +174,7 @@ def clean(
     from contam.cleaning.clean import clean as run_clean
     from contam.cleaning.clean import clean_share
     from contam.cleaning.run import Cleaned
-    from contam.detect.parts.division import Division, RayCluster
+    from contam.detect.parts.part_store import Division, RayCluster
 
     chosen = CleanOptions(
         action=action.value,

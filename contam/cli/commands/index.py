@@ -288,8 +288,8 @@ def print_built(
 
 def _print_summary(folder: Path, *, as_json: bool, more: dict[str, Any] | None = None) -> None:
     """Print what the index holds."""
-    from contam.index.describe import describe
     from contam.index.open import Index
+    from contam.index.shards import describe
 
     facts = describe(Index.open(folder.absolute()))
     if as_json:

@@ -24,7 +24,7 @@ from contam.files.uploads import place
 
 if TYPE_CHECKING:
     from contam.detect.corpus import ScanProgress
-    from contam.detect.parts.division import Division
+    from contam.detect.parts.part_store import Division
     from contam.detect.result import ScanResult
 
 
@@ -78,7 +78,7 @@ def scan(
     for folder, flag in ((out, "--out"), (parts, "--parts")):
         if folder is not None:
             refuse_out_in(folder, corpus, flag)
-    from contam.detect.parts.division import Division, RayCluster
+    from contam.detect.parts.part_store import Division, RayCluster
 
     division = Division(
         folder=parts,

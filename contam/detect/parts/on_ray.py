@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 import ray
 from ray.exceptions import RayError, RayTaskError
 
-from contam.detect.parts.division import THREADS
+from contam.detect.parts.part_store import THREADS
 from contam.errors import ContamError, IncompleteError, Plain, Public, UsageError
 from contam.files.addresses import is_address
 from contam.files.listed import state_at
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from contam.corpus.shards import Shard
     from contam.detect.corpus import Corpus
-    from contam.detect.parts.division import RayCluster
+    from contam.detect.parts.part_store import RayCluster
     from contam.detect.parts.pieces import Piece
     from contam.detect.plan import Plan
 

@@ -1,4 +1,4 @@
-"""Keep parts in a folder or below an address, each there whole or not at all.
+"""Keep parts in a folder or below an address, each there whole or not at all, and divide a search.
 
 Behind the content of a file is its SHA-256. A file that is not whole is taken for none, and made
 again; whoever makes the same part at the same time writes the same bytes.
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from contam.detect.parts.part_file import PartError, hits_of, part_of
-from contam.errors import OutputError, Public
+from contam.errors import OutputError, Public, UsageError
 from contam.files.addresses import Address
 from contam.files.disk import output_errors
 from contam.files.single import read_file, write_file
-from contam.files.uploads import store_errors, upload, writable
+from contam.files.uploads import place, store_errors, upload, writable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +24,57 @@ if TYPE_CHECKING:
     from contam.detect.parts.part import Part
     from contam.detect.parts.pieces import Piece
     from contam.detect.plan import Plan
+
+
+#: Threads of a process; as many as one interpreter keeps busy.
+THREADS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class RayCluster:
+    """A Ray cluster that computes parts.
+
+    address  as `ray.init` takes it
+    workers  threads of a task; None for the usual number
+    """
+
+    address: str = "auto"
+    workers: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """How a search is divided into parts; the result does not depend on it.
+
+    folder     a folder or address where parts are kept; None keeps none
+    size       bytes of text of a part, at most; None for the usual, see `pieces.cut_pieces`
+    share      computes every n-th part alone: (number from 0, n)
+    only       computes nothing: a part that is not there was not read
+    processes  whether many workers are divided over processes
+    cluster    what computes the parts; None for this machine
+    """
+
+    folder: str | None = None
+    size: int | None = None
+    share: tuple[int, int] = (0, 1)
+    only: bool = False
+    processes: bool = False
+    cluster: RayCluster | None = None
+
+    def __post_init__(self) -> None:
+        if self.folder is None and (self.only or self.share != (0, 1)):
+            raise UsageError("no folder of parts is named", hint="give --parts DIR")
+
+    def is_needed(self, workers: int) -> bool:
+        """Whether a search with so many workers is divided at all."""
+        many = self.processes and workers > THREADS
+        return self.folder is not None or self.cluster is not None or many
+
+    @property
+    def store(self) -> PartStore | None:
+        """Where the parts are kept."""
+        return None if self.folder is None else PartStore(place(self.folder))
+
 
 #: Parts quote the corpus's metadata.
 _RIGHTS: Final = 0o700

@@ -9,8 +9,7 @@ import pytest
 from contam.audit.chance import calibration
 from contam.audit.pack import run_audit
 from contam.audit.review import rates
-from contam.audit.review.judged import read_judged, write_judged
-from contam.audit.review.rates import powered, reviewed
+from contam.audit.review.rates import powered, read_judged, reviewed, write_judged
 from contam.audit.review.sample import Case, Label, population, write_labels
 from contam.audit.spec import load_spec
 from contam.cli.main import main

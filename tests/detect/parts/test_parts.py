@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 import contam
 from contam.corpus import opening
 from contam.corpus.coverage import ShardFailure
-from contam.detect.parts import known_shards, pieces, processes, search
-from contam.detect.parts.division import Division
-from contam.detect.parts.part_store import PartStore
+from contam.detect.parts import known_shards, pieces, search
+from contam.detect.parts.part_store import Division, PartStore
 from contam.detect.scan import scan_share
 from contam.errors import ContamError, OutputError, UsageError
 from tests.cli.processes import ROOT, environment
@@ -428,7 +427,7 @@ def kill_worker(*_):
 
 @pytest.mark.slow
 def test_a_killed_worker_ends_the_scan_with_what_was_done(home, monkeypatch):
-    monkeypatch.setattr(processes, "_search", kill_worker)
+    monkeypatch.setattr(search, "_search", kill_worker)
     with pytest.raises(ContamError, match="was killed") as caught:
         in_parts(home, workers=5, processes=True)
     assert "--workers" in caught.value.hint
@@ -443,7 +442,7 @@ def fail(*_):
 
 @pytest.mark.slow
 def test_an_error_in_a_process_is_the_error_of_the_scan(home, monkeypatch, capfd):
-    monkeypatch.setattr(processes, "_search", fail)
+    monkeypatch.setattr(search, "_search", fail)
     with pytest.raises(OutputError, match="no space") as caught:
         in_parts(home, workers=5, processes=True)
     assert caught.value.hint == "free some"

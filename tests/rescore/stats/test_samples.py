@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from contam.rescore.stats.samples import pass_at, samples_note
+from contam.rescore.stats.clusters import pass_at, samples_note
 
 
 @pytest.mark.parametrize("n", [2, 4, 7])
