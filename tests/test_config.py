@@ -14,7 +14,7 @@ from contam.config import Settings
 def served(monkeypatch):
     """Call `contam serve`: its settings, or its exit code and what it said."""
     started = []
-    monkeypatch.setattr("contam.server.run.run", lambda settings, **_: started.append(settings))
+    monkeypatch.setattr("contam.server.app.run", lambda settings, **_: started.append(settings))
 
     def call(*flags, **environ):
         for name, value in environ.items():

@@ -10,7 +10,7 @@ from contam.cleaning.given_result import GivenResult
 from contam.cleaning.shard import Cleaning
 from contam.cleaning.writer import counts_of
 from contam.corpus.documents import read_metadata
-from contam.detect.corpus_checks import refuse_without_text, undecoded_shards
+from contam.detect.corpus import refuse_without_text, undecoded_shards
 from contam.errors import IncompleteError, InternalError, Names, Place, UsageError
 
 if TYPE_CHECKING:

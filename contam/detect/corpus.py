@@ -1,29 +1,30 @@
-"""Open the corpus of a run: shards, columns and chunks; and tell how far it is read."""
+"""Open the corpus of a run: shards, columns and chunks; tell what is read of it, and spoils it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from contam.corpus.coverage import Coverage
+from contam.corpus.coverage import Coverage, ShardFailure
 from contam.corpus.documents import metadata_or_lost, read_documents
 from contam.corpus.listing import passed_over
-from contam.corpus.opening import open_shards
-from contam.corpus.shards import leave_out, survey
+from contam.corpus.opening import map_readable_shards, open_shards
+from contam.corpus.shards import check_unchanged, leave_out, survey
 from contam.corpus.unread import names_of, unread_notes
 from contam.detect.given import IN_MEMORY
 from contam.detect.result import LEFT_OUT
-from contam.errors import InternalError, UsageError
+from contam.errors import CorpusError, InternalError, Place, Public, ShardError, UsageError
 from contam.facts import counted
 from contam.files.natural_order import natural_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
+    from contam.benchmark.items import Benchmark
     from contam.corpus.columns import Selection
     from contam.corpus.documents import DocumentMeta
     from contam.corpus.formats.base import Document
@@ -229,3 +230,73 @@ def excluded_note(names: Sequence[str]) -> tuple[str, ...]:
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     count = counted(len(names), "shard")
     return (f"excluded on purpose, not searched: {count}: {', '.join(names[:_NAMED])}{more}",)
+
+
+def changed_shards(
+    corpus: Corpus, numbers: Iterable[int], failed: Container[int]
+) -> list[ShardFailure]:
+    """Those of the numbered shards that have changed since they were listed.
+
+    failed  shards that are known not to have been read
+    """
+    left = [number for number in numbers if number not in failed]
+    _, changed = map_readable_shards(
+        lambda number, shard: check_unchanged(shard, corpus.digests[number]), corpus.shards, left
+    )
+    return changed
+
+
+def undecoded_shards(corpus: Corpus, coverage: Coverage) -> list[ShardFailure]:
+    """The shards that were read to their end, and hold no text that could be decoded."""
+    failed = {failure.shard for failure in coverage.failures}
+    found = []
+    for number, counts in coverage.read.items():
+        name = corpus.shards[number].name
+        try:
+            if number not in failed:
+                counts.check_decoded(name)
+        except ShardError as error:
+            found.append(ShardFailure.of(number, name, error))
+    return found
+
+
+def benchmark_shards(
+    corpus: Sequence[str | Path], shards: Sequence[Shard], benchmarks: Sequence[Benchmark]
+) -> tuple[str, ...]:
+    """Names of the shards that are files of the benchmarks, whose items match themselves.
+
+    Raises UsageError when a folder or glob includes them along with other shards, which is a
+    mistake. If they are named as shards themselves, or are the only shards, they are meant.
+    """
+    sources = {Path(source.path).resolve() for each in benchmarks for source in each.sources}
+    own = [shard for shard in shards if Path(shard.uri).resolve() in sources]
+    named = {Path(path).resolve() for path in corpus}
+    swept = [shard for shard in own if Path(shard.uri).resolve() not in named]
+    if swept and len(own) < len(shards):
+        raise UsageError(
+            "the benchmark file {} lies in the corpus, too: its items would match themselves",
+            swept[0].name,
+            hint="keep benchmarks out of the corpus folder, or name every shard",
+        )
+    return tuple(shard.name for shard in own)
+
+
+def refuse_without_text(coverage: Coverage, *, allow_missing: bool) -> None:
+    """Raise CorpusError when a corpus without any text would make every item clean.
+
+    Shards that could not be read are reported in the coverage, unless that was allowed.
+    """
+    total = coverage.total
+    if total.n_bytes or not (coverage.complete or allow_missing):
+        return
+    failed = [Place(failure.name) for failure in coverage.failures[:1]]
+    raise CorpusError(
+        "the corpus contains no text: {}, {}, {} without a text, {} empty"
+        + "; not read: {}" * len(failed),
+        Public(counted(len(coverage.names), "shard")),
+        Public(counted(total.rows, "document")),
+        total.n_null,
+        total.n_empty,
+        *failed,
+        hint="check that the shards are complete, or name the text column with --text",
+    )

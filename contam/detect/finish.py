@@ -15,7 +15,7 @@ from contam.benchmark.item_table import ItemTable
 from contam.benchmark.items import PARTS, ItemName
 from contam.benchmark.keys import KEY_VERSION, KEYS, equal_groups
 from contam.benchmark.reading import about_benchmark
-from contam.detect.corpus_checks import changed_shards, refuse_without_text, undecoded_shards
+from contam.detect.corpus import changed_shards, refuse_without_text, undecoded_shards
 from contam.detect.judge import Missed
 from contam.detect.parameters import SEED
 from contam.detect.result import ONE_QUESTION, SKIPPED, ScanResult

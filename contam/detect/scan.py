@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from contam.corpus.opening import open_shards
 from contam.detect.chunk_scan import scan_chunks
-from contam.detect.corpus import Corpus
-from contam.detect.corpus_checks import benchmark_shards
+from contam.detect.corpus import Corpus, benchmark_shards
 from contam.detect.every_hit import table_of_hits
 from contam.detect.finish import finish_scan, judge_result
 from contam.detect.given import given_benchmark, given_corpus

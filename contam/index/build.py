@@ -36,8 +36,7 @@ from contam.index.manifest import (
 )
 from contam.index.model import DOCUMENT_BITS, Manifest
 from contam.index.recipe import load_recipe
-from contam.index.retired import NAME as RETIRED_NAME
-from contam.index.states import STATES, note_states
+from contam.index.states import RETIRED_NAME, STATES, note_states
 from contam.index.warm import small_corpus
 from contam.index.writing.intake import (
     Done,

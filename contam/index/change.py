@@ -33,9 +33,15 @@ from contam.index.build import (
 from contam.index.manifest import publish_manifest, read_manifest, writer_lock
 from contam.index.model import DOCUMENT_BITS
 from contam.index.open import check_normaliser
-from contam.index.retired import read_retired, write_retired
 from contam.index.segment import Segment
-from contam.index.states import change_since, note_states, read_states, state_for
+from contam.index.states import (
+    change_since,
+    note_states,
+    read_retired,
+    read_states,
+    state_for,
+    write_retired,
+)
 from contam.index.writing.intake import new_record, shard_of
 from contam.index.writing.merge import merge_segments, merged_id
 from contam.index.writing.sampling import sketcher_of

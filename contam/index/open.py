@@ -13,9 +13,8 @@ from contam.files.natural_order import natural_key
 from contam.index.home import resolve_index
 from contam.index.manifest import index_id, read_manifest
 from contam.index.recipe import current_normaliser
-from contam.index.retired import read_retired
 from contam.index.segment import Segment
-from contam.index.states import read_states
+from contam.index.states import read_retired, read_states
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from contam.errors import IndexBusyError, IndexDamageError, OutputError
 from contam.index.array_files import CheckedFile
 from contam.index.manifest import MANIFEST, SEGMENTS, index_id, read_manifest, writer_lock
-from contam.index.retired import read_retired
 from contam.index.segment import Segment
 from contam.index.shards import by_digest, check_shards
-from contam.index.states import note_states, read_states
+from contam.index.states import note_states, read_retired, read_states
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,7 @@ from contam.rescore.panel import AS_LOGGED, Split
 from contam.rescore.stats.board import LEAST_RANKED, figures, measured
 from contam.rescore.stats.clusters import error_of_mean, several, spread_of
 from contam.rescore.stats.dealing import most_draws
-from contam.rescore.stats.dose import slopes
-from contam.rescore.stats.gain import LEAST, too_few
+from contam.rescore.stats.gain import LEAST, slopes, too_few
 from contam.rescore.stats.ranking import (
     agreement,
     borda,

@@ -1,4 +1,4 @@
-"""Assemble the app, and tell whether it is alive and ready; the modules it names do the work."""
+"""Assemble the app, run it until it is stopped, and tell whether it is alive and ready."""
 
 from __future__ import annotations
 
@@ -12,27 +12,31 @@ import time
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
+import uvicorn
 from fastapi import APIRouter, FastAPI, Response
 from pydantic.json_schema import models_json_schema
 
 import contam
-from contam.errors import ContamError, InternalError
-from contam.index.manifest import MANIFEST
+from contam.errors import ConfigError, ContamError, InternalError
+from contam.index.manifest import MANIFEST, read_manifest
 from contam.memory import tune_service
 from contam.server import check, corpora, page
 from contam.server.auth import Entrance, Keyring
 from contam.server.body import BodyGuard
 from contam.server.check import Admission
+from contam.server.indexes import named_folders, refuse_nothing
 from contam.server.jobs import routes as jobs
 from contam.server.jobs.runner import Jobs
-from contam.server.observe import CONTENT_TYPE, Observed, log
+from contam.server.observe import CONTENT_TYPE, Observed, configure_logs, log
 from contam.server.page import problem_page
 from contam.server.problems import RequestError, answer_failures
 from contam.server.schemas import CheckJob, CheckRequest, Problem, RescoreJob, problems
 from contam.server.state import COMPILING, OPENING, CurrentState, State, unready
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    import socket
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from types import FrameType
 
     from pydantic import BaseModel
 
@@ -270,3 +274,84 @@ def describe_all(app: FastAPI) -> None:
         ref_template="#/components/schemas/{model}",
     )
     app.openapi()["components"]["schemas"].update(found["$defs"])
+
+
+_KEEP_ALIVE_S: Final = 30
+
+
+class Server(uvicorn.Server):
+    """A server that announces its address once it listens, and exits with 0 when stopped."""
+
+    def __init__(
+        self, config: uvicorn.Config, state: State, announce: Callable[[str], None]
+    ) -> None:
+        super().__init__(config)
+        self._state = state
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then say where."""
+        await super().startup(sockets)
+        for server in self.servers if self.started else ():
+            for listening in server.sockets:
+                host, port = listening.getsockname()[:2]
+                self._announce(
+                    f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+                )
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Take no new connections, and let requests end."""
+        self._state.not_ready = self._state.not_ready or "stopping"
+        super().handle_exit(sig, frame)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Drain at SIGTERM and SIGINT; afterwards the signals are as they were, and not sent on."""
+        numbers = (signal.SIGTERM, signal.SIGINT)
+        before = {number: signal.signal(number, self.handle_exit) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def run(settings: Settings, *, announce: Callable[[str], None]) -> None:
+    """Serve until stopped. Raises ContamError when it cannot start."""
+    # Report simple mistakes before anything is loaded or bound.
+    refuse_nothing(settings)
+    for folder in named_folders(settings.index, settings.home).values():
+        read_manifest(folder)
+    configure_logs(settings.log_level)
+    app = create_app(settings)
+    state: State = app.state.contam
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # A caller is identified by a key, never by the address that a proxy reports.
+        proxy_headers=False,
+        http="httptools",
+        limit_concurrency=settings.max_connections,
+        date_header=True,
+        # Clients that keep connections for as long as a server usually does would meet its end.
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=max(int(settings.drain_s), 1),
+        lifespan="on",
+    )
+    server = Server(config, state, announce)
+    try:
+        server.run()
+    except SystemExit as error:
+        if state.failed is not None:
+            raise state.failed from None
+        # uvicorn leaves so when it cannot bind; what it says goes to its log.
+        raise ConfigError(
+            f"cannot listen on {settings.host}:{settings.port}",
+            hint="is another service running there? --port 0 takes a free one",
+        ) from error
+    if state.failed is not None:
+        raise state.failed

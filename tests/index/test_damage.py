@@ -19,8 +19,7 @@ from contam.index.manifest import LOCK, MANIFEST, publish_manifest, read_manifes
 from contam.index.open import Index
 from contam.index.pairs import PAIR_ARRAYS
 from contam.index.recipe import load_recipe
-from contam.index.retired import write_retired
-from contam.index.states import STATES
+from contam.index.states import STATES, write_retired
 from contam.index.verify import verify
 from contam.kernels.pairs import DOCUMENT_BITS
 from contam.text.tokenizer import tokenize_bytes

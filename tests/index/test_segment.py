@@ -14,7 +14,7 @@ from contam.index.home import index_home, resolve_index
 from contam.index.manifest import publish_manifest
 from contam.index.model import RowSpan
 from contam.index.open import Index
-from contam.index.retired import write_retired
+from contam.index.states import write_retired
 from tests.index.tiny import BASE, RECIPE, SPREAD, documents, shard, write_index, write_segment
 from tests.kernels.support import u64s
 from tests.twins.segment import gram_pairs

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from contam.kernels import gram_filter, hash_set
 from contam.kernels._jit import kernel
-from contam.kernels.like_words import align_like_words
+from contam.kernels.rare_words import align_like_words
 from tests.kernels.support import U64, u64s
 from tests.twins import like_words as twin
 

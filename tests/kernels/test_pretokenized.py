@@ -9,8 +9,7 @@ from contam.detect.match.collect import as_halves
 from contam.detect.match.matching import matches_from_rows
 from contam.detect.match.pieces import Pieces
 from contam.kernels.align import new_scratch
-from contam.kernels.document import new_buffers
-from contam.kernels.pretokenized import PRETOKENIZED, scan_tokens
+from contam.kernels.document import PRETOKENIZED, new_buffers, scan_tokens
 from contam.kernels.tokenize_items import tokenize_parts
 from contam.text.tokenizer import char_tables
 from tests.kernels.support import batch, few, match, view_of, worlds

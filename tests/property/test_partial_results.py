@@ -18,7 +18,7 @@ from contam.detect.finish import finish_scan
 from contam.detect.match.matching import matcher_of
 from contam.detect.parameters import ScanParameters
 from contam.detect.partial import PartialResult
-from contam.detect.parts.part import Part
+from contam.detect.parts.part_file import Part
 from contam.detect.plan import make_plan
 from contam.errors import InternalError
 from contam.kernels.document import scan_batch

@@ -39,7 +39,7 @@ def serve(**given: Any) -> int:  # noqa: ANN401 - one for every setting, each of
             given[name] = tuple(value or ())
     settings = Settings(**given, admin_key=secret(PREFIX + _NO_FLAG.upper()))
     # Imported once the settings are right: this loads the web framework.
-    from contam.server.run import run
+    from contam.server.app import run
 
     run(settings, announce=lambda url: talk(f"listening on {url}"))
     return 0

@@ -18,9 +18,9 @@ from contam.detect.match.item_tokens import (
 )
 from contam.detect.match.variants import Variants
 from contam.detect.model import N_PARTS, ViewItems
+from contam.kernels.document import PRETOKENIZED
 from contam.kernels.hash_set import are_entered
 from contam.kernels.match_rows import ItemFacts
-from contam.kernels.pretokenized import PRETOKENIZED
 from contam.kernels.score_item import ViewSpec
 from contam.kernels.tokens import CHARS, WORDS
 from contam.memory import trim

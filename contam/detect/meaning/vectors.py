@@ -1,33 +1,165 @@
 """Vectors of words and texts, from the static embedding model that a policy names by its digests.
 
-Such a model is a table with a vector for each token, and a tokenizer.
+Such a model is a table with a vector for each token, and a tokenizer. It lies in the folder that
+CONTAM_MEANING_MODEL names, or in the package `wordllama`. Files are found by their digests and read
+as they are; nothing of a package runs, and nothing is fetched.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Final, Protocol
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
+import orjson
+from tokenizers import Tokenizer
 
-from contam.detect.meaning.models import (
-    TABLES,
-    TOKENIZERS,
-    model_homes,
-    read_model_file,
-    table_of,
-    tokenizer_of,
-)
-from contam.errors import ConfigError, Place
+from contam.errors import ConfigError, Place, Public, Statement
+from contam.extras import INSTALL, require
+from contam.files.single import read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from tokenizers import Tokenizer
+    from numpy.typing import NDArray
 
     from contam.detect.model import Float32s
     from contam.detect.policies.policy_spec import PolicySpec
+
+
+_PACKAGE: Final = "wordllama"
+#: Where the package keeps its files, and a folder as model2vec or sentence-transformers writes it.
+TABLES: Final = (
+    "weights/l2_supercat_256.safetensors",
+    "model.safetensors",
+    "0_StaticEmbedding/model.safetensors",
+)
+TOKENIZERS: Final = (
+    "tokenizers/l2_supercat_tokenizer_config.json",
+    "tokenizer.json",
+    "0_StaticEmbedding/tokenizer.json",
+)
+
+_TYPES: Final = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8"}
+_LENGTH_BYTES: Final = 8
+_DIGITS: Final = 16
+#: What tools call the table; beside it may stand the row of each token, and its weight.
+_TABLE_NAMES: Final = ("embeddings", "embedding.weight")
+_ROWS: Final = "mapping"
+_WEIGHTS: Final = "weights"
+
+
+def model_homes() -> tuple[str, ...]:
+    """The folders in which models lie: the one that was named, and the package.
+
+    Raises MissingExtraError where there is none.
+    """
+    named = os.environ.get("CONTAM_MEANING_MODEL")
+    if not named:
+        require("meaning", _PACKAGE)
+    package = find_spec(_PACKAGE)
+    installed = (package and package.submodule_search_locations) or ()
+    return (*([named] if named else ()), *installed)
+
+
+def read_model_file(homes: Sequence[str], names: Sequence[str], sha256: str) -> tuple[Path, bytes]:
+    """The file of a model with this digest, which has one of these names in one of these folders.
+
+    Raises ConfigError where there is none, or another one.
+    """
+    there = [path for home in homes for name in names if (path := Path(home, name)).exists()]
+    way_out = Statement(
+        "set CONTAM_MEANING_MODEL to its folder (SHA-256 {}), or {}",
+        Public(sha256),
+        Statement(INSTALL, Public("meaning")),
+    )
+    if not there:
+        raise ConfigError(
+            "{}: has none of {}",
+            Place(homes[0] if homes else _PACKAGE),
+            Public(", ".join(names)),
+            hint=way_out,
+        )
+    for path in there:
+        try:
+            content = read_file(path)
+        except OSError as error:
+            raise ConfigError(
+                "{}: cannot be read: {}", Place(path), Public(error.strerror), hint=way_out
+            ) from error
+        if (found := hashlib.sha256(content).hexdigest()) == sha256:
+            return path, content
+    raise ConfigError(
+        "{}: another model than the policy names: SHA-256 {}, not {}", Place(path),
+        Public(found[:_DIGITS]), Public(sha256[:_DIGITS]), hint=way_out,
+    )  # fmt: skip
+
+
+def tokenizer_of(path: Path, content: bytes) -> Tokenizer:
+    """The tokenizer of a tokenizer.json, which pads and cuts nothing. Raises ConfigError."""
+    try:
+        tokenizer = Tokenizer.from_buffer(content)
+    # What the library raises is no class of its own.
+    except Exception as error:
+        raise damaged(path, "no tokenizer.json") from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+def table_of(path: Path, content: bytes) -> Float32s:
+    """The vector of each token, float32[tokens, dimensions], of a file in the format safetensors.
+
+    Raises ConfigError for a file that is damaged, or holds something else than one such table.
+    """
+    try:
+        tensors = _tensors(content)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise damaged(path, "not whole, or not in the format safetensors") from error
+    named: list[str] = [name for name in _TABLE_NAMES if name in tensors] or [
+        name
+        for name, tensor in tensors.items()
+        if tensor.ndim == 2  # noqa: PLR2004 - a table
+    ]
+    if len(named) != 1 or tensors[named[0]].ndim != 2:  # noqa: PLR2004 - a table
+        raise damaged(path, "it holds not one table of vectors")
+    table = tensors[named[0]].astype(np.float32)
+    rows, weights = tensors.get(_ROWS), tensors.get(_WEIGHTS)
+    if rows is not None:
+        if rows.ndim != 1 or (rows.size and not 0 <= rows.min() <= rows.max() < len(table)):
+            raise damaged(path, "tokens without a vector")
+        table = table[rows]
+    if weights is not None:
+        if weights.shape != table.shape[:1]:
+            raise damaged(path, "weights that are not those of its tokens")
+        table *= weights.astype(np.float32)[:, None]
+    if not np.isfinite(table).all():
+        raise damaged(path, "vectors with values that are no numbers")
+    return table
+
+
+def _tensors(content: bytes) -> dict[str, NDArray[Any]]:
+    """The arrays of a file, which has a head in JSON, then their numbers. Raises ValueError."""
+    n_head = int.from_bytes(content[:_LENGTH_BYTES], "little")
+    head: Mapping[str, Any] = orjson.loads(content[_LENGTH_BYTES : _LENGTH_BYTES + n_head])
+    found = {}
+    for name, about in head.items():
+        if name != "__metadata__":
+            first, end = (_LENGTH_BYTES + n_head + at for at in about["data_offsets"])
+            numbers = np.frombuffer(content[first:end], _TYPES[about["dtype"]])
+            found[name] = numbers.reshape(about["shape"])
+    return found
+
+
+def damaged(path: Path, why: str) -> ConfigError:
+    """The error for a file of a model that cannot be used."""
+    return ConfigError("{}: {}", Place(path), Public(why), hint="is it the right file, and whole?")
+
 
 #: Words whose vectors one worker remembers.
 _MOST_REMEMBERED: Final = 1 << 15

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.kernels.like_words import align_like_words
+from contam.kernels.rare_words import align_like_words
 from contam.text.tokenizer import tokenize_bytes
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import io
 import json
 import zipfile
 import zlib
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from contam.detect.match.counts import COUNTED, PolicyCount
 from contam.detect.match.hits import Hits
 from contam.detect.match.pieces import Pieces
 from contam.detect.model import Matches
-from contam.detect.parts.part import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -32,6 +31,69 @@ if TYPE_CHECKING:
 
     from contam.detect.match.token_view import TokenView
     from contam.detect.plan import Plan
+
+    Table = TypeVar("Table", Matches, Hits)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Part:
+    """What was found in a piece of a corpus, whose shards and chunks are numbered from 0.
+
+    name       digest of all that decides it
+    chunks     numbers of the chunks that were tried, those that failed among them
+    collected  what each view found
+    read       what was read, by shard;  failures  shards that could not be read
+    documents  (shard, row) -> what is known of a document that may become evidence
+    sha256     of the files that were searched, by shard, where every hit is kept
+    sources    what was counted by source, where a shard names the sources of its documents
+    """
+
+    name: str
+    chunks: frozenset[int]
+    collected: tuple[Collected, ...]
+    read: Mapping[int, ShardCoverage]
+    failures: tuple[ShardFailure, ...] = ()
+    documents: Mapping[tuple[int, int], DocumentMeta] = field(default_factory=dict)
+    sha256: Mapping[int, str] = field(default_factory=dict)
+    sources: BySource | None = None
+
+    def placed(self, shards: tuple[int, ...], first: int) -> Part:
+        """The same under the numbers that its shards and chunks have in a larger corpus.
+
+        first  number there of its first chunk
+        """
+        numbers = np.array(shards, np.int32)
+        return replace(
+            self,
+            chunks=frozenset(first + chunk for chunk in self.chunks),
+            collected=tuple(_placed(collected, numbers) for collected in self.collected),
+            read={shards[shard]: counts for shard, counts in self.read.items()},
+            failures=tuple(replace(one, shard=shards[one.shard]) for one in self.failures),
+            documents={(shards[shard], row): meta for (shard, row), meta in self.documents.items()},
+            sha256={shards[shard]: digest for shard, digest in self.sha256.items()},
+        )
+
+
+def hits_placed(hits: Hits, shards: tuple[int, ...]) -> Hits:
+    """Hits of a piece, under the numbers that its shards have in a larger corpus."""
+    return _moved(hits, np.array(shards, np.int32))
+
+
+def _placed(collected: Collected, numbers: np.ndarray) -> Collected:
+    return replace(
+        collected,
+        counts=tuple(
+            replace(count, best=_moved(count.best, numbers)) for count in collected.counts
+        ),
+        matches=_moved(collected.matches, numbers),
+        hits=None if collected.hits is None else _moved(collected.hits, numbers),
+    )
+
+
+def _moved(table: Table, numbers: np.ndarray) -> Table:
+    # Rows of no document have the number -1.
+    return replace(table, shard=np.where(table.shard < 0, table.shard, numbers[table.shard]))
+
 
 _META: Final = "part.json"
 #: The array of places of documents; the names of others begin with the number of their view.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.detect.match.hits import Hits
-    from contam.detect.parts.part import Part
+    from contam.detect.parts.part_file import Part
     from contam.detect.parts.pieces import Piece
     from contam.detect.plan import Plan
 

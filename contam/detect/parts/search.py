@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.opening import map_readable_shards
 from contam.corpus.shards import file_sha256
-from contam.detect.corpus_checks import changed_shards
+from contam.detect.corpus import changed_shards
 from contam.detect.every_hit import PartHits
 from contam.detect.partial import PartialResult
 from contam.detect.parts.mapped import open_plan, write_plan
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
     from contam.detect.corpus import Corpus, ScanProgress
-    from contam.detect.parts.part import Part
+    from contam.detect.parts.part_file import Part
     from contam.detect.parts.part_store import Division
     from contam.detect.parts.pieces import Piece
     from contam.detect.plan import Plan

@@ -10,9 +10,9 @@ from contam.corpus.documents import DocumentMeta
 from contam.corpus.opening import map_readable_shards
 from contam.corpus.shards import file_sha256
 from contam.detect.chunk_scan import scan_chunks
-from contam.detect.corpus_checks import changed_shards
+from contam.detect.corpus import changed_shards
 from contam.detect.partial import PartialResult
-from contam.detect.parts.part import Part
+from contam.detect.parts.part_file import Part
 from contam.detect.sources import named_documents
 
 if TYPE_CHECKING:

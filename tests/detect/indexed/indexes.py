@@ -10,7 +10,7 @@ import numpy as np
 from contam.index.build import build
 from contam.index.manifest import publish_manifest, read_manifest
 from contam.index.recipe import load_recipe
-from contam.index.retired import write_retired
+from contam.index.states import write_retired
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -169,8 +169,8 @@ def test_its_view_enters_no_grams(world):
 
 def test_warming_up_needs_no_model(monkeypatch):
     import contam.extras
-    from contam.kernels.like_words import align_like_words
     from contam.kernels.rare_windows import find_windows
+    from contam.kernels.rare_words import align_like_words
 
     monkeypatch.setattr(contam.extras, "find_spec", lambda _: None)
     look_for_rephrasings_a_little()

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 
 from contam.rescore.panel import RescoreSettings
-from contam.rescore.stats.dose import LEAST_OTHERS, slopes
+from contam.rescore.stats.gain import LEAST_OTHERS, slopes
 from contam.tables import schemas
 from tests.rescore.panels import flags_of, series_of, tables_of
 
