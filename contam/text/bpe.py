@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.errors import ConfigError, Place, Plain, UsageError
-from contam.text.token_kinds import token_hash
+from contam.text.token_hash import token_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,7 +8,7 @@ from tokenizers import Tokenizer
 
 from contam.errors import ConfigError, UsageError
 from contam.text.bpe import LONGEST_STRETCH, find_stretches, hash_ids, hash_unknown, load_tokenizer
-from contam.text.token_kinds import token_hash
+from contam.text.token_hash import token_hash
 from tests.text.tokenizer_files import KINDS, make_tokenizer, save_tokenizer
 
 TEXTS = [

@@ -15,7 +15,8 @@ import pytest
 from contam.errors import InternalError
 from contam.kernels.hash_set import are_entered
 from contam.text.text_tables import NORMALISER, TABLE_FILE, FoldKind, load_tables, read_tables
-from contam.text.token_kinds import character_tokens, hash_code_points, token_hash
+from contam.text.token_hash import hash_code_points, token_hash
+from contam.text.token_kinds import character_tokens
 from tests.kernels.support import LOOKALIKES, NAMES
 from tests.twins import tokens as twin
 from tests.word_tables import generate_tables, markup_names

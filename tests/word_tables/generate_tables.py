@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contam.text.text_tables import NORMALISER, TABLE_FILE
-from contam.text.token_kinds import token_hash
+from contam.text.token_hash import token_hash
 from tests.word_tables import markup_names
 from tests.word_tables.fold_rules import Entry, FoldKind, fold
 from tests.word_tables.lookalikes import FIRST, LAST, lookalikes
