@@ -7,6 +7,7 @@ import io
 import json
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import ipc
@@ -114,6 +115,20 @@ def _arrow(rows):
     return bytes(out.getvalue())
 
 
+def _mds(rows):
+    """As `streaming.MDSWriter` writes columns of text."""
+    names = sorted(rows[0])
+    about = {"column_names": names, "column_encodings": ["str"] * len(names)}
+    about = json.dumps({**about, "column_sizes": [None] * len(names)}).encode()
+    records = []
+    for row in rows:
+        cells = [row[name].encode() for name in names]
+        sizes = np.array([len(cell) for cell in cells], "<u4")
+        records.append(sizes.tobytes() + b"".join(cells))
+    offsets = np.cumsum([4 * (len(rows) + 2) + len(about), *map(len, records)]).astype("<u4")
+    return np.uint32(len(rows)).tobytes() + offsets.tobytes() + about + b"".join(records)
+
+
 #: Format -> the bytes of a file with some rows: `text`, and `id`, `url`, `date`, `language`.
 WRITERS: dict[str, Callable[[list[dict[str, str]]], bytes]] = {
     "parquet": _parquet,
@@ -122,6 +137,7 @@ WRITERS: dict[str, Callable[[list[dict[str, str]]], bytes]] = {
     "csv": table,
     "tsv": lambda rows: table(rows, "\t"),
     "warc": lambda rows: b"".join(wet_pages(rows)),
+    "mds": _mds,
 }
 
 #: What a file has room for, of formats that lack some of these fields: `"name": ("id", "text")`.

@@ -18,8 +18,8 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _CORPUS = typer.Option(
     "--corpus",
     metavar="PATH...",
-    help="Corpus shards: files, folders or globs; Parquet, Arrow, JSONL, CSV, TSV, WET, tar or"
-    " plain text.",
+    help="Corpus shards: files, folders or globs; Parquet, Arrow, JSONL, CSV, TSV, WET, tar, MDS,"
+    " token ids or plain text.",
 )
 Corpus = Annotated[list[str], _CORPUS]
 Moved = Annotated[

@@ -12,7 +12,6 @@ from contam.corpus.formats.token_rows import decoder_of
 from contam.errors import CorpusError, Place, Plain, Public, Statement, UsageError
 from contam.files.listed import opened
 from contam.tables.columns import TokenIds
-from contam.text.token_ids import file_digest, tokenizer_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,6 +46,8 @@ def settled(named: Mapping[str, str]) -> dict[str, str]:
             )
         return {}
     if "tokenizer_sha256" not in found:
+        from contam.text.token_ids import file_digest, tokenizer_file
+
         path = tokenizer_file(found["tokenizer"])
         found |= {"tokenizer": str(path), "tokenizer_sha256": file_digest(path)}
     if found.get("token_bytes", _WIDTHS[0]) not in _WIDTHS:

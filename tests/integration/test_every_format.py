@@ -29,7 +29,7 @@ PACK = {
     ".zst": zstandard.compress,
 }
 #: Every format of several documents a file, and packed where the whole file may be.
-SEVERAL = [one for one in FORMATS if one.name not in ("text", "tar")]
+SEVERAL = [one for one in FORMATS if one.name not in ("text", "tar", "tokens")]
 NAMES = [f"part-0{one.suffixes[0]}" for one in SEVERAL]
 PACKED = [f"part-0{one.suffixes[0]}{suffix}" for one in SEVERAL if one.packable for suffix in PACK]
 HARD = (

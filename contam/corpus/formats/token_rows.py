@@ -13,7 +13,6 @@ import numpy as np
 
 from contam.corpus.formats.base import Document, TokenPlaces
 from contam.errors import InternalError, Public, ShardError
-from contam.text.token_ids import IdDecoder, UnknownIdError, load_decoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from contam.corpus.formats.base import FileChunk
     from contam.tables.blocks import TextBlock
     from contam.tables.columns import ColumnRef, TokenIds
+    from contam.text.token_ids import IdDecoder
 
     Ids = NDArray[np.uint32]
 
@@ -64,6 +64,8 @@ class TokenFormat(Protocol):
 
 def decoder_of(ref: ColumnRef) -> IdDecoder:
     """What turns the ids of a column into text. Raises ConfigError."""
+    from contam.text.token_ids import load_decoder
+
     how = tokens_of(ref)
     return load_decoder(how.tokenizer, how.sha256, how.special)
 
@@ -160,6 +162,8 @@ def _following(kind: TokenFormat, path: str, ref: ColumnRef, row: int) -> list[I
 
 
 def _block(path: str, row: int, rows: IdRows, decoder: IdDecoder) -> TextBlock:
+    from contam.text.token_ids import UnknownIdError
+
     try:
         block = decoder.decode(rows.ids, rows.offsets)
     except UnknownIdError as error:
