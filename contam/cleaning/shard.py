@@ -171,7 +171,7 @@ def removals(
         drop = _is_dropped(options, text, one.spans)
         texts = (text,) if drop else tuple(text[a:b] for a, b in one.spans)
         told = documents[row].tokens
-        tokens = None if told is None else (told.first, told.first + max(0, len(told.starts) - 2))
+        tokens = None if told is None else (told.first, told.first + max(0, told.n - 1))
         made.append(Removal(found=one, meta=meta, drop=drop, texts=texts, tokens=tokens))
     return made, n_passes
 

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from contam.corpus.formats.base import head_of
-from contam.corpus.formats.plain import TEXTS
+from contam.corpus.formats.plain import TEXT, TEXTS
 from contam.corpus.formats.registry import (
     NAMED,
     TITLES,
@@ -20,6 +20,7 @@ from contam.corpus.formats.registry import (
     by_suffix,
     is_unfinished,
 )
+from contam.corpus.formats.token_file import TokenFile
 from contam.corpus.outputs import written_by_contam
 from contam.errors import ASK_STORE_LATER, CorpusError, Place, Plain, Public, Statement, UsageError
 from contam.files.addresses import Address, checked, is_address
@@ -30,13 +31,15 @@ from contam.files.stores import RefusedError, lacks_bucket, store_of
 from contam.files.wrong_files import LFS_FACT, LFS_HEAD
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from contam.corpus.formats.base import CorpusFormat
 
 
 # Hidden, but holds the unfinished files of a download into the folder.
 _DOWNLOADS = ".cache"
+
+_UNSURE = "{} beside shards"
 #: Files that tell of the token ids beside them.
 _BESIDE = (".idx", ".ds.index", ".ds.metadata", ".ds.loss")
 
@@ -102,11 +105,12 @@ def list_files(
             # Reached twice: the longer name is kept, whatever the order of the arguments.
             if known is None or (len(entry.name), entry.name) > (len(known.name), known.name):
                 found[path] = entry
-    if len(notes) < len(found):
-        for path in notes:
-            # What stands beside shards tells of them.
+    sure = {entry.format for path, entry in found.items() if path not in notes}
+    for path in notes if sure else ():
+        # What stands beside shards tells of them, unless it is a shard like them.
+        if found[path].format not in sure - {TEXT.name, TEXTS.name}:
             title = NAMED[found.pop(path).format].title
-            skipped[path] = Skipped(path, f"{title} beside shards")
+            skipped[path] = Skipped(path, _UNSURE.format(title))
     same: dict[PurePath | tuple[int, int, int], PurePath] = {}
     for path in sorted(
         found,
@@ -138,6 +142,16 @@ def file_at(path: PurePath) -> PurePath | tuple[int, int, int]:
     if state.st_nlink > 1:
         return state.st_dev, state.st_ino, state.st_mtime_ns
     return Path(os.path.realpath(path))
+
+
+def refuse_left_out(skipped: Sequence[Skipped], columns: Mapping[str, str] | None) -> None:
+    """Raise CorpusError for a file that may hold token ids and was left out, if ids are wanted."""
+    for one in skipped if "tokenizer" in (columns or {}) else ():
+        if one.reason == _UNSURE.format(TokenFile.title):
+            raise CorpusError(
+                "{} may hold token ids, but stands among shards of another format",
+                Place(one.path), hint="name the files of token ids instead of their folder",
+            )  # fmt: skip
 
 
 def passed_over(skipped: Sequence[Skipped]) -> tuple[str, ...]:

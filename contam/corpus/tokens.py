@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.corpus.formats.token_rows import decoder_of
+from contam.corpus.formats.token_rows import are_cut, decoder_of
 from contam.errors import CorpusError, Place, Plain, Public, Statement, UsageError
 from contam.files.listed import opened
 from contam.tables.columns import TokenIds
@@ -29,14 +29,13 @@ READING: Final = ("tokenizer", "tokenizer_sha256", "special", "token_bytes", "fo
 """What a run is told of token ids, beside the columns of documents."""
 
 _WIDTHS: Final = ("2", "4")
-_MOST_SPECIAL: Final = 1 << 24
+_MOST_SPECIAL: Final = 1 << 20
 _HEAD_BYTES: Final = 64 << 10
-_ROWS: Final = 2
 
 
 def settled(named: Mapping[str, str]) -> dict[str, str]:
     """What is said of token ids, with the tokenizer's place and digest. Raises UsageError."""
-    found = {key: named[key] for key in READING if key in named}
+    found = {key: _said(named[key]) for key in READING if key in named}
     if "tokenizer" not in found:
         if found:
             raise UsageError(
@@ -56,13 +55,18 @@ def settled(named: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+def _said(value: object) -> str:
+    """What was given as an option says it, also for numbers and lists of them."""
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
 def _special(named: Mapping[str, str]) -> tuple[int, ...]:
     given = named.get("special", "")
     parts = [part.strip() for part in given.split(",") if part.strip()]
     if not all(part.isdecimal() and int(part) < _MOST_SPECIAL for part in parts):
         raise UsageError(
-            "special must be ids of tokens, with commas between: {}", given,
-            hint="for example --special 50257,50258",
+            "special must be ids of tokens below {:,}, with commas between: {}",
+            _MOST_SPECIAL, given, hint="for example --special 50257,50258",
         )  # fmt: skip
     return tuple(sorted(set(map(int, parts))))
 
@@ -107,16 +111,19 @@ def prepared(shard: Shard, ref: ColumnRef, named: Mapping[str, str]) -> ColumnRe
         beside=(*kind.beside(path), *((_head(following),) if following else ())),
     )
     widths = kind.widths(path)
-    if widths != (0,) and "token_bytes" in named:
-        widths = (int(named["token_bytes"]),)
+    given = int(named.get("token_bytes", 0)) if widths != (0,) else 0
     tried = []
-    for width in widths:
+    # The widest that fits is right: of narrower ids, two make one that is unknown.
+    for width in widths if given in (0, *widths) else (given,):
         one = replace(ref, tokens=replace(how, width=width))
         decoder = decoder_of(one)
         sample = kind.sample(path, one)
         problem = decoder.problem(sample)
+        if not problem and given not in (0, width):
+            problem = f"they are ids of {width} bytes, and token_bytes says {given}"
         if not problem:
-            packed = kind.ends_rows or _is_packed(sample, decoder)
+            packed = kind.is_cut(path)
+            packed = _is_packed(sample, decoder) if packed is None else packed
             return replace(one, tokens=replace(how, width=width, packed=packed))
         tried.append(f"read as ids of {width} bytes: {problem}" if width else problem)
     raise CorpusError(
@@ -130,16 +137,17 @@ def prepared(shard: Shard, ref: ColumnRef, named: Mapping[str, str]) -> ColumnRe
 
 
 def _is_packed(sample: Sequence[NDArray[np.uint32]], decoder: IdDecoder) -> bool:
-    """Whether documents end inside rows, or rows are cut to one length."""
-    rows = [ids for ids in sample if len(ids)]
-    cut = False
-    for ids in rows:
-        is_end = decoder.ends_in(ids)
-        spoken = np.flatnonzero(~is_end)
-        if len(spoken) and is_end[spoken[0] : spoken[-1]].any():
-            return True
-        cut |= not is_end[-1]
-    return cut and len(rows) >= _ROWS and len({len(ids) for ids in rows}) == 1
+    """Whether rows end inside documents: not all at an end token, or all cut to one length."""
+    rows = [decoder.ends_in(ids) for ids in sample if len(ids)]
+    if all(is_end[-1] for is_end in rows):
+        return any(_is_joined(is_end) for is_end in rows)
+    return any(is_end.any() for is_end in rows) or are_cut(np.array([*map(len, rows)], np.int64))
+
+
+def _is_joined(is_end: NDArray[np.bool_]) -> bool:
+    """Whether there is an end token between others."""
+    spoken = np.flatnonzero(~is_end)
+    return len(spoken) > 0 and bool(is_end[spoken[0] : spoken[-1]].any())
 
 
 def _head(path: str) -> str:

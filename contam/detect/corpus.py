@@ -11,7 +11,7 @@ import numpy as np
 
 from contam.corpus.coverage import Coverage, ShardFailure
 from contam.corpus.documents import metadata_or_lost, read_documents
-from contam.corpus.listing import passed_over
+from contam.corpus.listing import passed_over, refuse_left_out
 from contam.corpus.opening import map_readable_shards, open_shards
 from contam.corpus.shards import check_unchanged, leave_out, survey
 from contam.corpus.unread import names_of, unread_notes
@@ -115,6 +115,7 @@ class Corpus:
             else ((), ())
         )
         shards, skipped = found
+        refuse_left_out(skipped, columns)
         files = tuple(one for one in skipped if not one.folder)
         in_memory = frozenset(table.name for table in tables)
         if twice := sorted(in_memory.intersection(shard.name for shard in shards)):

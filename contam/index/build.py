@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from contam.corpus.coverage import ShardCoverage
-from contam.corpus.listing import passed_over
+from contam.corpus.listing import passed_over, refuse_left_out
 from contam.corpus.opening import map_shards
 from contam.corpus.shards import leave_out, survey
 from contam.corpus.tokens import following_of, settled
@@ -171,7 +171,7 @@ def fresh_manifest(
     if isinstance(recipe, str):
         recipe = load_recipe(recipe)
     columns = {**(columns or {}), **settled(columns or {})}
-    found, aside = listed(paths, progress, lines=lines)
+    found, aside = listed(paths, columns, progress, lines=lines)
     shards, excluded = leave_out(found, exclude)
     number, count = share
     groups = cut_groups([shard.size_bytes for shard in shards])[number::count]
@@ -195,13 +195,18 @@ def fresh_manifest(
 
 
 def listed(
-    paths: Sequence[PathLike], progress: BuildProgress | None, *, lines: bool = False
+    paths: Sequence[PathLike],
+    columns: Mapping[str, str] | None,
+    progress: BuildProgress | None,
+    *,
+    lines: bool = False,
 ) -> tuple[tuple[Shard, ...], tuple[str, ...]]:
     """The shards below some paths, and the folders that were passed over.
 
     Files of contam itself that were left out are noted.
     """
     shards, skipped = survey(paths, look=False, lines=lines)
+    refuse_left_out(skipped, columns)
     if progress is not None:
         for file in skipped:
             if file.ours:

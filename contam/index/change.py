@@ -112,7 +112,7 @@ def add(
         if columns is None and alike and all(one == alike[0] for one in alike):
             columns = alike[0]
         columns = {**(columns or {}), **settled(columns or {})}
-        there, aside = listed(paths, progress, lines=lines)
+        there, aside = listed(paths, columns, progress, lines=lines)
         shards, excluded = _left(manifest, there, exclude)
         offered = map_shards(
             lambda at, shard: new_record(shard, column, following_of(shards, at, columns)), shards

@@ -13,28 +13,21 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
 from contam.errors import ConfigError, Place, Plain, UsageError
-from contam.kernels.token_texts import (
-    BREAK,
-    HEAD,
-    MISSING,
-    TokenTable,
-    measure_texts,
-    write_texts,
-)
 from contam.tables.arrow_text import block_of_bytes
 from contam.text.bpe import build_tokenizer, is_refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
+    from contam.kernels.token_texts import TokenTable
     from contam.tables.blocks import TextBlock
 
     Ids = NDArray[np.uint32]
@@ -58,6 +51,7 @@ _EDGE: Final = 4
 _MOST_WRONG: Final = 0.02
 _FEW_IDS: Final = 64
 _TIMES_WORSE: Final = 4
+_LEAST_BYTES: Final = 1.25
 _LEAST_WORDS: Final = 0.5
 _MOST_BAD: Final = 0.02
 
@@ -66,7 +60,8 @@ class UnknownIdError(ValueError):
     """An id that a tokenizer does not have; `place` is where it stands among those given."""
 
     def __init__(self, place: int, found: int) -> None:
-        super().__init__(f"token id {found:,}")
+        # -1 of 32 bits, and what does not fit them, arrives as the highest of all.
+        super().__init__(f"token id {found if found < 1 << 31 else found - (1 << 32):,}")
         self.place = place
         self.found = found
 
@@ -86,7 +81,7 @@ class IdDecoder:
         self.special = frozenset((*own, *added))
         names = {content: number for number, content in own.items()}
         ends = [names[one] for one in _ENDS if one in names]
-        self.ends = np.array(sorted(ends or added), np.uint32)
+        self.ends = np.array(sorted({*ends, *added}), np.uint32)
         vocabulary = tokenizer.get_vocab(with_added_tokens=True)
         self.n_ids = max((*vocabulary.values(), *self.special, 0)) + 1
         pieces: list[str | None] = [None] * self.n_ids
@@ -101,18 +96,17 @@ class IdDecoder:
         """
         return block_of_bytes(*self._written(ids, offsets, np.empty(0, np.int64)))
 
-    def places(self, ids: Ids) -> NDArray[np.int64]:
-        """int64[n + 1]: the code point of its text at which each token of one document begins.
+    def places(self, ids: Ids) -> Callable[[int], int]:
+        """What tells the code point of its text at which token 0 to n of one document begins.
 
         Of a token in the middle of a code point, the next one. Raises UnknownIdError.
         """
-        where = np.empty(len(ids) + 1, np.int64)
-        data, bounds = self._written(ids, np.array([0, len(ids)], np.int64), where)
         if not self.by_table:
-            return where
-        raw = data[: bounds[1]]
+            return lambda n: len(self._text(ids[:n]))
+        where = np.empty(len(ids) + 1, np.int64)
+        raw, _ = self._written(ids, np.array([0, len(ids)], np.int64), where)
         leads = np.flatnonzero((raw & np.uint8(0xC0)) != np.uint8(0x80))
-        return np.searchsorted(leads, where).astype(np.int64)
+        return cast("Callable[[int], int]", np.searchsorted(leads, where).__getitem__)
 
     def ends_in(self, ids: Ids) -> NDArray[np.bool_]:
         """Whether each is the id of a token that ends a document, bool[n]."""
@@ -144,10 +138,16 @@ class IdDecoder:
                 total += len(piece)
                 wrong += self._n_wrong(piece)
                 mixed += self._n_wrong(random.permutation(piece))
-        if wrong > _MOST_WRONG * total or (total >= _FEW_IDS and wrong >= mixed / _TIMES_WORSE):
-            share = 100 * (total - wrong) // total
-            return f"{share} of 100 tokens are the same when their text is encoded again"
+        is_any = total >= _FEW_IDS and wrong >= mixed / _TIMES_WORSE
+        if wrong > _MOST_WRONG * total or is_any:
+            same, others = (100 * (total - n) // total for n in (wrong, mixed))
+            said = f"{same} of 100 tokens are the same when their text is encoded again"
+            return (
+                f"{said}, and {others} in another order, which proves nothing" if is_any else said
+            )
         text = "".join(texts)
+        if total >= _FEW_IDS and len(text.encode()) < _LEAST_BYTES * total:
+            return "tokens of one byte each are the same in any order, which proves nothing"
         n_words = sum(one.isalnum() or one.isspace() for one in text)
         is_bad = text.count("\N{REPLACEMENT CHARACTER}") > _MOST_BAD * len(text)
         return "its text has no words" if is_bad or n_words < _LEAST_WORDS * len(text) else ""
@@ -175,18 +175,20 @@ class IdDecoder:
     def _written(
         self, ids: Ids, offsets: NDArray[np.int64], where: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        from contam.kernels.token_texts import measure_texts, write_texts
+
         size, unknown = measure_texts(ids, self._table)
         if unknown >= 0:
             raise UnknownIdError(unknown, int(ids[unknown]))
         if not self.by_table:
-            return self._by_library(ids, offsets, where)
+            return self._by_library(ids, offsets)
         out = np.empty(size, np.uint8)
         bounds = np.empty(len(offsets), np.int64)
         write_texts(ids, offsets, self._table, self._strips, out, bounds, where)
         return out[: bounds[-1]], bounds
 
     def _by_library(
-        self, ids: Ids, offsets: NDArray[np.int64], where: NDArray[np.int64]
+        self, ids: Ids, offsets: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         texts, special = [], self.special
         for begin, end in pairwise(offsets.tolist()):
@@ -194,7 +196,6 @@ class IdDecoder:
             pieces = [list(some) for is_special, some in spoken if not is_special]
             found = self._tokenizer.decode_batch(pieces, skip_special_tokens=False)
             texts.append("\n".join(found).encode())
-        where[:] = 0  # of such a tokenizer only the document is told
         bounds = np.concatenate([[0], np.cumsum([len(text) for text in texts])]).astype(np.int64)
         return np.frombuffer(b"".join(texts), np.uint8), bounds
 
@@ -235,6 +236,8 @@ class IdDecoder:
 
 
 def _table(found: Sequence[bytes | None], special: frozenset[int]) -> TokenTable:
+    from contam.kernels.token_texts import BREAK, HEAD, MISSING, TokenTable
+
     length = np.array([MISSING if one is None else len(one) for one in found], np.int32)
     length[sorted(special)] = BREAK
     data = b"".join(one or b"" for one in found)

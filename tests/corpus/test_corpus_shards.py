@@ -215,9 +215,9 @@ def test_a_path_without_files_is_an_error(tmp_path, given):
 def test_a_folder_without_shards_lists_what_was_seen(tmp_path):
     with pytest.raises(CorpusError, match="no files seen"):
         find_shards([tmp_path])
-    make(tmp_path, "README.log", "model.bin")
+    make(tmp_path, "README.log", "model.pt")
     with pytest.raises(
-        CorpusError, match=r"files seen: README.log \(unsupported format\), model.bin"
+        CorpusError, match=r"files seen: README.log \(unsupported format\), model.pt"
     ):
         find_shards([tmp_path])
     with pytest.raises(CorpusError, match="no path given"):

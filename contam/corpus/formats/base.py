@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, NamedTuple
-
-import numpy as np
 
 from contam.errors import ShardError
 from contam.files.listed import opened
 from contam.tables.chat import Turn, turn_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path, PurePath
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from contam.corpus.offsets import ByteSpan
@@ -48,15 +48,17 @@ class TokenPlaces(NamedTuple):
     """Where the tokens of a document stand.
 
     first   place of its first token in the shard, 0 where the format counts by row
-    starts  int64[n + 1], the code point of the text at which each token begins
+    n       how many there are
+    start   gives the code point of the text at which one of them begins, counted from 0
     """
 
     first: int
-    starts: NDArray[np.int64]
+    n: int
+    start: Callable[[int], int]
 
     def at(self, char: int) -> int:
         """The place of the token that holds a code point."""
-        return self.first + max(0, int(np.searchsorted(self.starts, char, side="right")) - 1)
+        return self.first + max(0, bisect_right(range(self.n + 1), char, key=self.start) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,6 @@ class CorpusFormat(ABC):
     magic      first bytes that only this format has
     packable   whether a whole file may be compressed: `.gz`, `.zst`, `.bz2`, `.xz`
     open_keys  whether a record may have columns that the first records lack
-    ends_rows  whether end tokens may divide a file into rows
     """
 
     name: ClassVar[str]
@@ -102,7 +103,6 @@ class CorpusFormat(ABC):
     magic: ClassVar[tuple[bytes, ...]] = ()
     packable: ClassVar[bool] = False
     open_keys: ClassVar[bool] = False
-    ends_rows: ClassVar[bool] = False
 
     def guess(self, head: bytes) -> bool:
         """Whether a file without a known suffix, named by the user, may be this format."""
@@ -115,6 +115,10 @@ class CorpusFormat(ABC):
     def widths(self, path: str) -> tuple[int, ...]:
         """Bytes that a token id in a file may have; only 0 where the format says."""
         return (0,)
+
+    def is_cut(self, path: str) -> bool | None:
+        """Whether rows of token ids may end inside documents; None where `sample` must tell."""
+        return None
 
     def beside(self, path: str) -> tuple[str, ...]:
         """Digests of files beside one that say what is in it."""

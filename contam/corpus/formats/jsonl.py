@@ -150,8 +150,11 @@ def _why(error: Exception) -> str:
 def noted_columns(found: Iterator[records.Record]) -> tuple[ColumnRef, ...]:
     """The keys of the first records, nested ones too; none where there is no record."""
     seen: dict[tuple[str, ...], Kind] = {}
+    empty: set[tuple[str, ...]] = set()
     for record in islice(found, _SNIFF_ROWS):
-        _note(record, (), seen)
+        _note(record, (), seen, empty)
+    # An empty list may be one of texts or of ids: others tell.
+    seen |= {key: "list" for key in empty if seen[key] == "null"}
     return tuple(ColumnRef(key, kind, kind) for key, kind in seen.items())
 
 
@@ -213,7 +216,10 @@ def _lines(path: str, first: int = 0, span: ByteSpan | None = None) -> Iterator[
 
 
 def _note(
-    record: dict[str, object], above: tuple[str, ...], seen: dict[tuple[str, ...], Kind]
+    record: dict[str, object],
+    above: tuple[str, ...],
+    seen: dict[tuple[str, ...], Kind],
+    empty: set[tuple[str, ...]],
 ) -> None:
     for key, value in record.items():
         path = (*above, key)
@@ -221,13 +227,17 @@ def _note(
         known = seen.get(path)
         if known is None or _RANK.index(kind) < _RANK.index(known):
             seen[path] = kind
+        if value == []:
+            empty.add(path)
         if isinstance(value, dict) and len(path) < _MAX_DEPTH:
-            _note(value, path, seen)
+            _note(value, path, seen, empty)
 
 
 def _kind(value: object) -> Kind:
     plain: dict[type, Kind] = {type(None): "null", str: "text", dict: "struct"}
     if isinstance(value, list):
+        if not value:
+            return "null"
         if all(isinstance(entry, str) for entry in value):
             return "list"
         if all(type(entry) is int for entry in value):

@@ -124,10 +124,11 @@ def _value(raw: bytes, encoding: str) -> Any:  # noqa: ANN401 - of many types
     if kind == "ndarray":
         dtype, _, shape = rest.partition(":")
         return _array(raw, dtype, is_shaped=bool(shape))
-    if kind == "bytes" and raw and len(raw) % 8 == 0:
+    if kind == "bytes":
         # llm-foundry keeps ids as the bytes of int64; of other bytes nothing is known.
-        ids = np.frombuffer(raw, "<i8")
-        return ids.tolist() if ((ids >= 0) & (ids < 1 << 32)).all() else None
+        ids = np.frombuffer(raw, "<i8", len(raw) // 8)
+        is_known = 8 * len(ids) == len(raw) and ((ids >= 0) & (ids < 1 << 32)).all()
+        return ids.tolist() if is_known else raw
     if kind.startswith(("int", "uint", "float")):
         dtype = "int64" if kind == "int" else kind
         return np.frombuffer(raw, np.dtype(dtype).newbyteorder("<")).tolist()[0]

@@ -18,6 +18,7 @@ from contam.facts import Plain
 from contam.tables.blocks import TextBlock, block_of
 from contam.tables.chat import Turn, at_path, clean
 from contam.tables.edits import Rewrite, Rewritten
+from contam.tables.fields import as_ids
 from contam.tables.same_rows import check_text
 
 if TYPE_CHECKING:
@@ -249,12 +250,12 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
         if found is None:
             return None
         try:
-            ids = np.array(found, np.uint32)
+            ids = np.array(found, None if found else np.int64)
         except (TypeError, ValueError, OverflowError):
-            ids = np.empty((0, 0), np.uint32)
-        if ids.ndim != 1 or not isinstance(found, list):
+            ids = np.empty((0, 0), np.int64)
+        if ids.ndim != 1 or ids.dtype.kind not in "iu" or not isinstance(found, list):
             raise self.bad(path, row, "{} holds no list of token ids", ref.dotted)
-        return ids
+        return as_ids(ids)
 
     def _chosen(self, path: str, wanted: Sequence[int]) -> Iterator[tuple[int, Record | None]]:
         position = 0

@@ -7,6 +7,7 @@ between two end tokens.
 from __future__ import annotations
 
 import hashlib
+import re
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +17,13 @@ import numpy as np
 from numpy.lib import format as npy
 
 from contam.corpus.formats.base import CorpusFormat, FileChunk, head_of
-from contam.corpus.formats.token_rows import IdRows, decoder_of, token_blocks, token_documents
+from contam.corpus.formats.token_rows import (
+    IdRows,
+    are_cut,
+    decoder_of,
+    token_blocks,
+    token_documents,
+)
 from contam.corpus.streams import unreadable
 from contam.errors import Public, ShardError
 from contam.files.listed import ListedPath, opened, state_at, state_of
@@ -52,9 +59,13 @@ _DTYPES: Final = {1: "<u1", 2: "<i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
 _LLM_C: Final = {20240520: "<u2", 20240801: "<u4"}
 _LLM_C_BYTES: Final = 1024
 _NUMPY: Final = b"\x93NUMPY"
+_WHOLE_NUMBERS: Final = re.compile(rb"'[<>|][iu]\d")
 _WIDTHS: Final = {1: "<u1", 2: "<u2", 4: "<u4", 8: "<u8"}
-#: First bytes of other files called .bin: archives of PyTorch, pickles, GGUF, ELF.
-_OTHERS: Final = (b"PK", b"\x80", b"GGUF", b"ggml", b"\x7fELF", b"{")
+#: First bytes of other files called .bin: models of PyTorch and GGUF, pickles, ELF. No fewer than
+#: four bytes, since ids may begin like that too.
+_OTHERS: Final = (
+    b"PK\x03\x04", b"\x80\x02\x8a\n", b"\x80\x02}q", b"\x80\x04\x95", b"GGUF", b"ggml", b"\x7fELF"
+)  # fmt: skip
 
 _SAMPLES: Final = 24
 _SAMPLE_IDS: Final = 1024
@@ -80,12 +91,11 @@ class TokenFile(CorpusFormat):
     name = "tokens"
     title = "token ids"
     suffixes = (".bin", ".ds", ".npy")
-    ends_rows = True
 
     def no_shard(self, path: PurePath) -> str:
         head = head_of(path)[:_HEAD]
         if path.suffix.lower() == ".npy" and head.startswith(_NUMPY):
-            return "" if b"'<i" in head or b"'<u" in head else "a NumPy array of other values"
+            return "" if _WHOLE_NUMBERS.search(head) else "a NumPy array of other values"
         return "no token ids" if head.startswith(_OTHERS) and not _told(str(path)) else ""
 
     def is_sure(self, path: PurePath) -> bool:
@@ -100,7 +110,12 @@ class TokenFile(CorpusFormat):
         layout = _layout(path)
         if layout.dtype:
             return (0,)
-        return (2,) if state_of(path).size % 4 else (2, 4)
+        return (2,) if state_of(path).size % 4 else (4, 2)
+
+    def is_cut(self, path: str) -> bool:
+        """Rows of one length may, and those that end tokens divide."""
+        ends = _layout(path).ends
+        return ends is None or are_cut(np.diff(ends, prepend=0))
 
     def beside(self, path: str) -> tuple[str, ...]:
         """Digests of the files beside it that say what is in it."""
@@ -230,6 +245,10 @@ class TokenFile(CorpusFormat):
             return edges[:-1], _ids(path, layout, int(edges[0]), int(edges[-1])), np.diff(edges)
         decoder = decoder_of(ref)
         pieces = [_ids(path, layout, begin, stop)]
+        behind_end = not begin or bool(decoder.ends_in(_ids(path, layout, begin - 1, begin))[0])
+        starts = _starts(decoder.ends_in(pieces[0]), behind_end=behind_end)
+        if not len(starts):
+            return starts, pieces[0][:0], starts
         at = stop
         while at < n and not decoder.ends_in(pieces[-1][-1:]).any():
             piece = _ids(path, layout, at, min(n, at + _STEP))
@@ -243,11 +262,6 @@ class TokenFile(CorpusFormat):
                     " with --tokenizer",
                 )  # fmt: skip
         ids = np.concatenate(pieces)
-        is_end = decoder.ends_in(ids)
-        behind_end = not begin or bool(decoder.ends_in(_ids(path, layout, begin - 1, begin))[0])
-        starts = _starts(is_end[: stop - begin], behind_end=behind_end)
-        if not len(starts):
-            return starts, ids[:0], starts
         # The last document of the group may end inside it, and nothing of the next is there then.
         offsets = np.append(starts, len(ids))
         return starts + begin, ids[starts[0] :], np.diff(offsets)
@@ -324,7 +338,7 @@ def _numpy(path: str, file: BufferedReader) -> Layout:
         shape, by_column, dtype = read(file)
     except ValueError as error:
         raise _bad(path, "its NumPy header is damaged") from error
-    if dtype.kind not in "iu" or by_column or len(shape) not in (1, 2) or not dtype.isnative:
+    if dtype.kind not in "iu" or by_column or len(shape) not in (1, 2):
         raise _bad(path, f"a NumPy array of {dtype} and {len(shape)} dimensions")
     rows = np.arange(1, shape[0] + 1) * shape[1] if len(shape) > 1 else None
     return Layout(dtype.str, file.tell(), rows, int(np.prod(shape)))

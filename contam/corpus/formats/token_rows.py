@@ -117,8 +117,7 @@ def token_documents(
             behind = np.concatenate([ids[:0], *_following(kind, path, ref, row + 1)])[:RUN_ON]
             rows = run_on(rows, behind, decoder)
         block = _block(path, row, rows, decoder)
-        starts = decoder.places(rows.ids)
-        tokens = TokenPlaces(0 if place is None else place, starts)
+        tokens = TokenPlaces(place or 0, len(rows.ids), decoder.places(rows.ids))
         yield row, Document(block.data.tobytes().decode(), tokens=tokens)
 
 
@@ -142,6 +141,11 @@ def run_on(rows: IdRows, behind: Ids, decoder: IdDecoder) -> IdRows:
     pieces = [ids[a:b] for a, b in zip(begins.tolist(), reach.tolist(), strict=True)]
     offsets = np.concatenate([[0], np.cumsum(reach - begins)]).astype(np.int64)
     return IdRows(np.concatenate(pieces), offsets, rows.n_null)
+
+
+def are_cut(sizes: NDArray[np.int64]) -> bool:
+    """Whether rows of these sizes were cut to one length, but for shorter ones."""
+    return len(sizes) > 1 and int(np.partition(sizes, -2)[-2]) == int(sizes.max()) > 0
 
 
 def _n_behind(waiting: deque[IdRows]) -> int:

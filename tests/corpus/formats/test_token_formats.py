@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 
 import contam
 from contam.cleaning.clean import clean
+from contam.corpus.formats import token_file
 from contam.errors import ContamError, UsageError
 from contam.index.build import build
 from contam.index.change import add
@@ -338,6 +339,111 @@ def test_models_beside_shards_are_left_out_by_name(tmp_path, items):
     assert labels(found) == {"q0": "contaminated", "q1": "clean"}
     skipped = {Path(one["path"]).name for one in found.run["inputs"]["skipped_files"]}
     assert skipped == {"pytorch_model.bin", "other.bin", "vectors.npy"}
+
+
+def alone(folder):
+    """Megatron without its index."""
+    raw(folder, encoded(TEXTS))
+    (folder / "part.bin").rename(folder / "a.bin")
+    megatron(folder, encoded(TEXTS[:1]))
+
+
+def begins(folder, head):
+    """Ids whose first bytes other files have too."""
+    tokens = np.append(np.array([head], "<u2"), flat(encoded(TEXTS), "<u2"))
+    tokens.tofile(folder / "a.bin")
+    flat(encoded(TEXTS[:1]), "<u2").tofile(folder / "b.bin")
+
+
+def big_endian(folder):
+    np.save(folder / "a.npy", flat(encoded(TEXTS), ">u2"))
+    np.save(folder / "b.npy", flat(encoded(TEXTS[:1]), "<u2"))
+
+
+def with_an_empty_row(folder):
+    lines(folder, [[], *encoded(TEXTS)])
+
+
+def rows_of_a_book(folder):
+    """A document longer than its rows, of which the last is shorter."""
+    (ids,) = encoded([FILLER * 5 + QUESTION + " " + FILLER * 2])
+    at = (len(encoded([FILLER * 5])[0]) + 20) // 2
+    rows = [ids[n : n + at] for n in range(0, len(ids), at)]
+    pq.write_table(pa.table({"input_ids": rows}), folder / "a.parquet")
+
+
+ODD = {
+    "alone": alone,
+    "begins like a pickle": lambda folder: begins(folder, 0x280),
+    "begins like JSON": lambda folder: begins(folder, 0x7B),
+    "big-endian": big_endian,
+    "empty row": with_an_empty_row,
+    "book": rows_of_a_book,
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_ids_are_read_however_they_lie(tmp_path, items, name):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    ODD[name](corpus)
+    found = labels(contam.scan(corpus, items, columns=HOW, workers=1))
+    assert found == {"q0": "contaminated", "q1": "clean"}
+
+
+def test_documents_that_an_index_ends_do_not_run_on(tmp_path, items):
+    ids = encoded(TEXTS)
+    np.concatenate(ids).astype("<u2").tofile(tmp_path / "part.ds")
+    np.cumsum([len(one) for one in ids]).astype("<u8").tofile(tmp_path / "part.ds.index")
+    found = contam.scan(tmp_path / "part.ds", items, columns=HOW, workers=1)
+    assert found.evidence.column("row").to_pylist() == [1]
+
+
+def test_ids_beside_text_are_not_left_out_where_ids_are_wanted(tmp_path, items):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    pq.write_table(pa.table({"text": TEXTS[:1]}), corpus / "a.parquet")
+    raw(corpus, encoded(TEXTS))
+    with pytest.raises(ContamError):
+        contam.scan(corpus, items, columns=HOW, workers=1)
+    with pytest.raises(ContamError):
+        build(corpus, tmp_path / "index", load_recipe("complete"), columns=HOW, workers=1)
+    found = contam.scan([corpus, corpus / "part.bin"], items, columns=HOW, workers=1)
+    assert labels(found)["q0"] == "contaminated"
+
+
+@pytest.mark.parametrize("size", [7, 64, 400])
+@pytest.mark.parametrize("name", ["nanogpt", "llm.c", "megatron", "matrix"])
+def test_the_size_of_groups_changes_nothing(tmp_path, items, monkeypatch, name, size):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    FORMATS[name](corpus, encoded(TEXTS))
+    whole = contam.scan(corpus, items, columns=HOW, workers=1)
+    monkeypatch.setattr(token_file, "GROUP", size)
+    monkeypatch.setattr(token_file, "_STEP", 5)
+    token_file._counted.cache_clear()
+    found = contam.scan(corpus, items, columns=HOW, workers=2)
+    token_file._counted.cache_clear()
+    assert found.evidence.equals(whole.evidence)
+    assert found.coverage["rows"] == whole.coverage["rows"]
+
+
+@pytest.mark.parametrize("width", ["int32", "uint16"])
+def test_bytes_of_another_width_are_not_passed_over(tmp_path, items, width):
+    ids = [np.array([*one, END], width).tobytes() for one in encoded(TEXTS)]
+    fields = ["tokens"], ["bytes"], [None]
+    about = json.dumps(
+        dict(zip(("column_names", "column_encodings", "column_sizes"), fields, strict=True))
+    ).encode()
+    records = [len(one).to_bytes(4, "little") + one for one in ids]
+    offsets = np.cumsum([4 * (len(ids) + 2) + len(about), *map(len, records)]).astype("<u4")
+    head = len(ids).to_bytes(4, "little") + offsets.tobytes()
+    (tmp_path / "shard.mds").write_bytes(head + about + b"".join(records))
+    try:
+        found = contam.scan(tmp_path / "shard.mds", items, text="tokens", columns=HOW, workers=1)
+    except ContamError:
+        return
+    assert "clean" not in labels(found).values()
 
 
 def test_an_index_of_tokens_takes_more_of_them(tmp_path, items):
