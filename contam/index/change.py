@@ -43,8 +43,8 @@ from contam.index.states import (
     write_retired,
 )
 from contam.index.writing.intake import new_record, shard_of
-from contam.index.writing.merge import merge_segments, merged_id
 from contam.index.writing.sampling import sketcher_of
+from contam.index.writing.write import merge_segments, merged_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from contam.kernels._jit import int64, kernel, lean_kernel
+from contam.kernels.rare_words import filter_shift
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -178,17 +179,6 @@ def _gram_key(tokens: NDArray[np.int64], at: int, n: int) -> np.uint64:
     return _mixed(key)
 
 
-@lean_kernel
-def _bit_shift(bits: NDArray[np.uint8]) -> np.uint64:
-    """How far a key is shifted to be the number of its bit."""
-    shift = 61
-    size = bits.shape[0]
-    while size > 1:
-        size >>= 1
-        shift -= 1
-    return np.uint64(shift)
-
-
 @kernel
 def number_grams(
     tokens: NDArray[np.int64],
@@ -211,7 +201,7 @@ def number_grams(
     numbers = np.empty(tokens.shape[0], np.int32)
     last = np.full(tokens.shape[0], -1, np.int64)
     mask = np.uint64(table.key.shape[0] - 1)
-    shift = _bit_shift(table.bits)
+    shift = filter_shift(table.bits)
     n_different = 0
     count = 0
     for text in range(n_texts):
@@ -247,7 +237,7 @@ def find_grams(
     place = np.empty(n_grams, np.int32)
     number = np.empty(n_grams, np.int32)
     mask = np.uint64(table.key.shape[0] - 1)
-    shift = _bit_shift(table.bits)
+    shift = filter_shift(table.bits)
     count = 0
     for i in range(n_grams):
         key = _gram_key(tokens, i, n)

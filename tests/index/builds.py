@@ -11,7 +11,6 @@ from contam.index.recipe import load_recipe
 from contam.index.segment import Segment
 from contam.index.writing import intake
 from contam.kernels import gram_table
-from tests.corpus_files import find_shards
 from tests.integration.processes import fixture_texts
 from tests.kernels.support import twin_tokens
 from tests.twins import grams
@@ -95,7 +94,3 @@ def read_index(folder: Path, manifest: Manifest) -> dict[tuple[str, int], list[i
 
 def crc(text: str) -> int:
     return zlib.crc32(text.encode())
-
-
-def shard_names(corpus: Path) -> list[str]:
-    return [shard.name for shard in find_shards([corpus])]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.kernels import changed_numbers, competing_items, constants
+from contam.kernels import competing_items, constants, told_answers
 from contam.kernels import match_rows as columns
 from contam.text.token_kinds import number_hashes
 from contam.text.tokenizer import tokenize_bytes
@@ -51,7 +51,7 @@ def test_the_share_of_a_renumbered_question(world):
     used = np.array([len(world), len(rows)], np.int64)
     reals = np.zeros((len(world), columns.REAL_COLUMNS), np.float32)
     given_rows = columns.MatchRows(table, reals, flat, used)
-    found = changed_numbers.renumbered_shares(
+    found = told_answers.renumbered_shares(
         given_rows,
         competing_items.first_pieces(given_rows),
         starts,

@@ -27,7 +27,7 @@ from contam.files.uploads import place
 
 if TYPE_CHECKING:
     from contam.detect.corpus import ScanProgress
-    from contam.detect.indexed.phrase import PhraseCount
+    from contam.detect.indexed.index_reader import PhraseCount
     from contam.detect.result import ScanResult
 
 

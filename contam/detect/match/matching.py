@@ -13,11 +13,10 @@ from contam.detect.match.pieces import Pieces
 from contam.detect.model import FIGURES_READ, N_PARTS, Matches
 from contam.kernels import match_rows as columns
 from contam.kernels.align import new_scratch
-from contam.kernels.changed_numbers import renumbered_shares
 from contam.kernels.competing_items import find_competing_items, first_pieces, scattered_shares
 from contam.kernels.document import new_buffers, scan_batch, scan_tokens
 from contam.kernels.score_item import NO_LIMIT
-from contam.kernels.told_answers import told_answers
+from contam.kernels.told_answers import renumbered_shares, told_answers
 from contam.text.tokenizer import char_tables
 
 if TYPE_CHECKING:

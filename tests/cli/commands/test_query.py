@@ -226,12 +226,6 @@ def test_several_indexes_answer_as_one(home, call, tmp_path, form):
     assert mine.evidence.equals(theirs.evidence)
 
 
-def test_indexes_that_cannot_answer_as_one_are_refused(home, call, tmp_path):
-    other = make(home / "corpus", tmp_path / "other", stride=3)
-    answer = call("--index", f"{home / 'home' / 'mine'},{other}", "--text", QUOTED)
-    assert_refused(answer, "stride")
-
-
 def test_shards_that_moved_are_found_with_corpus(home, call, tmp_path):
     shutil.copytree(home / "corpus", tmp_path / "here")
     index = make(tmp_path / "here", tmp_path / "index")

@@ -121,17 +121,6 @@ def test_reasons_call_tokens_what_they_are(tmp_path, policy, question, name):
         assert name == "words" or "words" not in reason.replace("words or characters", "")
 
 
-#: One riddle told of two sisters: words and numbers differ, and the wording is the same.
-RIDDLE = (
-    "Odalys threaded forty amber beads on a linen cord before breakfast and nineteen more after it,"
-    " then gave a dozen to her cousin. How many beads does Odalys keep?"
-)
-SISTER = (
-    "Odalys threaded eleven jade beads on a linen cord before supper and seven more after it, then"
-    " gave a pair to her cousin. How many beads does Odalys keep?"
-)
-
-
 LONG = (
     "Mara carried brass lanterns over the frozen harbour towards the old granite quarry while Tomas"
     " painted the northern lighthouse violet and counted every copper kettle on the windy pier"

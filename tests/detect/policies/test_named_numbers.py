@@ -17,7 +17,7 @@ HOME = Path(contam.__file__).parent
 #: Modules between the tokens of an item and its label.
 DECISIVE = (
     "kernels/align.py", "kernels/few_grams.py", "kernels/fill.py", "kernels/score_item.py",
-    "kernels/nearby.py", "kernels/changed_numbers.py", "kernels/match_rows.py",
+    "kernels/told_answers.py", "kernels/match_rows.py",
     "kernels/competing_items.py", "kernels/runs.py", "kernels/surroundings.py",
     "detect/match/variants.py", "detect/match/grams.py", "detect/match/variant_texts.py",
     "detect/policies/contam_default.py", "detect/policies/contam_definition.py",
