@@ -16,6 +16,7 @@ from contam.benchmark.items import ItemName
 from contam.benchmark.named import is_name
 from contam.benchmark.paths import expanded
 from contam.benchmark.read_files import read_benchmarks
+from contam.corpus.formats.registry import NAMED
 from contam.corpus.shards import shard_digest, survey
 from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
@@ -184,7 +185,11 @@ class Checker:
         """What decides the answer of this check: equal keys give equal folders."""
         return digest_of(
             {
-                "corpus": [asdict(corpus), public([*corpus.paths, *corpus.index], spec)],
+                "corpus": [
+                    asdict(corpus),
+                    corpus.columns,
+                    public([*corpus.paths, *corpus.index], spec),
+                ],
                 "shards": _shards(corpus),
                 "benchmarks": [
                     [
@@ -275,7 +280,8 @@ def _shards(corpus: CorpusSpec) -> list[Any]:
             digest = shard_digest(shard)
         except ShardError:
             digest = "unreadable"
-        found.append([shard.name, shard.uri, digest, _state(shard.uri)])
+        beside = NAMED[shard.format].beside(str(shard.path))
+        found.append([shard.name, shard.uri, digest, _state(shard.uri), beside])
     return found
 
 

@@ -86,8 +86,13 @@ def folder_of(uri: str, name: str) -> str:
 
 
 def note_sources(folder: Path, corpora: Iterable[CorpusSpec]) -> None:
-    """Note beside a folder where the shards of its corpora are, for `contam.detect.show.reread`."""
-    found = {corpus.name: sorted(_folders(corpus) - {""}) for corpus in corpora}
+    """Note beside a folder where its shards and tokenizers are, for `contam.detect.show.reread`."""
+    found = {}
+    for corpus in corpora:
+        found[corpus.name] = sorted(_folders(corpus) - {""})
+        told = corpus.columns or {}
+        if "tokenizer" in told:
+            found[told["tokenizer_sha256"]] = [told["tokenizer"]]
     data = json.dumps(found, indent=1).encode("ascii") + b"\n"
     write_file(sources_file(folder), data, overwrite=True)
 
@@ -110,7 +115,7 @@ def _roots(spec: AuditSpec) -> Iterator[tuple[str, str]]:
         fixed = _fixed(path)
         yield fixed, _fixed(written) if written else _last(fixed)
     indexes = [(str(resolve_index(name)), name) for each in spec.corpora for name in each.index]
-    records = [corpus.cleaned for corpus in spec.corpora]
+    records = [path for each in spec.corpora for path in (each.cleaned, each.tokenizer)]
     others = [(path, path) for path in (spec.accept, *spec.labels, *spec.judged, *records) if path]
     for path, name in (*indexes, *others):
         yield path, spec.written.get(name) or _last(path)

@@ -16,11 +16,13 @@ from pydantic import BeforeValidator, TypeAdapter, ValidationError
 from contam.benchmark import catalogue
 from contam.benchmark.named import gated_among, is_name
 from contam.corpus.columns import NAMEABLE
+from contam.corpus.tokens import said, settled
 from contam.errors import ConfigError, Hint, Place, Plain, Public, Statement, UsageError
 from contam.files.single import reading
 from contam.index.home import resolve_index
 from contam.study.by_name import KINDS, RELEASED, paths_of, with_paths
 from contam.study.by_name import checked as check_study
+from contam.text.token_ids import tokenizer_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -99,8 +101,8 @@ class CorpusSpec:
     date_column: str | None = None
     source_column: str | None = None
     tokenizer: str | None = None
-    special: str | None = None
-    token_bytes: str | None = None
+    special: str | int | tuple[int, ...] | None = None
+    token_bytes: str | int | None = None
     exclude: Names = ()
     allow_missing: bool = False
     cleaned: str | None = None
@@ -108,9 +110,10 @@ class CorpusSpec:
     @property
     def columns(self) -> dict[str, str] | None:
         """Field of a document -> the column that was named for it; None where none was."""
-        named: dict[str, str | None] = {name: getattr(self, f"{name}_column") for name in NAMEABLE}
+        named: dict[str, Any] = {name: getattr(self, f"{name}_column") for name in NAMEABLE}
         named |= {name: getattr(self, name) for name in ("tokenizer", "special", "token_bytes")}
-        return {field: name for field, name in named.items() if name is not None} or None
+        told = {field: said(name) for field, name in named.items() if name is not None}
+        return told | settled(told) or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,6 +360,14 @@ def _absolute(spec: AuditSpec, base: Path) -> AuditSpec:
         where = whole(name)
         return where if (base / name).is_dir() or not _at_home(name) else name
 
+    def tokenizer(name: str) -> str:
+        """A file or folder, else a name in the cache of the Hub."""
+        where = _within(base, name)
+        found = str(tokenizer_file(where if Path(where).exists() else name))
+        if not Path(name).is_absolute():
+            written[found] = name
+        return found
+
     def every(paths: Sequence[str]) -> Names:
         return tuple(map(whole, paths))
 
@@ -384,6 +395,7 @@ def _absolute(spec: AuditSpec, base: Path) -> AuditSpec:
                 paths=every(corpus.paths),
                 index=tuple(map(index, corpus.index)),
                 cleaned=whole(corpus.cleaned) if corpus.cleaned else None,
+                tokenizer=tokenizer(corpus.tokenizer) if corpus.tokenizer else None,
             )
             for corpus in spec.corpora
         ),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.corpus.formats.token_rows import are_cut, decoder_of
-from contam.errors import CorpusError, Place, Plain, Public, Statement, UsageError
+from contam.errors import ConfigError, CorpusError, Place, Plain, Public, Statement, UsageError
 from contam.files.listed import opened
 from contam.tables.columns import TokenIds
 
@@ -35,7 +35,7 @@ _HEAD_BYTES: Final = 64 << 10
 
 def settled(named: Mapping[str, str]) -> dict[str, str]:
     """What is said of token ids, with the tokenizer's place and digest. Raises UsageError."""
-    found = {key: _said(named[key]) for key in READING if key in named}
+    found = {key: said(named[key]) for key in READING if key in named}
     if "tokenizer" not in found:
         if found:
             raise UsageError(
@@ -55,7 +55,7 @@ def settled(named: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _said(value: object) -> str:
+def said(value: object) -> str:
     """What was given as an option says it, also for numbers and lists of them."""
     return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
@@ -116,7 +116,10 @@ def prepared(shard: Shard, ref: ColumnRef, named: Mapping[str, str]) -> ColumnRe
     # The widest that fits is right: of narrower ids, two make one that is unknown.
     for width in widths if given in (0, *widths) else (given,):
         one = replace(ref, tokens=replace(how, width=width))
-        decoder = decoder_of(one)
+        try:
+            decoder = decoder_of(one)
+        except (ConfigError, UsageError) as error:  # the file was moved or written again
+            raise CorpusError(error.statement, hint=error.hints) from error
         sample = kind.sample(path, one)
         problem = decoder.problem(sample)
         if not problem and given not in (0, width):

@@ -18,7 +18,7 @@ from contam.audit.review.sample import AcceptSession, ReviewSession, answer, wri
 from contam.audit.spec import AuditSpec, BenchmarkSpec, CorpusSpec, LogsSpec, load_spec
 from contam.audit.verify import verify_pack
 from contam.detect.accepted import add_accepted
-from contam.detect.show.reread import sources_file
+from contam.detect.show.reread import Library, sources_file
 from contam.index.build import build
 from contam.index.recipe import load_recipe
 from tests.audit.conftest import FIXTURES, write_spec
@@ -231,3 +231,35 @@ def test_no_run_of_an_items_words_is_in_any_file(secret):
         )
         leaking += [name] * bool(runs(text.replace("\\u003c", "<")) & known)
     assert leaking == []
+
+
+def test_a_corpus_of_token_ids_is_checked_and_its_tokenizer_named_without_its_place(tmp_path):
+    tokens = tmp_path / "home" / "corpus"
+    shutil.copytree(FIXTURES / "tokens" / "datatrove", tokens)
+    shutil.copy(FIXTURES / "tokens" / "tokenizer.json", tmp_path / "home")
+    (tmp_path / "home" / "AUDIT.toml").write_text(
+        f"""
+        [audit]
+        out = "pack"
+        least = 1
+        permutations = 99
+        [[corpus]]
+        name = "tokens"
+        paths = ["corpus"]
+        tokenizer = "tokenizer.json"
+        token_bytes = 2
+        special = [1500, 1501]
+        [[benchmark]]
+        paths = ["{FIXTURES}/items/brook_math.jsonl"]
+        """
+    )
+    folder = run_audit(load_spec(tmp_path / "home" / "AUDIT.toml"), workers=1).folder
+    run = json.loads((folder / "checks" / "tokens" / "run.json").read_text())
+    assert run["parameters"]["columns"]["tokenizer"] == "tokenizer.json"
+    assert run["coverage"]["rows"] == 60
+    for path in folder.rglob("*"):
+        assert not path.is_file() or str(tmp_path).encode() not in path.read_bytes(), path
+    library = Library(run, folder / "checks" / "tokens")
+    (shard,) = run["inputs"]["shards"]
+    library.fetch([(shard["name"], 0)])
+    assert library.document((shard["name"], 0)).tokens.first == 0

@@ -92,7 +92,9 @@ class Library:
             now, digest = seen(shard)
             if size != shard.size_bytes or digest != known["digest"]:
                 return self._elsewhere(uri) or f"shard {uri} has changed since the scan"
-            told = known.get("columns", self._columns) or {}
+            told = dict(known.get("columns", self._columns) or {})
+            if places := self._homes.get(told.get("tokenizer_sha256", "")):
+                told["tokenizer"] = places[0]
             number = next(n for n, one in enumerate(self._order) if one.name == name)
             return now, select_columns(
                 shard,
@@ -134,7 +136,8 @@ def _shard(known: dict[str, Any], uri: str) -> Shard:
 def sources_file(pack: Path) -> Path:
     """The file beside a pack that says in which folders the shards of its corpora are.
 
-    JSON: the name of a corpus -> folders. It is no part of the pack, which is handed on.
+    JSON: the name of a corpus -> folders, and the digest of a tokenizer -> its file. It is no
+    part of the pack, which is handed on.
     """
     return pack.with_name(f"{pack.name}.sources.json")
 
