@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from contam.corpus.batches import BATCH_BYTES, read_chunk
 from contam.detect.corpus import Corpus
-from contam.index.minhash.arrays import sign_batch
+from contam.index.minhash import sign_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

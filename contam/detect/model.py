@@ -42,13 +42,11 @@ class ItemsRead:
     """What a policy that reads documents for itself knows of the n items of a view.
 
     policy     fingerprint of the policy
-    policy_id  its name
     checkable  bool[n]
     figures    int64[n] each, by name: figures of an item for its reasons
     """
 
     policy: str
-    policy_id: str
     checkable: Bools
     figures: Mapping[str, Int64s]
 

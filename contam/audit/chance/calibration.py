@@ -154,26 +154,22 @@ def calibrate(
     decoys: Floats,
     *,
     cautious: bool = True,
-    null_share: float = 1.0,
     n_decoys: int | None = None,
 ) -> Calibration:
-    """FDR(t) = min(1, pi0 (D(t) + 1) (n_T / n_D) / T(t)); q is its running minimum from below.
+    """FDR(t) = min(1, (D(t) + 1) (n_T / n_D) / T(t)); q is its running minimum from below.
 
     targets, decoys  scores, higher for more overlap
     cautious         counts one decoy more than was seen: without it no claim holds in small sets
-    null_share       pi0, the share of targets that are not in the corpus; 1 assumes nothing
     n_decoys         how many decoys the scores speak for (see `compete`); None: one each
 
-    Raises ValueError without targets or decoys, and for a share outside 0..1.
+    Raises ValueError without targets or decoys.
     """
     n_decoys = len(decoys) if n_decoys is None else n_decoys
     if not len(targets) or not n_decoys:
         raise ValueError("calibration needs targets and decoys")
-    if not 0 < null_share <= 1:
-        raise ValueError(f"{null_share} is no share of targets")
     above = _at_least(targets, decoys)
     accepted = _at_least(targets, targets)
-    scale = null_share * len(targets) / n_decoys
+    scale = len(targets) / n_decoys
     fdr = np.minimum(1.0, (above + int(cautious)) * scale / accepted)
     order = np.argsort(targets, kind="stable")
     # Equal scores are accepted together, so they must share one value before the minimum runs.

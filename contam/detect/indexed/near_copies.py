@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.detect.model import QUESTION
-from contam.index.minhash.arrays import MOST_WINDOWS
+from contam.index.minhash import MOST_WINDOWS
 from contam.kernels.minhash import hash_shingles
 from contam.kernels.windows import count_live, find_shingles, propose_documents
 from contam.tables.distinct import distinct

@@ -154,7 +154,6 @@ class Meaning:
         """What judging and reasons need of the items."""
         return ItemsRead(
             policy=self.spec.fingerprint(),
-            policy_id=self.spec.id,
             checkable=rare.checkable,
             figures={
                 "words": rare.n_words.astype(np.int64),

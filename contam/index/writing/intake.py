@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from contam.corpus.columns import Selection
     from contam.corpus.opening import Chunk, OpenedShard
-    from contam.index.minhash.arrays import MinHashSketcher
+    from contam.index.minhash import MinHashSketcher
     from contam.index.model import Manifest, Recipe
     from contam.text.bpe import FileTokenizer
 

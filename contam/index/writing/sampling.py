@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from contam.corpus.batches import DocBatch
     from contam.corpus.documents import MetaColumns
-    from contam.index.minhash.arrays import MinHashSketch, MinHashSketcher
+    from contam.index.minhash import MinHashSketch, MinHashSketcher
     from contam.index.model import MinHashRecipe, Recipe
     from contam.text.bpe import FileTokenizer
 
@@ -179,6 +179,6 @@ def sketcher_of(recipe: MinHashRecipe | None) -> MinHashSketcher | None:
     """The sketcher of a recipe; None where it has no MinHash."""
     if recipe is None:
         return None
-    from contam.index.minhash.arrays import sketcher
+    from contam.index.minhash import sketcher
 
     return sketcher(recipe)

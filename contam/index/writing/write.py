@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.corpus.columns import MetadataField
-    from contam.index.minhash.arrays import MinHashSketcher
+    from contam.index.minhash import MinHashSketcher
     from contam.index.model import FileRecord, Recipe, ShardRecord
     from contam.index.pairs import PairTable
     from contam.index.segment import Segment

@@ -11,8 +11,8 @@ import pytest
 from contam.detect.indexed import near_copies
 from contam.detect.indexed.near_copies import Windows
 from contam.errors import IndexDamageError
+from contam.index import minhash
 from contam.index.array_files import CheckedArray, write_array
-from contam.index.minhash import arrays as minhash
 from contam.index.recipe import load_recipe
 from contam.text.tokenizer import tokenize_bytes
 from tests.kernels.support import make_item, view_of

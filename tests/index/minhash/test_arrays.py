@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.errors import ConfigError
-from contam.index.minhash import arrays as minhash
-from contam.index.minhash.arrays import as_datasketch, permutations, shingle_values, sign
+from contam.index import minhash
+from contam.index.minhash import as_datasketch, permutations, shingle_values, sign
 from contam.index.model import MinHashRecipe
 from contam.index.recipe import load_recipe
 from contam.kernels.gram_table import GRAM_BASE, GRAM_SPREAD

@@ -1,1 +1,0 @@
-"""The MinHash part of an index: permutations, windows, and signatures of texts."""
