@@ -58,6 +58,8 @@ def public_run(run: Mapping[str, Any], spec: AuditSpec, corpus: str) -> dict[str
     named: dict[str, Any] = public(dict(run), spec, dict.fromkeys(folders, corpus))
     for shard in named["inputs"]["shards"]:
         shard["uri"] = f"{corpus}/{shard['name']}"
+        if "tokenizer" in (told := shard.get("columns") or {}):
+            told["tokenizer"] = _last(told["tokenizer"])
     return named
 
 
@@ -90,9 +92,10 @@ def note_sources(folder: Path, corpora: Iterable[CorpusSpec]) -> None:
     found = {}
     for corpus in corpora:
         found[corpus.name] = sorted(_folders(corpus) - {""})
-        told = corpus.columns or {}
-        if "tokenizer" in told:
-            found[told["tokenizer_sha256"]] = [told["tokenizer"]]
+        records = [one for name in corpus.index for one in Index.open(name).records]
+        for told in (corpus.columns or {}, *((one and one.columns) or {} for one in records)):
+            if "tokenizer" in told:
+                found[told["tokenizer_sha256"]] = [told["tokenizer"]]
     data = json.dumps(found, indent=1).encode("ascii") + b"\n"
     write_file(sources_file(folder), data, overwrite=True)
 

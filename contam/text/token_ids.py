@@ -316,7 +316,8 @@ def load_decoder(path: str, sha256: str, special: tuple[int, ...]) -> IdDecoder:
 
     special  ids that a pipeline added
 
-    Raises ConfigError when it is another file than its digest says, or no tokenizer.
+    Raises ConfigError when it is another file than its digest says, no tokenizer, or calls one of
+    `special` a text.
     """
     place = Path(path)
     if file_digest(place) != sha256:
@@ -326,7 +327,7 @@ def load_decoder(path: str, sha256: str, special: tuple[int, ...]) -> IdDecoder:
         )  # fmt: skip
     try:
         tokenizer, _ = build_tokenizer(place.read_bytes())
-        return IdDecoder(tokenizer, special)
+        decoder = IdDecoder(tokenizer, special)
     except BaseException as error:
         if not is_refusal(error):
             raise
@@ -334,3 +335,12 @@ def load_decoder(path: str, sha256: str, special: tuple[int, ...]) -> IdDecoder:
             "{} is not a tokenizer file: {}", Place(place), Plain(str(error).splitlines()[0]),
             hint="give the tokenizer.json of a Hugging Face model, as `Tokenizer.save` writes it",
         ) from error  # fmt: skip
+    known = tokenizer.get_added_tokens_decoder()
+    for one in special:
+        piece = tokenizer.id_to_token(one) or ""
+        if one not in known and piece.strip("Ġ▁#").isalpha():
+            raise ConfigError(
+                "token {:,} is the text {!r}, so special must not name it", one, piece,
+                hint="name only ids that are no text",
+            )  # fmt: skip
+    return decoder

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, decoders
 
-from contam.errors import UsageError
+from contam.errors import ConfigError, UsageError
 from contam.text.token_ids import UnknownIdError, load_decoder, tokenizer_file
 from tests.text.tokenizer_files import make_tokenizer, sentences
 
@@ -114,6 +114,11 @@ def test_added_ids_are_breaks_and_others_are_unknown(files):
     text = decoder(files["byte_bpe"], one.n_ids).decode(outside, offsets).data.tobytes().decode()
     library = Tokenizer.from_file(str(files["byte_bpe"]))
     assert text == library.decode(ids[:5].tolist()) + "\n" + library.decode(ids[5:].tolist())
+
+
+def test_ids_of_words_are_not_special(files):
+    with pytest.raises(ConfigError):
+        decoder(files["byte_bpe"], int(samples(files["byte_bpe"])[0][0]))
 
 
 def test_a_name_is_looked_up_in_the_cache_of_the_hub(files, tmp_path, monkeypatch):
