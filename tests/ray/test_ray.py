@@ -127,7 +127,7 @@ def test_no_folder_of_parts_is_needed(cluster, plain, corpus, tmp_path):
 
 
 def test_the_guide_works_as_written(cluster, bench_fixtures, tmp_path):
-    page = (REPOSITORY / "docs" / "guides" / "clusters.md").read_text("utf-8")
+    page = (REPOSITORY / "docs" / "guides" / "data" / "clusters.md").read_text("utf-8")
     (shown,) = [block.text for block in blocks(page) if "ray start" in block.text]
     (tmp_path / "bench_fixtures").symlink_to(bench_fixtures)
     (call,) = [line.split()[2:] for line in shown.splitlines() if line.startswith("$ contam")]

@@ -11,7 +11,7 @@ from tests.contracts.pages import REPOSITORY, blocks
 
 _INSTALL = "pip install '.[service]'"
 yaml = pytest.importorskip("yaml", reason=_INSTALL)
-PAGE = REPOSITORY / "docs" / "guides" / "clusters.md"
+PAGE = REPOSITORY / "docs" / "guides" / "data" / "clusters.md"
 
 
 def job():
