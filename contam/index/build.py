@@ -49,8 +49,8 @@ from contam.index.writing.intake import (
     listed_record,
     new_record,
     pending_places,
+    running,
 )
-from contam.index.writing.pipeline import running
 from contam.index.writing.write import write_segment
 from contam.kernels.warm_up import compile_once
 from contam.memory import usable_cores
@@ -62,8 +62,7 @@ if TYPE_CHECKING:
     from contam.corpus.shards import Shard
     from contam.index.model import Recipe, SegmentRecord, ShardRecord
     from contam.index.states import States
-    from contam.index.writing.intake import BuildProgress
-    from contam.index.writing.pipeline import Pipeline
+    from contam.index.writing.intake import BuildProgress, Pipeline
     from contam.index.writing.sampling import Sampled
 
     PathLike = str | Path
