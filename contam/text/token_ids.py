@@ -157,12 +157,24 @@ class IdDecoder:
 
     def _n_wrong(self, ids: Ids) -> int:
         """How many tokens are others when their text is encoded again, but at its ends."""
-        again = self._encoded(self._text(ids))
-        blocks = SequenceMatcher(None, ids.tolist(), again, autojunk=False).get_matching_blocks()
-        inside = [(b.a, b.a + b.size) for b in blocks if b.size]
+        again = np.array(self._encoded(self._text(ids)), np.uint32)
+        same = np.zeros(len(ids), np.bool_)
+        found = SequenceMatcher(None, ids.tolist(), again.tolist(), autojunk=False)
+        for block in found.get_matching_blocks():
+            same[block.a : block.a + block.size] = True
         edge = _EDGE if len(ids) > 4 * _EDGE else 0
-        same = sum(max(0, min(end, len(ids) - edge) - max(a, edge)) for a, end in inside)
-        return max(0, len(ids) - 2 * edge) - same
+        n_wrong = np.count_nonzero(~same[edge : len(ids) - edge])
+        if n_wrong and self.by_table:
+            # Where a text repeats itself, blocks may match one repetition with another.
+            same = np.isin(self._placed(ids), self._placed(again))
+            n_wrong = min(n_wrong, np.count_nonzero(~same[edge : len(ids) - edge]))
+        return int(n_wrong)
+
+    def _placed(self, ids: Ids) -> NDArray[np.int64]:
+        """Each id with the number of bytes behind it."""
+        sizes = np.maximum(self._table.length[ids], 0).astype(np.int64)
+        placed: NDArray[np.int64] = (sizes.sum() - np.cumsum(sizes)) << 32 | ids
+        return placed
 
     def _encoded(self, text: str) -> list[int]:
         try:

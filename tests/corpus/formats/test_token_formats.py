@@ -372,7 +372,14 @@ def rows_of_a_book(folder):
     pq.write_table(pa.table({"input_ids": rows}), folder / "a.parquet")
 
 
+def repeated(folder):
+    """A text that repeats itself, with tokens at its joints that it would not have there."""
+    tokens = np.concatenate(encoded([TEXTS[0], *TEXTS[2:]] * 20))
+    np.concatenate([tokens, *encoded(TEXTS[1:2])]).astype("<u2").tofile(folder / "a.bin")
+
+
 ODD = {
+    "repeated": repeated,
     "alone": alone,
     "begins like a pickle": lambda folder: begins(folder, 0x280),
     "begins like JSON": lambda folder: begins(folder, 0x7B),
