@@ -94,9 +94,16 @@ def test_an_empty_path_is_not_the_current_folder(tmp_path, corpus, items, option
     ("name", "content", "words"),
     [
         ("empty.jsonl", b"", ["empty.jsonl"]),
+        ("empty.json", b"[]", ["empty.json"]),
+        ("empty.csv", b"", ["empty.csv"]),
+        ("header.csv", b"question,answer\n", ["header.csv"]),
         ("blank.jsonl", b'{"id": 1, "question": " "}\n', ["blank.jsonl"]),
         ("bad.jsonl", b'{"id": 1, "question": "x"\n', ["bad.jsonl:1"]),
+        ("bad.jsonl", b'{"question": "x \xff"}\n', ["bad.jsonl:1", "UTF-8"]),
         ("cut.jsonl.gz", gzip.compress(b'{"question": "x"}\n' * 99, mtime=0)[:30], ["cut.jsonl.gz", "gzip"]),
+        ("other.jsonl", b'{"x": 1}\n', ["other.jsonl:1", "--map"]),
+        ("cut.parquet", b"PAR1....", ["cut.parquet", "Parquet"]),
+        ("twice.jsonl", b'{"id":1,"question":"a b"}\n{"id":1,"question":"c d"}\n', ["twice.jsonl:2"]),
     ],
 )  # fmt: skip
 def test_no_benchmark(tmp_path, corpus, name, content, words):
