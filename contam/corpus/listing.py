@@ -20,7 +20,7 @@ from contam.corpus.formats.registry import (
     by_suffix,
     is_unfinished,
 )
-from contam.corpus.formats.token_file import TokenFile
+from contam.corpus.formats.token_file import TokenFile, lacks_ids
 from contam.corpus.outputs import written_by_contam
 from contam.errors import ASK_STORE_LATER, CorpusError, Place, Plain, Public, Statement, UsageError
 from contam.files.addresses import Address, checked, is_address
@@ -328,7 +328,7 @@ def _format(path: PurePath, *, named: bool) -> CorpusFormat | Skipped:
         )
     if named:
         return kind or _named_format(path)
-    if is_unfinished(lowered):
+    if is_unfinished(lowered) or lacks_ids(path):
         return UNFINISHED
     if lowered.startswith((".", "_")):
         return Skipped(path, "hidden" if lowered.startswith(".") else "starts with _")

@@ -398,6 +398,15 @@ def is_there(path: str) -> bool:
     return True
 
 
+def lacks_ids(path: PurePath) -> bool:
+    """Whether a file is the index of token ids that are not there."""
+    name = str(path)
+    if name.endswith(".ds.index"):
+        return not is_there(name.removesuffix(".index"))
+    is_index = name.endswith(".idx") and head_of(path).startswith(_MEGATRON)
+    return is_index and not is_there(name.removesuffix(".idx") + ".bin")
+
+
 def _read(path: str) -> bytes:
     with opened(path) as file:
         return file.read()

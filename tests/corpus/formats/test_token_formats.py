@@ -312,6 +312,20 @@ def test_no_flipped_bit_of_an_index_moves_what_is_found(tmp_path, items, name):
         assert found["q0"] in {whole["q0"], "not_checkable"}, at
 
 
+@pytest.mark.parametrize("name", ["megatron", "datatrove"])
+def test_an_index_without_its_ids_is_a_shard_that_was_not_read(tmp_path, items, name):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    FORMATS[name](corpus, encoded([FILLER * 3]))
+    pq.write_table(pa.table({"text": [FILLER]}), corpus / "a.parquet")
+    for path in list(corpus.glob("part*")):
+        shutil.copy(path, corpus / path.name.replace("part", "lost"))
+    ids = ".bin" if name == "megatron" else ".ds"
+    (corpus / f"lost{ids}").unlink()
+    found = contam.scan(corpus, items, columns=HOW, workers=1)
+    assert set(labels(found).values()) == {"not_checkable"}
+
+
 def test_documents_are_listed_with_their_tokens_and_not_written(tmp_path, items):
     corpus = tmp_path / "corpus"
     corpus.mkdir()
