@@ -117,7 +117,7 @@ def _arrow(rows):
 
 def _mds(rows):
     """As `streaming.MDSWriter` writes columns of text."""
-    names = sorted(rows[0])
+    names = sorted(rows[0]) if rows else ["text"]
     about = {"column_names": names, "column_encodings": ["str"] * len(names)}
     about = json.dumps({**about, "column_sizes": [None] * len(names)}).encode()
     records = []

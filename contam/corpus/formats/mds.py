@@ -11,13 +11,16 @@ from contam.corpus.formats import records
 from contam.corpus.formats.jsonl import noted_columns
 from contam.corpus.streams import stream
 from contam.errors import ShardError
+from contam.tables.columns import ColumnRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from io import BufferedReader
 
+    from numpy.typing import NDArray
+
     from contam.corpus.offsets import ByteSpan
-    from contam.tables.columns import ColumnRef, TextColumns
+    from contam.tables.columns import TextColumns
     from contam.tables.edits import Span
 
 _MOST_HEAD: Final = 64 << 20
@@ -36,31 +39,17 @@ class Mds(records.ReadyRecords):
     suffixes = (".mds",)
 
     def columns(self, path: str) -> tuple[ColumnRef, ...]:
-        return noted_columns(record for _, record in self.numbered(path, None))
+        if found := noted_columns(record for _, record in self.numbered(path, None)):
+            return found
+        with stream(path) as file:
+            fields = self._head(path, file)[1]
+            file.read()
+        return tuple(ColumnRef((name,), "null", kind) for name, kind, _ in fields)
 
     def numbered(self, path: str, span: ByteSpan | None) -> Iterator[tuple[int, records.Record]]:
         del span  # a file is one chunk
         with stream(path) as file:
-            head = self._taken(path, file, 4)
-            n = int.from_bytes(head, "little")
-            if 4 * n > _MOST_HEAD:
-                raise self.bad(path, 0, "its head is damaged")
-            offsets = np.frombuffer(self._taken(path, file, 4 * (n + 1)), "<u4").astype(np.int64)
-            size = int(offsets[0]) - 4 * (n + 2)
-            if (np.diff(offsets) < 0).any() or not 0 <= size <= _MOST_HEAD:
-                raise self.bad(path, 0, "its head is damaged")
-            try:
-                about = json.loads(self._taken(path, file, size))
-                fields = list(
-                    zip(
-                        about["column_names"],
-                        about["column_encodings"],
-                        about["column_sizes"],
-                        strict=True,
-                    )
-                )
-            except (ValueError, KeyError, TypeError) as error:
-                raise self.bad(path, 0, "its head is damaged") from error
+            offsets, fields = self._head(path, file)
             for row, length in enumerate(np.diff(offsets).tolist()):
                 raw = self._taken(path, file, length)
                 try:
@@ -68,7 +57,25 @@ class Mds(records.ReadyRecords):
                 except (ValueError, TypeError, IndexError, KeyError) as error:
                     raise self.bad(path, row, "damaged") from error
             if file.read(1):
-                raise self.bad(path, n, "bytes follow the last record")
+                raise self.bad(path, len(offsets) - 1, "bytes follow the last record")
+
+    def _head(
+        self, path: str, file: BufferedReader
+    ) -> tuple[NDArray[np.int64], list[tuple[str, str, int | None]]]:
+        """Where each record begins and the last ends; name, encoding and size of each column."""
+        n = int.from_bytes(self._taken(path, file, 4), "little")
+        if 4 * n > _MOST_HEAD:
+            raise self.bad(path, 0, "its head is damaged")
+        offsets = np.frombuffer(self._taken(path, file, 4 * (n + 1)), "<u4").astype(np.int64)
+        size = int(offsets[0]) - 4 * (n + 2)
+        if (np.diff(offsets) < 0).any() or not 0 <= size <= _MOST_HEAD:
+            raise self.bad(path, 0, "its head is damaged")
+        try:
+            about = json.loads(self._taken(path, file, size))
+            told = (about[f"column_{what}"] for what in ("names", "encodings", "sizes"))
+            return offsets, list(zip(*told, strict=True))
+        except (ValueError, KeyError, TypeError) as error:
+            raise self.bad(path, 0, "its head is damaged") from error
 
     def raw_records(self, path: str) -> NoReturn:
         raise self.bad(path, 0, "an MDS shard is not written again: use --action list")
