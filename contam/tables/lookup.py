@@ -81,6 +81,9 @@ class TableReader(Protocol):
     ) -> Iterator[pa.RecordBatch]:
         """Yield what `refs` need of some row groups or record batches, or of all, rows in order."""
 
+    def n_batches(self, path: str) -> int | None:
+        """Count the row groups or record batches of a file; None for one read in order alone."""
+
     def value_rows(
         self, path: str, refs: Sequence[ColumnRef], rows: Sequence[int], *, whole: bool
     ) -> Iterator[tuple[list[int], pa.RecordBatch]]:

@@ -119,6 +119,11 @@ def columns(path: str) -> tuple[ColumnRef, ...]:
         return describe(footer(path).meta.schema.to_arrow_schema())
 
 
+def n_batches(path: str) -> int:
+    """Count the row groups of a file."""
+    return len(footer(path).layout.groups)
+
+
 def row_groups(
     path: str, ref: ColumnRef, groups: Sequence[int] | None = None
 ) -> tuple[RowGroup, ...]:

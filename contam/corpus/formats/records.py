@@ -11,10 +11,12 @@ import numpy as np
 from contam.corpus.formats.base import CorpusFormat, Document, FileChunk
 from contam.corpus.formats.json_record import RecordText, find
 from contam.corpus.formats.rewriting import write_again
-from contam.corpus.formats.token_rows import IdRows, in_rows, token_blocks, token_documents
+from contam.corpus.formats.token_rows import IdRows, token_blocks, token_documents
+from contam.corpus.offsets import ByteSpan
 from contam.corpus.streams import stream
 from contam.errors import ShardError
 from contam.facts import Plain
+from contam.files.listed import state_of
 from contam.tables.blocks import TextBlock, block_of
 from contam.tables.chat import Turn, at_path, clean
 from contam.tables.edits import Rewrite, Rewritten
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.corpus.offsets import ByteSpan
     from contam.tables.columns import ColumnRef, TextColumns
     from contam.tables.edits import Edit, Span
 
@@ -241,9 +242,17 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
             ids = self._ids(path, row, record, ref)
             yield row, None, np.empty(0, np.uint32) if ids is None else ids
 
-    def ids_from(self, path: str, ref: ColumnRef, row: int) -> Iterator[Ids]:
-        """Yield the token ids of a row and of those behind it."""
-        return in_rows(self, path, ref, row)
+    def ids_behind(self, path: str, ref: ColumnRef, chunk: FileChunk | None) -> Iterator[Ids]:
+        """Yield the token ids of the rows behind a chunk; None: of all."""
+        span = None
+        if chunk is not None:
+            if chunk.span is None:
+                return  # it was all of the file
+            span = ByteSpan(chunk.span.end, state_of(path).size)
+        for row, raw in self.numbered(path, span):
+            ids = self._ids(path, row, self.record(path, row, raw), ref)
+            if ids is not None:
+                yield ids
 
     def _ids(self, path: str, row: int, record: Record | None, ref: ColumnRef) -> Ids | None:
         found = at_path(record, ref.path)

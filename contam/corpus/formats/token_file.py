@@ -200,13 +200,13 @@ class TokenFile(CorpusFormat):
                 i = row - before[group]
                 yield row, int(starts[i]), ids[offsets[i] : offsets[i + 1]]
 
-    def ids_from(self, path: str, ref: ColumnRef, row: int) -> Iterator[Ids]:
-        """Yield the ids from a row on; of rows that end tokens tell, only from the first one."""
+    def ids_behind(self, path: str, ref: ColumnRef, chunk: FileChunk | None) -> Iterator[Ids]:
+        """Yield the ids behind a chunk; none where its rows were read to their end tokens."""
         layout, n = _known(path, ref)
-        if layout.ends is None:
-            at = 0 if row == 0 else n
-        else:
-            at = 0 if row == 0 else int(layout.ends[min(row, len(layout.ends)) - 1])
+        at = 0 if chunk is None else n
+        if chunk is not None and chunk.row_groups and layout.ends is not None:
+            rows = self._rows_before(path, ref)[chunk.row_groups[-1] + 1]
+            at = int(layout.ends[rows - 1]) if rows else 0
         for begin in range(at, n, _STEP):
             yield _ids(path, layout, begin, min(n, begin + _STEP))
 

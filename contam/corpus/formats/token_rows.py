@@ -7,6 +7,7 @@ that its end cuts, or for `RUN_ON` tokens; the next row may be the first of the 
 from __future__ import annotations
 
 from collections import deque
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -15,7 +16,7 @@ from contam.corpus.formats.base import Document, TokenPlaces
 from contam.errors import InternalError, Public, ShardError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 RUN_ON: Final = 512
 """Tokens that are read behind a row whose end cuts a document."""
 
-#: Rows that are asked for at once, to be read on into.
-_ROWS: Final = 8
+#: Rows that are read with each one that may be read on into them.
+_AHEAD: Final = 8
 
 
 class IdRows(NamedTuple):
@@ -55,8 +56,8 @@ class TokenFormat(Protocol):
     ) -> Iterator[tuple[int, int | None, Ids]]:
         """Yield (row, its first token's place in the file if that is known, its ids)."""
 
-    def ids_from(self, path: str, ref: ColumnRef, row: int) -> Iterator[Ids]:
-        """Yield the ids from a row on, in order, as the file has them."""
+    def ids_behind(self, path: str, ref: ColumnRef, chunk: FileChunk | None) -> Iterator[Ids]:
+        """Yield the ids behind a chunk, in order, as the file has them; None: of all the file."""
 
     def first_row(self, path: str, chunk: FileChunk, ref: ColumnRef) -> int:
         """The first row of a chunk."""
@@ -95,15 +96,12 @@ def token_blocks(
         if not waiting:
             return
         rows = waiting.popleft()
-        next_row = row + len(rows.offsets) - 1
+        n_rows = len(rows.offsets) - 1
         if packed:
-            behind = [some.ids for some in waiting]
-            if sum(map(len, behind)) < RUN_ON:
-                n_waiting = sum(len(some.offsets) - 1 for some in waiting)
-                behind += _following(kind, path, ref, next_row + n_waiting)
-            rows = run_on(rows, np.concatenate([rows.ids[:0], *behind])[:RUN_ON], decoder)
+            rest = chain(kind.ids_behind(path, ref, chunk), _following(kind, ref))
+            rows = run_on(rows, _first(chain([some.ids for some in waiting], rest)), decoder)
         yield _block(path, row, rows, decoder)
-        row = next_row
+        row += n_rows
 
 
 def token_documents(
@@ -111,11 +109,22 @@ def token_documents(
 ) -> Iterator[tuple[int, Document]]:
     """Yield (row, document) for some rows (ascending, distinct): the texts of `token_blocks`."""
     decoder, packed = decoder_of(ref), tokens_of(ref).packed
-    for row, place, ids in kind.ids_at(path, ref, wanted):
+    ahead = range(_AHEAD + 1 if packed else 1)
+    asked = set(wanted)
+    found: dict[int, tuple[int | None, Ids]] = {}
+    heads: dict[int, Ids] = {}
+    # In one pass: some formats read a file from its beginning.
+    for row, place, ids in kind.ids_at(
+        path, ref, sorted({row + n for row in asked for n in ahead})
+    ):
+        heads[row] = ids[:RUN_ON].copy()
+        if row in asked:
+            found[row] = place, ids
+    for row, (place, ids) in found.items():
         rows = IdRows(ids, np.array([0, len(ids)], np.int64))
         if packed:
-            behind = np.concatenate([ids[:0], *_following(kind, path, ref, row + 1)])[:RUN_ON]
-            rows = run_on(rows, behind, decoder)
+            behind = chain(_from(kind, path, ref, row + 1, heads), _following(kind, ref))
+            rows = run_on(rows, _first(behind), decoder)
         block = _block(path, row, rows, decoder)
         tokens = TokenPlaces(place or 0, len(rows.ids), decoder.places(rows.ids))
         yield row, Document(block.data.tobytes().decode(), tokens=tokens)
@@ -152,17 +161,33 @@ def _n_behind(waiting: deque[IdRows]) -> int:
     return sum(len(rows.ids) for rows in waiting) - len(waiting[0].ids)
 
 
-def _following(kind: TokenFormat, path: str, ref: ColumnRef, row: int) -> list[Ids]:
-    """Tokens from a row on, and from the next shard, at least `RUN_ON` if there are so many."""
-    found: list[Ids] = []
-    n = 0
-    for place, first in ((path, row), (tokens_of(ref).following, 0)):
-        for ids in kind.ids_from(place, ref, first) if place else ():
-            found.append(ids)
-            n += len(ids)
-            if n >= RUN_ON:
-                return found
-    return found
+def _first(pieces: Iterable[Ids]) -> Ids:
+    """The first `RUN_ON` tokens, or all."""
+    held, n = [np.empty(0, np.uint32)], 0
+    for ids in pieces:
+        held.append(ids[: RUN_ON - n])
+        n += len(held[-1])
+        if n == RUN_ON:
+            break
+    return np.concatenate(held)
+
+
+def _from(
+    kind: TokenFormat, path: str, ref: ColumnRef, row: int, heads: Mapping[int, Ids]
+) -> Iterator[Ids]:
+    """The ids from a row on; heads  the first ones of rows that were read already."""
+    while row in heads:
+        yield heads[row]
+        row += 1
+    while found := [ids for _, _, ids in kind.ids_at(path, ref, range(row, row + _AHEAD))]:
+        yield from found
+        row += len(found)
+
+
+def _following(kind: TokenFormat, ref: ColumnRef) -> Iterator[Ids]:
+    """The ids of the next shard."""
+    following = tokens_of(ref).following
+    return kind.ids_behind(following, ref, None) if following else iter(())
 
 
 def _block(path: str, row: int, rows: IdRows, decoder: IdDecoder) -> TextBlock:
@@ -180,13 +205,3 @@ def _block(path: str, row: int, rows: IdRows, decoder: IdDecoder) -> TextBlock:
             " it with --special",
         ) from error  # fmt: skip
     return block._replace(n_null=rows.n_null)
-
-
-def in_rows(kind: TokenFormat, path: str, ref: ColumnRef, row: int) -> Iterator[Ids]:
-    """`ids_from` of a format whose rows are asked for by number."""
-    while True:
-        found = list(kind.ids_at(path, ref, range(row, row + _ROWS)))
-        yield from (ids for _, _, ids in found)
-        if len(found) < _ROWS:
-            return
-        row += _ROWS

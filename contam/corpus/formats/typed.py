@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from contam.corpus.formats.base import CorpusFormat, Document, FileChunk
-from contam.corpus.formats.token_rows import IdRows, in_rows, token_blocks, token_documents
+from contam.corpus.formats.token_rows import IdRows, token_blocks, token_documents
 from contam.corpus.offsets import batch_row
 from contam.tables import ipc, lookup, parquet, rewrite_ipc, rewrite_parquet
 from contam.tables.lookup import shard_errors
@@ -69,9 +69,17 @@ class TabularFormat(CorpusFormat):
         for row, ids in lookup.ids_at(path, self.reader, ref, rows):
             yield row, None, ids
 
-    def ids_from(self, path: str, ref: ColumnRef, row: int) -> Iterator[NDArray[np.uint32]]:
-        """Yield the token ids of a row and of those behind it."""
-        return in_rows(self, path, ref, row)
+    def ids_behind(
+        self, path: str, ref: ColumnRef, chunk: FileChunk | None
+    ) -> Iterator[NDArray[np.uint32]]:
+        """Yield the token ids of the row groups behind a chunk; None: of all."""
+        groups: range | None = None
+        if chunk is not None:
+            if chunk.row_groups is None:
+                return  # it was all of the file
+            groups = range(chunk.row_groups[-1] + 1, self.reader.n_batches(path) or 0)
+        for ids, _, _ in lookup.id_batches(path, self.reader, ref, groups):
+            yield ids
 
     def documents(
         self, path: str, sources: TextColumns, rows: Sequence[int]

@@ -17,11 +17,17 @@ from tokenizers import Tokenizer
 
 import contam
 from contam.cleaning.clean import clean
+from contam.corpus import opening
+from contam.corpus.batches import read_chunk
+from contam.corpus.documents import read_documents
 from contam.corpus.formats import token_file
+from contam.corpus.shards import survey
+from contam.corpus.tokens import settled
 from contam.errors import ContamError, UsageError
 from contam.index.build import build
 from contam.index.change import add
 from contam.index.recipe import load_recipe
+from contam.tables.blocks import TextBlock, texts_of
 from tests.integration.inputs import ABSENT, FILLER, QUESTION, labels, write_items
 
 FIXTURES = Path(__file__).resolve().parents[3] / "bench_fixtures"
@@ -212,6 +218,41 @@ def test_what_is_cut_by_the_end_of_a_row_or_file_is_found(tmp_path, items, write
     assert results[0].evidence.equals(results[1].evidence)
     build(corpus, tmp_path / "index", load_recipe("complete"), columns=HOW, workers=1)
     assert evidence(contam.query(tmp_path / "index", items)) == evidence(results[0])
+
+
+@pytest.mark.parametrize("size", [7, 90, 700])
+@pytest.mark.parametrize("write", ["parquet", "arrow", "jsonl", "two jsonls"])
+def test_packed_rows_are_the_same_in_any_chunks_and_when_read_again(
+    tmp_path, monkeypatch, write, size
+):
+    rows = rows_of(encoded([FILLER * 40, *TEXTS, FILLER * 40]), size)
+    half = len(rows) // 2
+    parts = {"a": rows[:half], "b": rows[half:]} if "two" in write else {"a": rows}
+    for name, part in parts.items():
+        if "jsonl" in write:
+            lines = "".join(json.dumps({"tokens": row}) + "\n" for row in part)
+            (tmp_path / f"{name}.jsonl").write_text(lines)
+        elif write == "arrow":
+            with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as out:
+                found = pa.table({"input_ids": part})
+                with pa.ipc.new_file(out, found.schema) as writer:
+                    writer.write_table(found, max_chunksize=3)
+        else:
+            pq.write_table(pa.table({"input_ids": part}), tmp_path / "a.parquet", row_group_size=3)
+    read = []
+    for chunk_bytes in (opening.CHUNK_BYTES, 900):
+        monkeypatch.setattr(opening, "CHUNK_BYTES", chunk_bytes)
+        opened = opening.open_shards(survey([tmp_path])[0], None, settled(HOW))
+        texts = [[] for _ in opened.shards]
+        for chunk in opened.chunks:
+            for batch in read_chunk(chunk, opened.shards, opened.selections):
+                texts[batch.shard] += texts_of(TextBlock(batch.data, batch.offsets, 0, 0, 0))
+        read.append((len(opened.chunks), texts))
+    (few, whole), (many, cut) = read
+    assert many > 2 * few
+    assert cut == whole
+    for shard, selection, texts in zip(opened.shards, opened.selections, whole, strict=True):
+        assert [one.text for one in read_documents(shard, selection, range(len(texts)))] == texts
 
 
 @pytest.mark.parametrize("name", ["nanogpt", "llm.c", "megatron", "parquet", "jsonl"])
