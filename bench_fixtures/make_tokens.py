@@ -8,6 +8,7 @@ so that nobody else does. The tokenizer is trained on the same documents.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from pathlib import Path
 
@@ -61,11 +62,13 @@ def write_datatrove(texts: list[str]) -> None:
     from datatrove.data import Document
     from datatrove.pipeline.tokens import DocumentTokenizer
 
-    step = DocumentTokenizer(
-        str(OUT / "datatrove"), tokenizer_name_or_path=str(OUT / "tokenizer.json"), eos_token=END,
-        shuffle_documents=False, save_filename="part",
-    )  # fmt: skip
-    step.run((Document(text=text, id=str(n)) for n, text in enumerate(texts)), 0, 1)
+    # The place of the tokenizer gets into the files.
+    with contextlib.chdir(OUT):
+        step = DocumentTokenizer(
+            str(OUT / "datatrove"), tokenizer_name_or_path="tokenizer.json", eos_token=END,
+            shuffle_documents=False, save_filename="part",
+        )  # fmt: skip
+        step.run((Document(text=text, id=str(n)) for n, text in enumerate(texts)), 0, 1)
 
 
 def write_mds(ids: list[list[int]]) -> None:
