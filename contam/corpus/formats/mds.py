@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.corpus.offsets import ByteSpan
-    from contam.tables.columns import TextColumns
-    from contam.tables.edits import Span
 
 _MOST_HEAD: Final = 64 << 20
 _TEXTS: Final = ("str", "str_int", "str_float", "str_decimal")
@@ -31,7 +29,7 @@ _ARRAYS: Final = {
 }  # fmt: skip
 
 
-class Mds(records.ReadyRecords):
+class Mds(records.ReadOnlyRecords):
     """MDS, as `streaming.MDSWriter` writes it."""
 
     name = "mds"
@@ -76,19 +74,6 @@ class Mds(records.ReadyRecords):
             return offsets, list(zip(*told, strict=True))
         except (ValueError, KeyError, TypeError) as error:
             raise self.bad(path, 0, "its head is damaged") from error
-
-    def raw_records(self, path: str) -> NoReturn:
-        raise self.bad(path, 0, "an MDS shard is not written again: use --action list")
-
-    def edited(
-        self,
-        raw: bytes,
-        names: Sequence[str],
-        sources: TextColumns,
-        spans: Sequence[Span],
-        replacement: str | None,
-    ) -> NoReturn:
-        raise ValueError("an MDS shard is not written again")
 
     def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
         return ShardError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, NoReturn, TypeVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from contam.corpus.formats.rewriting import write_again
 from contam.corpus.formats.token_rows import IdRows, token_blocks, token_documents
 from contam.corpus.offsets import ByteSpan
 from contam.corpus.streams import stream
-from contam.errors import ShardError
+from contam.errors import InternalError, Public, ShardError
 from contam.facts import Plain
 from contam.files.listed import state_of
 from contam.tables.blocks import TextBlock, block_of
@@ -316,6 +316,29 @@ class ReadyRecords(RecordFormat[Record]):
 
     def record(self, path: str, row: int, raw: Record) -> Record:
         return raw
+
+
+class ReadOnlyRecords(ReadyRecords):
+    """Records of a format that contam does not write: `--action list` says what would go."""
+
+    def rewrite(self, path: str, target: Path, how: Rewrite) -> NoReturn:
+        raise ShardError(
+            "{shard}: {} is not written again", Public(self.title), shard=path,
+            hint="--action list says what would go",
+        )  # fmt: skip
+
+    def raw_records(self, path: str) -> NoReturn:
+        raise InternalError(f"{path}: {self.title} is not written")
+
+    def edited(
+        self,
+        raw: bytes,
+        names: Sequence[str],
+        sources: TextColumns,
+        spans: Sequence[Span],
+        replacement: str | None,
+    ) -> NoReturn:
+        raise InternalError(f"{self.title} is not written")
 
 
 class _Block:

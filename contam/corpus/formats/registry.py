@@ -17,15 +17,12 @@ from contam.corpus.formats.warc import Wet
 from contam.errors import ShardError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from contam.corpus.formats.base import CorpusFormat
     from contam.corpus.offsets import ByteSpan
-    from contam.tables.columns import ColumnRef, TextColumns
-    from contam.tables.edits import Span
+    from contam.tables.columns import ColumnRef
 
 
-class Unfinished(records.ReadyRecords):
+class Unfinished(records.ReadOnlyRecords):
     """A file that fails whatever is asked of it."""
 
     name = "unfinished"
@@ -45,19 +42,6 @@ class Unfinished(records.ReadyRecords):
 
     def numbered(self, path: str, span: ByteSpan | None) -> NoReturn:
         raise self.bad(path, 0, "an unfinished download or copy")
-
-    def raw_records(self, path: str) -> NoReturn:
-        self.numbered(path, None)
-
-    def edited(
-        self,
-        raw: bytes,
-        names: Sequence[str],
-        sources: TextColumns,
-        spans: Sequence[Span],
-        replacement: str | None,
-    ) -> NoReturn:
-        raise ValueError("an unfinished download or copy")
 
     def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
         return ShardError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tarfile
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final, NoReturn, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from contam.corpus.formats import records
 from contam.corpus.formats.jsonl import noted_columns
@@ -15,18 +15,16 @@ from contam.files.wrong_files import wide_encoding
 from contam.tables.chat import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from contam.corpus.offsets import ByteSpan
-    from contam.tables.columns import ColumnRef, TextColumns
-    from contam.tables.edits import Rewrite, Span
+    from contam.tables.columns import ColumnRef
 
 _LINES: Final = (".jsonl", ".ndjson")
 _BLOCK_BYTES: Final = 512
 
 
-class Tar(records.ReadyRecords):
+class Tar(records.ReadOnlyRecords):
     """Files of text are documents, and objects of JSON files are, named by their paths.
 
     Every other file, a link, a device, and a path that leads out of the archive is a row without a
@@ -73,34 +71,11 @@ class Tar(records.ReadyRecords):
             raise self.bad(path, row, "{}: not JSON: {}", Plain(name), Plain(error)) from error
         return {"id": name, **record} if isinstance(record, dict) else {}
 
-    def raw_records(self, path: str) -> NoReturn:
-        raise _not_written(path)
-
-    def edited(
-        self,
-        raw: bytes,
-        names: Sequence[str],
-        sources: TextColumns,
-        spans: Sequence[Span],
-        replacement: str | None,
-    ) -> NoReturn:
-        raise ValueError("an archive is not edited")
-
-    def rewrite(self, path: str, target: Path, how: Rewrite) -> NoReturn:
-        raise _not_written(path)
-
     def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
         return ShardError(
             "{shard}, file {}: " + what, row + 1, *facts, shard=path,
             hint="make the archive again, or leave it out",
         )  # fmt: skip
-
-
-def _not_written(path: str) -> ShardError:
-    return ShardError(
-        "{shard}: an archive is not written again", shard=path,
-        hint="--action list says what would go; unpack it to have it cleaned",
-    )  # fmt: skip
 
 
 def _members(path: str) -> Iterator[tuple[str, bytes | None]]:
