@@ -133,6 +133,7 @@ def _spared(
             Names(sorted(filter(None, known)), _SHOWN_SOURCES),
             hint="name the column that has it with --source-column",
         )  # fmt: skip
+    is_seen = bool(known)
     others = {shard: dict(rows) for shard, rows in spared.hits.items()}
     policies = range(len(plan.policies))
     for shard, hits in found.hits.by_shard():
@@ -149,6 +150,14 @@ def _spared(
             if meta.source not in sources:
                 every = frozenset((item, policy) for item in items[row] for policy in policies)
                 others.setdefault(shard, {})[row] = every
+            else:
+                is_seen = True
+    if not is_seen:
+        # Of very many sources nobody knows them all, and this one may not exist.
+        raise UsageError(
+            "nothing was found in a document of the source {}", ", ".join(sources),
+            hint="check its name; `contam sql RESULT 'select distinct source from evidence'`",
+        )  # fmt: skip
     return others
 
 

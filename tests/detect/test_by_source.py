@@ -142,6 +142,17 @@ def test_source_is_taken_before_dataset_and_dataset_before_subset(
         assert scan(corpus, benchmark).run["sources"]["columns"] == [name]
 
 
+def test_a_source_that_may_not_exist_is_no_corpus_without_it(
+    tmp_path: Path, benchmark: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(by_source, "MOST_SOURCES", 1)
+    corpus = _write(tmp_path / "corpus", _rows(), "parquet")
+    with pytest.raises(UsageError, match="wbe"):
+        clean(corpus, benchmark, tmp_path / "typo", sources=["wbe"])
+    done = clean(corpus, benchmark, tmp_path / "web", sources=["web"])
+    assert done.record["removed"]["by_source"] == [{"source": "web", "documents": 3}]
+
+
 @pytest.mark.parametrize("action", ["drop", "mask"])
 def test_only_documents_of_named_sources_are_cleaned(
     tmp_path: Path, benchmark: list[Path], action: str
