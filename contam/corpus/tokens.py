@@ -95,8 +95,7 @@ def prepared(shard: Shard, ref: ColumnRef, named: Mapping[str, str]) -> ColumnRe
     """
     if "tokenizer" not in named:
         raise CorpusError(
-            "{}: {} holds the ids of tokens, and no tokenizer is named",
-            Place(shard.name), ref.dotted,
+            "{} holds token ids, and no tokenizer is named", Place(shard.name),
             hint="name the tokenizer they were made with: --tokenizer FILE",
         )  # fmt: skip
     kind, path = shard.kind, shard.path
