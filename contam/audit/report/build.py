@@ -75,8 +75,8 @@ def headline(
     unchecked = sum(result.not_checkable for result, _ in found)
     read, expected = coverage["shards_read"], coverage["shards_expected"]
     sentences = [
-        f"The corpora contain {flagged:,} of {items:,} items ({_percent(flagged, items)}), by "
-        f"{policy}."
+        f"{policy} flags {flagged:,} of {items:,} items ({_percent(flagged, items)}): the corpora "
+        "contain them, or part of them."
         if flagged
         else f"None of {items:,} items was found in the corpora, by {policy}."
     ]
