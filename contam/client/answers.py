@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.benchmark.items import ItemName
 from contam.detect.labels import SHOWN
-from contam.detect.notebook import plot_counts, result_html, result_line
+from contam.detect.notebook import result_html, result_line
 from contam.errors import IncompleteError
-from contam.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    from matplotlib.figure import Figure
 
     from contam.detect.policies.verdict import Verdict
 
@@ -109,10 +106,6 @@ class Answer:
     def __repr__(self) -> str:
         return result_line(type(self).__name__, self.counts(), self.coverage)
 
-    def plot(self) -> Figure:
-        """A figure of the share flagged by benchmark and policy. Raises MissingExtraError."""
-        return plot_counts(self.counts())
-
     def _repr_html_(self) -> str:
         return result_html(self.counts(), self.coverage)
 
@@ -155,24 +148,3 @@ class Rescored:
     tables: Mapping[str, list[dict[str, Any]]]
     summary: str
     run: Mapping[str, Any] = field(repr=False)
-
-    def plot(
-        self, *, benchmark: str | None = None, metric: str | None = None, policy: str | None = None
-    ) -> Figure:
-        """A figure of each model's scores on all and on clean items, with their intervals.
-
-        benchmark, metric, policy  of these only; a plot for each is drawn below the other
-
-        Raises UsageError for names without scores, MissingExtraError without matplotlib.
-        """
-        require("scores", "matplotlib")
-        # Here, not above: nothing else about an answer needs tables.
-        from contam.rescore.export.plots import score_figure
-
-        return score_figure(
-            self.tables["scores"],
-            self.run,
-            benchmark=benchmark,
-            metric=metric,
-            policy=policy,
-        )

@@ -1,4 +1,4 @@
-"""Show a result in a notebook: counts, coverage, notes and a picture, and no text of an item."""
+"""Show a result in a notebook: counts, coverage and notes, and no text of an item."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.detect.labels import SHOWN
-from contam.extras import require
 from contam.facts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from matplotlib.figure import Figure
 
 _MOST_LISTED: Final = 20
 _MOST_BENCHMARKS: Final = 3
@@ -70,15 +68,6 @@ def result_line(
         parts.append(f"and {counted(len(counts) - _MOST_BENCHMARKS, 'more benchmark')}")
     parts.append("complete" if coverage.get("complete") is True else "incomplete")
     return f"<{kind}: {'; '.join(parts)}>"
-
-
-def plot_counts(counts: Mapping[str, Mapping[str, Mapping[str, int]]]) -> Figure:
-    """A figure of the share of items flagged; counts as above. Raises MissingExtraError."""
-    require("scores", "matplotlib")
-    # Here, not above: nothing else about a result needs what draws.
-    from contam.detect.figures import shares
-
-    return shares(counts)
 
 
 def _read(coverage: Mapping[str, Any]) -> str:

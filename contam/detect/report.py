@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.detect.notebook import plot_counts, result_html, result_line
+from contam.detect.notebook import result_html, result_line
 from contam.detect.result import VERDICTS, ScanTables, iter_verdicts, label_counts
 from contam.errors import Hint, InternalError, OutputError, Public
 from contam.files.addresses import Address
@@ -22,8 +22,6 @@ from contam.tables.hit_table import HITS_FILE, write_hits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from matplotlib.figure import Figure
 
     from contam.detect.policies.verdict import Verdict
     from contam.detect.result import ScanResult
@@ -139,10 +137,6 @@ class Report(ScanTables):
     def __repr__(self) -> str:
         counts = label_counts(self.verdicts)
         return result_line(type(self).__name__, counts, self.run["coverage"])
-
-    def plot(self) -> Figure:
-        """A figure of the share flagged by benchmark and policy. Raises MissingExtraError."""
-        return plot_counts(label_counts(self.verdicts))
 
     def _repr_html_(self) -> str:
         counts = label_counts(self.verdicts)

@@ -11,7 +11,7 @@ import numpy as np
 from contam.benchmark.items import ItemName
 from contam.corpus.unread import UNREAD_COLUMNS
 from contam.detect.labels import FLAGGED, SHOWN
-from contam.detect.notebook import plot_counts, result_html, result_line
+from contam.detect.notebook import result_html, result_line
 from contam.detect.policies.verdict import COLUMNS, Verdict
 from contam.errors import IncompleteError
 from contam.files.natural_order import natural_key
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from contam.benchmark.items import BenchItem
@@ -224,10 +223,6 @@ class ScanResult(ScanTables):
 
     def __repr__(self) -> str:
         return result_line(type(self).__name__, self.counts(), self.coverage)
-
-    def plot(self) -> Figure:
-        """A figure of the share flagged by benchmark and policy. Raises MissingExtraError."""
-        return plot_counts(self.counts())
 
     def _repr_html_(self) -> str:
         return result_html(self.counts(), self.coverage, self.run.get("notes", ()))

@@ -15,7 +15,7 @@ from contam.errors import LogError, Place, Public, Statement, UsageError
 from contam.extras import require
 from contam.facts import counted
 from contam.rescore.export.folder import Tables, write_folder
-from contam.rescore.export.plots import draw, is_shown, planned, score_figure
+from contam.rescore.export.plots import draw, is_shown, planned
 from contam.rescore.export.summary import figure, gap_of, left_out, markdown
 from contam.rescore.holdouts import item_numbers
 from contam.rescore.join import refuse_partial
@@ -29,8 +29,6 @@ from contam.tables.score_schemas import RESCORE_FORMAT, SUMMARY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
-    from matplotlib.figure import Figure
 
     from contam.rescore import Bools, Ints
     from contam.rescore.join import Joined
@@ -72,24 +70,6 @@ class Rescore(Tables):
             "gap",
         )
         return table_html(head, cells)
-
-    def plot(
-        self, *, benchmark: str | None = None, metric: str | None = None, policy: str | None = None
-    ) -> Figure:
-        """A figure of each model's scores on all and on clean items, with their intervals.
-
-        benchmark, metric, policy  of these only; a plot for each is drawn below the other
-
-        Raises UsageError for names without scores, MissingExtraError without matplotlib.
-        """
-        require("scores", "matplotlib")
-        return score_figure(
-            self.rows("scores"),
-            self.run,
-            benchmark=benchmark,
-            metric=metric,
-            policy=policy,
-        )
 
 
 def rescore(

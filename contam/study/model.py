@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from contam.detect.notebook import table_html
-from contam.errors import Statement, UsageError
 from contam.extras import require
 from contam.facts import counted
 from contam.rescore.export.folder import Tables, write_folder
@@ -25,7 +24,6 @@ from contam.tables import schemas
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from contam.rescore import Row
@@ -193,18 +191,6 @@ class Study(Tables):
     def shown_columns(self) -> tuple[str, ...]:
         """The columns of the main table that are shown where there is little room."""
         return tuple(self.columns or self.to_arrow().column_names)
-
-    def plot(self, picture: str = "") -> Figure:
-        """One picture, the first unless named. Raises UsageError where there is none."""
-        require("scores", "matplotlib")
-        from contam.study.pictures import figure_of
-
-        known = {one.name: one for one in self.pictures}
-        name = picture or next(iter(known), "")
-        if name not in known:
-            hint = Statement("known: {}", ", ".join(known))
-            raise UsageError("the study has no picture {!r}", name, hint=hint)
-        return figure_of(known[name])
 
 
 _MOST_SHOWN: Final = 30

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from contam.detect.figures import BLUE, GREY, GRID, RED, SMALL, Picture, plain, short
-from contam.rescore.export.figures import spread
+from contam.rescore.export.figures import BLUE, GREY, GRID, RED, SMALL, plain, short, spread
 from contam.rescore.export.plots import save_figure, steady
 from contam.study.model import Bump, Points
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from contam.study.model import Chart, Line, Panel, Tone
 
@@ -53,7 +52,7 @@ def figure_of(picture: Chart | Bump) -> Figure:
 
 def _chart(chart: Chart) -> Figure:
     n = len(chart.panels)
-    figure = Picture(figsize=(_PANEL[0] * n, _PANEL[1] + 0.4), layout="constrained")
+    figure = Figure(figsize=(_PANEL[0] * n, _PANEL[1] + 0.4), layout="constrained")
     FigureCanvasAgg(figure)
     for axes, panel in zip(figure.subplots(1, n, squeeze=False)[0], chart.panels, strict=True):
         _draw(axes, panel)
@@ -121,7 +120,7 @@ def _bump(picture: Bump) -> Figure:
     longest = max((len(short(name)) for name in models), default=0) + 4
     width = 2 * _LETTER * longest + 1.6 * len(picture.rankings)
     height = 1.6 + _ROW * max(4, len(models))
-    figure = Picture(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     last = len(picture.rankings) - 1

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-
-from contam.detect.figures import (
-    BLUE,
-    GREY,
-    GRID,
-    MOST_ROWS,
-    RED,
-    SMALL,
-    page,
-    plain,
-    short,
-    write_rows,
-)
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from contam.rescore import Row
 
+
+MOST_ROWS: Final = 200
+"""Rows in one picture; the tables have all."""
+
+SMALL: Final = 8
+"""Size of letters, in points."""
+
+GREY, RED, BLUE, GRID = "#8a939c", "#b5442e", "#1f6aa5", "#d5dae0"
+
+_PLOT: Final = 4.0
+_LETTER: Final = 0.068
+"""Inches of the plot itself, and of a letter beside it."""
+
+_ROW: Final = 0.2
+_AROUND: Final = 1.5
+_LEAST_ROWS: Final = 4
+_NAME: Final = 44
+_GAP: Final = "\N{NO-BREAK SPACE}" * 2
 
 _LABELLED: Final = 12
 """Curves with a name and a colour; the others stay grey."""
@@ -44,7 +49,7 @@ def forest(rows: Sequence[Row]) -> Figure:
     ordered = sorted(rows, key=lambda row: (-sign * row["gap"], row["model"]))
     kept = ordered[:MOST_ROWS]
     names, figures = [short(row["model"]) for row in kept], [_gap_text(row) for row in kept]
-    figure, (axes,) = page([len(kept)], names, figures)
+    figure, axes = page(len(kept), names, figures)
     axes.axvline(0, color="black", linewidth=0.8)
     beyond = any(row["adjusted"] is not None for row in kept)
     for place, row in enumerate(kept):
@@ -86,50 +91,6 @@ def _gap_text(row: Row) -> str:
     return "  →  ".join(found)
 
 
-def both_scores(panels: Sequence[Sequence[Row]]) -> Figure:
-    """The scores of each model on all items and on the clean ones, with their intervals.
-
-    panels  rows of the table of scores, those of one benchmark, metric and policy together
-    """
-    fitting = int((np.cumsum([len(rows) for rows in panels]) <= MOST_ROWS).sum())
-    kept = [_best_first(rows)[:MOST_ROWS] for rows in panels[: max(1, fitting)]]
-    names = [[short(row["model"]) for row in rows] for rows in kept]
-    figures = [[f"{_span(row, 'full')}  →  {_span(row, 'clean')}" for row in rows] for rows in kept]
-    texts = [[*chain.from_iterable(lines)] for lines in (names, figures)]
-    figure, plots = page([*map(len, kept)], *texts)
-    for axes, rows, left, right in zip(plots, kept, names, figures, strict=True):
-        for place, row in enumerate(rows):
-            for side, colour, beside in (("full", GREY, -0.15), ("clean", RED, 0.15)):
-                if row[side] is not None:
-                    own = [row[f"{side}{end}"] for end in ("", "_lo", "_hi")]
-                    _draw_interval(axes, place + beside, own, colour)
-        write_rows(axes, left, right)
-        axes.grid(axis="x", color=GRID, linewidth=0.6)
-        axes.set_xlabel(
-            "score with its 95 % interval (grey: all items, red: clean items)", fontsize=SMALL
-        )
-        _title(axes, rows, "Scores on all and on clean items", len(rows))
-    if len(kept) < len(panels):
-        figure.supxlabel(
-            f"the first {len(kept)} of {len(panels)}: choose by benchmark, metric or policy",
-            fontsize=SMALL,
-        )
-    return figure
-
-
-def _best_first(rows: Sequence[Row]) -> list[Row]:
-    sign = _sign(rows)
-    return sorted(rows, key=lambda row: (-sign * row["full"], row["model"]))
-
-
-def _span(row: Row, side: str) -> str:
-    if row[side] is None:
-        return "too few items"
-    if row[f"{side}_lo"] is None:
-        return f"{row[side]:.3f}"
-    return f"{row[side]:.3f}  [{row[f'{side}_lo']:.3f}, {row[f'{side}_hi']:.3f}]"
-
-
 def slopes(rows: Sequence[Row]) -> Figure:
     """Each model's place on all items, left, and on the clean ones, right.
 
@@ -141,7 +102,7 @@ def slopes(rows: Sequence[Row]) -> Figure:
     right = sorted(left, key=lambda row: (row["rank_clean"], place[row["model"]]))
     names = [f"{short(row['model'])}  {text}" for row, text in _with_ranks(left, "full")]
     others = [f"{text}  {short(row['model'])}" for row, text in _with_ranks(right, "clean")]
-    figure, (axes,) = page([len(left)], names, others)
+    figure, axes = page(len(left), names, others)
     for at, row in enumerate(right):
         begin = place[row["model"]]
         fell = row["rank_clean"] - row["rank_full"]
@@ -198,7 +159,7 @@ def curves(rows: Sequence[Row]) -> Figure:
         by_model, key=lambda model: (-sign * (marks[model] or by_model[model][-1])["epg"], model)
     )
     named = order[:_LABELLED]
-    figure, (axes,) = page([16], [" " * 20], [short(model) for model in named])
+    figure, axes = page(16, [" " * 20], [short(model) for model in named])
     axes.axhline(0, color="black", linewidth=0.8, zorder=2.5)
     ends = []
     for model in reversed(order):
@@ -335,3 +296,46 @@ DRAWN: Final[dict[str, Callable[[Sequence[Row]], Figure]]] = {
     "sweep": curves,
 }
 """How each kind of picture is drawn."""
+
+
+def page(n_rows: int, left: Sequence[str], right: Sequence[str]) -> tuple[Figure, Axes]:
+    """A figure of one plot, with room for a line of text on both sides of each row.
+
+    left, right  the texts of all rows, by which it is as wide as it must be
+    """
+    beside = sum(max(map(len, texts), default=0) for texts in (left, right))
+    height = _AROUND + _ROW * max(_LEAST_ROWS, n_rows)
+    figure = Figure(figsize=(_PLOT + _LETTER * beside, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    axes.spines["top"].set_visible(False)
+    axes.spines["right"].set_visible(False)
+    return figure, axes
+
+
+def write_rows(axes: Axes, left: Sequence[str], right: Sequence[str]) -> None:
+    """Write a line of text on both sides of each row."""
+    places = range(len(left))
+    # An SVG makes one of several plain spaces.
+    left, right = ([text.replace("  ", _GAP) for text in texts] for texts in (left, right))
+    axes.set_yticks(places, left, fontsize=SMALL)
+    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="x", labelsize=SMALL)
+    axes.set_ylim(len(left) - 0.4, -0.6)
+    other = axes.secondary_yaxis("right")
+    other.set_yticks(places, right, fontsize=SMALL)
+    other.tick_params(length=0)
+    other.spines["right"].set_visible(False)
+
+
+def short(name: str) -> str:
+    """A name in one line; of a long one both ends."""
+    text = "".join(c if c.isprintable() else " " for c in str(name))
+    if len(text) > _NAME:
+        text = f"{text[: _NAME // 2 - 1]}…{text[-_NAME // 2 :]}"
+    return plain(text)
+
+
+def plain(text: str) -> str:
+    """A dollar sign is no formula."""
+    return text.replace("$", r"\$")

@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.errors import Names, Public, Statement, UsageError
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -122,44 +121,6 @@ def planned(tables: Mapping[str, Table], run: Mapping[str, Any]) -> list[Plot]:
             taken.add(name)
             found.append(Plot(name, kind, group, *key))
     return found
-
-
-def score_figure(
-    scores: Iterable[Row],
-    run: Mapping[str, Any],
-    *,
-    benchmark: str | None = None,
-    metric: str | None = None,
-    policy: str | None = None,
-) -> Figure:
-    """The scores on all and on clean items, of the metrics shown.
-
-    scores  rows of the table of scores
-    run     the content of run.json; a score on fewer than its `least` clean items is not drawn
-    benchmark, metric, policy  those of these alone; a metric that is asked for is drawn even if it
-            is not shown
-
-    Raises UsageError when there are none.
-    """
-    rows = [row for row in scores if row["subset_by"] in ("all", "group")]
-    for name, value in (("benchmark", benchmark), ("metric", metric), ("policy", policy)):
-        if value is None:
-            continue
-        known = list(dict.fromkeys(row[name] for row in rows))
-        rows = [row for row in rows if row[name] == value]
-        if not rows:
-            hint = Statement("known: {}", Names(known))
-            raise UsageError("there are no scores of the {} {!r}", Public(name), value, hint=hint)
-    drawn = [
-        row if row["n_clean"] >= run["parameters"]["least"] else {**row, "clean": None}
-        for row in rows
-        if row["full"] is not None and (metric is not None or is_shown(row, run))
-    ]
-    if not drawn:
-        raise UsageError("there are no scores to draw")
-    from contam.rescore.export.figures import both_scores
-
-    return both_scores([*grouped(drawn, *_OF).values()])
 
 
 def _n_clean(row: Mapping[str, Any]) -> int:

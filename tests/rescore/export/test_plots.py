@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from contam.errors import UsageError
-from contam.rescore.export.figures import DRAWN, both_scores, spread
-from contam.rescore.export.plots import SHOWS, draw, planned, score_figure
+from contam.rescore.export.figures import DRAWN, spread
+from contam.rescore.export.plots import SHOWS, draw, planned
 from contam.rescore.panel import RescoreSettings
-from contam.tables import schemas
-from tests.rescore.panels import flags_of, refused, series_of
+from tests.rescore.panels import flags_of, series_of
 from tests.rescore.panels import tables_of as made
 from tests.rescore.test_direction import lowered
 
@@ -168,37 +166,3 @@ def test_crowded_places_are_spread(values, step):
         assert above - below >= step - 1e-9
     if len(values) == 1 or min(a - b for a, b in itertools.pairwise(values)) >= step:
         assert places == pytest.approx(values)
-
-
-def test_scores_on_all_and_on_clean_items_are_drawn_with_their_intervals():
-    tables = tables_of(3, metrics=("acc", "f1"))
-    figure = score_figure(schemas.rows(tables["scores"]), RUN, metric="f1")
-    (axes,) = figure.axes
-    rows = [row for row in schemas.rows(tables["scores"]) if row["metric"] == "f1"]
-    rows = [row for row in rows if row["subset_by"] == "all"]
-    rows.sort(key=lambda row: (-row["full"], row["model"]))
-    lines = [sorted(line.get_xdata()) for line in axes.lines]
-    assert lines == [
-        figures
-        for row in rows
-        for side in ("full", "clean")
-        for figures in ([row[f"{side}_lo"], row[f"{side}_hi"]], [row[side]])
-    ]
-
-
-def test_a_score_on_too_few_clean_items_is_not_drawn_and_a_name_without_scores_is_refused():
-    scores = schemas.rows(tables_of(3)["scores"])
-    figure = score_figure(scores, told(least=10_000))
-    assert len(figure.axes[0].lines) == 2 * 3
-    (other,) = figure.axes[0].child_axes
-    assert all(label.get_text().endswith("too few items") for label in other.get_yticklabels())
-    with refused(UsageError, "'nobody'", "'contam'"):
-        score_figure(scores, RUN, policy="nobody")
-
-
-def test_more_plots_than_a_figure_holds_are_said_to_be_left_out(monkeypatch):
-    monkeypatch.setattr("contam.rescore.export.figures.MOST_ROWS", 5)
-    rows = [row for row in schemas.rows(tables_of(3)["scores"]) if row["subset_by"] == "all"]
-    figure = both_scores([rows, rows])
-    assert len(figure.axes) == 1
-    assert "the first 1 of 2" in figure.get_supxlabel()
