@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from contam.benchmark.items import ItemName
 from contam.detect.labels import WORST_FIRST
 from contam.detect.result import VERDICTS, ScanResult
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from contam.detect.report import Report
+    from contam.tables.schemas import Columns, Table
 
     Row = dict[str, Any]
 
@@ -35,10 +38,23 @@ def combine(reports: Mapping[str, Report]) -> ScanResult:
     joined = [_worst(rows, names) for rows in zip(*verdicts, strict=True)]
     return ScanResult(
         verdict_columns=_columns(joined, VERDICTS.names),
-        evidence_columns=schemas.stacked({n: r.evidence for n, r in reports.items()}, "shard"),
+        evidence_columns=_evidence(reports, first.items),
         item_columns=_columns(schemas.rows(first.items), schemas.ITEMS.names),
         run=_run(reports),
     )
+
+
+def _evidence(reports: Mapping[str, Report], items: Table) -> Columns:
+    """The evidence of all corpora: in the order of the items, then of the corpora."""
+    whole = schemas.stacked({name: report.evidence for name, report in reports.items()}, "shard")
+    known, named = (
+        zip(*(schemas.column(table, name) for name in ItemName._fields), strict=True)
+        for table in (items, whole)
+    )
+    place = {name: at for at, name in enumerate(known)}
+    order = np.argsort([place[name] for name in named], kind="stable")
+    whole = schemas.take(whole, order.astype(np.int64))
+    return {name: whole.column(name) for name in whole.column_names}
 
 
 def merged_coverage(coverages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -152,7 +152,6 @@ def finish(
         covered=sources.coverage,
         about_index=about or dict,
         items_in_order=plan.items,
-        sorted_by_item=True,
     )
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import numpy as np
 
-from contam.benchmark.items import ItemName
 from contam.corpus.unread import UNREAD_COLUMNS
 from contam.detect.labels import FLAGGED, SHOWN
 from contam.detect.notebook import result_html, result_line
@@ -99,10 +98,9 @@ class ScanResult(ScanTables):
     covered           `run["coverage"]` as it was counted, where nobody should have to ask `run`
     about_index       makes `run["index"]`, once; empty where no index was asked
     items_in_order    the items themselves, for callers who want more than the table
-    sorted_by_item    all columns are in canonical order already
     hits              makes the tables of hits.parquet, of a search that kept every hit
 
-    The tables are in canonical order (benchmark, split, item id in natural order, then policy as
+    All columns are in canonical order (benchmark, split, item id in natural order, then policy as
     asked), so that equal questions give equal bytes whatever order the items came in.
     """
 
@@ -113,7 +111,6 @@ class ScanResult(ScanTables):
     covered: Coverage | None = None
     about_index: Callable[[], dict[str, Any]] = dict
     items_in_order: Sequence[BenchItem] = field(default=(), repr=False)
-    sorted_by_item: bool = False
     hits: Callable[[], Iterator[Table]] | None = None
 
     def __post_init__(self) -> None:
@@ -122,33 +119,26 @@ class ScanResult(ScanTables):
     @cached_property
     def verdicts(self) -> Table:
         """Arrow table, one row per item and policy."""
-        table = schemas.table_of(self.verdict_columns, VERDICTS)
-        return table if self.sorted_by_item else _in_order(table, self._policy_rank())
+        return schemas.table_of(self.verdict_columns, VERDICTS)
 
     @cached_property
     def evidence(self) -> Table:
         """Arrow table, one row per run of an item part in a document."""
-        table = schemas.evidence_table(self.evidence_columns)
-        return table if self.sorted_by_item else _in_order(table, {})
+        return schemas.evidence_table(self.evidence_columns)
 
     @cached_property
     def items(self) -> Table:
         """Arrow table, one row per item."""
-        table = schemas.item_table(self.item_columns)
-        return table if self.sorted_by_item else _in_order(table, {})
+        return schemas.item_table(self.item_columns)
 
     def write_table(self, name: str, path: Path) -> int:
         """Write one of the tables `verdicts`, `evidence`, `items`; returns its rows.
 
-        Where they are in order, of which there may be millions, no table is made. Raises OSError.
+        There may be millions: no table is made. Raises OSError.
         """
-        if self.sorted_by_item:
-            columns, schema = self._columns(name)
-            schemas.write_columns(columns, schema, path)
-            return len(columns["item_id"])
-        table: Table = getattr(self, name)
-        schemas.write_parquet(table, path)
-        return int(table.num_rows)
+        columns, schema = self._columns(name)
+        schemas.write_columns(columns, schema, path)
+        return len(columns["item_id"])
 
     def _columns(self, name: str) -> tuple[Columns, schemas.Schema]:
         """The columns of a table, and what they are."""
@@ -195,10 +185,7 @@ class ScanResult(ScanTables):
 
     def _pieces(self, names: Sequence[str] = VERDICTS.names) -> Iterator[Table]:
         """The verdicts, or some of their columns, in tables of some thousand rows."""
-        if not self.sorted_by_item:
-            yield self.verdicts.select(list(names))
-            return
-        yield from schemas.pieces(self.verdict_columns, VERDICTS, names)
+        return schemas.pieces(self.verdict_columns, VERDICTS, names)
 
     def exit_code(self) -> int:
         """0, or 4 when part of the corpus was not read and that was not allowed."""
@@ -210,25 +197,17 @@ class ScanResult(ScanTables):
         return len(self.verdict_columns["item_id"])
 
     def __iter__(self) -> Iterator[Verdict]:
-        if self.sorted_by_item:
-            rows = schemas.records(self.verdict_columns, VERDICTS)
-            return (Verdict(**row) for row in rows)
-        return iter_verdicts(self.verdicts)
+        return (Verdict(**row) for row in schemas.records(self.verdict_columns, VERDICTS))
 
     def evidence_rows(self) -> list[dict[str, Any]]:
         """The rows of `evidence` as dictionaries; of a few rows sooner than through the table."""
-        if self.sorted_by_item:
-            return schemas.records(self.evidence_columns, schemas.EVIDENCE)
-        return schemas.rows(self.evidence)
+        return schemas.records(self.evidence_columns, schemas.EVIDENCE)
 
     def __repr__(self) -> str:
         return result_line(type(self).__name__, self.counts(), self.coverage)
 
     def _repr_html_(self) -> str:
         return result_html(self.counts(), self.coverage, self.run.get("notes", ()))
-
-    def _policy_rank(self) -> dict[str, int]:
-        return {policy: rank for rank, policy in enumerate(self.policies)}
 
 
 def iter_verdicts(table: Table) -> Iterator[Verdict]:
@@ -246,22 +225,6 @@ def label_counts(*verdicts: Table) -> dict[str, dict[str, dict[str, int]]]:
             labels = counts.setdefault(benchmark, {}).setdefault(policy, dict.fromkeys(SHOWN, 0))
             labels[label] += n
     return counts
-
-
-def _in_order(table: Table, policy_rank: dict[str, int]) -> Table:
-    """Rows by benchmark, split and item, then by policy; rows of one item else keep their order."""
-    names = [schemas.column(table, name) for name in ItemName._fields]
-    rows = list(zip(*names, strict=True))
-    ranks = item_ranks(rows)
-    if policy_rank:
-        policies = schemas.column(table, "policy")
-        last = len(policy_rank)
-        ranks *= last + 1
-        ranks += np.fromiter((policy_rank.get(p, last) for p in policies), np.int64, len(rows))
-    order = np.argsort(ranks, kind="stable").astype(np.int64)
-    if bool((order[1:] > order[:-1]).all()):
-        return table
-    return schemas.take(table, order)
 
 
 def item_ranks(rows: Sequence[tuple[str, str, str]]) -> NDArray[np.int64]:

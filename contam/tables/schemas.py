@@ -178,8 +178,8 @@ def table_of(columns: Columns, schema: pa.Schema) -> Table:
     return table
 
 
-def stacked(tables: Mapping[str, Table], named: str) -> Columns:
-    """The columns of several tables of one schema, one under the other, without plain values.
+def stacked(tables: Mapping[str, Table], named: str) -> Table:
+    """Several tables of one schema, one under the other.
 
     named  a column of texts that gets the name of its table and a slash before its own text
     """
@@ -188,8 +188,7 @@ def stacked(tables: Mapping[str, Table], named: str) -> Columns:
         at = table.schema.get_field_index(named)
         text = pc.binary_join_element_wise(pa.scalar(name), table.column(at), "/")
         parts.append(table.set_column(at, table.schema.field(at), text))
-    whole = pa.concat_tables(parts)
-    return {name: whole.column(name) for name in whole.column_names}
+    return pa.concat_tables(parts)
 
 
 def records(columns: Columns, schema: pa.Schema) -> list[dict[str, Any]]:

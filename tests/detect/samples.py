@@ -13,16 +13,15 @@ QUESTION = "How many apples does Zoë hold if she buys twelve and eats three?"
 START = DOCUMENT.index(QUESTION)
 
 ITEMS: list[tuple[str, str, str]] = [
-    ("quiz", "test", "q10"),
-    ("quiz", "test", "q9"),
     ("maths", "", "m1"),
+    ("quiz", "test", "q9"),
+    ("quiz", "test", "q10"),
 ]
 POLICIES = ("contam", "lmeval-13")
 
 
 def make_result(
     *,
-    order: list[int] | None = None,
     complete: bool = True,
     allow_missing: bool = False,
     keep_text: bool = True,
@@ -30,8 +29,8 @@ def make_result(
     document_id: str = "urn:1",
     document_url: str | None = "https://example.org/1",
 ) -> ScanResult:
-    """`order` permutes the items as they came in; q9 is contaminated under both policies."""
-    items = [ITEMS[i] for i in order or range(len(ITEMS))]
+    """Q9 is contaminated under both policies."""
+    items = ITEMS
     matches = [(item, policy) for item in items for policy in POLICIES]
     hit = [item[2] == "q9" for item, _ in matches]
     verdicts = {

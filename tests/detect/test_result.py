@@ -40,21 +40,6 @@ def test_the_columns_of_format_1_are_there_in_their_order():
     assert result.items.column_names[:3] == ["benchmark", "split", "item_id"]
 
 
-@pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])
-def test_the_order_of_items_changes_no_table(order):
-    assert make_result(order=order).verdicts.equals(make_result().verdicts)
-    assert make_result(order=order).items.equals(make_result().items)
-
-
-def test_rows_are_in_natural_order_and_policies_as_asked():
-    rows = [(v.benchmark, v.item_id, v.policy) for v in make_result()]
-    assert rows == [
-        ("maths", "m1", "contam"), ("maths", "m1", "lmeval-13"),
-        ("quiz", "q9", "contam"), ("quiz", "q9", "lmeval-13"),
-        ("quiz", "q10", "contam"), ("quiz", "q10", "lmeval-13"),
-    ]  # fmt: skip
-
-
 def test_verdicts_are_records_with_none_for_what_is_absent():
     clean, hit = make_result(), [v for v in make_result() if v.flagged]
     verdict = next(iter(clean))

@@ -134,7 +134,6 @@ def _print_folder(out: Path, records: list[dict[str, Any]], output: options.Verd
         item_columns={},
         # The service was sent items, and knows nothing of the files.
         run={**report.run, "inputs": {**report.run["inputs"], "benchmarks": records}},
-        sorted_by_item=True,
     )
     return print_result(result, out, output)
 
