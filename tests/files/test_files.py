@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import os
 import re
-from contextlib import ExitStack
 
 import pytest
 from hypothesis import given
@@ -14,7 +12,6 @@ from hypothesis import strategies as st
 
 from contam.corpus.shards import survey
 from contam.errors import OutputError
-from contam.files.csv_cells import large_cells
 from contam.files.disk import FileState
 from contam.files.listed import state_at
 from contam.files.natural_order import natural_key
@@ -132,22 +129,3 @@ def test_a_number_may_be_longer_than_any_that_python_reads():
 @given(NAMES, NAMES)
 def test_only_equal_names_have_equal_keys(one: str, other: str):
     assert (natural_key(one) == natural_key(other)) == (one == other)
-
-
-ASKED = st.lists(st.sampled_from([1000, 200_000, 200_000, 10**8]), min_size=1, max_size=6)
-
-
-@given(ASKED, st.randoms(use_true_random=False))
-def test_readers_may_come_and_go_in_any_order(asked, random):
-    before = csv.field_size_limit()
-    inside = []
-    for n_chars in asked:
-        stack = ExitStack()
-        stack.enter_context(large_cells(n_chars))
-        inside.append((n_chars, stack))
-        assert csv.field_size_limit() == max(before, *(n for n, _ in inside), 0)
-    random.shuffle(inside)
-    while inside:
-        inside.pop()[1].close()
-        assert csv.field_size_limit() == max([before, *(n for n, _ in inside)])
-    assert csv.field_size_limit() == before

@@ -11,7 +11,6 @@ from contam.corpus.formats.json_record import edited_record
 from contam.corpus.formats.token_file import is_there
 from contam.corpus.streams import refuse_wide
 from contam.errors import Plain, ShardError
-from contam.files.csv_cells import large_cells
 from contam.files.wrong_files import LFS_FACT, LFS_HEAD
 from contam.tables.chat import clean
 from contam.tables.columns import ColumnRef
@@ -23,6 +22,9 @@ if TYPE_CHECKING:
     from contam.corpus.offsets import ByteSpan
     from contam.tables.columns import TextColumns
     from contam.tables.edits import Span
+
+# The module's own limit is too low for texts.
+csv.field_size_limit(records.MAX_RECORD_BYTES)
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: Messages list the names of columns; a text must not get into them.
@@ -90,9 +92,8 @@ class Csv(records.ReadyRecords):
     ) -> bytes:
         """The row, written anew; only cells that need quotes have them."""
         text = raw.decode("utf-8", "surrogateescape")
-        with large_cells(records.MAX_RECORD_BYTES):
-            lines = io.StringIO(text, newline="")
-            (cells,) = csv.reader(lines, delimiter=self.delimiter, strict=True)
+        lines = io.StringIO(text, newline="")
+        (cells,) = csv.reader(lines, delimiter=self.delimiter, strict=True)
         record: records.Record = dict(zip(names, cells, strict=True))
         edited_record(record, sources, spans, replacement)
         written = io.StringIO(newline="")
@@ -120,14 +121,13 @@ class Csv(records.ReadyRecords):
                 mark = b""
 
         reader = csv.reader(lines(), delimiter=self.delimiter, strict=True)
-        with large_cells(records.MAX_RECORD_BYTES):
-            try:
-                for cells in reader:
-                    if cells or blank:
-                        yield _Row(reader.line_num, b"".join(taken), cells)
-                    taken.clear()
-            except csv.Error as error:
-                raise _bad(path, reader.line_num, "{}", Plain(error)) from error
+        try:
+            for cells in reader:
+                if cells or blank:
+                    yield _Row(reader.line_num, b"".join(taken), cells)
+                taken.clear()
+        except csv.Error as error:
+            raise _bad(path, reader.line_num, "{}", Plain(error)) from error
 
 
 class Tsv(Csv):

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import bz2
+import lzma
+import zlib
 from abc import abstractmethod
 from collections import Counter
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, NoReturn, Protocol, TypeVar
 
 import numpy as np
+import zstandard
 
 from contam.corpus.formats.base import CorpusFormat, Document, FileChunk
 from contam.corpus.formats.json_record import RecordText, find
-from contam.corpus.formats.rewriting import write_again
 from contam.corpus.formats.token_rows import IdRows, token_blocks, token_documents
 from contam.corpus.offsets import ByteSpan
-from contam.corpus.streams import stream
+from contam.corpus.streams import stream, unreadable
 from contam.errors import InternalError, Public, ShardError
 from contam.facts import Plain
-from contam.files.listed import state_of
+from contam.files.compression import codec_of
+from contam.files.disk import output_errors
+from contam.files.listed import opened, state_of
+from contam.files.single import created
 from contam.tables.blocks import TextBlock, block_of
 from contam.tables.chat import Turn, at_path, clean
 from contam.tables.edits import Rewrite, Rewritten
@@ -24,7 +30,7 @@ from contam.tables.fields import as_ids
 from contam.tables.same_rows import check_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
     from contam.tables.edits import Edit, Span
 
     Ids = NDArray[np.uint32]
+
 
 Raw = TypeVar("Raw")
 Record = dict[str, object]
@@ -385,3 +392,48 @@ def _document(found: RecordText) -> Document:
     return Document(
         (found.text or b"").decode(), found.column, None if turns is None else tuple(turns)
     )
+
+
+class _Packer(Protocol):
+    def compress(self, data: bytes, /) -> bytes: ...
+
+    def flush(self) -> bytes: ...
+
+
+_PACKERS: Final[dict[str, Callable[[], _Packer]]] = {
+    "gzip": lambda: zlib.compressobj(wbits=31),
+    "zstd": lambda: zstandard.ZstdCompressor(write_checksum=True).compressobj(),
+    "bz2": bz2.BZ2Compressor,
+    "xz": lzma.LZMACompressor,
+}
+
+
+def write_again(
+    path: str, target: Path, records: Iterable[bytes], *, members: bool
+) -> tuple[str, ...]:
+    """Write what becomes of the records of a file; returns what of its packing was not kept.
+
+    members  whether each record of a packed file is a member of its own
+
+    Raises ShardError when the file cannot be read, OutputError when the target cannot be written.
+    """
+    try:
+        with opened(path) as file:
+            codec = codec_of(file.read(8))
+    except OSError as error:
+        raise unreadable(path, error) from error
+    with created(target) as out:
+        for piece in _packed(codec, records, members=members) if codec else records:
+            with output_errors(target):
+                out.write(piece)
+    return (f"the exact {codec} level and members",) if codec else ()
+
+
+def _packed(codec: str, records: Iterable[bytes], *, members: bool) -> Iterator[bytes]:
+    packer = _PACKERS[codec]()
+    for number, record in enumerate(records):
+        if members and number:
+            yield packer.flush()
+            packer = _PACKERS[codec]()
+        yield packer.compress(record)
+    yield packer.flush()

@@ -118,11 +118,6 @@ def test_a_packed_file_is_packed_anew_with_what_its_codec_can_say(tmp_path, pack
     found, out = rewritten(tmp_path, f"a.jsonl.{packer}", PACKERS[packer](data), [Edit(1, True)])
     assert unpack(CODECS[packer], out) == data[22:]
     assert CODECS[packer] in found.not_kept[0]
-    if packer == "zst":
-        shown = zstandard.get_frame_parameters(out)
-        assert (shown.has_checksum, shown.content_size) == (True, len(data) - 22)
-    if packer == "xz":
-        assert out[7] == lzma.CHECK_SHA256
 
 
 def test_zeros_between_members_and_frames_without_data_are_no_hindrance(tmp_path):
