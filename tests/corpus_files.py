@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import ipc
 
-from contam.corpus.columns import selection_of
+from contam.corpus.columns import Selection
 from contam.corpus.coverage import ShardFailure
 from contam.corpus.documents import read_documents
 from contam.corpus.opening import cut_shard, open_shards
@@ -38,7 +38,7 @@ def plan_chunks(shards, selection):
     """The chunks of the shards, by one selection or one a shard, and those that have none."""
     chunks, failures = [], []
     for number, shard in enumerate(shards):
-        chosen = selection_of(selection, number)
+        chosen = selection if isinstance(selection, Selection) else selection[number]
         try:
             chunks += cut_shard(number, shard, chosen) if chosen else ()
         except ShardError as error:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.corpus.columns import Selections, selection_of
 from contam.corpus.opening import CHUNK_BYTES
 from contam.corpus.shards import unchanged
 from contam.files.addresses import is_address
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.corpus.columns import Selections
-    from contam.corpus.opening import Chunk
+    from contam.corpus.formats.base import Chunk
     from contam.corpus.shards import Shard
 
 
@@ -89,7 +88,7 @@ class DocBatch:
 def read_chunk(
     chunk: Chunk,
     shards: Sequence[Shard],
-    selection: Selections,
+    selections: Selections,
     batch_bytes: int = BATCH_BYTES,
 ) -> Generator[DocBatch, None, None]:
     """Yield every row of a chunk, in order, as batches of at most `batch_bytes` of text.
@@ -98,16 +97,16 @@ def read_chunk(
     that are correct but not the whole unit.
     """
     shard = shards[chunk.shard]
-    chosen = selection_of(selection, chunk.shard)
+    chosen = selections[chunk.shard]
     sources = chosen.sources if chosen else None
     if sources is None:
         return
     with unchanged(shard) as shard:
-        in_file, kind = chunk.in_file, shard.kind
+        kind = shard.kind
         row = chunk.first_row
         if row is None:
-            row = kind.first_row(shard.path, in_file, sources.first)
-        for block in kind.blocks(shard.path, sources, in_file, batch_bytes):
+            row = kind.first_row(shard.path, chunk, sources.first)
+        for block in kind.blocks(shard.path, sources, chunk, batch_bytes):
             yield from _batches(block, chunk.shard, row, batch_bytes, sources.first.dotted)
             row += len(block.offsets) - 1
 

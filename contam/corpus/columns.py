@@ -168,13 +168,8 @@ class Selection:
         return TextColumns(self.text, self.others, self.named) if self.text else None
 
 
-Selections = Selection | Sequence[Selection | None]
-"""One selection for every shard, or one a shard (None: that shard failed)."""
-
-
-def selection_of(selection: Selections, shard: int) -> Selection | None:
-    """Return the selection that applies to the shard with index `shard`."""
-    return selection if isinstance(selection, Selection) else selection[shard]
+Selections = Sequence[Selection | None]
+"""One selection for every shard; None where that shard failed."""
 
 
 def select_columns(

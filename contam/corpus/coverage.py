@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from contam.corpus.batches import DocBatch
-    from contam.corpus.opening import Chunk
+    from contam.corpus.formats.base import Chunk
     from contam.corpus.shards import Shard
     from contam.errors import ContamError, Hint
 

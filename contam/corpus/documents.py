@@ -15,7 +15,6 @@ from contam.corpus.columns import (
     MetadataField,
     Selection,
     Selections,
-    selection_of,
 )
 from contam.corpus.shards import errors_named, unchanged
 from contam.errors import ShardError
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
 
     from contam.corpus.batches import DocBatch
     from contam.corpus.columns import Selection
-    from contam.corpus.formats.base import Document
-    from contam.corpus.opening import Chunk
+    from contam.corpus.formats.base import Chunk, Document
     from contam.corpus.shards import Shard
     from contam.tables.columns import ColumnRef
 
@@ -113,7 +111,7 @@ def _metadata(
 
 def meta_of(record: Mapping[str, object], selections: Selections, shard: int) -> DocumentMeta:
     """What `read_metadata` gives for a document of this shard that was read from a record."""
-    selection = selection_of(selections, shard)
+    selection = selections[shard]
     if selection is None:
         return DocumentMeta("", None, None, None, None)
     refs = {ref for name in METADATA_NAMES for ref in selection.metadata.get(name, ())}
@@ -189,7 +187,7 @@ class MetadataStream:
             name: refs for name in METADATA_NAMES if (refs := selection.metadata.get(name))
         }
         refs = tuple(dict.fromkeys(ref for some in self._choices.values() for ref in some))
-        self._blocks = shard.kind.metadata(shard.path, refs, chunk.in_file) if refs else None
+        self._blocks = shard.kind.metadata(shard.path, refs, chunk) if refs else None
         self._held: MetaColumns = {name: [] for name in self._choices}
 
     def take(self, n: int) -> MetaColumns:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from contam.corpus.columns import select_columns
 from contam.corpus.coverage import ShardFailure
-from contam.corpus.formats.base import FileChunk
 from contam.corpus.shards import errors_named, shard_digest, unchanged
 from contam.corpus.tokens import following_of
 from contam.errors import AccessError, CorpusError, ShardError
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from contam.corpus.columns import Selection
-    from contam.corpus.offsets import ByteSpan
+    from contam.corpus.formats.base import Chunk
     from contam.corpus.shards import Shard
 
 
@@ -28,33 +27,13 @@ CHUNK_BYTES = 32 << 20
 Arrow files without compression of the whole file are cut into pieces of about this size."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Consecutive rows of one shard.
-
-    shard  index into the list of shards; the others are those of its `FileChunk`
-    """
-
-    shard: int
-    row_groups: tuple[int, ...] | None
-    first_row: int | None
-    n_rows: int | None
-    n_bytes: int
-    span: ByteSpan | None = None
-
-    @property
-    def in_file(self) -> FileChunk:
-        """The unit as its format knows it."""
-        return FileChunk(self.row_groups, self.first_row, self.n_rows, self.n_bytes, self.span)
-
-
 def cut_shard(number: int, shard: Shard, selection: Selection) -> tuple[Chunk, ...]:
     """Cut the shard with this number into chunks, in row order. Raises ShardError."""
     if selection.text is None:
         return ()
     with errors_named(shard):
         found = shard.kind.chunks(shard.path, selection.text, shard.size_bytes, CHUNK_BYTES)
-        return tuple(Chunk(number, *chunk) for chunk in found)
+        return tuple(replace(chunk, shard=number) for chunk in found)
 
 
 Found = TypeVar("Found")

@@ -18,7 +18,7 @@ import numpy as np
 from contam.corpus.batches import DocBatch, read_chunk
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_documents
-from contam.corpus.opening import Chunk
+from contam.corpus.formats.base import Chunk
 from contam.corpus.shards import errors_named, seen
 from contam.corpus.streams import unreadable
 from contam.errors import CorpusError, Public, ShardError
@@ -321,7 +321,7 @@ class RowCache:
         """All documents of a row group, as a scan reads them."""
         groups = (group,) if opened.grouped else None
         chunk = Chunk(0, groups, opened.first_row(group), None, 0)
-        return read_chunk(chunk, [opened.shard], opened.selection, BATCH_BYTES)
+        return read_chunk(chunk, [opened.shard], [opened.selection], BATCH_BYTES)
 
     def _pieces(
         self, number: int, opened: _Opened, group: int, rows: NDArray[np.int64]

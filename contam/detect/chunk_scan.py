@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from contam.corpus.batches import DocBatch
-    from contam.corpus.opening import Chunk
+    from contam.corpus.formats.base import Chunk
     from contam.detect.corpus import Corpus, ScanProgress
     from contam.detect.match.matching import DocumentMatcher
     from contam.detect.plan import Plan

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from contam.benchmark.items import Benchmark
     from contam.corpus.columns import Selection
     from contam.corpus.documents import DocumentMeta
-    from contam.corpus.formats.base import Document
+    from contam.corpus.formats.base import Chunk, Document
     from contam.corpus.listing import Skipped
-    from contam.corpus.opening import Chunk, OpenedShards
+    from contam.corpus.opening import OpenedShards
     from contam.corpus.shards import Shard
     from contam.detect.model import Bools, Matches
 

@@ -14,10 +14,8 @@ from contam.detect.finish import finish_scan, judge_result
 from contam.detect.given import given_benchmark, given_corpus
 from contam.detect.match.workers import worker_count
 from contam.detect.parameters import ScanOptions, ScanParameters
-from contam.detect.parts.known_shards import KnownShards
-from contam.detect.parts.part_store import Division
-from contam.detect.parts.search import compute_share, search_parts
-from contam.detect.parts.search_piece import described
+from contam.detect.parts.part_store import Division, KnownShards
+from contam.detect.parts.search import compute_share, described, search_parts
 from contam.detect.plan import Plan, make_plan
 from contam.detect.warm import warmup_scan
 from contam.errors import UsageError

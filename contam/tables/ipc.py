@@ -1,28 +1,34 @@
-"""Read Arrow IPC shards, checked before anything is looked up in their arrays."""
+"""Read Arrow IPC shards, checked before anything is looked up in them, and write them again."""
 
 from __future__ import annotations
 
+import struct
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.types as pt
 from pyarrow import ipc
 
 from contam.errors import Public, ShardError
+from contam.files.disk import output_errors
+from contam.files.single import created
 from contam.tables.columns import ColumnRef, describe, with_leaves
+from contam.tables.edits import Rewrite, Rewritten, edited_batch, plain_type
 from contam.tables.fields import filled_block, take_rows, taken
 from contam.tables.lookup import arrow_file, shard_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
 
     from contam.tables.blocks import TextBlock
     from contam.tables.columns import TextColumns
+
 
 FILE_MAGIC = b"ARROW1"
 _OLD_FEATHER = b"FEA1"
@@ -218,3 +224,117 @@ def _bytes_for_text(kind: pa.DataType) -> pa.DataType:
         return _BYTES.get(leaf, leaf)
 
     return with_leaves(kind, of_leaf)
+
+
+LEVEL: Final = "the compression level"
+_CODECS: Final = ("lz4", "zstd")
+_FILE_HEAD: Final = 8
+
+
+def rewrite(source: str, target: Path, how: Rewrite) -> Rewritten:
+    """Write a shard again, see `contam.corpus.formats.base.CorpusFormat`.
+
+    Batches stay as they are cut; one that loses all its rows goes. A file whose texts are encoded
+    in dictionaries has one of each for all batches, and is held in memory.
+    """
+    n_before = n_after = 0
+    with shard_errors(source):
+        with arrow_file(source) as file:
+            is_file, codec = _layout(file)
+            with (ipc.open_file if is_file else ipc.open_stream)(file) as reader:
+                schema = reader.schema
+        names = how.texts
+        plain = pa.schema(
+            [one.with_type(plain_type(one.type)) if one.name in names else one for one in schema]
+        )
+        held: list[pa.RecordBatch] | None = [] if is_file and _encodes(schema, plain) else None
+        with _writer(target, schema, codec, is_file=is_file) as write:
+            for batch in batches(source, schema.names):
+                end = n_before + batch.num_rows
+                left = edited_batch(_cast(batch, plain), how.of_rows(n_before, end))
+                n_before = end
+                n_after += left.num_rows
+                if left.num_rows or not batch.num_rows:
+                    left = _cast(left, schema)
+                    write(left) if held is None else held.append(left)
+            for left in _unified(held or (), schema):
+                write(left)
+        how.refuse_beyond(n_before)
+    return Rewritten(n_before, n_after, (LEVEL,) if codec else ())
+
+
+def _encodes(schema: pa.Schema, plain: pa.Schema) -> bool:
+    """Whether texts are encoded in dictionaries."""
+    return any("dictionary<" in str(schema.field(at).type) for at, one in enumerate(plain)
+               if one.type != schema.field(at).type)  # fmt: skip
+
+
+def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with other types of its columns; those that have them already are the same."""
+    columns = [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _unified(held: Sequence[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The batches with one dictionary for all."""
+    whole = pa.Table.from_batches([one for one in held if one.num_rows], schema)
+    rest = iter(parts := whole.unify_dictionaries().to_batches())
+    for one in held:
+        yield next(rest) if one.num_rows else parts[0].slice(0, 0) if parts else one
+
+
+def _layout(file: pa.NativeFile) -> tuple[bool, str | None]:
+    """Whether a file has the file format, else a stream, and the codec of its first batch."""
+    is_file = file.read(len(FILE_MAGIC)) == FILE_MAGIC
+    # A file is a stream with a frame around it.
+    file.seek(_FILE_HEAD if is_file else 0)
+    # Not closed: that would close the file.
+    messages = ipc.MessageReader.open_stream(file)
+    batch = next((one for one in messages if one.type == "record batch"), None)
+    codec = None if batch is None else _codec(batch.metadata.to_pybytes())
+    file.seek(0)
+    return is_file, codec
+
+
+def _codec(message: bytes) -> str | None:
+    """The codec of a record batch's buffers, from its message: a flatbuffer of the IPC format."""
+    table = struct.unpack_from("<I", message)[0]
+    header = _field(message, table, 2)
+    compression = _field(message, header + struct.unpack_from("<I", message, header)[0], 3)
+    if not compression:
+        return None
+    options = compression + struct.unpack_from("<I", message, compression)[0]
+    codec = _field(message, options, 0)
+    return _CODECS[message[codec] if codec else 0]
+
+
+def _field(message: bytes, table: int, number: int) -> int:
+    """Where a field of a flatbuffer's table stands; 0 for one that is not there."""
+    fields = table - struct.unpack_from("<i", message, table)[0]
+    (n_bytes,) = struct.unpack_from("<H", message, fields)
+    slot = 4 + 2 * number
+    if slot >= n_bytes:
+        return 0
+    (offset,) = struct.unpack_from("<H", message, fields + slot)
+    return table + offset if offset else 0
+
+
+@contextmanager
+def _writer(
+    target: Path, schema: pa.Schema, codec: str | None, *, is_file: bool
+) -> Iterator[Callable[[pa.RecordBatch], None]]:
+    options = ipc.IpcWriteOptions(compression=codec, use_threads=False)
+    with created(target) as out:
+        with output_errors(target):
+            writer = (ipc.new_file if is_file else ipc.new_stream)(out, schema, options=options)
+
+        def write(batch: pa.RecordBatch) -> None:
+            with output_errors(target):
+                writer.write_batch(batch)
+
+        yield write
+        with output_errors(target):
+            writer.close()

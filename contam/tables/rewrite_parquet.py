@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from contam.errors import Plain, ShardError
 from contam.files.disk import output_errors
 from contam.files.single import created
-from contam.tables import same_rows
+from contam.tables import edits
 from contam.tables.edits import Rewrite, Rewritten, edited_batch, plain_type
 from contam.tables.lookup import arrow_file, shard_errors
 from contam.tables.parquet import footer
@@ -92,7 +92,7 @@ def count_same(source: str, new: str, how: Rewrite) -> int:
             _batches(file, path, range(file.num_row_groups), _COMPARE_BYTES, _COMPARE_ROWS)
             for file, path in ((old, source), (made, new))
         )
-        return same_rows.count_same(before, after, how, new)
+        return edits.count_same(before, after, how, new)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from pyarrow import feather
 import contam
 from contam.corpus.columns import Selection, select_columns
 from contam.corpus.coverage import Coverage, CoverageCounter, ShardCoverage, ShardFailure
-from contam.corpus.opening import Chunk
+from contam.corpus.formats.base import Chunk
 from contam.corpus.shards import Shard
 from contam.corpus.unread import unread_notes
 from contam.detect.query import query

@@ -177,7 +177,7 @@ def test_metadata_stays_beside_its_text_in_every_piece(tmp_path, monkeypatch, ki
     found = {}
     for unit in reversed(plan_chunks([shard], selection)[0]):
         stream = MetadataStream(unit, shard, selection)
-        for batch in read_chunk(unit, [shard], selection):
+        for batch in read_chunk(unit, [shard], [selection]):
             ids = stream.take(batch.n_docs)["id"]
             found |= {batch.first_row + i: one for i, one in enumerate(ids)}
     assert found == {i: f"d{i}" for i in range(500)}

@@ -16,7 +16,7 @@ from contam.tables.blocks import texts_of
 from contam.tables.columns import ColumnRef, TextColumns, describe
 from contam.tables.edits import Edit, Rewrite, Rewritten, edited, edited_batch
 from contam.tables.fields import as_text_block
-from contam.tables.rewrite_ipc import rewrite
+from contam.tables.ipc import rewrite
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 TURN = pa.struct(
@@ -213,27 +213,18 @@ BATCHES = [
 
 def stored(path, *, stream=False, batches=BATCHES, **options):
     make = ipc.new_stream if stream else ipc.new_file
-    more = {} if stream else {"metadata": {"of": "the file"}}
-    with make(path, batches[0].schema, options=ipc.IpcWriteOptions(**options), **more) as writer:
-        for number, batch in enumerate(batches):
-            # Arrow cannot read it again where the metadata are of version 4.
-            noted = None if "metadata_version" in options else {"number": str(number)}
-            writer.write_batch(batch, custom_metadata=noted)
+    with make(path, batches[0].schema, options=ipc.IpcWriteOptions(**options)) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
     return ListedPath(str(path), state_at(str(path)))
 
 
 def batches_in(path, *, stream):
     if stream:
         with ipc.open_stream(path) as reader:
-            found = []
-            while True:
-                try:
-                    found.append(reader.read_next_batch_with_custom_metadata())
-                except StopIteration:
-                    return reader.schema, found
+            return reader.schema, list(reader)
     with ipc.open_file(path) as reader:
-        every = range(reader.num_record_batches)
-        return reader.schema, [reader.get_batch_with_custom_metadata(i) for i in every]
+        return reader.schema, [reader.get_batch(i) for i in range(reader.num_record_batches)]
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -250,23 +241,16 @@ def test_batches_stay_as_they_are(tmp_path, stream, options):
     assert found == Rewritten(6, 4, ("the compression level",) if "compression" in options else ())
     schema, left = batches_in(tmp_path / "out", stream=stream)
     assert schema.equals(SCHEMA, check_metadata=True)
-    if "metadata_version" not in options:
-        assert [dict(one.custom_metadata)[b"number"] for one in left] == [b"0", b"1", b"2"]
     expected = [
         BATCHES[0].slice(1),
         BATCHES[1],
         batch_of(["c", "before _ after", "d"], [2, None, 0]),
     ]
     for one, batch in zip(left, expected, strict=True):
-        assert one.batch.equals(batch)
-        assert one.batch["kind"].dictionary.to_pylist() == ["x", "y", "z"]
+        assert one.equals(batch)
+        assert one["kind"].dictionary.to_pylist() == ["x", "y", "z"]
     data = (tmp_path / "out").read_bytes()
     assert LEAK.encode() not in data
-    head = data[8:12] if not stream else data[:4]
-    assert (head == b"\xff\xff\xff\xff") is not bool(options.get("use_legacy_format"))
-    if not stream:
-        with ipc.open_file(tmp_path / "out") as reader:
-            assert dict(reader.metadata) == {b"of": b"the file"}
     # Written again without an edit it is the file it was.
     again = ListedPath(str(tmp_path / "out"), state_at(str(tmp_path / "out")))
     rewrite(again, tmp_path / "again", Rewrite([], DOCUMENT, None))
@@ -288,7 +272,7 @@ def test_what_was_taken_out_of_one_batch_is_in_the_dictionary_of_none(tmp_path, 
     found = rewrite(source, tmp_path / "out", Rewrite(edits, DOCUMENT, "_"))
     assert found == Rewritten(6, 5)
     _, left = batches_in(tmp_path / "out", stream=stream)
-    assert [one.batch["text"].to_pylist() for one in left] == [["a", "b"], ["a"], ["in _", "b"]]
+    assert [one["text"].to_pylist() for one in left] == [["a", "b"], ["a"], ["in _", "b"]]
     data = (tmp_path / "out").read_bytes()
     assert LEAK.encode() not in data
     assert data.count(b"unused") == 0

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 _HEAD_BYTES = 64 << 10
 
 
-class FileChunk(NamedTuple):
-    """Consecutive rows of one file, for one thread to read.
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Consecutive rows of one shard, for one thread to read.
 
+    shard       index into the list of shards; a format knows one file, and says 0
     row_groups  Parquet row groups or Arrow record batches, or None for a whole file or a span
     first_row   row of the file the chunk starts at, None when it is not known before reading
     n_rows      rows, None when not known before reading
@@ -37,6 +39,7 @@ class FileChunk(NamedTuple):
     span        the bytes of a file in which the chunk's lines begin, None for other chunks
     """
 
+    shard: int
     row_groups: tuple[int, ...] | None
     first_row: int | None
     n_rows: int | None
@@ -140,13 +143,11 @@ class CorpusFormat(ABC):
     def columns(self, path: str) -> tuple[ColumnRef, ...]:
         """List the columns of a file; none for a file without records and columns."""
 
-    def chunks(
-        self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int
-    ) -> list[FileChunk]:
+    def chunks(self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int) -> list[Chunk]:
         """Cut a file into chunks of about `chunk_bytes` of text, in row order."""
-        return [FileChunk(None, 0, None, size_bytes)]
+        return [Chunk(0, None, 0, None, size_bytes)]
 
-    def first_row(self, path: str, chunk: FileChunk, text: ColumnRef) -> int:
+    def first_row(self, path: str, chunk: Chunk, text: ColumnRef) -> int:
         """Count the rows before a chunk that does not give its first row."""
         return 0
 
@@ -156,13 +157,13 @@ class CorpusFormat(ABC):
 
     @abstractmethod
     def blocks(
-        self, path: str, sources: TextColumns, chunk: FileChunk, max_bytes: int
+        self, path: str, sources: TextColumns, chunk: Chunk, max_bytes: int
     ) -> Iterator[TextBlock]:
         """Yield the documents of a chunk, rows in order, about `max_bytes` of text at a time."""
 
     @abstractmethod
     def metadata(
-        self, path: str, refs: tuple[ColumnRef, ...], chunk: FileChunk
+        self, path: str, refs: tuple[ColumnRef, ...], chunk: Chunk
     ) -> Iterator[dict[ColumnRef, list[object]]]:
         """Yield the values of columns for all rows of a chunk, some thousands at a time."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from contam.corpus.formats import records
-from contam.corpus.formats.base import FileChunk, head_of, is_whole
+from contam.corpus.formats.base import Chunk, head_of, is_whole
 from contam.corpus.formats.json_record import edited_record
 from contam.corpus.offsets import ByteSpan, line_number, note_line_number, span_pieces
 from contam.corpus.streams import is_plain, pieces, refuse_wide
@@ -61,9 +61,7 @@ class JsonLines(records.RecordFormat[bytes]):
 
         return noted_columns(first_records())
 
-    def chunks(
-        self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int
-    ) -> list[FileChunk]:
+    def chunks(self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int) -> list[Chunk]:
         if size_bytes <= chunk_bytes or not is_plain(path):
             return super().chunks(path, text, size_bytes, chunk_bytes)
         spans = [
@@ -71,11 +69,11 @@ class JsonLines(records.RecordFormat[bytes]):
             for at in range(0, size_bytes, chunk_bytes)
         ]
         return [
-            FileChunk(None, None if span.begin else 0, None, span.end - span.begin, span)
+            Chunk(0, None, None if span.begin else 0, None, span.end - span.begin, span)
             for span in spans
         ]
 
-    def first_row(self, path: str, chunk: FileChunk, text: ColumnRef) -> int:
+    def first_row(self, path: str, chunk: Chunk, text: ColumnRef) -> int:
         return line_number(path, chunk.span.begin) if chunk.span else 0
 
     def numbered(self, path: str, span: ByteSpan | None) -> Iterator[tuple[int, bytes]]:

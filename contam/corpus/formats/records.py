@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Generic, NoReturn, Protocol, 
 import numpy as np
 import zstandard
 
-from contam.corpus.formats.base import CorpusFormat, Document, FileChunk
+from contam.corpus.formats.base import Chunk, CorpusFormat, Document
 from contam.corpus.formats.json_record import RecordText, find
 from contam.corpus.formats.token_rows import IdRows, token_blocks, token_documents
 from contam.corpus.offsets import ByteSpan
@@ -25,9 +25,8 @@ from contam.files.listed import opened, state_of
 from contam.files.single import created
 from contam.tables.blocks import TextBlock, block_of
 from contam.tables.chat import Turn, at_path, clean
-from contam.tables.edits import Rewrite, Rewritten
+from contam.tables.edits import Rewrite, Rewritten, check_text
 from contam.tables.fields import as_ids
-from contam.tables.same_rows import check_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -165,7 +164,7 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
         return n_same
 
     def blocks(
-        self, path: str, sources: TextColumns, chunk: FileChunk, max_bytes: int
+        self, path: str, sources: TextColumns, chunk: Chunk, max_bytes: int
     ) -> Iterator[TextBlock]:
         if sources.first.kind == "tokens":
             yield from token_blocks(self, path, sources.first, chunk)
@@ -192,7 +191,7 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
             yield block.finished()
 
     def metadata(
-        self, path: str, refs: tuple[ColumnRef, ...], chunk: FileChunk
+        self, path: str, refs: tuple[ColumnRef, ...], chunk: Chunk
     ) -> Iterator[dict[ColumnRef, list[object]]]:
         columns: dict[ColumnRef, list[object]] = {ref: [] for ref in refs}
         n = 0
@@ -226,7 +225,7 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
         """The token ids of the first rows of a file."""
         return [ids for _, _, ids in self.ids_at(path, ref, range(_SAMPLED))]
 
-    def id_rows(self, path: str, ref: ColumnRef, chunk: FileChunk) -> Iterator[IdRows]:
+    def id_rows(self, path: str, ref: ColumnRef, chunk: Chunk) -> Iterator[IdRows]:
         """Yield the token ids of a chunk's rows."""
         held: list[Ids] = []
         n_null = n = 0
@@ -249,7 +248,7 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
             ids = self._ids(path, row, record, ref)
             yield row, None, np.empty(0, np.uint32) if ids is None else ids
 
-    def ids_behind(self, path: str, ref: ColumnRef, chunk: FileChunk | None) -> Iterator[Ids]:
+    def ids_behind(self, path: str, ref: ColumnRef, chunk: Chunk | None) -> Iterator[Ids]:
         """Yield the token ids of the rows behind a chunk; None: of all."""
         span = None
         if chunk is not None:

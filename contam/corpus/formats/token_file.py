@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 import numpy as np
 from numpy.lib import format as npy
 
-from contam.corpus.formats.base import CorpusFormat, FileChunk, head_of
+from contam.corpus.formats.base import Chunk, CorpusFormat, head_of
 from contam.corpus.formats.token_rows import (
     IdRows,
     are_cut,
@@ -138,9 +138,7 @@ class TokenFile(CorpusFormat):
         sizes = [min(GROUP, n - at) * _TEXT_BYTES for at in range(0, n, GROUP)]
         return [RowGroup(b - a, size) for (a, b), size in zip(pairwise(rows), sizes, strict=True)]
 
-    def chunks(
-        self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int
-    ) -> list[FileChunk]:
+    def chunks(self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int) -> list[Chunk]:
         groups = self.row_groups(path, text)
         step = max(1, chunk_bytes // (GROUP * _TEXT_BYTES))
         chunks, row = [], 0
@@ -148,12 +146,12 @@ class TokenFile(CorpusFormat):
             some = groups[first : first + step]
             numbers = tuple(range(first, first + len(some)))
             n_rows = sum(group.n_rows for group in some)
-            chunks.append(FileChunk(numbers, row, n_rows, sum(group.n_bytes for group in some)))
+            chunks.append(Chunk(0, numbers, row, n_rows, sum(group.n_bytes for group in some)))
             row += n_rows
         return chunks
 
     def blocks(
-        self, path: str, sources: TextColumns, chunk: FileChunk, max_bytes: int
+        self, path: str, sources: TextColumns, chunk: Chunk, max_bytes: int
     ) -> Iterator[TextBlock]:
         del max_bytes  # a group is about as much
         return token_blocks(self, path, sources.first, chunk)
@@ -164,7 +162,7 @@ class TokenFile(CorpusFormat):
         return token_documents(self, path, sources.first, rows)
 
     def metadata(
-        self, path: str, refs: tuple[ColumnRef, ...], chunk: FileChunk
+        self, path: str, refs: tuple[ColumnRef, ...], chunk: Chunk
     ) -> Iterator[dict[ColumnRef, list[object]]]:
         del path, refs, chunk
         return iter(())
@@ -175,7 +173,7 @@ class TokenFile(CorpusFormat):
         del path, refs, rows
         return iter(())
 
-    def id_rows(self, path: str, ref: ColumnRef, chunk: FileChunk) -> Iterator[IdRows]:
+    def id_rows(self, path: str, ref: ColumnRef, chunk: Chunk) -> Iterator[IdRows]:
         """The rows that begin in the groups of a chunk, a group at a time."""
         layout, n = _known(path, ref)
         groups = chunk.row_groups
@@ -200,7 +198,7 @@ class TokenFile(CorpusFormat):
                 i = row - before[group]
                 yield row, int(starts[i]), ids[offsets[i] : offsets[i + 1]]
 
-    def ids_behind(self, path: str, ref: ColumnRef, chunk: FileChunk | None) -> Iterator[Ids]:
+    def ids_behind(self, path: str, ref: ColumnRef, chunk: Chunk | None) -> Iterator[Ids]:
         """Yield the ids behind a chunk; none where its rows were read to their end tokens."""
         layout, n = _known(path, ref)
         at = 0 if chunk is None else n

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.corpus.formats.base import FileChunk
+    from contam.corpus.formats.base import Chunk
     from contam.tables.blocks import TextBlock
     from contam.tables.columns import ColumnRef, TokenIds
     from contam.text.token_ids import IdDecoder
@@ -48,7 +48,7 @@ class IdRows(NamedTuple):
 class TokenFormat(Protocol):
     """A format that can give token ids. All raise ShardError as the methods of a format do."""
 
-    def id_rows(self, path: str, ref: ColumnRef, chunk: FileChunk) -> Iterator[IdRows]:
+    def id_rows(self, path: str, ref: ColumnRef, chunk: Chunk) -> Iterator[IdRows]:
         """Yield the rows of a chunk in order, some at a time."""
 
     def ids_at(
@@ -56,10 +56,10 @@ class TokenFormat(Protocol):
     ) -> Iterator[tuple[int, int | None, Ids]]:
         """Yield (row, its first token's place in the file if that is known, its ids)."""
 
-    def ids_behind(self, path: str, ref: ColumnRef, chunk: FileChunk | None) -> Iterator[Ids]:
+    def ids_behind(self, path: str, ref: ColumnRef, chunk: Chunk | None) -> Iterator[Ids]:
         """Yield the ids behind a chunk, in order, as the file has them; None: of all the file."""
 
-    def first_row(self, path: str, chunk: FileChunk, ref: ColumnRef) -> int:
+    def first_row(self, path: str, chunk: Chunk, ref: ColumnRef) -> int:
         """The first row of a chunk."""
 
 
@@ -78,9 +78,7 @@ def tokens_of(ref: ColumnRef) -> TokenIds:
     return ref.tokens
 
 
-def token_blocks(
-    kind: TokenFormat, path: str, ref: ColumnRef, chunk: FileChunk
-) -> Iterator[TextBlock]:
+def token_blocks(kind: TokenFormat, path: str, ref: ColumnRef, chunk: Chunk) -> Iterator[TextBlock]:
     """The documents of a chunk. Raises ShardError also for an id that the tokenizer lacks."""
     decoder, packed = decoder_of(ref), tokens_of(ref).packed
     row = chunk.first_row if chunk.first_row is not None else kind.first_row(path, chunk, ref)

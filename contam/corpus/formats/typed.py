@@ -6,12 +6,12 @@ from abc import abstractmethod
 from itertools import accumulate
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from contam.corpus.formats.base import CorpusFormat, Document, FileChunk
+from contam.corpus.formats.base import Chunk, CorpusFormat, Document
 from contam.corpus.formats.token_rows import IdRows, token_blocks, token_documents
 from contam.corpus.offsets import batch_row
-from contam.tables import ipc, lookup, parquet, rewrite_ipc, rewrite_parquet
+from contam.tables import ipc, lookup, parquet, rewrite_parquet
+from contam.tables.edits import count_same
 from contam.tables.lookup import shard_errors
-from contam.tables.same_rows import count_same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,7 +39,7 @@ class TabularFormat(CorpusFormat):
         """Reads record batches of a file."""
 
     def metadata(
-        self, path: str, refs: tuple[ColumnRef, ...], chunk: FileChunk
+        self, path: str, refs: tuple[ColumnRef, ...], chunk: Chunk
     ) -> Iterator[dict[ColumnRef, list[object]]]:
         return lookup.all_values(path, self.reader, refs, chunk.row_groups)
 
@@ -57,7 +57,7 @@ class TabularFormat(CorpusFormat):
         rows = sorted({first + i for first in chosen for i in range(_SAMPLED)})
         return [ids for _, ids in lookup.ids_at(path, self.reader, ref, rows)]
 
-    def id_rows(self, path: str, ref: ColumnRef, chunk: FileChunk) -> Iterator[IdRows]:
+    def id_rows(self, path: str, ref: ColumnRef, chunk: Chunk) -> Iterator[IdRows]:
         """Yield the token ids of a chunk's rows."""
         for found in lookup.id_batches(path, self.reader, ref, chunk.row_groups):
             yield IdRows(*found)
@@ -70,7 +70,7 @@ class TabularFormat(CorpusFormat):
             yield row, None, ids
 
     def ids_behind(
-        self, path: str, ref: ColumnRef, chunk: FileChunk | None
+        self, path: str, ref: ColumnRef, chunk: Chunk | None
     ) -> Iterator[NDArray[np.uint32]]:
         """Yield the token ids of the row groups behind a chunk; None: of all."""
         groups: range | None = None
@@ -129,29 +129,27 @@ class Parquet(TabularFormat):
     def columns(self, path: str) -> tuple[ColumnRef, ...]:
         return parquet.columns(path)
 
-    def chunks(
-        self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int
-    ) -> list[FileChunk]:
-        chunks: list[FileChunk] = []
+    def chunks(self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int) -> list[Chunk]:
+        chunks: list[Chunk] = []
         chosen: list[int] = []
         first_row = n_rows = n_bytes = 0
         for index, group in enumerate(parquet.row_groups(path, text)):
             if chosen and n_bytes + group.n_bytes > chunk_bytes:
-                chunks.append(FileChunk(tuple(chosen), first_row, n_rows, n_bytes))
+                chunks.append(Chunk(0, tuple(chosen), first_row, n_rows, n_bytes))
                 first_row += n_rows
                 chosen, n_rows, n_bytes = [], 0, 0
             chosen.append(index)
             n_rows += group.n_rows
             n_bytes += group.n_bytes
         if chosen and n_rows:
-            chunks.append(FileChunk(tuple(chosen), first_row, n_rows, n_bytes))
+            chunks.append(Chunk(0, tuple(chosen), first_row, n_rows, n_bytes))
         return chunks
 
     def row_groups(self, path: str, text: ColumnRef) -> Sequence[parquet.RowGroup]:
         return parquet.row_groups(path, text)
 
     def blocks(
-        self, path: str, sources: TextColumns, chunk: FileChunk, max_bytes: int
+        self, path: str, sources: TextColumns, chunk: Chunk, max_bytes: int
     ) -> Iterator[TextBlock]:
         if sources.first.kind == "tokens":
             return token_blocks(self, path, sources.first, chunk)
@@ -179,9 +177,7 @@ class Arrow(TabularFormat):
     def columns(self, path: str) -> tuple[ColumnRef, ...]:
         return ipc.columns(path)
 
-    def chunks(
-        self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int
-    ) -> list[FileChunk]:
+    def chunks(self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int) -> list[Chunk]:
         n_batches = ipc.n_batches(path) if size_bytes > chunk_bytes else None
         if n_batches is None or n_batches <= 1:
             return super().chunks(path, text, size_bytes, chunk_bytes)
@@ -191,17 +187,17 @@ class Arrow(TabularFormat):
             end = min(begin + step, n_batches)
             n_bytes = size_bytes * end // n_batches - size_bytes * begin // n_batches
             first_row = None if begin else 0
-            chunks.append(FileChunk(tuple(range(begin, end)), first_row, None, n_bytes))
+            chunks.append(Chunk(0, tuple(range(begin, end)), first_row, None, n_bytes))
         return chunks
 
-    def first_row(self, path: str, chunk: FileChunk, text: ColumnRef) -> int:
+    def first_row(self, path: str, chunk: Chunk, text: ColumnRef) -> int:
         return batch_row(path, chunk.row_groups[0]) if chunk.row_groups else 0
 
     def blocks(
         self,
         path: str,
         sources: TextColumns,
-        chunk: FileChunk,
+        chunk: Chunk,
         max_bytes: int,
     ) -> Iterator[TextBlock]:
         if sources.first.kind == "tokens":
@@ -209,7 +205,7 @@ class Arrow(TabularFormat):
         return ipc.text_blocks(path, sources, chunk.row_groups)
 
     def rewrite(self, path: str, target: Path, how: Rewrite) -> Rewritten:
-        return rewrite_ipc.rewrite(path, target, how)
+        return ipc.rewrite(path, target, how)
 
     def count_same(self, path: str, new: str, how: Rewrite) -> int:
         names = [ref.dotted for ref in self.columns(path) if len(ref.path) == 1]

@@ -114,7 +114,7 @@ def _search(
     from contam.detect.parts.mapped import open_plan
     from contam.detect.parts.part_file import part_bytes
     from contam.detect.parts.pieces import versions
-    from contam.detect.parts.search_piece import search_piece
+    from contam.detect.parts.search import search_piece
     from contam.detect.warm import warmup_scan
     from contam.kernels.warm_up import compile_once
 

@@ -29,7 +29,7 @@ from contam.version import contam_version
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from contam.corpus.opening import Chunk
+    from contam.corpus.formats.base import Chunk
     from contam.detect.corpus import Corpus
     from contam.detect.plan import Plan
 

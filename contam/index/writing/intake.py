@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from contam.corpus.columns import Selection
-    from contam.corpus.opening import Chunk, OpenedShard
+    from contam.corpus.formats.base import Chunk
+    from contam.corpus.opening import OpenedShard
     from contam.index.minhash import MinHashSketcher
     from contam.index.model import Manifest, Recipe
     from contam.text.bpe import FileTokenizer

@@ -123,7 +123,7 @@ def test_units_cover_every_row_group_once(tmp_path):
     seen = 0
     for unit in units:
         assert unit.first_row == seen
-        for batch in read_chunk(unit, shards, selection):
+        for batch in read_chunk(unit, shards, [selection]):
             assert batch.first_row == seen
             assert batch.n_bytes <= 8 << 20
             seen += batch.n_docs
@@ -140,7 +140,7 @@ def test_one_giant_row_group_is_streamed_in_small_batches(tmp_path):
     units, _ = plan_chunks(shards, selection)
     assert len(units) == 1
     rows = peak = 0
-    for batch in read_chunk(units[0], shards, selection):
+    for batch in read_chunk(units[0], shards, [selection]):
         rows += batch.n_docs
         peak = max(peak, pa.total_allocated_bytes() - before)
     assert rows == 8000
@@ -155,7 +155,7 @@ def test_long_repeated_documents_do_not_unpack_at_once(tmp_path):
     shards = find_shards([tmp_path])
     selection = select_columns(shards[0])
     units, _ = plan_chunks(shards, selection)
-    sizes = [batch.n_bytes for batch in read_chunk(units[0], shards, selection)]
+    sizes = [batch.n_bytes for batch in read_chunk(units[0], shards, [selection])]
     assert sum(sizes) == 300 * 1_000_000
     assert max(sizes) <= 8 << 20
 
@@ -215,7 +215,7 @@ def test_a_damaged_file_is_an_error_that_names_it(tmp_path, how):
     def read_all():
         selection = select_columns(shards[0], "text")
         for unit in plan_chunks(shards, selection)[0]:
-            list(read_chunk(unit, shards, selection))
+            list(read_chunk(unit, shards, [selection]))
 
     with pytest.raises(ShardError, match=r"bad\.parquet") as caught:
         read_all()
@@ -239,7 +239,7 @@ def test_a_damaged_page_with_a_checksum_is_noticed(tmp_path):
     selection = select_columns(shards[0])
     units, _ = plan_chunks(shards, selection)
     with pytest.raises(ShardError, match=r"bad\.parquet"):
-        list(read_chunk(units[0], shards, selection))
+        list(read_chunk(units[0], shards, [selection]))
 
 
 def test_a_damaged_shard_beside_good_ones_is_a_named_failure(tmp_path, read_corpus):

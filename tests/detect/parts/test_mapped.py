@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.corpus.coverage import ShardFailure
+from contam.corpus.formats.base import Chunk
 from contam.corpus.listing import Skipped
-from contam.corpus.opening import Chunk
 from contam.detect.match.matching import Matcher
 from contam.detect.parts.mapped import MappedFile, TreeError, write_tree
 from contam.facts import Place

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import contam
 from contam.corpus import opening
 from contam.corpus.coverage import ShardFailure
-from contam.detect.parts import known_shards, pieces, search
+from contam.detect.parts import part_store, pieces, search
 from contam.detect.parts.part_store import Division, PartStore
 from contam.detect.scan import scan_share
 from contam.errors import ContamError, OutputError, UsageError
@@ -293,7 +293,7 @@ def test_a_part_with_a_shard_that_cannot_be_read_is_not_kept(home, monkeypatch):
         return [ShardFailure.noted(0, "part-1.parquet", "the disk says no")]
 
     with monkeypatch.context() as patch:
-        patch.setattr("contam.detect.parts.search_piece.changed_shards", fail)
+        patch.setattr("contam.detect.parts.search.changed_shards", fail)
         work = compute(home, 1, 5)
     assert (work.done, work.not_whole) == ((2,), (2,))
     (failure,) = work.failures
@@ -329,7 +329,7 @@ def test_a_shard_that_changes_while_it_is_searched_was_not_read(home, monkeypatc
 
 def test_who_comes_later_opens_no_shard(home, monkeypatch):
     whole = in_parts(home)
-    monkeypatch.setattr(known_shards, "open_shard", None)
+    monkeypatch.setattr(part_store, "open_shard", None)
     assert in_parts(home, only=True) == whole
 
 
@@ -357,7 +357,7 @@ def test_a_shard_without_text_is_opened_each_time(home, monkeypatch):
     os.utime(shard, ns=(was.st_atime_ns, was.st_mtime_ns))
     opened, real = [], opening.open_shard
     monkeypatch.setattr(
-        known_shards,
+        part_store,
         "open_shard",
         lambda n, one, *more: opened.append(one.name) or real(n, one, *more),
     )

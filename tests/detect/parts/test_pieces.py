@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.corpus.opening import Chunk
+from contam.corpus.formats.base import Chunk
 from contam.detect.parts import pieces
 from contam.detect.parts.pieces import LEAST_BYTES, _cut, _size_for
 
