@@ -13,7 +13,6 @@ from contam.audit.public_names import public
 from contam.cleaning.run import FORMAT
 from contam.cleaning.shard import digest
 from contam.corpus.shards import leave_out, survey
-from contam.corpus.streams import unreadable
 from contam.detect.labels import FLAGGED
 from contam.errors import CorpusError, Place
 from contam.files.disk import output_errors
@@ -143,10 +142,7 @@ def _compare(name: str, path: str, record: Mapping[str, Any], shards: tuple[Shar
         for shard in record["shards"]
     }
     for shard in shards:
-        try:
-            said = digest(shard.path)
-        except OSError as error:
-            raise unreadable(shard.path, error) from error
+        said = digest(shard)
         found = (said["bytes"], said["sha256"])
         if not written[found]:
             raise CorpusError(

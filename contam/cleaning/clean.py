@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack
 
 from contam.cleaning.choice import CleanOptions, refuse_unfit
-from contam.cleaning.findings import Findings, refuse_unread
 from contam.cleaning.given_result import GivenResult, Spared
-from contam.cleaning.run import NAMES, Cleaned, Run, facts_of
+from contam.cleaning.run import NAMES, Cleaned, Run, facts_of, refuse_unread
 from contam.cleaning.work_folder import RECORD, WorkFolder, digest_of, published_record
-from contam.cleaning.writer import share_of
+from contam.cleaning.writer import Writer, share_of
 from contam.detect.given import as_list
 from contam.detect.match.workers import worker_count
 from contam.detect.parameters import CorpusOptions, ScanParameters
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from contam.detect.corpus import Corpus, PathLike, ScanProgress
-    from contam.detect.parts.search import Searched, Work
+    from contam.detect.parts.search import Work
     from contam.detect.plan import Plan
 
 
@@ -83,7 +82,7 @@ def clean(
     pass, is an error, and nothing is published.
     """
     started = time.time()
-    how = How(workers=worker_count(workers), overwrite=overwrite, progress=progress)
+    n_workers = worker_count(workers)
     work = WorkFolder.beside(out)
     if not work.folder.exists():
         check_publishable(out, names=NAMES, last=RECORD, overwrite=overwrite)
@@ -98,10 +97,16 @@ def clean(
         if divided.folder is None:
             divided = replace(divided, folder=str(work.folder / "scan"))
         try:
-            run = asked.run(asked.result or asked.search(divided, how), how, started)
+            found = asked.result or search_parts(
+                asked.plan, asked.corpus, divided, workers=n_workers, progress=progress
+            )
+            run = Run.of(asked, found, workers=n_workers, started=started)
             result = run.refused(kept=work.folder if work.holds() else None)
             if result is None:
-                result = write_and_publish(run, work, Path(out), how)
+                work.begin(asked.question, run.written)
+                writer = Writer(run, work)
+                noted = writer.write_all(range(len(run.corpus.shards)), progress)
+                result = run.published(writer, noted, Path(out), overwrite=overwrite)
         except BaseException:
             if not work.holds():
                 work.discard()
@@ -132,23 +137,23 @@ def clean_share(
     Raises as `clean`, and OutputError where others have begun with other options.
     """
     started = time.time()
-    how = How(workers=worker_count(workers), overwrite=overwrite, progress=progress)
+    n_workers = worker_count(workers)
     asked = Asked.of(corpus, benchmark, out, division, options)
-    search = compute_share(
-        asked.plan, asked.corpus, division, workers=how.workers, progress=progress
-    )
-    shards = asked.corpus.shards
+    plan, opened = asked.plan, asked.corpus
+    search = compute_share(plan, opened, division, workers=n_workers, progress=progress)
+    shards = opened.shards
     if search.failures:
         return Share(done=(), kept=(), n_shards=len(shards), search=search)
-    found = asked.search(replace(division, only=True), how)
+    only = replace(division, only=True)
+    found = search_parts(plan, opened, only, workers=n_workers, progress=progress)
     if found.missing:
         return Share(done=(), kept=(), n_shards=len(shards), search=search)
-    run = asked.run(found, how, started)
+    run = Run.of(asked, found, workers=n_workers, started=started)
     counted = run.refused()
     if counted is not None:
         return counted
     sizes = [shard.size_bytes for shard in shards]
-    numbers = share_of(sizes, run.findings.touched, *division.share)
+    numbers = share_of(sizes, run.touched, *division.share)
     names = {number: shards[number].name for number in numbers}
     all_there = Share(done=(), kept=tuple(names.values()), n_shards=len(sizes))
     if published_record(Path(out), asked.question) is not None:
@@ -161,10 +166,10 @@ def clean_share(
             work.discard()
             return all_there
         work.begin(asked.question, run.written, shared=True)
-        writer = run.writer(work)
+        writer = Writer(run, work)
         kept = tuple(name for number, name in names.items() if writer.known(number) is not None)
         left = [number for number, name in names.items() if name not in kept]
-        writer.write_all(left, how.workers, progress)
+        writer.write_all(left, progress)
     done = tuple(names[number] for number in left)
     return Share(done=done, kept=kept, n_shards=len(sizes))
 
@@ -182,15 +187,6 @@ class Share:
     kept: tuple[str, ...]
     n_shards: int
     search: Work | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class How:
-    """How a run goes about it; see `clean`."""
-
-    workers: int
-    overwrite: bool = False
-    progress: ScanProgress | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -256,30 +252,6 @@ class Asked:
             result=result,
             spared=spared,
         )
-
-    def search(self, division: Division, how: How) -> Searched:
-        """What is found in the corpus. Raises OutputError."""
-        return search_parts(
-            self.plan, self.corpus, division, workers=how.workers, progress=how.progress
-        )
-
-    def run(self, found: Searched | GivenResult, how: How, started: float) -> Run:
-        """The run once its corpus was searched. Raises IncompleteError unless all was read."""
-        return Run(
-            corpus=self.corpus,
-            findings=Findings.of(found, self.plan, self.corpus, self.options, self.spared),
-            question=self.question,
-            workers=how.workers,
-            started=started,
-        )
-
-
-def write_and_publish(run: Run, work: WorkFolder, out: Path, how: How) -> Cleaned:
-    """Write the shards that are not done, and publish all; the folder of the run stays."""
-    work.begin(run.question, run.written)
-    writer = run.writer(work)
-    noted = writer.write_all(range(len(run.corpus.shards)), how.workers, how.progress)
-    return run.published(writer, noted, out, overwrite=how.overwrite)
 
 
 def refuse_tokens(corpus: Corpus, options: CleanOptions) -> None:

@@ -6,14 +6,21 @@ import json
 import time
 from collections import Counter
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
+from contam.cleaning.choice import choice_of, judged
+from contam.cleaning.given_result import GivenResult
+from contam.cleaning.shard import Cleaning
 from contam.cleaning.work_folder import CORPUS, RECORD, REMOVED, digest_of
-from contam.cleaning.writer import Writer
+from contam.cleaning.writer import counts_of
+from contam.corpus.documents import read_metadata
+from contam.detect.corpus import refuse_without_text, undecoded_shards
 from contam.detect.finish import benchmarks_of, parameters_of, versions
 from contam.detect.labels import LABELS
+from contam.errors import IncompleteError, InternalError, Names, Place, UsageError
 from contam.files.disk import output_errors
 from contam.files.publish import publish_made
 
@@ -21,13 +28,22 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from contam.cleaning.choice import CleanOptions
-    from contam.cleaning.findings import Findings
-    from contam.cleaning.work_folder import WorkFolder
+    from contam.cleaning.choice import CleanOptions, SparedRows
+    from contam.cleaning.clean import Asked
+    from contam.cleaning.given_result import Spared
+    from contam.cleaning.writer import Writer
+    from contam.corpus.coverage import Coverage
     from contam.detect.corpus import Corpus
+    from contam.detect.every_hit import HitFile, PartHits
+    from contam.detect.model import Int8s
+    from contam.detect.parts.search import Searched
+    from contam.detect.plan import Plan
 
 FORMAT: Final = "contam-clean-1"
 NAMES: Final = (CORPUS, REMOVED, RECORD)
+
+_NAMED: Final = 3
+_SHOWN_SOURCES: Final = 20
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,46 +74,88 @@ class Run:
 
     question  digest of all that decides the result
     workers   threads, and `started` the time of its begin: both only for the record
+    labels    int8[n, p], of every item and policy, before anything is taken out
+    spared    what a person found harmless
+    touched   what goes of each shard that something goes of, by its number
+    sha256    of the shards as they were searched
     """
 
     corpus: Corpus
-    findings: Findings
     question: str
     workers: int
     started: float
+    coverage: Coverage
+    cleaning: Cleaning
+    labels: Int8s
+    spared: Spared
+    touched: dict[int, dict[str, Any]]
+    hits: PartHits | HitFile
+    sha256: Mapping[int, str]
+
+    @classmethod
+    def of(
+        cls, asked: Asked, found: Searched | GivenResult, *, workers: int, started: float
+    ) -> Self:
+        """What was asked, of a corpus that was searched.
+
+        Raises IncompleteError unless all was read, and OutputError.
+        """
+        plan, corpus, options, spared = asked.plan, asked.corpus, asked.options, asked.spared
+        if isinstance(found, GivenResult):
+            coverage, labels, n_documents = found.coverage, found.labels, found.n_documents
+        else:
+            coverage = found.whole.coverage
+            labels, n_documents = judged(plan, found.whole.collections)
+        coverage = coverage.with_failures(*undecoded_shards(corpus, coverage))
+        refuse_unread(coverage)
+        if not coverage.complete:
+            raise InternalError("a shard was neither read nor failed")
+        refuse_without_text(coverage, allow_missing=False)
+        cleaning = Cleaning(
+            plan=plan,
+            options=options,
+            choice=choice_of(plan, options, labels, spared.items),
+            after=choice_of(plan, options, labels, spared.items, n_documents),
+            spared=_spared(found, plan, corpus, options.sources, spared)
+            if options.sources
+            else spared.hits,
+        )
+        return cls(
+            corpus=corpus,
+            question=asked.question,
+            workers=workers,
+            started=started,
+            coverage=coverage,
+            cleaning=cleaning,
+            labels=labels,
+            spared=spared,
+            touched=_touched(found.hits, cleaning, corpus),
+            hits=found.hits,
+            sha256=found.sha256,
+        )
+
+    @property
+    def plan(self) -> Plan:
+        """What was looked for."""
+        return self.cleaning.plan
 
     @property
     def options(self) -> CleanOptions:
         """What is done with what was found."""
-        return self.findings.cleaning.options
+        return self.cleaning.options
 
-    @property
+    @cached_property
     def written(self) -> str:
         """Digest of what decides every byte of a shard: labels are of all bytes searched."""
-        return digest_of(self.question, sorted(self.findings.sha256.items()))
+        return digest_of(self.question, sorted(self.sha256.items()))
 
     def refused(self, kept: Path | None = None) -> Cleaned | None:
         """What would go, where that is too much; else None. kept  see `Cleaned`."""
-        found = self.findings
-        if found.n_found <= self.options.most_documents(found.coverage.total.rows):
+        n_found = sum(shard["found"] for shard in self.touched.values())
+        if n_found <= self.options.most_documents(self.coverage.total.rows):
             return None
-        record = record_of(self, found.touched, done=False)
+        record = record_of(self, self.touched, done=False)
         return Cleaned(record=record, folder=None, too_many=True, kept=kept)
-
-    def writer(self, work: WorkFolder) -> Writer:
-        """What writes the shards."""
-        found = self.findings
-        return Writer(
-            work=work,
-            written=self.written,
-            cleaning=found.cleaning,
-            corpus=self.corpus,
-            names=found.cleaning.plan.items.names().__getitem__,
-            rows={number: read.rows + read.n_blank for number, read in found.coverage.read.items()},
-            touched=frozenset(found.touched),
-            sha256=found.sha256,
-            hits=found.hits.of_shard,
-        )
 
     def published(
         self, writer: Writer, noted: Mapping[int, dict[str, Any]], out: Path, *, overwrite: bool
@@ -123,6 +181,103 @@ class Run:
         return Cleaned(record=record, folder=out)
 
 
+def refuse_unread(coverage: Coverage) -> None:
+    """Raise IncompleteError where shards could not be read: nobody knows what is in them."""
+    if coverage.complete or not coverage.failures:
+        return
+    failures = coverage.failures
+    more = f" and {len(failures) - _NAMED:,} more" if len(failures) > _NAMED else ""
+    said = "; ".join(
+        # Most reasons begin with the shard's name.
+        f"{one.name}: {one.reason.removeprefix(f'{one.name}: ')}"
+        for one in failures[:_NAMED]
+    )
+    raise IncompleteError(
+        "{} of {} shards could not be read, and what is in them cannot be taken out: {}{}",
+        len(failures), len(coverage.names), Place(said), more,
+        hint="repair them, or leave them out with --exclude NAME: the result lacks them, too",
+    )  # fmt: skip
+
+
+def _spared(
+    found: Searched | GivenResult,
+    plan: Plan,
+    corpus: Corpus,
+    sources: Sequence[str],
+    spared: Spared,
+) -> Mapping[int, SparedRows]:
+    """What a person spared, and all that was found in documents of other sources.
+
+    Raises UsageError for a source that no document has, and ShardError.
+    """
+    known = _known_sources(found)
+    if not corpus.source_columns or (known and not known.issuperset(sources)):
+        unknown = next((name for name in sources if name not in known), sources[0])
+        raise UsageError(
+            "no document has the source {}; sources there: {}", unknown,
+            Names(sorted(filter(None, known)), _SHOWN_SOURCES),
+            hint="name the column that has it with --source-column",
+        )  # fmt: skip
+    is_seen = bool(known)
+    others = {shard: dict(rows) for shard, rows in spared.hits.items()}
+    policies = range(len(plan.policies))
+    for shard, hits in found.hits.by_shard():
+        items: dict[int, set[int]] = {}
+        for table in hits.values():
+            for row, item in zip(table.row.tolist(), table.item.tolist(), strict=True):
+                items.setdefault(row, set()).add(item)
+        rows, selection = sorted(items), corpus.selections[shard]
+        if selection is None:
+            raise InternalError(f"{corpus.names[shard]}: rows were found without a text column")
+        for row, meta in zip(
+            rows, read_metadata(corpus.shards[shard], selection, rows), strict=True
+        ):
+            if meta.source not in sources:
+                every = frozenset((item, policy) for item in items[row] for policy in policies)
+                others.setdefault(shard, {})[row] = every
+            else:
+                is_seen = True
+    if not is_seen:
+        # Of very many sources nobody knows them all, and this one may not exist.
+        raise UsageError(
+            "nothing was found in a document of the source {}", ", ".join(sources),
+            hint="check its name; `contam sql RESULT 'select distinct source from evidence'`",
+        )  # fmt: skip
+    return others
+
+
+def _known_sources(found: Searched | GivenResult) -> set[str | None]:
+    """The sources of all documents that were read; none where they are not all known."""
+    if isinstance(found, GivenResult):
+        section = found.report.run.get("sources", {})
+        names = {row["source"] for row in section.get("rows", ())}
+        return names if len(names) == section.get("n_sources") else set()
+    return set(found.whole.sources.held().names) if found.whole.sources is not None else set()
+
+
+def _touched(
+    hits: PartHits | HitFile, cleaning: Cleaning, corpus: Corpus
+) -> dict[int, dict[str, Any]]:
+    """What goes of each shard."""
+    touched: dict[int, dict[str, Any]] = {}
+    for shard, own in hits.by_shard():
+        found = cleaning.choice.documents(own, cleaning.spared.get(shard, {}))
+        if not found:
+            continue
+        counts = counts_of(cleaning.names, found)
+        facts = touched.setdefault(
+            shard,
+            {"name": corpus.shards[shard].name, "found": 0, "benchmarks": {}, "items": []},
+        )
+        facts["found"] += len(found)
+        sums = facts["benchmarks"]
+        for name, n in counts["benchmarks"].items():
+            sums[name] = sums.get(name, 0) + n
+        facts["benchmarks"] = dict(sorted(sums.items()))
+        facts["items"] = sorted({*facts["items"], *counts["items"]})
+    return dict(sorted(touched.items()))
+
+
 def facts_of(options: CleanOptions) -> dict[str, Any]:
     """The options as plain values."""
     found = {one.name: getattr(options, one.name) for one in fields(options)}
@@ -136,10 +291,8 @@ def record_of(run: Run, noted: Mapping[int, dict[str, Any]], *, done: bool) -> d
 
     noted  what is to be said of shards;  done  whether they were written, or only looked at
     """
-    found, corpus = run.findings, run.corpus
-    plan, spared = found.cleaning.plan, found.spared
     shards = [noted[number] for number in sorted(noted)]
-    n_rows = found.coverage.total.rows
+    n_rows = run.coverage.total.rows
     # Rows are those of the file, blank lines among them.
     gone = sum(shard["rows_before"] - shard["rows_after"] for shard in shards) if done else 0
     rows_after = n_rows - gone
@@ -150,12 +303,12 @@ def record_of(run: Run, noted: Mapping[int, dict[str, Any]], *, done: bool) -> d
         "format": FORMAT,
         "question": run.question,
         "options": facts_of(run.options),
-        "parameters": parameters_of(plan),
-        "inputs": {**corpus.inputs(), "benchmarks": benchmarks_of(plan)},
+        "parameters": parameters_of(run.plan),
+        "inputs": {**run.corpus.inputs(), "benchmarks": benchmarks_of(run.plan)},
         "versions": versions(),
-        "coverage": found.coverage.totals,
-        **({"spared": list(spared.rows)} if spared.rows else {}),
-        "notes": [*corpus.notes, *spared.notes()],
+        "coverage": run.coverage.totals,
+        **({"spared": list(run.spared.rows)} if run.spared.rows else {}),
+        "notes": [*run.corpus.notes, *run.spared.notes()],
         "before": _labels(run),
         "documents": {
             "before": n_rows,
@@ -187,7 +340,7 @@ def record_of(run: Run, noted: Mapping[int, dict[str, Any]], *, done: bool) -> d
 
 def _labels(run: Run) -> list[dict[str, Any]]:
     """Of each policy and benchmark, the items by label, before anything was taken out."""
-    plan, labels = run.findings.cleaning.plan, run.findings.labels
+    plan, labels = run.plan, run.labels
     names = np.array(plan.items.column("benchmark"))
     found = []
     for number, policy in enumerate(plan.policies):
@@ -212,7 +365,7 @@ def _removed(run: Run, shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         documents.update(shard.get("benchmarks", {}))
         sources.update(shard.get("sources", {}))
         items.update(shard.get("items", ()))
-    names = run.findings.cleaning.plan.items.column("benchmark")
+    names = run.plan.items.column("benchmark")
     n_items = Counter(names[item] for item in items)
     return {
         "by_benchmark": [

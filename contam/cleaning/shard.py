@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
-import hashlib
+import os
 import shutil
 from bisect import bisect_left
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -26,19 +25,20 @@ from contam.corpus.columns import select_columns
 from contam.corpus.coverage import Coverage
 from contam.corpus.documents import read_documents, read_metadata
 from contam.corpus.opening import cut_shard
-from contam.corpus.shards import errors_named
+from contam.corpus.shards import errors_named, file_sha256
 from contam.detect.chunk_scan import scan_chunks
 from contam.detect.corpus import Corpus
 from contam.detect.match.matching import Matcher
 from contam.detect.partial import start_collections
 from contam.errors import CorpusError, InternalError, ShardError
-from contam.files.listed import opened, state_at
+from contam.files.listed import opened, state_at, state_of
 from contam.tables.edits import Edit, Rewrite, edited
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from contam.benchmark.items import ItemName
     from contam.cleaning.choice import Choice, CleanOptions, Found, SparedRows
     from contam.corpus.columns import Selection
     from contam.corpus.documents import DocumentMeta
@@ -51,10 +51,6 @@ if TYPE_CHECKING:
 
 #: Cutting and masking bring words together that may match: so often it is done.
 MOST_PASSES: Final = 3
-_FICLONE: Final = 0x40049409
-_NO_CLONE: Final = frozenset(
-    (errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.EPERM, errno.ENOSYS)
-)
 _SHOWN: Final = 3
 
 
@@ -71,6 +67,11 @@ class Cleaning:
     choice: Choice
     after: Choice
     spared: Mapping[int, SparedRows]
+
+    @cached_property
+    def names(self) -> list[ItemName]:
+        """The names of the items by number."""
+        return self.plan.items.names()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,41 +91,21 @@ class Removal:
     tokens: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Written:
-    """A shard that was written again and searched.
-
-    n_same  rows that are the same in all columns
-    """
-
-    done: Rewritten
-    n_same: int
-
-
-def digest(path: str) -> dict[str, Any]:
-    """Bytes and SHA-256 of a shard, as it was listed. Raises ShardError or OSError."""
-    with opened(path) as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-        return {"bytes": file.tell(), "sha256": found}
+def digest(shard: Shard) -> dict[str, Any]:
+    """Bytes and SHA-256 of a shard, as it was listed. Raises ShardError."""
+    found = file_sha256(shard).removeprefix("sha256:")
+    return {"bytes": state_of(shard.path).size, "sha256": found}
 
 
 def copy(shard: Shard, target: Path) -> None:
     """Copy a shard byte for byte; the file system may share the blocks. Raises ShardError."""
     with errors_named(shard), opened(shard.path) as source, target.open("xb") as file:
-        if not _cloned(source, file):
+        try:
+            while os.copy_file_range(source.fileno(), file.fileno(), 1 << 30):
+                pass
+        except (OSError, AttributeError, ValueError):
+            # An object in a store has no descriptor, and not every system or file system copies.
             shutil.copyfileobj(source, file, 4 << 20)
-
-
-def _cloned(source: BinaryIO, target: BinaryIO) -> bool:
-    try:
-        fcntl.ioctl(target.fileno(), _FICLONE, source.fileno())
-    except OSError as error:
-        if error.errno in _NO_CLONE:
-            return False
-        raise
-    except (AttributeError, ValueError):  # an object in a store has no descriptor
-        return False
-    return True
 
 
 def removals(
@@ -275,10 +256,11 @@ def written(
     spared: SparedRows,
     *,
     workers: int,
-) -> Written:
+) -> tuple[Rewritten, int]:
     """Write a shard without what is removed, compare it with the original, and search it again.
 
     spared  rows of the original
+    return  also how many rows are the same in all columns
 
     Raises ShardError when anything is found, or when a row is not what it should be.
     """
@@ -299,7 +281,7 @@ def written(
     }
     if left := found_in(cleaning, new, selection, done.rows_after, moved, workers=workers):
         raise _still_found(shard, left)
-    return Written(done=done, n_same=n_same)
+    return done, n_same
 
 
 def found_in(

@@ -16,16 +16,16 @@ from contam.tables.hit_table import RemovedRow, write_removed
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
     from contam.benchmark.items import ItemName
-    from contam.cleaning.choice import CleanOptions, Found
-    from contam.cleaning.shard import Cleaning, Removal
+    from contam.cleaning.choice import Found
+    from contam.cleaning.run import Run
+    from contam.cleaning.shard import Removal
     from contam.cleaning.work_folder import WorkFolder
     from contam.corpus.shards import Shard
-    from contam.detect.corpus import Corpus, ScanProgress
-    from contam.detect.match.hits import Hits
+    from contam.detect.corpus import ScanProgress
 
 _LET_NOBODY_WRITE_TO_CORPUS: Final = "let nobody write to the corpus while it is read"
 
@@ -50,53 +50,33 @@ def share_of(
     return tuple(sorted(order[index::count]))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Writer:
-    """Writes shards, each whole or not at all.
+    """Writes the shards of a run, each whole or not at all."""
 
-    written   digest of what decides every byte that is written
-    names     gives the name of an item by its number
-    rows      of each shard that was read
-    touched   the shards in which something was found
-    sha256    of the shards as they were searched
-    hits      gives the hits of a shard, by view
-    """
-
+    run: Run
     work: WorkFolder
-    written: str
-    cleaning: Cleaning
-    corpus: Corpus
-    names: Callable[[int], ItemName]
-    rows: Mapping[int, int]
-    touched: frozenset[int]
-    sha256: Mapping[int, str]
-    hits: Callable[[int], dict[int, Hits]]
-
-    @property
-    def options(self) -> CleanOptions:
-        """What is done with what was found."""
-        return self.cleaning.options
 
     def known(self, number: int) -> dict[str, Any] | None:
         """What is to be said of a shard that is done."""
-        return self.work.done(number, self.written, self.files(number))
+        return self.work.done(number, self.run.written, self.files(number))
 
     def files(self, number: int) -> dict[str, Path]:
         """The files of the result that a shard may have, by kind."""
-        name = self.corpus.shards[number].name
+        name = self.run.corpus.shards[number].name
         return {
             CORPUS: self.work.target(CORPUS, name),
             REMOVED: self.work.target(REMOVED, f"{name}.parquet"),
         }
 
     def write_all(
-        self, numbers: Sequence[int], workers: int, progress: ScanProgress | None
+        self, numbers: Sequence[int], progress: ScanProgress | None
     ) -> dict[int, dict[str, Any]]:
         """Write shards unless they are done; returns what is to be said of each."""
-        shards, touched = self.corpus.shards, self.touched
+        shards, touched, workers = self.run.corpus.shards, self.run.touched, self.run.workers
         # What takes longest comes first.
         order = sorted(numbers, key=lambda n: (n not in touched, -shards[n].size_bytes))
-        within = max(1, workers // max(1, len(touched.intersection(numbers))))
+        within = max(1, workers // max(1, len(touched.keys() & set(numbers))))
         if progress is not None:
             progress.start(sum(shards[number].size_bytes for number in numbers))
 
@@ -123,26 +103,26 @@ class Writer:
         known = self.known(number)
         if known is not None:
             return known
-        shard = self.corpus.shards[number]
-        before = _digest(shard)
+        shard = self.run.corpus.shards[number]
+        before = digest(shard)
         now = f"sha256:{before['sha256']}"
-        if self.sha256.get(number) != now:
+        if self.run.sha256.get(number) != now:
             raise IncompleteError(
                 "{} is not the file that was searched",
                 Place(shard.name),
                 hint="search the corpus again, without parts or a result of the old search, and let"
                 " nobody write to it until it is cleaned",
             )
-        if number in self.touched:
+        if number in self.run.touched:
             noted = self._touched(number, shard, before, workers)
         else:
             noted = self._copied(number, shard, before)
-        self.work.note_done(number, self.written, noted, self.files(number))
+        self.work.note_done(number, self.run.written, noted, self.files(number))
         return noted
 
     def _copied(self, number: int, shard: Shard, before: dict[str, Any]) -> dict[str, Any]:
         copied = None
-        if self.options.action != "list":
+        if self.run.options.action != "list":
             draft = self.work.draft(number, shard.name)
             with output_errors(draft):
                 copy(shard, draft)
@@ -152,7 +132,7 @@ class Writer:
                     "{shard}: its copy is not the same", shard=shard.name,
                     hint=_LET_NOBODY_WRITE_TO_CORPUS,
                 )  # fmt: skip
-        rows = self.rows.get(number, 0)
+        rows = self._rows(number)
         return {
             "name": shard.name, "format": shard.format, "rows_before": rows, "rows_after": rows,
             "found": 0, "in": before, CORPUS: copied, REMOVED: None,
@@ -161,21 +141,20 @@ class Writer:
     def _touched(
         self, number: int, shard: Shard, before: dict[str, Any], workers: int
     ) -> dict[str, Any]:
-        selection = self.corpus.selections[number]
+        selection = self.run.corpus.selections[number]
         if selection is None:
             raise InternalError(f"{shard.name}: rows were found without a text column")
-        spared = self.cleaning.spared.get(number, {})
-        found = self.cleaning.choice.documents(self.hits(number), spared)
-        removed, n_passes = removals(self.cleaning, shard, selection, found, spared)
-        rows_before = rows_after = self.rows[number]
+        spared = self.run.cleaning.spared.get(number, {})
+        found = self.run.cleaning.choice.documents(self.run.hits.of_shard(number), spared)
+        removed, n_passes = removals(self.run.cleaning, shard, selection, found, spared)
+        rows_before = rows_after = self._rows(number)
         facts: dict[str, Any] = {}
         copied = None
-        if self.options.action != "list":
+        if self.run.options.action != "list":
             draft = self.work.draft(number, shard.name)
-            again = written(
-                self.cleaning, shard, selection, removed, draft, spared, workers=workers
+            done, n_same = written(
+                self.run.cleaning, shard, selection, removed, draft, spared, workers=workers
             )
-            done = again.done
             if done.rows_before != rows_before:
                 raise ShardError(
                     "{shard}: {} rows were searched, and {} written from", rows_before,
@@ -185,7 +164,7 @@ class Writer:
             if rows_after != rows_before - sum(one.drop for one in removed):
                 raise InternalError(f"{shard.name}: {rows_after} rows were written")
             facts = {
-                "rows_same": again.n_same,
+                "rows_same": n_same,
                 "passes": n_passes,
                 "not_kept": list(done.not_kept),
             }
@@ -194,7 +173,7 @@ class Writer:
         with output_errors(table):
             write_removed(
                 table, shard.name, [self._row(shard, one) for one in removed],
-                with_text=self.options.keep_removed,
+                with_text=self.run.options.keep_removed,
             )  # fmt: skip
         return {
             "name": shard.name,
@@ -206,39 +185,34 @@ class Writer:
             "in": before,
             CORPUS: copied,
             REMOVED: self.work.put(table, REMOVED, f"{shard.name}.parquet"),
-            **counts_of(self.names, [one.found for one in removed]),
+            **counts_of(self.run.cleaning.names, [one.found for one in removed]),
             "sources": dict(sorted(Counter(one.meta.source or "" for one in removed).items())),
         }
 
+    def _rows(self, number: int) -> int:
+        """Rows that were read of a shard, blank lines among them."""
+        read = self.run.coverage.read.get(number)
+        return read.rows + read.n_blank if read is not None else 0
+
     def _row(self, shard: Shard, one: Removal) -> RemovedRow:
-        names = [self.names(item) for item in one.found.items]
-        kept = self.options.keep_removed and one.texts is not None
+        names = [self.run.cleaning.names[item] for item in one.found.items]
+        kept = self.run.options.keep_removed and one.texts is not None
         return RemovedRow(
             row=one.found.row,
             document_id=one.meta.document_id or f"{shard.name}:{one.found.row}",
-            action="drop" if one.drop else self.options.action,
+            action="drop" if one.drop else self.run.options.action,
             spans=one.found.spans,
             items=tuple((name.benchmark, name.split, name.item_id) for name in names),
-            policies=tuple(self.cleaning.plan.policies[n].spec.id for n in one.found.policies),
+            policies=tuple(self.run.cleaning.plan.policies[n].spec.id for n in one.found.policies),
             tokens=one.tokens,
             text="\n".join(one.texts) if kept and one.texts is not None else None,
         )
 
 
-def counts_of(names: Callable[[int], ItemName], found: Sequence[Found]) -> dict[str, Any]:
+def counts_of(names: Sequence[ItemName], found: Sequence[Found]) -> dict[str, Any]:
     """Documents by benchmark, and the items in them."""
     benchmarks = Counter(
-        name for one in found for name in {names(item).benchmark for item in one.items}
+        name for one in found for name in {names[item].benchmark for item in one.items}
     )
     items = {item for one in found for item in one.items}
     return {"benchmarks": dict(sorted(benchmarks.items())), "items": sorted(items)}
-
-
-def _digest(shard: Shard) -> dict[str, Any]:
-    try:
-        return digest(shard.path)
-    except OSError as error:
-        raise ShardError(
-            "{shard}: cannot be read: {}", error.strerror or str(error), shard=shard.name,
-            hint="check that the file is there and may be read",
-        ) from error  # fmt: skip

@@ -1,21 +1,29 @@
-"""Stream the unpacked bytes of a shard, a megabyte at a time, to the end or an error."""
+"""Stream the unpacked bytes of a shard to the end or an error, and count rows in parts of it."""
 
 from __future__ import annotations
 
 import io
+import sys
+import threading
+from bisect import bisect_right, insort
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from contam.errors import Hint, Plain, Public, ShardError
 from contam.files.compression import CutError, DamagedError, Unpacker, codec_of
-from contam.files.listed import not_answered, opened, state_of
+from contam.files.listed import ListedPath, not_answered, opened, state_of
 from contam.files.stores import StoreError
 from contam.files.wrong_files import wide_encoding
+from contam.tables import ipc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from _typeshed import WriteableBuffer as Buffer
+
+    from contam.files.disk import FileState
+
 
 PIECE_BYTES = 1 << 20
 _FEED_BYTES = 256 << 10
@@ -154,3 +162,117 @@ def _check_all_read(path: str, file: BinaryIO) -> None:
             "{shard}: {:,} of its {:,} bytes could be read", n_read, size, shard=path,
             hint="check the disk or the network it lies on, or copy it again",
         )  # fmt: skip
+
+
+class ByteSpan(NamedTuple):
+    """The lines of an uncompressed file that begin at a byte in [begin, end)."""
+
+    begin: int
+    end: int
+
+
+def span_pieces(path: str, span: ByteSpan) -> Iterator[bytes]:
+    """Yield the bytes of the lines of a span, in whole lines, about a megabyte at a time.
+
+    Raises ShardError when the file cannot be read or has become shorter than the span.
+    """
+    try:
+        with opened(path) as file:
+            # A line begins at 0 or behind a line feed, and that may be the byte before the span.
+            at = max(0, span.begin - 1)
+            file.seek(at)
+            inside = span.begin == 0
+            while piece := file.read(PIECE_BYTES):
+                begin = 0
+                if not inside:
+                    feed = piece.find(b"\n", 0, max(0, span.end - 1 - at))
+                    inside = feed >= 0
+                    begin = feed + 1 if inside else len(piece)
+                if not inside and at + len(piece) >= span.end - 1:
+                    return
+                last = piece.find(b"\n", max(begin, span.end - 1 - at))
+                if inside and last >= 0:
+                    yield piece[begin : last + 1]
+                    return
+                if begin < len(piece):
+                    yield piece[begin:]
+                at += len(piece)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if at < span.end:
+        raise ShardError(
+            "{shard}: ends at byte {}, before what was there when it was listed", at, shard=path,
+            hint="let nobody write to the corpus while it is read",
+        )  # fmt: skip
+
+
+def line_number(path: str, position: int) -> int:
+    """Count the lines of an uncompressed file that begin before byte `position`."""
+    if position == 0:
+        return 0
+    return 1 + _counts(*_identity(path), _line_feeds).before(position - 1)
+
+
+def note_line_number(path: str, position: int, number: int) -> None:
+    """Keep what `line_number` would count, where the lines before were read anyway."""
+    _counts(*_identity(path), _line_feeds).note(position - 1, number - 1)
+
+
+def batch_row(path: str, batch: int) -> int:
+    """Count the rows before a record batch of an Arrow IPC file."""
+    return _counts(*_identity(path), _batch_rows).before(batch)
+
+
+class _Counts:
+    """What stands in a file before a position; counts are kept.
+
+    count  gives how much stands from one position up to another
+    """
+
+    def __init__(self, path: str, count: Callable[[str, int, int], int]) -> None:
+        self._path, self._count = path, count
+        self._lock = threading.Lock()
+        self._known = [(0, 0)]
+
+    def before(self, position: int) -> int:
+        with self._lock:
+            at, n = self._known[bisect_right(self._known, (position, sys.maxsize)) - 1]
+            if at < position:
+                n += self._count(self._path, at, position)
+                insort(self._known, (position, n))
+            return n
+
+    def note(self, position: int, count: int) -> None:
+        """Keep a count that somebody else has made."""
+        with self._lock:
+            insort(self._known, (position, count))
+
+
+def _line_feeds(path: str, at: int, end: int) -> int:
+    n = 0
+    try:
+        with opened(path) as file:
+            file.seek(at)
+            while at < end and (piece := file.read(min(PIECE_BYTES, end - at))):
+                n += piece.count(b"\n")
+                at += len(piece)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    return n
+
+
+def _batch_rows(path: str, first: int, end: int) -> int:
+    return sum(ipc.batch_rows(path, range(first, end)))
+
+
+def _identity(path: str) -> tuple[str, FileState]:
+    try:
+        return str(path), state_of(path)
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+# Kept by the file's state: one that was rewritten is counted again.
+@lru_cache(maxsize=64)
+def _counts(path: str, state: FileState, count: Callable[[str, int, int], int]) -> _Counts:
+    return _Counts(ListedPath(path, state), count)

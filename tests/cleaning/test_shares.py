@@ -232,7 +232,7 @@ def test_a_shard_rewritten_since_its_search_is_not_called_searched(home, tmp_pat
     lines = [json.dumps({"text": f"Note {row}. {'Rain fell. ' * 20}"}) for row in range(3000)]
     shard.write_text("".join(f"{line}\n" for line in lines))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("contam.cleaning.clean.write_and_publish", None)
+        patch.setattr("contam.cleaning.clean.Writer", None)
         with pytest.raises(TypeError):
             publish(tmp_path, tmp_path / "out", "drop")
     # Its edges stay as they were.

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import ipc
 
-from contam.corpus import offsets, opening
+from contam.corpus import opening, streams
 from contam.corpus.batches import read_chunk
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import MetadataStream
-from contam.corpus.offsets import ByteSpan, line_number, span_pieces
+from contam.corpus.streams import ByteSpan, line_number, span_pieces
 from contam.errors import ShardError
 from contam.tables.blocks import TextBlock, texts_of
 from tests.corpus_files import find_shards, plan_chunks, select_all
@@ -31,7 +31,7 @@ LINE = st.binary(max_size=12).map(lambda raw: raw.replace(b"\n", b""))
 def test_spans_hold_every_line_once(lines, ends, step, piece):
     raw = b"\n".join(lines) + (b"\n" if ends else b"")
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(offsets, "_PIECE_BYTES", piece)
+        patch.setattr(streams, "PIECE_BYTES", piece)
         path = Path(folder) / "a"
         path.write_bytes(raw)
         spans = [ByteSpan(at, min(at + step, len(raw))) for at in range(0, len(raw), step)]

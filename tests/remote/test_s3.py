@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from contam.corpus import offsets, opening
+from contam.corpus import opening, streams
 from contam.corpus.batches import read_chunk
 from contam.corpus.listing import passed_over
 from contam.corpus.opening import open_shards
@@ -155,7 +155,7 @@ def test_line_numbers_of_an_object_that_is_read_in_order_need_no_other_request(s
         return rows, len(s3.requests) - before
 
     in_order, n_in_order = read(cut)
-    offsets._line_feeds.cache_clear()
+    streams._counts.cache_clear()
     backwards, n_backwards = read(cut[::-1])
     assert in_order == backwards[::-1]
     assert n_in_order < n_backwards

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from contam.corpus.offsets import ByteSpan
+    from contam.corpus.streams import ByteSpan
     from contam.tables.blocks import TextBlock
     from contam.tables.columns import ColumnRef, TextColumns
     from contam.tables.edits import Rewrite, Rewritten

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import PurePath
 
-    from contam.corpus.offsets import ByteSpan
+    from contam.corpus.streams import ByteSpan
     from contam.tables.columns import TextColumns
     from contam.tables.edits import Span
 

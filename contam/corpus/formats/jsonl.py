@@ -11,8 +11,15 @@ import orjson
 from contam.corpus.formats import records
 from contam.corpus.formats.base import Chunk, head_of, is_whole
 from contam.corpus.formats.json_record import edited_record
-from contam.corpus.offsets import ByteSpan, line_number, note_line_number, span_pieces
-from contam.corpus.streams import is_plain, pieces, refuse_wide
+from contam.corpus.streams import (
+    ByteSpan,
+    is_plain,
+    line_number,
+    note_line_number,
+    pieces,
+    refuse_wide,
+    span_pieces,
+)
 from contam.errors import Plain, Public, ShardError
 from contam.files.addresses import is_address
 from contam.files.doubled_keys import repeated

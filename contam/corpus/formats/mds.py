@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.corpus.offsets import ByteSpan
+    from contam.corpus.streams import ByteSpan
 
 _MOST_HEAD: Final = 64 << 20
 _TEXTS: Final = ("str", "str_int", "str_float", "str_decimal")

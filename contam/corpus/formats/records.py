@@ -15,8 +15,7 @@ import zstandard
 from contam.corpus.formats.base import Chunk, CorpusFormat, Document
 from contam.corpus.formats.json_record import RecordText, find
 from contam.corpus.formats.token_rows import IdRows, token_blocks, token_documents
-from contam.corpus.offsets import ByteSpan
-from contam.corpus.streams import stream, unreadable
+from contam.corpus.streams import ByteSpan, stream, unreadable
 from contam.errors import InternalError, Public, ShardError
 from contam.facts import Plain
 from contam.files.compression import codec_of

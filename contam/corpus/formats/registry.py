@@ -18,7 +18,7 @@ from contam.errors import ShardError
 
 if TYPE_CHECKING:
     from contam.corpus.formats.base import CorpusFormat
-    from contam.corpus.offsets import ByteSpan
+    from contam.corpus.streams import ByteSpan
     from contam.tables.columns import ColumnRef
 
 

@@ -17,7 +17,7 @@ from contam.tables.chat import parse
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from contam.corpus.offsets import ByteSpan
+    from contam.corpus.streams import ByteSpan
     from contam.tables.columns import ColumnRef
 
 _LINES: Final = (".jsonl", ".ndjson")

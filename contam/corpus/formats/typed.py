@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from contam.corpus.formats.base import Chunk, CorpusFormat, Document
 from contam.corpus.formats.token_rows import IdRows, token_blocks, token_documents
-from contam.corpus.offsets import batch_row
+from contam.corpus.streams import batch_row
 from contam.tables import ipc, lookup, parquet, rewrite_parquet
 from contam.tables.edits import count_same
 from contam.tables.lookup import shard_errors

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from warcio.recordloader import ArcWarcRecord
     from warcio.statusandheaders import StatusAndHeaders
 
-    from contam.corpus.offsets import ByteSpan
+    from contam.corpus.streams import ByteSpan
     from contam.tables.columns import TextColumns
     from contam.tables.edits import Span
 
