@@ -21,8 +21,8 @@ from contam.errors import BenchmarkError, Hint, Place, Public, Statement
 from contam.files.addresses import Address
 from contam.files.compression import codec_of
 from contam.files.doubled_keys import doubled_key, may_repeat
+from contam.files.listed import LFS_HEAD
 from contam.files.single import open_file, reading
-from contam.files.wrong_files import LFS_HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from contam.errors import BenchmarkError, Public, UsageError
 from contam.files.addresses import Address, refuse_address
 from contam.files.compression import DamagedError, codec_of, unpack
+from contam.files.listed import LFS_FACT, LFS_HEAD
 from contam.files.natural_order import natural_key
 from contam.files.single import irregular, open_file, read_file, reading
-from contam.files.wrong_files import LFS_FACT, LFS_HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,7 +13,7 @@ from contam.cli.terminal import emit, folded, plain, talk, visible
 from contam.errors import UsageError
 from contam.facts import counted
 from contam.files.addresses import is_address
-from contam.files.uploads import lies_in, writable
+from contam.files.stores import lies_in, writable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

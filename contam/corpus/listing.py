@@ -25,10 +25,10 @@ from contam.corpus.outputs import written_by_contam
 from contam.errors import ASK_STORE_LATER, CorpusError, Place, Plain, Public, Statement, UsageError
 from contam.files.addresses import Address, checked, is_address
 from contam.files.bundles import LEAST, Bundle, bundles_in
+from contam.files.listed import LFS_FACT, LFS_HEAD
 from contam.files.natural_order import natural_key
 from contam.files.single import irregular
 from contam.files.stores import RefusedError, lacks_bucket, store_of
-from contam.files.wrong_files import LFS_FACT, LFS_HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

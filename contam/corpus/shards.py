@@ -18,9 +18,17 @@ from contam.corpus.streams import unreadable
 from contam.errors import CorpusError, Names, Place, ShardError, Statement, UsageError
 from contam.files.addresses import is_address
 from contam.files.disk import NOT_THERE, FileState
-from contam.files.listed import ListedPath, check, opened, sharing, state_at, state_of
+from contam.files.listed import (
+    LFS_FACT,
+    ListedPath,
+    check,
+    is_pointer,
+    opened,
+    sharing,
+    state_at,
+    state_of,
+)
 from contam.files.natural_order import natural_key
-from contam.files.wrong_files import LFS_FACT, is_pointer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from contam.errors import Hint, Plain, Public, ShardError
 from contam.files.compression import CutError, DamagedError, Unpacker, codec_of
-from contam.files.listed import ListedPath, not_answered, opened, state_of
+from contam.files.listed import ListedPath, not_answered, opened, state_of, wide_encoding
 from contam.files.stores import StoreError
-from contam.files.wrong_files import wide_encoding
 from contam.tables import ipc
 
 if TYPE_CHECKING:

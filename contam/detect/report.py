@@ -16,7 +16,7 @@ from contam.files.addresses import Address
 from contam.files.disk import output_errors
 from contam.files.publish import publishing
 from contam.files.single import fingerprint, read_file
-from contam.files.uploads import fetch, names_below, place
+from contam.files.stores import fetch, names_below, place
 from contam.tables import schemas
 from contam.tables.hit_table import HITS_FILE, write_hits
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from contam.errors import OutputError, Place, Public
 from contam.files.addresses import NAME_LOCAL_FOLDER, Address, refuse_address
 from contam.files.disk import output_errors, sync_path
-from contam.files.uploads import publishing_objects
+from contam.files.stores import publishing_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,7 +77,7 @@ def publishing(
     Raises OutputError on entry when `out` holds a finished result and `overwrite` is not set, holds
     files that are not ours, or cannot be written; and on exit when it no longer can. Errors of the
     block itself pass through: what writes into the draft does so under `output_errors`. An
-    `Address` is written to as `contam.files.uploads` says; UsageError for the text of one, from a
+    `Address` is written to as `contam.files.stores` says; UsageError for the text of one, from a
     caller who knows folders alone.
     """
     if isinstance(out, Address):

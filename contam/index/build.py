@@ -23,7 +23,7 @@ from contam.errors import (
     UsageError,
 )
 from contam.files.addresses import NAME_LOCAL_FOLDER, refuse_address
-from contam.files.uploads import lies_in
+from contam.files.stores import lies_in
 from contam.index.array_files import writing
 from contam.index.groups import PARTS, cut_groups, groups_of, with_groups
 from contam.index.manifest import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from contam.files.wrong_files import wide_encoding
+from contam.files.listed import wide_encoding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -14,8 +14,7 @@ from pyarrow import fs
 from contam.detect.report import load_report, write_report
 from contam.errors import ConfigError, CorpusError, OutputError
 from contam.files.addresses import Address
-from contam.files.stores import store_of
-from contam.files.uploads import names_below, upload
+from contam.files.stores import names_below, store_of, upload
 from contam.tables import object_stores
 from tests.cli.processes import contam_here, environment
 from tests.integration.inputs import labels

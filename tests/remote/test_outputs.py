@@ -13,7 +13,7 @@ from contam.detect.report import FILES, load_report, write_report
 from contam.detect.scan import scan, scan_share
 from contam.errors import OutputError, UsageError
 from contam.files.addresses import Address
-from contam.files.uploads import names_below, upload
+from contam.files.stores import names_below, upload
 from tests.cli.processes import contam_here
 from tests.remote.conftest import BUCKET, KEY_ID, RESULTS, SECRET
 

@@ -23,7 +23,7 @@ from contam.cli.results import (
 from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import UsageError
 from contam.files.single import reading
-from contam.files.uploads import place
+from contam.files.stores import place
 
 if TYPE_CHECKING:
     from contam.detect.corpus import ScanProgress

@@ -14,7 +14,7 @@ from contam.cli.render import new_table
 from contam.cli.results import refuse_beside, tell_scored
 from contam.cli.terminal import emit, visible
 from contam.errors import UsageError
-from contam.files.uploads import place
+from contam.files.stores import place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -20,7 +20,7 @@ from contam.cli.shares import (
 )
 from contam.cli.terminal import talk
 from contam.errors import UsageError
-from contam.files.uploads import place
+from contam.files.stores import place
 
 if TYPE_CHECKING:
     from contam.detect.corpus import ScanProgress

@@ -11,7 +11,7 @@ from contam.corpus.formats.json_record import edited_record
 from contam.corpus.formats.token_file import is_there
 from contam.corpus.streams import refuse_wide
 from contam.errors import Plain, ShardError
-from contam.files.wrong_files import LFS_FACT, LFS_HEAD
+from contam.files.listed import LFS_FACT, LFS_HEAD
 from contam.tables.chat import clean
 from contam.tables.columns import ColumnRef
 

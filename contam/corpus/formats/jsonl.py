@@ -23,7 +23,7 @@ from contam.corpus.streams import (
 from contam.errors import Plain, Public, ShardError
 from contam.files.addresses import is_address
 from contam.files.doubled_keys import repeated
-from contam.files.wrong_files import LFS_HEAD, wide_encoding
+from contam.files.listed import LFS_HEAD, wide_encoding
 from contam.tables.chat import parse
 from contam.tables.columns import ColumnRef, Kind, TextColumns, is_turn
 

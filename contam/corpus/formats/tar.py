@@ -11,7 +11,7 @@ from contam.corpus.formats.jsonl import noted_columns
 from contam.corpus.formats.plain import PlainText
 from contam.corpus.streams import PIECE_BYTES, stream
 from contam.errors import Plain, Public, ShardError
-from contam.files.wrong_files import wide_encoding
+from contam.files.listed import wide_encoding
 from contam.tables.chat import parse
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from contam.errors import OutputError, Public, UsageError
 from contam.files.addresses import Address, checked
 from contam.files.disk import NOT_THERE, output_errors
 from contam.files.single import read_file, write_file
-from contam.files.stores import store_of
-from contam.files.uploads import place, store_errors, upload, writable
+from contam.files.stores import place, store_errors, store_of, upload, writable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@ from contam.detect.report import RUN_FILE
 from contam.files.disk import output_errors
 from contam.files.publish import publishing
 from contam.files.single import fingerprint, read_file
-from contam.files.uploads import place
+from contam.files.stores import place
 from contam.tables import schemas
 from contam.tables.frames import Frames, unknown_table
 

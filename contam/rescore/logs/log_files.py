@@ -19,8 +19,8 @@ from contam.benchmark.paths import format_of, read_unpacked
 from contam.benchmark.rows import read_parts
 from contam.errors import BenchmarkError, LogError, Place, Public, UsageError
 from contam.files.doubled_keys import doubled_key, may_repeat
+from contam.files.listed import LFS_FACT, LFS_HEAD
 from contam.files.single import open_file
-from contam.files.wrong_files import LFS_FACT, LFS_HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
