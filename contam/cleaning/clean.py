@@ -6,11 +6,11 @@ import os
 import time
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from contam.cleaning.choice import CleanOptions, refuse_unfit
 from contam.cleaning.given_result import GivenResult, Spared
-from contam.cleaning.run import NAMES, Cleaned, Run, facts_of, refuse_unread
+from contam.cleaning.run import NAMES, Asked, Cleaned, Run, facts_of, refuse_unread
 from contam.cleaning.work_folder import RECORD, WorkFolder, digest_of, published_record
 from contam.cleaning.writer import Writer, share_of
 from contam.detect.given import as_list
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from contam.detect.corpus import Corpus, PathLike, ScanProgress
     from contam.detect.parts.search import Work
-    from contam.detect.plan import Plan
 
 
 class CleaningOptions(CorpusOptions, total=False):
@@ -86,7 +85,7 @@ def clean(
     work = WorkFolder.beside(out)
     if not work.folder.exists():
         check_publishable(out, names=NAMES, last=RECORD, overwrite=overwrite)
-    asked = Asked.of(corpus, benchmark, out, division, options, verdicts=verdicts, spare=spare)
+    asked = asked_of(corpus, benchmark, out, division, options, verdicts=verdicts, spare=spare)
     if (record := work.published(Path(out), asked.question)) is not None:
         # It was killed between its last two steps.
         work.discard()
@@ -106,7 +105,7 @@ def clean(
                 work.begin(asked.question, run.written)
                 writer = Writer(run, work)
                 noted = writer.write_all(range(len(run.corpus.shards)), progress)
-                result = run.published(writer, noted, Path(out), overwrite=overwrite)
+                result = writer.publish(noted, Path(out), overwrite=overwrite)
         except BaseException:
             if not work.holds():
                 work.discard()
@@ -138,7 +137,7 @@ def clean_share(
     """
     started = time.time()
     n_workers = worker_count(workers)
-    asked = Asked.of(corpus, benchmark, out, division, options)
+    asked = asked_of(corpus, benchmark, out, division, options)
     plan, opened = asked.plan, asked.corpus
     search = compute_share(plan, opened, division, workers=n_workers, progress=progress)
     shards = opened.shards
@@ -189,69 +188,51 @@ class Share:
     search: Work | None = None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Asked:
-    """What is to be cleaned of what.
-
-    question  digest of all that decides the result
-    result    of a scan that is taken instead of searching;  spared  what is harmless in it
-    """
-
-    plan: Plan
-    corpus: Corpus
-    options: CleanOptions
-    division: Division
-    question: str
-    result: GivenResult | None
-    spared: Spared
-
-    @classmethod
-    def of(
-        cls,
-        corpus: PathLike | Sequence[PathLike],
-        benchmark: PathLike | Sequence[PathLike],
-        out: PathLike,
-        division: Division | None,
-        options: CleaningOptions,
-        *,
-        verdicts: PathLike | None = None,
-        spare: PathLike | None = None,
-    ) -> Self:
-        """What a call asks for. Raises ContamError for what cannot be."""
-        if spare is not None and verdicts is None:
-            raise UsageError(
-                "what was found harmless holds for the evidence of one result",
-                hint="name that result: --verdicts DIR, made by `contam scan --every-hit`",
-            )
-        chosen = CleanOptions.of(options)
-        own = {one.name for one in fields(CleanOptions)}
-        parameters = ScanParameters.of(
-            {key: value for key, value in options.items() if key not in own},
-            CorpusOptions.__optional_keys__,
-            max_evidence=1,
-            every_hit=True,
+def asked_of(
+    corpus: PathLike | Sequence[PathLike],
+    benchmark: PathLike | Sequence[PathLike],
+    out: PathLike,
+    division: Division | None,
+    options: CleaningOptions,
+    *,
+    verdicts: PathLike | None = None,
+    spare: PathLike | None = None,
+) -> Asked:
+    """What a call asks for. Raises ContamError for what cannot be."""
+    if spare is not None and verdicts is None:
+        raise UsageError(
+            "what was found harmless holds for the evidence of one result",
+            hint="name that result: --verdicts DIR, made by `contam scan --every-hit`",
         )
-        paths = as_list(corpus)
-        refuse_nested(out, paths)
-        division = division or Division()
-        opened, plan = open_scan(paths, as_list(benchmark), parameters, division)
-        refuse_unfit(plan, chosen)
-        refuse_shards_in(out, opened)
-        refuse_tokens(opened, chosen)
-        refuse_unread(opened.coverage)
-        result = None if verdicts is None else GivenResult.read(verdicts, plan, opened)
-        spared = Spared()
-        if result is not None and spare is not None:
-            spared = Spared.read(spare, result, plan, opened)
-        return cls(
-            plan=plan,
-            corpus=opened,
-            options=chosen,
-            division=division,
-            question=question_of_run(question_of_search(plan, opened), chosen, spared),
-            result=result,
-            spared=spared,
-        )
+    chosen = CleanOptions.of(options)
+    own = {one.name for one in fields(CleanOptions)}
+    parameters = ScanParameters.of(
+        {key: value for key, value in options.items() if key not in own},
+        CorpusOptions.__optional_keys__,
+        max_evidence=1,
+        every_hit=True,
+    )
+    paths = as_list(corpus)
+    refuse_nested(out, paths)
+    division = division or Division()
+    opened, plan = open_scan(paths, as_list(benchmark), parameters, division)
+    refuse_unfit(plan, chosen)
+    refuse_shards_in(out, opened)
+    refuse_tokens(opened, chosen)
+    refuse_unread(opened.coverage)
+    result = None if verdicts is None else GivenResult.read(verdicts, plan, opened)
+    spared = Spared()
+    if result is not None and spare is not None:
+        spared = Spared.read(spare, result, plan, opened)
+    return Asked(
+        plan=plan,
+        corpus=opened,
+        options=chosen,
+        division=division,
+        question=question_of_run(question_of_search(plan, opened), chosen, spared),
+        result=result,
+        spared=spared,
+    )
 
 
 def refuse_tokens(corpus: Corpus, options: CleanOptions) -> None:

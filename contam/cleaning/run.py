@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from dataclasses import dataclass, fields
@@ -15,27 +14,24 @@ from contam.cleaning.choice import choice_of, judged
 from contam.cleaning.given_result import GivenResult
 from contam.cleaning.shard import Cleaning
 from contam.cleaning.work_folder import CORPUS, RECORD, REMOVED, digest_of
-from contam.cleaning.writer import counts_of
 from contam.corpus.documents import read_metadata
 from contam.detect.corpus import refuse_without_text, undecoded_shards
 from contam.detect.finish import benchmarks_of, parameters_of, versions
 from contam.detect.labels import LABELS
 from contam.errors import IncompleteError, InternalError, Names, Place, UsageError
-from contam.files.disk import output_errors
-from contam.files.publish import publish_made
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from contam.cleaning.choice import CleanOptions, SparedRows
-    from contam.cleaning.clean import Asked
+    from contam.benchmark.items import ItemName
+    from contam.cleaning.choice import CleanOptions, Found, SparedRows
     from contam.cleaning.given_result import Spared
-    from contam.cleaning.writer import Writer
     from contam.corpus.coverage import Coverage
     from contam.detect.corpus import Corpus
     from contam.detect.every_hit import HitFile, PartHits
     from contam.detect.model import Int8s
+    from contam.detect.parts.part_store import Division
     from contam.detect.parts.search import Searched
     from contam.detect.plan import Plan
 
@@ -66,6 +62,23 @@ class Cleaned:
         """What some files that were written do not have of the old ones, one sentence each."""
         said = (what for shard in self.record["shards"] for what in shard.get("not_kept", ()))
         return sorted(set(said))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Asked:
+    """What is to be cleaned of what.
+
+    question  digest of all that decides the result
+    result    of a scan that is taken instead of searching;  spared  what is harmless in it
+    """
+
+    plan: Plan
+    corpus: Corpus
+    options: CleanOptions
+    division: Division
+    question: str
+    result: GivenResult | None
+    spared: Spared
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -156,29 +169,6 @@ class Run:
             return None
         record = record_of(self, self.touched, done=False)
         return Cleaned(record=record, folder=None, too_many=True, kept=kept)
-
-    def published(
-        self, writer: Writer, noted: Mapping[int, dict[str, Any]], out: Path, *, overwrite: bool
-    ) -> Cleaned:
-        """Publish all shards; noted  what is to be said of each."""
-        record = record_of(self, noted, done=True)
-        made = writer.work.result
-        writer.work.keep_only(
-            {
-                path
-                for number, facts in noted.items()
-                for kind, path in writer.files(number).items()
-                if facts[kind] is not None
-            }
-        )
-        with output_errors(out):
-            for kind in (CORPUS, REMOVED):
-                if kind == REMOVED or self.options.action != "list":
-                    (made / kind).mkdir(exist_ok=True)
-            (made / RECORD).write_text(json.dumps(record, indent=1) + "\n", "ascii")
-        names = [name for name in NAMES if (made / name).exists()]
-        publish_made(made, out, names=names, last=RECORD, overwrite=overwrite)
-        return Cleaned(record=record, folder=out)
 
 
 def refuse_unread(coverage: Coverage) -> None:
@@ -392,3 +382,12 @@ def _proof(run: Run, shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "rows_after": sum(shard["rows_after"] for shard in shards),
         "rows_same": sum(shard.get("rows_same", shard["rows_after"]) for shard in shards),
     }
+
+
+def counts_of(names: Sequence[ItemName], found: Sequence[Found]) -> dict[str, Any]:
+    """Documents by benchmark, and the items in them."""
+    benchmarks = Counter(
+        name for one in found for name in {names[item].benchmark for item in one.items}
+    )
+    items = {item for one in found for item in one.items}
+    return {"benchmarks": dict(sorted(benchmarks.items())), "items": sorted(items)}

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from contam.cleaning.run import NAMES, Cleaned, counts_of, record_of
 from contam.cleaning.shard import copy, digest, removals, written
-from contam.cleaning.work_folder import CORPUS, REMOVED
+from contam.cleaning.work_folder import CORPUS, RECORD, REMOVED
 from contam.detect.match.workers import on_threads
 from contam.errors import IncompleteError, InternalError, Place, ShardError
 from contam.files.disk import output_errors
+from contam.files.publish import publish_made
 from contam.tables.hit_table import RemovedRow, write_removed
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from contam.benchmark.items import ItemName
-    from contam.cleaning.choice import Found
     from contam.cleaning.run import Run
     from contam.cleaning.shard import Removal
     from contam.cleaning.work_folder import WorkFolder
@@ -208,11 +209,25 @@ class Writer:
             text="\n".join(one.texts) if kept and one.texts is not None else None,
         )
 
-
-def counts_of(names: Sequence[ItemName], found: Sequence[Found]) -> dict[str, Any]:
-    """Documents by benchmark, and the items in them."""
-    benchmarks = Counter(
-        name for one in found for name in {names[item].benchmark for item in one.items}
-    )
-    items = {item for one in found for item in one.items}
-    return {"benchmarks": dict(sorted(benchmarks.items())), "items": sorted(items)}
+    def publish(
+        self, noted: Mapping[int, dict[str, Any]], out: Path, *, overwrite: bool
+    ) -> Cleaned:
+        """Publish all shards; noted  what is to be said of each."""
+        record = record_of(self.run, noted, done=True)
+        made = self.work.result
+        self.work.keep_only(
+            {
+                path
+                for number, facts in noted.items()
+                for kind, path in self.files(number).items()
+                if facts[kind] is not None
+            }
+        )
+        with output_errors(out):
+            for kind in (CORPUS, REMOVED):
+                if kind == REMOVED or self.run.options.action != "list":
+                    (made / kind).mkdir(exist_ok=True)
+            (made / RECORD).write_text(json.dumps(record, indent=1) + "\n", "ascii")
+        names = [name for name in NAMES if (made / name).exists()]
+        publish_made(made, out, names=names, last=RECORD, overwrite=overwrite)
+        return Cleaned(record=record, folder=out)
