@@ -24,34 +24,20 @@ from contam.extras import INSTALL, require
 from contam.files.single import read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
     from contam.detect.model import Float32s
     from contam.detect.policies.policy_spec import PolicySpec
 
 
 _PACKAGE: Final = "wordllama"
-#: Where the package keeps its files, and a folder as model2vec or sentence-transformers writes it.
-TABLES: Final = (
-    "weights/l2_supercat_256.safetensors",
-    "model.safetensors",
-    "0_StaticEmbedding/model.safetensors",
-)
-TOKENIZERS: Final = (
-    "tokenizers/l2_supercat_tokenizer_config.json",
-    "tokenizer.json",
-    "0_StaticEmbedding/tokenizer.json",
-)
+#: Where the package keeps its files, and how they are called in a folder of another model.
+TABLES: Final = ("weights/l2_supercat_256.safetensors", "model.safetensors")
+TOKENIZERS: Final = ("tokenizers/l2_supercat_tokenizer_config.json", "tokenizer.json")
 
-_TYPES: Final = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8"}
+_TYPES: Final = {"F16": "<f2", "F32": "<f4"}
 _LENGTH_BYTES: Final = 8
 _DIGITS: Final = 16
-#: What tools call the table; beside it may stand the row of each token, and its weight.
-_TABLE_NAMES: Final = ("embeddings", "embedding.weight")
-_ROWS: Final = "mapping"
-_WEIGHTS: Final = "weights"
 
 
 def model_homes() -> tuple[str, ...]:
@@ -115,45 +101,24 @@ def tokenizer_of(path: Path, content: bytes) -> Tokenizer:
 def table_of(path: Path, content: bytes) -> Float32s:
     """The vector of each token, float32[tokens, dimensions], of a file in the format safetensors.
 
-    Raises ConfigError for a file that is damaged, or holds something else than one such table.
+    It has a head in JSON, then the numbers. Raises ConfigError for a file that is damaged, or holds
+    something else than one such table.
     """
     try:
-        tensors = _tensors(content)
+        begin = _LENGTH_BYTES + int.from_bytes(content[:_LENGTH_BYTES], "little")
+        head: dict[str, Any] = orjson.loads(content[_LENGTH_BYTES:begin])
+        head.pop("__metadata__", None)
+        about, *others = head.values()
+        first, end = (begin + at for at in about["data_offsets"])
+        numbers = np.frombuffer(content[first:end], _TYPES[about["dtype"]])
+        table = numbers.reshape(about["shape"]).astype(np.float32)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise damaged(path, "not whole, or not in the format safetensors") from error
-    named: list[str] = [name for name in _TABLE_NAMES if name in tensors] or [
-        name
-        for name, tensor in tensors.items()
-        if tensor.ndim == 2  # noqa: PLR2004 - a table
-    ]
-    if len(named) != 1 or tensors[named[0]].ndim != 2:  # noqa: PLR2004 - a table
+    if others or table.ndim != 2:  # noqa: PLR2004 - a table
         raise damaged(path, "it holds not one table of vectors")
-    table = tensors[named[0]].astype(np.float32)
-    rows, weights = tensors.get(_ROWS), tensors.get(_WEIGHTS)
-    if rows is not None:
-        if rows.ndim != 1 or (rows.size and not 0 <= rows.min() <= rows.max() < len(table)):
-            raise damaged(path, "tokens without a vector")
-        table = table[rows]
-    if weights is not None:
-        if weights.shape != table.shape[:1]:
-            raise damaged(path, "weights that are not those of its tokens")
-        table *= weights.astype(np.float32)[:, None]
     if not np.isfinite(table).all():
         raise damaged(path, "vectors with values that are no numbers")
     return table
-
-
-def _tensors(content: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays of a file, which has a head in JSON, then their numbers. Raises ValueError."""
-    n_head = int.from_bytes(content[:_LENGTH_BYTES], "little")
-    head: Mapping[str, Any] = orjson.loads(content[_LENGTH_BYTES : _LENGTH_BYTES + n_head])
-    found = {}
-    for name, about in head.items():
-        if name != "__metadata__":
-            first, end = (_LENGTH_BYTES + n_head + at for at in about["data_offsets"])
-            numbers = np.frombuffer(content[first:end], _TYPES[about["dtype"]])
-            found[name] = numbers.reshape(about["shape"])
-    return found
 
 
 def damaged(path: Path, why: str) -> ConfigError:

@@ -17,7 +17,7 @@ from tests.detect.meaning.small_model import install
 from tests.detect.meaning.test_meaning import ITEMS, TEXTS
 
 FOLDER_VARIABLE = "CONTAM_MEANING_MODEL"
-TYPES = {"float16": "F16", "float32": "F32", "float64": "F64", "int64": "I64", "int8": "I8"}
+TYPES = {"float16": "F16", "float32": "F32", "int64": "I64", "int8": "I8"}
 WORDS = ["[none]", "red", "boat", "sea"]
 
 
@@ -42,39 +42,25 @@ def tokenizer(words=WORDS):
     return made.to_str().encode()
 
 
-def put(folder, content, *, under="", words=WORDS):
+def put(folder, content, *, words=WORDS):
     """Write a model; its two digests."""
-    home = folder / under
-    home.mkdir(parents=True, exist_ok=True)
     files = {"model.safetensors": content, "tokenizer.json": tokenizer(words)}
     for name, data in files.items():
-        (home / name).write_bytes(data)
+        (folder / name).write_bytes(data)
     return [hashlib.sha256(data).hexdigest() for data in files.values()]
 
 
 TABLE = np.arange(12, dtype=np.float32).reshape(4, 3)
 
 
-@pytest.mark.parametrize("under", ["", "0_StaticEmbedding"])
-@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
-@pytest.mark.parametrize("name", ["embeddings", "embedding__weight", "anything"])
-def test_a_table_of_vectors_in_a_folder_is_read(tmp_path, monkeypatch, under, kind, name):
-    digests = put(tmp_path, safetensors(**{name: TABLE.astype(kind)}), under=under)
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+def test_a_table_of_vectors_in_a_folder_is_read(tmp_path, monkeypatch, kind):
+    digests = put(tmp_path, safetensors(embedding__weight=TABLE.astype(kind)))
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     embedder = static_embedder(*digests)
     found = embedder.word_vectors(["boat", "red sea", "unknown", ""])
     assert embedder.n_dimensions == 3
     assert found.tolist() == [TABLE[2].tolist(), (TABLE[1] + TABLE[3]).tolist(), [0, 1, 2], [0] * 3]
-
-
-def test_tokens_that_share_vectors_and_have_weights_are_put_together(tmp_path, monkeypatch):
-    content = safetensors(
-        embeddings=TABLE[:2], mapping=np.array([0, 1, 1, 0]), weights=np.array([1.0, 2, 3, 4])
-    )
-    digests = put(tmp_path, content)
-    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
-    found = static_embedder(*digests).word_vectors(["boat", "sea"])
-    assert found.tolist() == [(3 * TABLE[1]).tolist(), (4 * TABLE[0]).tolist()]
 
 
 @pytest.mark.parametrize(
@@ -88,12 +74,10 @@ def test_tokens_that_share_vectors_and_have_weights_are_put_together(tmp_path, m
         safetensors(embeddings=TABLE[0]),
         safetensors(one=TABLE, other=TABLE),
         safetensors(embeddings=TABLE * np.float32("nan")),
-        safetensors(embeddings=TABLE, mapping=np.array([0, 1, 2, 4])),
-        safetensors(embeddings=TABLE, mapping=np.array([0, 1, 2, -1])),
-        safetensors(embeddings=TABLE, weights=np.ones(3)),
+        safetensors(embeddings=TABLE, mapping=np.array([0, 1, 1, 0])),
         safetensors(embeddings=TABLE[:2]),
     ],
-    ids=["empty", "byte", "cut", "cut head", "int8", "flat", "two", "nan", "far", "negative", "few",
+    ids=["empty", "byte", "cut", "cut head", "int8", "flat", "two", "nan", "rows of tokens",
          "fewer than tokens"],
 )  # fmt: skip
 def test_a_damaged_or_other_file_is_refused(tmp_path, monkeypatch, content):
