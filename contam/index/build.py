@@ -34,7 +34,7 @@ from contam.index.manifest import (
     read_manifest,
     writer_lock,
 )
-from contam.index.model import DOCUMENT_BITS, Manifest
+from contam.index.model import DOCUMENT_BITS, KEY_BITS, LARGE_CORPUS, MOST_KEY_BITS, Manifest
 from contam.index.recipe import load_recipe
 from contam.index.states import RETIRED_NAME, STATES, note_states
 from contam.index.warm import small_corpus
@@ -54,6 +54,7 @@ from contam.index.writing.intake import (
 from contam.index.writing.write import write_segment
 from contam.kernels.warm_up import compile_once
 from contam.memory import usable_cores
+from contam.tables.blocks import MOST_ROWS
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
@@ -87,8 +88,8 @@ _OURS: Final = frozenset(
 )
 _MOST_WORKERS: Final = 64
 _WORKER_BYTES: Final = 48 << 20
-#: Half of those that a segment can number: the last batch may be a large one.
-_MOST_DOCUMENTS: Final = 1 << (DOCUMENT_BITS - 1)
+#: A segment can number more, by those of one batch: the last one may be as large.
+_MOST_DOCUMENTS: Final = (1 << DOCUMENT_BITS) - MOST_ROWS
 
 
 def build(
@@ -172,6 +173,9 @@ def fresh_manifest(
     columns = {**(columns or {}), **settled(columns or {})}
     found, aside = listed(paths, columns, progress, lines=lines)
     shards, excluded = leave_out(found, exclude)
+    if not recipe.key_bits:
+        is_large = sum(shard.size_bytes for shard in shards) >= LARGE_CORPUS
+        recipe = replace(recipe, key_bits=MOST_KEY_BITS if is_large else KEY_BITS)
     number, count = share
     groups = cut_groups([shard.size_bytes for shard in shards])[number::count]
     mine = {place for group in groups for place in group}

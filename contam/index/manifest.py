@@ -189,6 +189,8 @@ def check_manifest(manifest: Manifest) -> None:
     that is neither pending, failed nor retired are all in a segment.
     """
     check_recipe(manifest.recipe)
+    if not manifest.recipe.key_bits:
+        raise Inconsistent("its recipe does not say how many bits of a gram are kept")
     _check_shards(manifest)
     if again := _twice(segment.id for segment in manifest.segments):
         raise Inconsistent(f"segment {again} is listed twice")

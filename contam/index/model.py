@@ -10,17 +10,20 @@ from typing import Final
 
 from contam.corpus.unread import UnreadColumns  # noqa: TC001 - manifests are read by their types
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Version of everything on disk; a reader refuses any other."""
 
-KEY_BITS: Final = 36
-"""Bits of a gram's hash that the index stores: the highest ones."""
-
-DOCUMENT_BITS: Final = 28
+DOCUMENT_BITS: Final = 23
 """Bits that number the documents of a segment, at most."""
 
-LETTER_BITS: Final = 32
-"""Bits of a key of letters."""
+LEAST_KEY_BITS: Final = 24
+KEY_BITS: Final = 36
+MOST_KEY_BITS: Final = 64 - DOCUMENT_BITS
+"""Bits of a hash that an index can keep, the highest ones; if the recipe says none, `KEY_BITS`, and
+of a corpus of `LARGE_CORPUS` the most."""
+
+LARGE_CORPUS: Final = 10**10
+"""Bytes of the shards' files from which on documents read in vain cost more than longer keys."""
 
 MARK: Final = 256
 """In rows of bits, how many 1 there are from one whose place is known to the next."""
@@ -63,6 +66,8 @@ class Recipe:
     stride  tokens from one indexed gram to the next, w
     cap     documents kept of one gram in a segment: of a larger one than `CAPPED_DOCUMENTS` so many
             for each that many
+    key_bits  of the hash of a gram or of letters; 0, before an index is begun, for as many as its
+            corpus needs
     """
 
     name: str
@@ -70,6 +75,7 @@ class Recipe:
     gram: int
     stride: int
     cap: int
+    key_bits: int
     normaliser: str
     tokenizer: dict[str, str] | None = None
     minhash: MinHashRecipe | None = None

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from contam.errors import ConfigError, Place, Plain, Statement, UsageError
 from contam.index.json_values import PlainError, from_plain, to_plain
-from contam.index.model import MinHashRecipe, Recipe
+from contam.index.model import LEAST_KEY_BITS, MOST_KEY_BITS, MinHashRecipe, Recipe
 
 LONGEST_GRAM: Final = 64
 LONGEST_STRIDE: Final = 256
@@ -19,7 +19,7 @@ SCHEMES: Final = ("affine32", "mersenne61")
 
 _SHIPPED: Final = Path(__file__).with_name("recipes")
 _CHECKOUT: Final = Path(__file__).parents[2] / "indexes" / "recipes"
-_KEYS: Final = ("unit", "gram", "stride", "cap", "tokenizer", "minhash")
+_KEYS: Final = ("unit", "gram", "stride", "cap", "key_bits", "tokenizer", "minhash")
 
 
 def list_recipes() -> tuple[str, ...]:
@@ -58,6 +58,7 @@ def load_recipe(name_or_path: str | Path, *, tokenizer: str | Path | None = None
         "normaliser": current_normaliser(found.get("unit")),
         "tokenizer": pinned,
         "minhash": None,
+        "key_bits": 0,
         **found,
     }
     sketch = found.get("minhash")
@@ -85,13 +86,14 @@ def from_dict(plain: object) -> Recipe:
 def check_recipe(recipe: Recipe) -> None:
     """Raise ConfigError when the recipe's values are out of range or contradict each other."""
     limits = {
-        "gram": (recipe.gram, LONGEST_GRAM),
-        "stride": (recipe.stride, LONGEST_STRIDE),
-        "cap": (recipe.cap, MOST_POSTINGS),
+        "gram": (1, recipe.gram, LONGEST_GRAM),
+        "stride": (1, recipe.stride, LONGEST_STRIDE),
+        "cap": (1, recipe.cap, MOST_POSTINGS),
+        "key_bits": (LEAST_KEY_BITS, recipe.key_bits or LEAST_KEY_BITS, MOST_KEY_BITS),
     }
-    for key, (value, most) in limits.items():
-        if not 1 <= value <= most:
-            raise _refused(recipe.name, f"{key} is {value}, not between 1 and {most}")
+    for key, (least, value, most) in limits.items():
+        if not least <= value <= most:
+            raise _refused(recipe.name, f"{key} is {value}, not between {least} and {most}")
     if recipe.unit not in UNITS:
         raise _refused(recipe.name, f"unit is {recipe.unit!r}, not one of {', '.join(UNITS)}")
     if (recipe.unit == "tokenizer") != (recipe.tokenizer is not None):

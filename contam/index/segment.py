@@ -10,7 +10,7 @@ import numpy as np
 from contam.corpus.documents import DocumentMeta
 from contam.index.array_files import CheckedArray, CheckedFile, damaged, reading
 from contam.index.manifest import SEGMENTS
-from contam.index.model import BUCKET_BITS, KEY_BITS, LETTER_BITS
+from contam.index.model import BUCKET_BITS
 from contam.index.pairs import PAIR_ARRAYS, PairTable, array_lengths
 
 if TYPE_CHECKING:
@@ -26,9 +26,8 @@ SKETCH_ENTRY_BYTES: Final = 5
 """Bytes of an entry of the MinHash part."""
 
 DOCUMENTS: Final = "documents.parquet"
-TABLES: Final = {"grams": KEY_BITS, "letters": LETTER_BITS}
-"""The tables of a segment, and the bits of their keys."""
-
+TABLES: Final = ("grams", "letters")
+"""The tables of pairs of a segment."""
 
 _META: Final = ("document_id", "url", "date", "source", "language")
 _TYPES: Final[dict[str, tuple[str, tuple[int, ...]]]] = {
@@ -83,6 +82,10 @@ class Segment:
         """Open a segment of the index in folder `index`: see the class."""
         return cls(index, record, recipe)
 
+    def keys_of(self, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """The keys of grams or letters, given by their whole hashes, in the same order."""
+        return hashes >> np.uint64(64 - self.recipe.key_bits)
+
     @property
     def n_documents(self) -> int:
         """Documents, null and empty ones included."""
@@ -124,10 +127,10 @@ class Segment:
         n_documents = self.n_documents
         lengths = {"doc_tokens": n_documents, "doc_crc": n_documents}
         ends: dict[str, int] = {}
-        for table, key_bits in TABLES.items():
+        for table in TABLES:
             sizes = self.arrays[f"{table}_sizes"]
             sizes.check_all()
-            known = array_lengths(sizes.array, key_bits)
+            known = array_lengths(sizes.array, self.recipe.key_bits)
             capped = f"{table}_capped"
             lengths |= {f"{table}_{name}": length for name, length in known.items()}
             lengths[capped] = len(self.arrays[capped])

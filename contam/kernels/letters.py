@@ -16,6 +16,7 @@ from contam.kernels.bits import LOWER, SEED, load8, next_bytes, prefetch, store8
 from contam.kernels.chars import decode_utf8, is_letter, lookup
 from contam.kernels.gram_filter import WORD_SHIFT, bits_of, passes_filter
 from contam.kernels.gram_table import GRAM_BASE, GRAM_SPREAD, NO_TAG, GramTable, slot_of, tag_of
+from contam.kernels.pairs import pair_of
 from contam.kernels.time_lines import is_digit
 from contam.kernels.tokens import is_run_together, read_marked
 from contam.kernels.torn_words import HEAD, LONG, SURE, find_suspects, hash_head
@@ -43,8 +44,6 @@ GRAM = 24
 #: any GRAM letters in a row is one.
 KEY_GRAM = 16
 KEY_STRIDE = 8
-#: Bits of their key.
-LETTER_BITS = 32
 #: Entries that the table holds of equal letters.
 MOST_ALIKE = 8
 #: In place of a hash where there is none.
@@ -189,10 +188,10 @@ def letter_head(letters: NDArray[np.uint8], at: int) -> np.uint64:
 
 
 @lean_kernel
-def letter_key(letters: NDArray[np.uint8], at: int) -> np.uint64:
-    """Of KEY_GRAM letters from letters[at] on what an index keeps: 32 bits, the highest ones."""
+def letter_hash(letters: NDArray[np.uint8], at: int) -> np.uint64:
+    """The hash of KEY_GRAM letters from letters[at] on, by which an index compares them."""
     mixed = (load8(letters, at) * GRAM_BASE + load8(letters, at + 8)) * GRAM_SPREAD
-    return (mixed ^ (mixed >> np.uint64(32))) >> np.uint64(32) << np.uint64(32)
+    return np.uint64(mixed ^ (mixed >> np.uint64(32)))
 
 
 @lean_kernel
@@ -242,21 +241,21 @@ def word_letters(
 
 
 @kernel
-def letter_keys(
+def letter_hashes(
     data: NDArray[np.uint8],
     offsets: NDArray[np.int64],
     scratch: LetterScratch,
     tables: CharTables,
 ) -> NDArray[np.uint64]:
-    """The keys of all KEY_GRAM letters in a row of texts, see `letter_key`."""
-    keys = np.empty(5 * data.shape[0], np.uint64)
+    """The hashes of all KEY_GRAM letters in a row of texts, see `letter_hash`."""
+    hashes = np.empty(5 * data.shape[0], np.uint64)
     count = 0
     for i in range(offsets.shape[0] - 1):
         n = read_letters(data, (offsets[i], offsets[i], offsets[i + 1]), 0, scratch, tables)
         for at in range(n - KEY_GRAM + 1):
-            keys[count] = letter_key(scratch.letters, at)
+            hashes[count] = letter_hash(scratch.letters, at)
             count += 1
-    return keys[:count].copy()
+    return hashes[:count].copy()
 
 
 @kernel
@@ -646,15 +645,15 @@ def keep_keys(
     suspects: NDArray[np.int32],
     tables: CharTables,
     scratch: LetterScratch,
-    keys: tuple[NDArray[np.uint64], int, int],
+    keys: tuple[NDArray[np.uint64], int, int, int],
 ) -> int:
     """Append what an index keeps of the letters of a document's suspects; how many there are.
 
     n     words of the document
-    keys  (uint64[four for each word, and one for KEY_STRIDE letters], how many are there, the
-          number of the document, which is the lower half of each)
+    keys  (uint64[four for each word, and one for KEY_STRIDE letters], see contam.kernels.pairs;
+          how many are there; the number of the document; bits of a key)
     """
-    out, n_keys, number = keys
+    out, n_keys, number, key_bits = keys
     for at in range(find_suspects(text, limits, spans, n, out[:0], suspects)):
         k = int64(suspects[at])
         begin = int64(spans[k, 0])
@@ -664,14 +663,14 @@ def keep_keys(
             # checked, LLVM counts others in 128 bits, and calls what no library here has.
             if own >= SURE:
                 for i in range(0, min(own + KEY_STRIDE, count - KEY_GRAM + 1), KEY_STRIDE):
-                    out[n_keys] = letter_key(scratch.letters, i) | np.uint64(number)
+                    out[n_keys] = pair_of(letter_hash(scratch.letters, i), key_bits, number)
                     n_keys += 1
                 continue
             if count >= KEY_GRAM:
-                out[n_keys] = letter_key(scratch.letters, 0) | np.uint64(number)
+                out[n_keys] = pair_of(letter_hash(scratch.letters, 0), key_bits, number)
                 n_keys += 1
             is_before_one = k + 1 < n and spans[k + 1, 1] - spans[k + 1, 0] == 1
             if is_before_one and own > 0 and own + KEY_GRAM <= count:
-                out[n_keys] = letter_key(scratch.letters, own) | np.uint64(number)
+                out[n_keys] = pair_of(letter_hash(scratch.letters, own), key_bits, number)
                 n_keys += 1
     return n_keys

@@ -1,6 +1,6 @@
 """Keep which documents hold which keys in few bits, and look keys up.
 
-A pair is one word of 64 bits: a key of `KEY_BITS` at most, and the number of a document below it.
+A pair is one word of 64 bits: a key, and below it the number of a document in `DOCUMENT_BITS`.
 A table holds n pairs of m keys, sorted, in five rows of bits:
 
 - heads: for each value of a key's highest bits in turn one 0 for every key that has it, then a 1
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: Bits of a pair that number its document, the lowest; those above are the key.
-DOCUMENT_BITS = 28
-#: Bits of a key at most.
-KEY_BITS = 64 - DOCUMENT_BITS
+DOCUMENT_BITS = 23
 #: How many 1 there are from one mark to the next.
 MARK = 256
 
@@ -36,6 +34,12 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _WORD = 64
 _SHIFT = np.uint64(DOCUMENT_BITS)
 _DOCUMENT = np.uint64((1 << DOCUMENT_BITS) - 1)
+
+
+@lean_kernel
+def pair_of(value: np.uint64, key_bits: int, document: int) -> np.uint64:
+    """The pair of a hash, of which so many of the highest bits are the key, and a document."""
+    return np.uint64((value >> np.uint64(64 - key_bits)) << _SHIFT | np.uint64(document))
 
 
 @lean_kernel

@@ -8,27 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from contam.kernels._jit import lean_kernel
 from contam.kernels.gram_table import hash_gram
 from contam.kernels.letters import LetterScratch, keep_keys
-from contam.kernels.pairs import DOCUMENT_BITS
+from contam.kernels.pairs import pair_of
 from contam.kernels.tokens import WORDS, tokenize
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from contam.kernels.chars import CharTables
-
-_SHIFT = np.uint64(DOCUMENT_BITS)
 
 
 @lean_kernel
 def sample_document(
     token: NDArray[np.uint64],
     limits: tuple[int, int],
-    sizes: tuple[int, int],
+    sizes: tuple[int, int, int],
     number: int,
     entries: NDArray[np.uint64],
     count: int,
@@ -36,13 +33,13 @@ def sample_document(
     """Append the entries of one document to entries[:count]; returns how many there are then.
 
     token    uint64[t], the document's tokens at limits = (lo, hi)
-    sizes    (tokens of a gram, k; tokens from one to the next, w);  number  of the document
+    sizes    (tokens of a gram, k; tokens from one to the next, w; bits of a key)
+    number   of the document
     entries  uint64[>= count + (hi - lo - k) // w + 1], written
     """
-    gram, stride = sizes
+    gram, stride, key_bits = sizes
     for at in range(limits[0], limits[1] - gram + 1, stride):
-        key = hash_gram(token, at, gram) >> _SHIFT
-        entries[count] = (key << _SHIFT) | np.uint64(number)
+        entries[count] = pair_of(hash_gram(token, at, gram), key_bits, number)
         count += 1
     return count
 
@@ -52,7 +49,7 @@ def sample_text(
     text: NDArray[np.uint8],
     offsets: NDArray[np.int64],
     unit: int,
-    sizes: tuple[int, int],
+    sizes: tuple[int, int, int],
     keep: bool,
     hashes: NDArray[np.uint64],
     spans: NDArray[np.int32],
@@ -64,7 +61,7 @@ def sample_text(
     """Tokenise and sample every document of a batch; the numbers of entries and of letter keys.
 
     text, offsets  document i is text[offsets[i] : offsets[i + 1]], UTF-8
-    sizes          (tokens of a gram, tokens from one to the next)
+    sizes          (tokens of a gram, tokens from one to the next, bits of a key)
     keep           whether the tokens of all documents are wanted, not just their numbers
     spans          scratch for the longest document, as `tokenize` wants it
     hashes         uint64[as many as the longest document needs; with keep, all together], written:
@@ -86,7 +83,7 @@ def sample_text(
             n = tokenize(text, limits, unit, hashes[at:], spans, tables)
             count = sample_document(hashes, (at, at + n), sizes, i, entries, count)
             if unit == WORDS:
-                keys = (torn[2], n_keys, i)
+                keys = (torn[2], n_keys, i, sizes[2])
                 n_keys = keep_keys(text, limits, spans, n, torn[0], tables, torn[1], keys)
         total += n
         starts[i + 1] = total
@@ -97,7 +94,7 @@ def sample_text(
 def sample_tokens(
     hashes: NDArray[np.uint64],
     starts: NDArray[np.int64],
-    sizes: tuple[int, int],
+    sizes: tuple[int, int, int],
     entries: NDArray[np.uint64],
 ) -> int:
     """`sample_text` for documents whose tokens are hashes[starts[i] : starts[i + 1]]."""

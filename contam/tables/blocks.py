@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+MOST_ROWS = 1 << 20
+"""Documents of one batch at most, however short: an index numbers them in few bits."""
+
 _SPACE = 32
 #: Fewer bytes may hold NULs for any reason, and are no text in which anything could be found.
 _SHORTEST_WIDE = 16
@@ -116,19 +119,19 @@ def replaced(block: TextBlock, texts: Mapping[int, bytes]) -> TextBlock:
 
 
 def pieces(block: TextBlock, max_bytes: int) -> list[tuple[int, int]]:
-    """Cut a block into runs of documents `[begin, end)` of at most `max_bytes` of text each.
+    """Cut a block into runs `[begin, end)` of at most `max_bytes` of text and `MOST_ROWS` rows.
 
     A document above the limit gets a run of its own: documents are never cut.
     """
     n = len(block.offsets) - 1
-    if n == 0 or block.offsets[-1] <= max_bytes:
+    if n == 0 or (block.offsets[-1] <= max_bytes and n <= MOST_ROWS):
         return [(0, n)] if n else []
     runs = []
     begin = 0
     while begin < n:
         limit = block.offsets[begin] + max_bytes
         end = int(np.searchsorted(block.offsets, limit, side="right")) - 1
-        end = min(max(end, begin + 1), n)
+        end = min(max(end, begin + 1), begin + MOST_ROWS, n)
         runs.append((begin, end))
         begin = end
     return runs

@@ -209,6 +209,7 @@ def recipe() -> Recipe:
         gram=5,
         stride=4,
         cap=10_000,
+        key_bits=36,
         normaliser=NORMALISER,
         minhash=sketches,
     )

@@ -26,7 +26,7 @@ BASE, SPREAD = int(gram_table.GRAM_BASE), int(gram_table.GRAM_SPREAD)
 
 def recipe_of(**changes) -> Recipe:
     """A recipe of words without MinHash that takes every fourth gram."""
-    plain = {"name": "small", "unit": "word", "gram": 5, "stride": 4, "cap": 10_000}
+    plain = {"name": "small", "unit": "word", "gram": 5, "stride": 4, "cap": 10_000, "key_bits": 36}
     normaliser = load_recipe("compact").normaliser
     return Recipe(**{**plain, "normaliser": normaliser, **changes})
 
@@ -64,12 +64,12 @@ def entries_of(text: str, recipe: Recipe) -> list[int]:
     """The keys of one document, by the twins."""
     tokens = twin_tokens(text, recipe.unit)
     hashes = grams.gram_hashes(tokens, recipe.gram, BASE, SPREAD)
-    return sorted(set(twin.keys(hashes, recipe.stride)))
+    return sorted(set(twin.keys(hashes, recipe.stride, recipe.key_bits)))
 
 
-def keys_of(hashes: np.ndarray, gram: int) -> list[int]:
+def keys_of(hashes: np.ndarray, gram: int, key_bits: int = 36) -> list[int]:
     """The keys of every gram of a text, given by the hashes of its tokens."""
-    return twin.keys(grams.gram_hashes(hashes.tolist(), gram, BASE, SPREAD), 1)
+    return twin.keys(grams.gram_hashes(hashes.tolist(), gram, BASE, SPREAD), 1, key_bits)
 
 
 def read_index(folder: Path, manifest: Manifest) -> dict[tuple[str, int], list[int]]:

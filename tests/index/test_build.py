@@ -15,10 +15,13 @@ from contam.corpus.documents import read_metadata
 from contam.errors import CorpusError, IndexBusyError, IndexMismatchError, OutputError, UsageError
 from contam.files import disk
 from contam.index import build as build_module
+from contam.index import change
+from contam.index.change import compact
 from contam.index.manifest import read_manifest, writer_lock
 from contam.index.open import Index
 from contam.index.recipe import load_recipe
 from contam.index.segment import Segment
+from contam.tables import blocks
 from contam.text.bpe import load_tokenizer
 from contam.text.tokenizer import tokenize_bytes
 from tests.corpus_files import find_shards
@@ -118,6 +121,20 @@ def test_of_a_gram_in_too_many_documents_the_first_are_kept(tmp_path):
     keys = keys_of(tokenize_bytes(same.encode()).hashes, 5)
     assert capped.tolist() == keys
     assert segment.grams.capped(u64s([*keys, 5])).tolist() == [True, False]
+
+
+def test_no_segment_has_more_documents_than_a_pair_can_number(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(blocks, "MOST_ROWS", 7)
+    monkeypatch.setattr(build_module, "_MOST_DOCUMENTS", 20)
+    manifest = build(corpus, tmp_path / "ix")
+    want = {place: entries_of(text, RECIPES["word"]) for place, text in texts_of(corpus).items()}
+    assert read_index(tmp_path / "ix", manifest) == want
+    assert max(one.n_documents for one in manifest.segments) < 20 + 7
+    monkeypatch.setattr(change, "_MOST_DOCUMENTS", 40)
+    compacted = compact(tmp_path / "ix")
+    assert len(compacted.segments) < len(manifest.segments)
+    assert max(one.n_documents for one in compacted.segments) <= 40
+    assert read_index(tmp_path / "ix", compacted) == want
 
 
 def test_a_corpus_of_empty_documents_is_indexed_all_the_same(tmp_path):

@@ -96,7 +96,7 @@ def test_the_example_is_what_comes_of_the_text(example):
 
 def test_the_example_is_what_the_twin_writes(example):
     tokens = [int(one, 16) for one in example["token hashes"].split()]
-    files = twin.files([tokens], [TEXT.encode()], (5, 4, 256), BASE, SPREAD)
+    files = twin.files([tokens], [TEXT.encode()], (5, 4, 36, 256), BASE, SPREAD)
     rows = [f"grams_{name}" for name in ("heads", "rests", "ends", "documents")]
     for name in (*rows, "doc_tokens", "doc_crc"):
         assert files[f"{name}.npy"][128:] == bytes.fromhex(example[name])
@@ -104,7 +104,7 @@ def test_the_example_is_what_the_twin_writes(example):
     assert struct.unpack("<I", bytes.fromhex(example["doc_crc"]))[0] == zlib.crc32(TEXT.encode())
 
 
-@pytest.mark.parametrize("changes", [{}, {"stride": 1, "cap": 3}])
+@pytest.mark.parametrize("changes", [{}, {"stride": 1, "cap": 3, "key_bits": 41}])
 def test_what_a_build_writes_is_what_the_twin_writes(tmp_path, changes):
     torn = [40 * TEXT.replace(" ", ""), 9 * " ".join(f"{TEXT} CAFÉ fi<wbr>nd жар ")]
     texts = [TEXT, "", *some_texts(40), f"{TEXT} {TEXT}", *torn]
@@ -114,8 +114,8 @@ def test_what_a_build_writes_is_what_the_twin_writes(tmp_path, changes):
     (record,) = manifest.segments
     tokens = [twin_tokens(text, "word") for text in texts]
     raw = [text.encode() for text in texts]
-    sizes = recipe.gram, recipe.stride, recipe.cap
-    letters = [keys_of(text) for text in texts]
+    sizes = recipe.gram, recipe.stride, recipe.key_bits, recipe.cap
+    letters = [keys_of(text, recipe.key_bits) for text in texts]
     assert all(letters[-2:])
     expected = twin.files(tokens, raw, sizes, BASE, SPREAD, letters)
     for name, content in expected.items():
@@ -124,19 +124,19 @@ def test_what_a_build_writes_is_what_the_twin_writes(tmp_path, changes):
         assert path.with_suffix(".crc").read_bytes() == twin.crc(content), name
 
 
-def keys_of(text):
+def keys_of(text, key_bits):
     """The keys of a text's letters, by the twins."""
     spans = [(begin, end) for _, begin, end in words_of(text)]
-    return torn_twin.keys(text.encode(), spans, twin_letters(text), BASE, SPREAD)
+    return torn_twin.keys(text.encode(), spans, twin_letters(text), BASE, SPREAD, key_bits)
 
 
 #: SHA-256 over all files of each golden index: a change to one of them is never right.
-FROZEN = {"v2-word-5": "171c7b82a18eef91368dc07b072d053264eb533c4f9cb7078a7fe0d1cde87205"}
+FROZEN = {"v3-word-5": "889b7982590dd85911a1a706f2da08bef770219885c76bee7191ad87b808ab68"}
 
 
 @pytest.fixture(scope="module")
 def golden(repository):
-    return repository / "indexes" / "golden" / "v2-word-5"
+    return repository / "indexes" / "golden" / "v3-word-5"
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import runpy
 from collections import defaultdict
+from dataclasses import replace
 
 import pytest
 
@@ -28,7 +29,7 @@ RETIRED = "part-1/4"
 
 @pytest.fixture(scope="module")
 def golden(repository):
-    return repository / "indexes" / "golden" / "v2-word-5"
+    return repository / "indexes" / "golden" / "v3-word-5"
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,7 @@ def home(golden, tmp_path_factory):
     retire(home / "returned and compacted", shards=["part-0.parquet"])
     add(home / "returned and compacted", corpus / "part-0.parquet", again=True)
     build([corpus / "part-0.parquet", corpus / "part-2.jsonl"], home / "left", recipe)
-    build([corpus / "part-1.parquet"], home / "right", recipe)
+    build([corpus / "part-1.parquet"], home / "right", replace(recipe, key_bits=41))
     for name in ("one", "many", "compacted", "added", "returned", "returned and compacted"):
         retire(home / name, documents=[RETIRED])
     retire(home / "right", documents=[RETIRED])

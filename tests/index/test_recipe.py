@@ -78,6 +78,7 @@ WRONG = {
     "gram = 5": ("gram = 0", "gram is 0"),
     "stride = 4": ("stride = 1000", "stride is 1000"),
     "cap = 100": ("cap = 1.5", "cap is 1.5"),
+    "cap": ("key_bits = 42\ncap", "key_bits is 42, not between 24 and 41"),
     '"word"': ('"sentence"', "unit is 'sentence'"),
     "gram": ("grams", "unknown key 'grams'"),
     "n_perm = 128": ("n_perm = 127", "more than n_perm"),

@@ -15,7 +15,16 @@ from contam.index.manifest import publish_manifest
 from contam.index.model import RowSpan
 from contam.index.open import Index
 from contam.index.states import write_retired
-from tests.index.tiny import BASE, RECIPE, SPREAD, documents, shard, write_index, write_segment
+from tests.index.tiny import (
+    BASE,
+    RECIPE,
+    SPREAD,
+    TAKEN,
+    documents,
+    shard,
+    write_index,
+    write_segment,
+)
 from tests.kernels.support import u64s
 from tests.twins.segment import gram_pairs
 
@@ -30,7 +39,7 @@ def test_every_gram_is_found_and_leads_back_to_its_documents(made):
     folder, _, tokens = made
     index = Index.open(folder)
     for segment, shard_docs in zip(index.segments, tokens, strict=True):
-        expected = sorted(gram_pairs(shard_docs, RECIPE.gram, RECIPE.stride, BASE, SPREAD))
+        expected = sorted(gram_pairs(shard_docs, TAKEN, BASE, SPREAD))
         keys = sorted({key for key, _ in expected})
         first, stop = segment.grams.find(u64s([*keys, 12345]))
         assert segment.grams.documents(first, stop).tolist() == [one for _, one in expected]

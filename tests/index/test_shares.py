@@ -11,8 +11,10 @@ import sys
 import pytest
 
 from contam.errors import OutputError, UsageError
+from contam.index import build as build_module
 from contam.index import groups
 from contam.index.build import build
+from contam.index.change import add
 from contam.index.groups import GROUP, PARTS, cut_groups
 from contam.index.share import build_share
 from contam.index.verify import verify
@@ -74,6 +76,21 @@ def test_any_shares_make_the_index_of_one_build(home, recipe):
     assert finished(home, recipe=recipe) == whole
     assert content(home / "all") == content(home / "one")
     assert verify(home / "all").ok
+
+
+def test_every_machine_gives_a_large_corpus_longer_keys(home, monkeypatch):
+    size = sum(path.stat().st_size for path in (home / "corpus").iterdir())
+    monkeypatch.setattr(build_module, "LARGE_CORPUS", size)
+    whole = build(home / "corpus", home / "one")
+    assert whole.recipe.key_bits == 41
+    for number in range(2):
+        shared(home, number, 2)
+    assert finished(home) == whole
+    assert content(home / "all") == content(home / "one")
+    monkeypatch.setattr(build_module, "LARGE_CORPUS", size + 1)
+    write_shard(home / "more.parquet", ["one more"])
+    assert add(home / "one", home / "more.parquet").manifest.recipe == whole.recipe
+    assert build(home / "corpus", home / "small").recipe.key_bits == 36
 
 
 def test_what_no_share_has_done_is_read_by_the_build(home):

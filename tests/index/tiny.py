@@ -16,7 +16,10 @@ from tests.twins import segment as twin
 BASE = 0x9FB21C651E98DF25
 SPREAD = 0xD6E8FEB86659FD93
 
-RECIPE = Recipe(name="tiny", unit="word", gram=5, stride=4, cap=100, normaliser=NORMALISER)
+RECIPE = Recipe(
+    name="tiny", unit="word", gram=5, stride=4, cap=100, key_bits=36, normaliser=NORMALISER
+)
+TAKEN = RECIPE.gram, RECIPE.stride, RECIPE.key_bits
 
 
 def documents(seed, n, longest=60):
@@ -48,8 +51,7 @@ def write_segment(folder, spans, tokens):
     place.mkdir(parents=True)
     texts = [b"" for _ in tokens]
     records = []
-    sizes = RECIPE.gram, RECIPE.stride, RECIPE.cap
-    for file, content in twin.files(tokens, texts, sizes, BASE, SPREAD).items():
+    for file, content in twin.files(tokens, texts, (*TAKEN, RECIPE.cap), BASE, SPREAD).items():
         (place / file).write_bytes(content)
         table = twin.crc(content)
         (place / file).with_suffix(".crc").write_bytes(table)
@@ -71,7 +73,7 @@ def write_segment(folder, spans, tokens):
     table = twin.crc(content)
     (place / "documents.crc").write_bytes(table)
     records.append(_record("documents.parquet", content, hashlib.sha256(table).hexdigest()))
-    pairs = twin.gram_pairs(tokens, *sizes[:2], BASE, SPREAD)
+    pairs = twin.gram_pairs(tokens, TAKEN, BASE, SPREAD)
     return SegmentRecord(
         id=name,
         spans=tuple(spans),

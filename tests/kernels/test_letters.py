@@ -13,6 +13,7 @@ from contam.kernels import letters, torn_words
 from contam.kernels._jit import kernel
 from contam.kernels.document import mend, new_buffers
 from contam.kernels.gram_table import tag_of
+from contam.kernels.pairs import DOCUMENT_BITS
 from contam.kernels.tokenize_items import tokenize_parts
 from contam.kernels.tokens import WORDS, tokenize
 from contam.text.tokenizer import char_tables, tokenize_bytes
@@ -111,16 +112,17 @@ def test_an_index_keeps_letters_of_every_document_that_a_scan_puts_right(world):
     here = batch([document])
     texts = batch([text for item in items for text in item.part_texts()])
     scratch = letters.new_letter_scratch(texts.n_bytes)
-    asked = set(letters.letter_keys(texts.data, texts.offsets, scratch, char_tables()).tolist())
+    hashes = letters.letter_hashes(texts.data, texts.offsets, scratch, char_tables())
+    asked = {value >> 64 - 40 for value in hashes.tolist()}
     tokens = tokenize_bytes(document.encode())
     kept = np.empty(here.n_bytes + 16, np.uint64)
     n = letters.keep_keys(
         here.data, (0, here.n_bytes), frozen(tokens.spans, np.int32), len(tokens),
         np.empty(2 * len(tokens), np.int32), char_tables(), letters.new_letter_scratch(),
-        (kept, 0, 7),
+        (kept, 0, 7, 40),
     )  # fmt: skip
-    assert {key & 0xFFFFFFFF for key in kept[:n].tolist()} == {7}
-    assert asked & {key >> 32 << 32 for key in kept[:n].tolist()}
+    assert {pair % 2**DOCUMENT_BITS for pair in kept[:n].tolist()} == {7}
+    assert asked & {pair >> DOCUMENT_BITS for pair in kept[:n].tolist()}
 
 
 def test_a_text_longer_than_a_piece_is_put_right_throughout():

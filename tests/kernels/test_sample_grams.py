@@ -16,13 +16,15 @@ from tests.twins import index as twin
 
 BASE, SPREAD = int(gram_table.GRAM_BASE), int(gram_table.GRAM_SPREAD)
 GUARD = np.uint64(7)
+#: Neither of those that recipes have by themselves.
+KEY_BITS = 40
 
 tokens = st.lists(U64 | FEW, max_size=40)
 recipes = st.tuples(st.integers(1, 6), st.integers(1, 8))
 
 
 def entries_of(values: list[int], k: int, w: int, number: int = 0) -> list[int]:
-    return twin.entries(grams.gram_hashes(values, k, BASE, SPREAD), w, number)
+    return twin.entries(grams.gram_hashes(values, k, BASE, SPREAD), w, KEY_BITS, number)
 
 
 @given(tokens, st.integers(1, 30), st.integers(0, 40))
@@ -39,7 +41,7 @@ def test_entries_of_a_document_are_every_wth_gram_from_its_first_token_on(values
     lo = more.draw(st.integers(0, len(values))) if more else 0
     hi = more.draw(st.integers(lo, len(values))) if more else len(values)
     out = np.full(len(values) + 2, GUARD, np.uint64)
-    count = sample_grams.sample_document(u64s(values), (lo, hi), (k, w), 9, out, 1)
+    count = sample_grams.sample_document(u64s(values), (lo, hi), (k, w, KEY_BITS), 9, out, 1)
     assert out[1:count].tolist() == entries_of(values[lo:hi], k, w, 9)
     assert out[0] == GUARD
     assert (out[count:] == GUARD).all()
@@ -58,7 +60,7 @@ def test_a_batch_is_its_documents_one_after_another(documents, recipe, unit, kee
     starts = np.empty(one.n_docs + 1, np.int64)
     out = np.full(text_scratch, GUARD, np.uint64)
     n, _ = sample_grams.sample_text(
-        one.data, one.offsets, UNITS[unit], (k, w), keep,
+        one.data, one.offsets, UNITS[unit], (k, w, KEY_BITS), keep,
         hashes, spans, char_tables(), starts, out,
         (np.empty(2 * text_scratch, np.int32), new_letter_scratch(), np.empty(text_scratch, np.uint64)),
     )  # fmt: skip
@@ -78,7 +80,7 @@ def test_given_tokens_are_sampled_alike(documents, recipe):
     flat = [token for values in documents for token in values]
     starts = frozen(np.cumsum([0, *map(len, documents)]), np.int64)
     out = np.full(len(flat) + 1, GUARD, np.uint64)
-    n = sample_grams.sample_tokens(u64s(flat), starts, (k, w), out)
+    n = sample_grams.sample_tokens(u64s(flat), starts, (k, w, KEY_BITS), out)
     want = [entries_of(values, k, w, number) for number, values in enumerate(documents)]
     assert out[:n].tolist() == [entry for some in want for entry in some]
     assert (out[n:] == GUARD).all()
@@ -90,8 +92,10 @@ def test_given_tokens_are_sampled_alike(documents, recipe):
 def known_places(item: list[int], document: list[int], k: int, w: int) -> set[tuple[int, int]]:
     """(item token, document token) of every gram of the item that is taken of the document."""
     out = np.empty(len(document) + 1, np.uint64)
-    n = sample_grams.sample_document(u64s(document), (0, len(document)), (k, w), 0, out, 0)
-    keys = twin.keys(grams.gram_hashes(item, k, BASE, SPREAD), 1)
+    n = sample_grams.sample_document(
+        u64s(document), (0, len(document)), (k, w, KEY_BITS), 0, out, 0
+    )
+    keys = twin.keys(grams.gram_hashes(item, k, BASE, SPREAD), 1, KEY_BITS)
     return {
         (at, number * w)
         for number, entry in enumerate(out[:n].tolist())

@@ -78,12 +78,12 @@ def byte_of(letter: str) -> int:
     return code if code < 0x80 else 0x80 | (code * 0x9E3779B1 >> 25) & 0x7F
 
 
-def key(letters: str, base: int, spread: int) -> int:
-    """The 32 bits that an index keeps of 16 letters."""
+def key(letters: str, base: int, spread: int, key_bits: int) -> int:
+    """The bits that an index keeps of 16 letters."""
     data = bytes(byte_of(letter) for letter in letters)
     first, second = (int.from_bytes(data[at : at + 8], "little") for at in (0, 8))
     mixed = (first * base + second) * spread % 2**64
-    return (mixed ^ mixed >> 32) >> 32
+    return (mixed ^ mixed >> 32) >> (64 - key_bits)
 
 
 def letters_from(spans: list[Span], letters: Letters, k: int) -> tuple[str, int]:
@@ -99,7 +99,9 @@ def letters_from(spans: list[Span], letters: Letters, k: int) -> tuple[str, int]
     return "".join(by_word), len(by_word[0])
 
 
-def keys(data: bytes, spans: list[Span], letters: Letters, base: int, spread: int) -> list[int]:
+def keys(
+    data: bytes, spans: list[Span], letters: Letters, base: int, spread: int, key_bits: int
+) -> list[int]:
     """What an index keeps of a text of which no word has more than 256 bytes."""
     found = []
     for k in suspects(data, spans):
@@ -107,7 +109,9 @@ def keys(data: bytes, spans: list[Span], letters: Letters, base: int, spread: in
         places = list(range(0, own + 8 if own >= 25 else 1, 8))
         if own < 25 and is_before_one(spans, k):
             places.append(own)
-        found += [key(text[i : i + 16], base, spread) for i in places if i + 16 <= len(text)]
+        found += [
+            key(text[i : i + 16], base, spread, key_bits) for i in places if i + 16 <= len(text)
+        ]
     return found
 
 

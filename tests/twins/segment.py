@@ -76,11 +76,12 @@ def table(
 
 
 def gram_pairs(
-    documents: list[list[int]], k: int, w: int, base: int, spread: int
+    documents: list[list[int]], sizes: tuple[int, int, int], base: int, spread: int
 ) -> set[tuple[int, int]]:
-    """(key, document) of every gram that is taken."""
+    """(key, document) of every gram that is taken; sizes  (k, w, bits of a key)."""
+    k, w, key_bits = sizes
     return {
-        (gram_hash(tokens[at : at + k], base, spread) >> 28, number)
+        (gram_hash(tokens[at : at + k], base, spread) >> (64 - key_bits), number)
         for number, tokens in enumerate(documents)
         for at in range(0, len(tokens) - k + 1, w)
     }
@@ -89,18 +90,18 @@ def gram_pairs(
 def files(
     documents: list[list[int]],
     texts: list[bytes],
-    sizes: tuple[int, int, int],
+    sizes: tuple[int, int, int, int],
     base: int,
     spread: int,
     letters: list[list[int]] | None = None,
 ) -> dict[str, bytes]:
-    """The array files of a segment; sizes  (k, w, cap); letters  keys of each document."""
-    k, w, cap = sizes
+    """The array files of a segment; sizes  (k, w, bits of a key, cap); letters  keys of each document."""
+    *taken, key_bits, cap = sizes
     n = len(documents)
     torn = {(key, d) for d, keys in enumerate(letters or []) for key in keys}
     return {
-        **table("grams", gram_pairs(documents, k, w, base, spread), 36, n, cap),
-        **table("letters", torn, 32, n, n),
+        **table("grams", gram_pairs(documents, (*taken, key_bits), base, spread), key_bits, n, cap),
+        **table("letters", torn, key_bits, n, n),
         "doc_tokens.npy": npy("<u4", (n,), struct.pack(f"<{n}I", *map(len, documents))),
         "doc_crc.npy": npy("<u4", (n,), struct.pack(f"<{n}I", *map(zlib.crc32, texts))),
     }

@@ -12,7 +12,6 @@ from contam.detect.model import N_PARTS
 from contam.detect.policies.segments import part_sums
 from contam.kernels.candidates import CLOSED, SHUT, Lists, hits_of, open_by_grams, worth_reading
 from contam.kernels.constants import WORTH_ALIGNING
-from contam.kernels.pairs import DOCUMENT_BITS
 from contam.tables.distinct import distinct
 
 if TYPE_CHECKING:
@@ -48,7 +47,8 @@ class PlacedSegment:
 class Lookup:
     """The grams of a view's items, as an index of this recipe has to be asked for them.
 
-    keys    uint64[grams]; order  int64[grams], by their keys: neighbours are together in an index
+    grams   uint64[grams], their hashes; order  int64[grams], by those: neighbours are together in
+            an index
     start   int32[grams + 1], where a gram's places begin in the next two
     place   int32[p], the token where it begins
     loose   bool[p], whether a hit there counts by itself, and not in a run alone
@@ -56,7 +56,7 @@ class Lookup:
     view, recipe  what they were made for
     """
 
-    keys: Uint64s
+    grams: Uint64s
     order: Int64s
     start: Int32s
     place: Int32s
@@ -75,10 +75,9 @@ class Lookup:
         n_places = np.diff(grams.start)
         at[grams.place] = np.repeat(np.arange(len(grams.key), dtype=np.int32), n_places)
         is_short = np.diff(table.part_start) < view.spec.min_run
-        keys = grams.key >> np.uint64(DOCUMENT_BITS)
         return cls(
-            keys=keys,
-            order=np.argsort(keys, kind="stable"),
+            grams=grams.key,
+            order=np.argsort(grams.key, kind="stable"),
             start=grams.start,
             place=grams.place,
             loose=~np.repeat(common, n_places) | is_short[grams.part],
@@ -172,7 +171,7 @@ def find_candidates(
     Raises IndexDamageError when a file of an index is not what was written.
     """
     documents, near = [], []
-    capped = np.zeros(len(lookup.keys), np.bool_)
+    capped = np.zeros(len(lookup.grams), np.bool_)
     for part in parts:
         lists, own = look_up(lookup, part.segment)
         capped |= own
@@ -187,12 +186,12 @@ def find_candidates(
 
 def look_up(lookup: Lookup, segment: Segment) -> tuple[Lists, Bools]:
     """The documents of a lookup's grams in a segment, and of which grams it has only some."""
-    keys = lookup.keys[lookup.order]
-    found, end = segment.grams.find(keys)
+    keys = segment.keys_of(lookup.grams)
+    found, end = segment.grams.find(keys[lookup.order])
     words = segment.grams.packed(found, end)
     first, stop = np.empty_like(found), np.empty_like(end)
     first[lookup.order], stop[lookup.order] = found, end
-    return Lists(first, stop, words, segment.grams.width), segment.grams.capped(lookup.keys)
+    return Lists(first, stop, words, segment.grams.width), segment.grams.capped(keys)
 
 
 def open_documents(lookup: Lookup, lists: Lists, capped: Bools, state: NDArray[np.uint8]) -> Int64s:

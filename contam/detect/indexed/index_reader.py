@@ -22,7 +22,6 @@ from contam.detect.policies.policy import get_policy
 from contam.detect.query import answered
 from contam.errors import ShardError, UsageError
 from contam.kernels.candidates import CLOSED, Lists, open_by_grams
-from contam.kernels.pairs import DOCUMENT_BITS
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text.tokenizer import tokenize_bytes
 
@@ -66,14 +65,13 @@ def count_phrase(opened: IndexSet, phrase: str) -> PhraseCount:
         said = "the text has {} tokens, and phrases of {} or more can be counted"
         raise UsageError(said, len(tokens), recipe.gram, hint="give a longer text")
     grams = GramPlaces.of(tokens, np.array([0, len(tokens)], np.int64), recipe.gram)
-    keys = np.unique(grams.key >> np.uint64(DOCUMENT_BITS))
     wanted = tokens.tobytes()
     documents: list[tuple[int, int]] = []
     exact = True
     opened.look_again()
     for part in opened.parts:
         with opened.lock:
-            chosen, capped = _holding(part, keys)
+            chosen, capped = _holding(part, np.unique(part.segment.keys_of(grams.key)))
         exact &= not capped.all()
         shards, rows = opened.place_of(part, chosen)
         crcs = part.segment.arrays["doc_crc"]

@@ -20,7 +20,8 @@ from contam.detect.match.matching import Matcher
 from contam.detect.match.workers import on_threads
 from contam.detect.partial import start_collections
 from contam.errors import ShardError
-from contam.kernels.letters import LETTER_BITS, letter_keys, new_letter_scratch
+from contam.index.model import LEAST_KEY_BITS
+from contam.kernels.letters import letter_hashes, new_letter_scratch
 from contam.kernels.pairs import DOCUMENT_BITS
 from contam.tables.distinct import distinct
 from contam.text.tokenizer import char_tables
@@ -47,10 +48,8 @@ if TYPE_CHECKING:
     Stretch = tuple[int, Int64s, NDArray[np.uint32]]
 
 
-#: Of a key, the highest bits by which most that no index has are left out.
-_HEAD_BITS: Final = 24
-_KEY: Final = np.uint64(64 - LETTER_BITS)
-_HEAD: Final = np.uint64(LETTER_BITS - _HEAD_BITS)
+#: Of the hash of letters, the bits by which most that no index has are left out.
+_HEAD_BITS: Final = LEAST_KEY_BITS
 
 
 def torn_documents(items: ItemTable, parts: Iterable[PlacedSegment]) -> dict[Path, Int64s]:
@@ -61,8 +60,8 @@ def torn_documents(items: ItemTable, parts: Iterable[PlacedSegment]) -> dict[Pat
     segments = [part.segment for part in parts if part.segment.letters.n_pairs]
     if not segments:
         return {}
-    keys = _keys(items, _heads(segments) if _is_many(items, segments) else None)
-    return {segment.folder: _documents(segment, keys) for segment in segments}
+    hashes = _hashes(items, _heads(segments) if _is_many(items, segments) else None)
+    return {segment.folder: _documents(segment, hashes) for segment in segments}
 
 
 def items_torn(items: ItemTable, segment: Segment, documents: Int64s) -> Bools:
@@ -72,12 +71,12 @@ def items_torn(items: ItemTable, segment: Segment, documents: Int64s) -> Bools:
     pairs, _ = segment.letters.unpacked()
     numbers = (pairs & np.uint64((1 << DOCUMENT_BITS) - 1)).astype(np.int64)
     known = distinct(pairs[np.isin(numbers, documents)] >> np.uint64(DOCUMENT_BITS))
-    one_by_one = (_keys(items[at : at + 1]) for at in range(len(items)))
+    one_by_one = (segment.keys_of(_hashes(items[at : at + 1])) for at in range(len(items)))
     return np.array([np.isin(keys, known).any() for keys in one_by_one], np.bool_)
 
 
 def _is_many(items: ItemTable, segments: Iterable[Segment]) -> bool:
-    """Whether the items have more keys than all segments, about."""
+    """Whether the items have more letters than all segments, about."""
     if len(items) == 1:
         return False
     n_bytes = int(items.records.n_bytes(PARTS).sum())
@@ -85,25 +84,28 @@ def _is_many(items: ItemTable, segments: Iterable[Segment]) -> bool:
 
 
 def _heads(segments: Iterable[Segment]) -> Bools:
-    """Whether any key of the segments has these highest bits: bool[2**24]."""
+    """Whether the segments have letters with these highest bits of a hash: bool[2**_HEAD_BITS]."""
     heads = np.zeros(1 << _HEAD_BITS, np.bool_)
     for segment in segments:
         pairs, _ = segment.letters.unpacked()
-        heads[pairs >> (np.uint64(DOCUMENT_BITS) + _HEAD)] = True
+        heads[pairs >> np.uint64(DOCUMENT_BITS + segment.recipe.key_bits - _HEAD_BITS)] = True
     return heads
 
 
-def _keys(items: ItemTable, heads: Bools | None = None) -> Uint64s:
-    """The keys of the items' letters; given `heads`, those that may be in a segment."""
+def _hashes(items: ItemTable, heads: Bools | None = None) -> Uint64s:
+    """The hashes of the items' letters; given `heads`, those that may be in a segment."""
     found = []
     for data, offsets in (some.part_texts() for some in in_blocks(items)):
         scratch = new_letter_scratch(int(np.diff(offsets).max(initial=0)))
-        keys = letter_keys(data, offsets, scratch, char_tables()) >> _KEY
-        found.append(keys if heads is None else keys[heads[keys >> _HEAD]])
+        hashes = letter_hashes(data, offsets, scratch, char_tables())
+        if heads is not None:
+            hashes = hashes[heads[hashes >> np.uint64(64 - _HEAD_BITS)]]
+        found.append(hashes)
     return distinct(np.concatenate(found))
 
 
-def _documents(segment: Segment, keys: Uint64s) -> Int64s:
+def _documents(segment: Segment, hashes: Uint64s) -> Int64s:
+    keys = distinct(segment.keys_of(hashes))
     return distinct(segment.letters.documents(*segment.letters.find(keys)))
 
 

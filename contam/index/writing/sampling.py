@@ -36,10 +36,9 @@ class Sampled:
     """What is stored of consecutive documents of one shard.
 
     shard, first_row  their place in the corpus
-    entries           uint64[n], see contam.kernels.sample_grams
+    entries           uint64[n], pairs of a gram and the number of a document among these
     doc_tokens, doc_crc   uint32[docs], doc_bytes int64[docs]
-    letters           uint64[m], keys of the letters of torn words, see contam.kernels.letters; the
-                      lower half of each is the number of the document among these
+    letters           uint64[m], the same of letters of torn words, see contam.kernels.letters
     metadata          their metadata
     sketch            their sketch, None where the recipe has no MinHash
     """
@@ -78,6 +77,7 @@ class Sampler:
         self, recipe: Recipe, tokenizer: FileTokenizer | None, sketcher: MinHashSketcher | None
     ) -> None:
         self._recipe = recipe
+        self._sizes = recipe.gram, recipe.stride, recipe.key_bits
         self._tokenizer = tokenizer
         self._sketcher = sketcher
         self._unit = CHARS if recipe.unit == "char" else WORDS
@@ -96,9 +96,9 @@ class Sampler:
         else:
             tokens = self._tokenizer.encode(batch.data, batch.offsets)
             hashes, starts = tokens.hashes, tokens.starts
-            recipe = self._recipe
-            self._entries = _capacity(self._entries, len(hashes) // recipe.stride + batch.n_docs)
-            n = sample_tokens(hashes, starts, (recipe.gram, recipe.stride), self._entries)
+            most = len(hashes) // self._recipe.stride + batch.n_docs
+            self._entries = _capacity(self._entries, most)
+            n = sample_tokens(hashes, starts, self._sizes, self._entries)
         sketch = self._sketcher.sketch(hashes, starts) if self._sketcher is not None else None
         return Sampled(
             shard=batch.shard,
@@ -132,7 +132,7 @@ class Sampler:
             batch.data,
             batch.offsets,
             self._unit,
-            (recipe.gram, recipe.stride),
+            self._sizes,
             keep,
             self._hashes,
             self._spans,

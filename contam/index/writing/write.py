@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.corpus.columns import METADATA_NAMES
+from contam.errors import InternalError
 from contam.index.array_files import record_file, sync, write_array, writing
 from contam.index.json_values import to_plain
 from contam.index.manifest import SEGMENTS
-from contam.index.model import CAPPED_DOCUMENTS, KEY_BITS, LETTER_BITS, RowSpan, SegmentRecord
+from contam.index.model import CAPPED_DOCUMENTS, RowSpan, SegmentRecord
 from contam.index.pairs import words_of
 from contam.kernels.pairs import (
     DOCUMENT_BITS,
@@ -148,11 +149,13 @@ def write_segment(
     )
     folder = new_folder(index, segment_id(recipe, spans, shards))
     tokens = np.concatenate([part.doc_tokens for part in parts])
+    if len(tokens) > 1 << DOCUMENT_BITS:
+        raise InternalError(f"a segment of {len(tokens)} documents")
     n_bytes = np.concatenate([part.doc_bytes for part in parts])
     crc = np.concatenate([part.doc_crc for part in parts])
     metadata = {name: [part.metadata[name] for part in parts] for name in METADATA_NAMES}
     firsts = np.cumsum([0, *(part.n_docs for part in parts)])[:-1].tolist()
-    letters = _numbered([letter_pairs(part.letters) for part in parts], firsts)
+    letters = _numbered([part.letters for part in parts], firsts)
     others: dict[str, NDArray[Any]] = {"doc_tokens": tokens, "doc_crc": crc}
     if sketcher is not None:
         others.update(sketcher.arrays([part.sketch for part in parts if part.sketch]))
@@ -199,13 +202,6 @@ def _numbered(parts: list[NDArray[np.uint64]], firsts: Sequence[int]) -> NDArray
     return pairs
 
 
-def letter_pairs(letters: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Keys of letters with their documents, as contam.kernels.letters has them, as pairs."""
-    low = np.uint64(64 - LETTER_BITS)
-    document = letters & ((np.uint64(1) << low) - np.uint64(1))
-    return ((letters >> low) << np.uint64(DOCUMENT_BITS)) | document
-
-
 def most_documents(recipe: Recipe, n_documents: int) -> int:
     """How many documents of a gram are kept in a segment of so many: see `Recipe.cap`."""
     return recipe.cap * max(1, n_documents // CAPPED_DOCUMENTS)
@@ -224,10 +220,10 @@ def write_tables(
     known  keys of grams that are capped already, ascending
     """
     cap = most_documents(recipe, n_documents)
-    grams = make_table(entries, KEY_BITS, n_documents, cap, known)
+    grams = make_table(entries, recipe.key_bits, n_documents, cap, known)
     files = write_arrays(folder, {f"grams_{name}": array for name, array in grams.items()})
     del grams
-    words = make_table(letters, LETTER_BITS, n_documents, n_documents)
+    words = make_table(letters, recipe.key_bits, n_documents, n_documents)
     return files + write_arrays(folder, {f"letters_{name}": some for name, some in words.items()})
 
 
