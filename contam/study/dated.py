@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from scipy.special import ndtr, stdtrit
 
 from contam.benchmark import catalogue
 from contam.corpus.dates import span_of
@@ -315,7 +314,6 @@ def _documents(report: Report) -> dict[int, tuple[str | None, ...]]:
     return {at: tuple(own.values()) for at, own in found.items()}
 
 
-SIGMAS: Final = 3.0
 _HAIR: Final = 1e-9
 _BLOCK_CELLS: Final = 1 << 21
 
@@ -430,45 +428,6 @@ def scan(
         p=drawn_p(hits_in, permutations, most).p,
         n_cutoffs=len(cuts),
     )
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Chart:
-    """A control chart of cohort means; arrays of a value a cohort.
-
-    centre     mean of the items of the other baseline cohorts, so that none is its own yardstick
-    low, high  control limits: 3 sigma, by the t of the spread within cohorts; nan for one item
-    out        bool, outside of the limits
-    """
-
-    value: Floats
-    centre: Floats
-    low: Floats
-    high: Floats
-    out: Bools
-
-
-def control_chart(scores: Floats, cohort: Ints, baseline: Bools | None = None) -> Chart:
-    """Of items in cohorts 0, 1, ..., each of which has an item.
-
-    baseline  bool[cohorts], which cohorts say what is usual; all of them when None
-    """
-    sizes = np.bincount(cohort)
-    mean = np.bincount(cohort, weights=scores) / sizes
-    usual = np.ones(len(sizes), np.bool_) if baseline is None else baseline
-    freedom = int((sizes - 1).sum())
-    rest = scores - mean[cohort]
-    deviation = float(np.sqrt((rest @ rest) / freedom)) if freedom else np.nan
-    others = float(sizes[usual].sum()) - np.where(usual, sizes, 0)
-    total = float((sizes * mean)[usual].sum()) - np.where(usual, sizes * mean, 0.0)
-    centre = np.divide(total, others, out=np.full(len(sizes), np.nan), where=others > 0)
-    known = (sizes > 1) & (others > 1)
-    error = np.full(len(sizes), np.nan)
-    error[known] = deviation * np.sqrt(1 / sizes[known] + 1 / others[known])
-    half = (float(stdtrit(freedom, ndtr(SIGMAS))) if freedom else np.nan) * error
-    low, high = centre - half, centre + half
-    out = np.asarray((mean < low) | (mean > high))
-    return Chart(value=mean, centre=centre, low=low, high=high, out=out)
 
 
 def _crossed(*labels: Ints) -> Ints:

@@ -16,9 +16,8 @@ from contam.rescore.stats.clusters import interval_of
 from contam.rescore.stats.dealing import adjust, most_draws
 from contam.rescore.stats.field import LEAST_FIELD, beyond_field
 from contam.rescore.stats.gain import LEAST, gain
-from contam.study.dated import control_chart, drop, iso, read_dated, scan, stratified_drop
+from contam.study.dated import drop, iso, read_dated, scan, stratified_drop
 from contam.study.model import (
-    TONES,
     Chart,
     Finding,
     Line,
@@ -26,7 +25,6 @@ from contam.study.model import (
     Points,
     Refusal,
     Study,
-    rows_of,
     table_of,
 )
 
@@ -48,7 +46,6 @@ CLASSES: Final = (LEAK, SHARED, UNKNOWN, AFTER)
 """What the documents of a flagged item are to a model, worst first."""
 
 _YEAR: Final = 12
-_LEAST_BASELINE: Final = 3
 _LONGEST: Final = 31
 
 _ESTIMATE: Final = ("", "_error", "_low", "_high", "_p")
@@ -72,17 +69,13 @@ _SCAN: Final = {
     "model": str, "last_day_before": str, "n": int, "n_cutoffs": int,
     "z": float, "p": float, "p_holm": float, "p_bh": float,
 }  # fmt: skip
-_COHORTS: Final = {
-    "model": str, "month": str, "n": int,
-    "value": float, "centre": float, "low": float, "high": float, "out": bool, "baseline": bool,
-}  # fmt: skip
 _SOURCES: Final = {
     "model": str, "documents": str, "n_items": int, "n_documents": int, "n_clean": int,
     "score": float, "score_clean": float, "epg": float,
     "p": float, "p_holm": float, "p_bh": float, "note": str,
 }  # fmt: skip
 TABLES: Final[Mapping[str, Mapping[str, type]]] = {
-    "drops": _DROPS, "windows": _WINDOWS, "scan": _SCAN, "cohorts": _COHORTS, "sources": _SOURCES,
+    "drops": _DROPS, "windows": _WINDOWS, "scan": _SCAN, "sources": _SOURCES,
 }  # fmt: skip
 
 
@@ -173,21 +166,20 @@ def time(
     drops, scans = list(_drop_rows(asked)), list(_scan_rows(asked))
     adjust(drops, _ADJUSTED, lambda _: "all")
     adjust(scans, ("p",), lambda _: "all")
-    cohorts = list(_cohort_rows(asked))
     # The fairest that is at hand.
     kind = next((one for one in _SURENESS if _estimated(drops, one)), _PLAIN)
     windows = _window_rows(given, MONTHS[window])
-    rows = {"drops": drops, "windows": windows, "scan": scans, "cohorts": cohorts}
+    rows = {"drops": drops, "windows": windows, "scan": scans}
     if given.documents is not None and given.clean is not None:
         sources = list(_source_rows(asked, given.documents, given.clean))
         adjust(sources, ("p",), lambda row: row["documents"])
         rows["sources"] = sources
     return Study(
         name="time",
-        finding=_finding(kind, drops, scans, cohorts, _lost(kind, given, references)),
+        finding=_finding(kind, drops, scans, _lost(kind, given, references)),
         tables={name: table_of(own, TABLES[name]) for name, own in rows.items()},
         refusals=asked.refusals,
-        pictures=_pictures(drops, cohorts),
+        pictures=_pictures(drops),
         columns=_columns(kind, references=bool(references), strata=bool(given.strata_names)),
         run={
             "parameters": {
@@ -352,37 +344,6 @@ def _scan_rows(asked: _Question) -> Iterator[Row]:
         }
 
 
-def _cohort_rows(asked: _Question) -> Iterator[Row]:
-    """The control chart of each model: items by the month they came out, less their strata."""
-    given = asked.given
-    months, ends = (
-        np.array([iso(day)[:7] for day in days.tolist()]) for days in (given.first, given.last)
-    )
-    for model, values in asked.scores():
-        known = (months == ends) & ~np.isnan(values)
-        scores, strata = values[known], np.unique(given.strata[known], return_inverse=True)[1]
-        usual = np.bincount(strata, weights=scores) / np.bincount(strata)
-        names, code = np.unique(months[known], return_inverse=True)
-        n = len(names)
-        if n <= 1:
-            reason = f"the items came out in {n} months, and two are needed"
-            asked.refusals.append(Refusal(f"control chart of {model}", reason))
-            continue
-        baseline = np.ones(n, np.bool_)
-        if model in given.cutoffs:
-            later = names > iso(given.cutoffs[model][1])[:7]
-            baseline = later if later.sum() >= _LEAST_BASELINE else baseline
-        yield from rows_of(
-            {
-                "model": [model] * n,
-                "month": names,
-                "n": np.bincount(code),
-                **asdict(control_chart(scores - usual[strata] + scores.mean(), code, baseline)),
-                "baseline": baseline,
-            }
-        )
-
-
 def _source_rows(
     asked: _Question, documents: Mapping[int, Sequence[str | None]], is_clean: Bools
 ) -> Iterator[Row]:
@@ -425,7 +386,6 @@ def _class_for(date: str | None, given: Dated, at: int, cutoff: tuple[int, int] 
 
 
 _SURE: Final = 0.05
-_MOST_CHARTS: Final = 2
 #: How far to the right of a drop that against the references stands.
 _BESIDE: Final = 0.18
 
@@ -445,7 +405,6 @@ def _finding(
     kind: str,
     drops: Sequence[Row],
     scans: Sequence[Row],
-    cohorts: Sequence[Row],
     lost: str,
 ) -> Finding:
     """What was found by one kind of drop, how sure it is, what would change it.
@@ -477,8 +436,6 @@ def _finding(
             f" {best['last_day_before']} (p = {best['p']:.2g}, adjusted for the search), which"
             " harder items may explain."
         )
-    if out := [row for row in cohorts if row["out"]]:
-        parts.append(f"{len(out)} of {len(cohorts)} monthly cohorts lie outside of their limits.")
     return Finding(found=" ".join(parts), sure=sure, change=_CHANGE)
 
 
@@ -512,8 +469,8 @@ _CHANGE: Final = (
 )
 
 
-def _pictures(drops: Sequence[Row], cohorts: Sequence[Row]) -> list[Chart]:
-    """The drops at the cutoffs, and the control charts with most cohorts outside."""
+def _pictures(drops: Sequence[Row]) -> list[Chart]:
+    """The drops at the cutoffs."""
     charts = []
     known = [row for row in drops if not np.isnan(row["drop"])]
     if known:
@@ -532,23 +489,4 @@ def _pictures(drops: Sequence[Row], cohorts: Sequence[Row]) -> list[Chart]:
             x_names=[row["model"] for row in known],
         )
         charts.append(Chart(name="drops", caption="Drop at each model's cutoff", panels=[panel]))
-    models: dict[str, list[Row]] = {}
-    for row in cohorts:
-        models.setdefault(row["model"], []).append(row)
-    most_out = sorted(models, key=lambda name: -sum(row["out"] for row in models[name]))
-    if panels := [_control(name, models[name]) for name in most_out[:_MOST_CHARTS]]:
-        more = f", {len(panels)} of {len(models)} models" if len(models) > len(panels) else ""
-        caption = f"Control chart by month, limits of 3 sigma{more}"
-        charts.append(Chart(name="control", caption=caption, panels=panels))
     return charts
-
-
-def _control(model: str, rows: Sequence[Row]) -> Panel:
-    centre, low, high = ([row[name] for row in rows] for name in ("centre", "low", "high"))
-    marks: list[Points | Line] = [
-        Line(x=range(len(rows)), y=centre, low=low, high=high, tone="faint")
-    ]
-    for out, tone in TONES.items():
-        own = [(at, row) for at, row in enumerate(rows) if row["out"] is out]
-        marks.append(Points.of(own, "value", tone=tone, label="outside" if out else ""))
-    return Panel(title=model, x="", y="score", marks=marks, x_names=[row["month"] for row in rows])

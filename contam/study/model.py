@@ -81,12 +81,10 @@ class Points:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A line through points in order, and the band around it where limits are given."""
+    """A line through points in order."""
 
     x: Sequence[float]
     y: Sequence[float]
-    low: Sequence[float] = ()
-    high: Sequence[float] = ()
     tone: Tone = "plain"
     dashed: bool = False
     label: str = ""

@@ -108,8 +108,6 @@ def _draw_points(axes: Axes, mark: Points) -> None:
 
 def _draw_line(axes: Axes, mark: Line) -> None:
     colour, label = _COLOURS[mark.tone], plain(mark.label) or None
-    if len(mark.low):
-        axes.fill_between(mark.x, mark.low, mark.high, color=colour, alpha=0.15, linewidth=0)
     style = "--" if mark.dashed else "-"
     axes.plot(mark.x, mark.y, style, color=colour, linewidth=1.2, label=label)
 

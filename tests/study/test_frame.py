@@ -25,7 +25,7 @@ def study():
     )
     marks = [
         Points(x=[0.1, 0.2], y=[0.3, 0.1], names=["a", "$b$"], low=[0.2, 0.0], high=[0.4, 0.2]),
-        Line(x=[0, 1], y=[0, 1], low=[-0.1, 0.9], high=[0.1, 1.1], dashed=True, label="y = x"),
+        Line(x=[0, 1], y=[0, 1], dashed=True, label="y = x"),
     ]
     return Study(
         name="example",

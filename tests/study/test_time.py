@@ -149,12 +149,8 @@ def test_a_leak_that_ends_in_a_month_is_found_and_the_harder_items_are_not(tmp_p
     assert drops["robin"]["drop"] > drops["robin"]["stratified"]
     scan = {row["model"]: row for row in study.rows("scan")}
     assert "2024-05" <= scan["wren"]["last_day_before"][:7] <= "2024-07"
-    charts = [row for row in study.rows("cohorts") if row["model"] == "wren"]
-    assert [row["baseline"] for row in charts] == [False] * 6 + [True] * 6
-    assert sum(row["out"] for row in charts[:6]) >= 2
-    assert sum(row["out"] for row in charts[6:]) <= 1
     out = write_study(study, tmp_path / "out")
-    assert {"drops.svg", "control.svg", "scan.parquet"} <= {one.name for one in out.iterdir()}
+    assert {"drops.svg", "scan.parquet"} <= {one.name for one in out.iterdir()}
     done = contam_here(
         *("study", "time", "--logs", path, "--cutoff", "wren=2024-06-30", "robin=2024-06-30"),
         *("--reference", "finch,heron", "--permutations", "199", "--window", "month", "--out", "cli"),
@@ -328,9 +324,8 @@ def test_gains_go_by_what_the_documents_are_to_the_item_and_the_model(bench_fixt
     } & flagged
     assert rows["heron-8b", "leak"]["n_items"] == len(late)
     assert rows["quokka-7b", "leak"]["epg"] > 0
-    # All came out on one day: no cutoff can be searched for, no cohorts compared.
+    # All came out on one day: no cutoff can be searched for.
     assert study.rows("scan") == []
-    assert study.rows("cohorts") == []
     assert study.run["coverage"]["complete"] is True
 
 
@@ -422,29 +417,6 @@ def test_the_scan_finds_a_planted_cutoff_and_its_sign():
     assert (risen.day, risen.z) == (found.day, pytest.approx(-found.z))
     assert dated.scan(scores[:30], day[:30]) is None
     assert dated.scan(np.ones(600), day) is None
-
-
-def test_a_cohort_is_out_by_chance_as_rarely_as_three_sigmas_say():
-    rng = np.random.default_rng(7)
-    n, outs, cohorts = 1_500, 0, 6
-    cohort = np.repeat(np.arange(cohorts), [20, 8, 30, 15, 25, 12])
-    for _ in range(n):
-        outs += int(dated.control_chart(rng.normal(size=len(cohort)), cohort).out.sum())
-    assert outs / (n * cohorts) == within(0.0027, n * cohorts)
-
-
-def test_a_chart_judges_exposed_cohorts_by_the_others():
-    rng = np.random.default_rng(8)
-    cohort = np.repeat(np.arange(8), 60)
-    scores = (rng.random(480) < np.where(cohort < 4, 0.8, 0.4)).astype(float)
-    after = np.arange(8) >= 4
-    found = dated.control_chart(scores, cohort, after)
-    assert found.out.tolist() == [True] * 4 + [False] * 4
-    assert found.centre[:4] == pytest.approx(scores[cohort >= 4].mean())
-    assert found.centre[5] == pytest.approx(scores[(cohort >= 4) & (cohort != 5)].mean())
-    single = dated.control_chart(np.array([1.0, 0.0, 1.0]), np.array([0, 1, 1]))
-    assert np.isnan(single.low[0])
-    assert not single.out[0]
 
 
 def test_a_drop_without_a_common_stratum_says_so(tmp_path):

@@ -423,8 +423,8 @@ def time(
 ) -> None:
     """Ask whether scores fall where a model's training data end.
 
-    Drops at known cutoffs, a search for unknown ones, monthly control charts, and with the
-    verdicts of a scan the gain by the date of documents.
+    Drops at known cutoffs, a search for unknown ones, and with the verdicts of a scan the gain by
+    the date of documents.
 
     Examples:
         contam study time --logs runs --dates released --out study
