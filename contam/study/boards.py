@@ -13,10 +13,7 @@ from contam.rescore.stats.board import LEAST_RANKED, figures, measured
 from contam.study.board_input import read_rescored, read_tables
 from contam.study.model import (
     Bump,
-    Chart,
     Finding,
-    Panel,
-    Points,
     Refusal,
     Study,
     rows_of,
@@ -36,23 +33,6 @@ if TYPE_CHECKING:
 ALL: Final = "all"
 CLEAN: Final = "clean"
 AGGREGATES: Final = ("mean", "win_rate", "borda")
-PUBLISHED: Final[Mapping[str, Mapping[str, tuple[float, float]]]] = {
-    "cardinal": {
-        "GLUE": (0.1585, 0.121),
-        "SuperGLUE": (0.1339, 0.111),
-        "OpenLLM": (0.8161, 0.462),
-        "MMLU": (0.5330, 0.343),
-        "BIG-Bench Hard": (0.3229, 0.245),
-    },
-    "ordinal": {
-        "HELM accuracy": (0.2670, 0.321),
-        "HELM calibration": (0.7601, 0.590),
-        "HELM fairness": (0.3032, 0.179),
-        "HELM summarization": (0.8548, 0.348),
-    },
-}
-"""Diversity and sensitivity that BenchBench finds on public boards (Zhang and Hardt 2024)."""
-
 _DIGITS: Final = 12
 _MOST_DRAWN: Final = 40
 
@@ -383,8 +363,7 @@ def _places(change: Change, n: int) -> str:
     return f"{round(change.largest * (n - 1))} of {n - 1} places"
 
 
-def _pictures(given: Given, sides: Sequence[_Side], field: Sequence[Row]) -> list[Chart | Bump]:
-    pictures: list[Chart | Bump] = []
+def _pictures(given: Given, sides: Sequence[_Side], field: Sequence[Row]) -> list[Bump]:
     rankings = {
         f"{name.replace('_', ' ')}{'' if side.name == ALL else ', clean'}": side.rank(name)
         for name in AGGREGATES
@@ -393,14 +372,14 @@ def _pictures(given: Given, sides: Sequence[_Side], field: Sequence[Row]) -> lis
     order = np.argsort(rankings["win rate"], kind="stable")[:_MOST_DRAWN].tolist()
     shown = {name: place for name, place in rankings.items() if not np.isnan(place[order]).any()}
     more = len(given.models) - len(order)
-    pictures.append(
+    pictures = [
         Bump(
             name="ranks",
             caption="Rank by each aggregate" + (f", the first {len(order)}" if more else ""),
             rankings=list(shown),
             ranks={given.models[at]: [float(own[at]) for own in shown.values()] for at in order},
         )
-    )
+    ]
     if rows := [row for row in field if row["in_top"] and row["items"] == ALL][:_MOST_DRAWN]:
         pictures.append(
             Bump(
@@ -410,27 +389,4 @@ def _pictures(given: Given, sides: Sequence[_Side], field: Sequence[Row]) -> lis
                 ranks={row["model"]: [row[name] for name in _RANKS_OF_TOP] for row in rows},
             )
         )
-    if panels := [panel for kind in PUBLISHED if (panel := _plane(kind, sides))]:
-        caption = "Diversity and sensitivity, beside public boards as BenchBench finds them"
-        pictures.append(Chart(name="plane", caption=caption, panels=panels))
     return pictures
-
-
-def _plane(kind: str, sides: Sequence[_Side]) -> Panel | None:
-    """Diversity against the sensitivity of one kind, where it is known."""
-    own = {
-        f"{side.name} items": (side.board.diversity.published, side.board.changes[kind].distance)
-        for side in sides
-        if kind in side.board.changes and side.board.diversity is not None
-    }
-    if not own:
-        return None
-    x, y = zip(*PUBLISHED[kind].values(), strict=True)
-    public = Points(x=x, y=y, names=list(PUBLISHED[kind]), tone="faint")
-    x, y = zip(*own.values(), strict=True)
-    return Panel(
-        title=f"{kind} sensitivity",
-        x="diversity, 1 - W as BenchBench computes it",
-        y="sensitivity, Kendall distance",
-        marks=[public, Points(x=x, y=y, names=list(own), tone="alarm")],
-    )

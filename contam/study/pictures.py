@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from contam.rescore.export.figures import BLUE, GREY, GRID, RED, SMALL, plain, short, spread
+from contam.rescore.export.figures import BLUE, GREY, GRID, RED, SMALL, plain, short
 from contam.rescore.export.plots import save_figure, steady
 from contam.study.model import Bump, Points
 
@@ -122,18 +122,22 @@ def _bump(picture: Bump) -> Figure:
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     last = len(picture.rankings) - 1
-    for ranks in picture.ranks.values():
+    # Models stand one below the other, tied ones too, so that no two names meet.
+    orders = [
+        sorted(models, key=lambda model: (picture.ranks[model][at], model))
+        for at in range(last + 1)
+    ]
+    for model, ranks in picture.ranks.items():
         fell = ranks[-1] - ranks[0]
         tone: Tone = "faint" if abs(fell) < 1 else "alarm" if fell > 0 else "plain"
-        axes.plot(range(last + 1), ranks, "-o", color=_COLOURS[tone], linewidth=1.2, markersize=3.5)
-    lowest = max([len(models), *(max(ranks) for ranks in picture.ranks.values())])
-    axes.set_ylim(lowest + 0.6, 0.4)
+        places = [order.index(model) for order in orders]
+        axes.plot(
+            range(last + 1), places, "-o", color=_COLOURS[tone], linewidth=1.2, markersize=3.5
+        )
+    axes.set_ylim(len(models) - 0.4, -0.6)
     for axis, at in ((axes, 0), (axes.secondary_yaxis("right"), -1)):
-        # Tied models stand one below the other around their rank.
-        ordered = sorted(((ranks[at], name) for name, ranks in picture.ranks.items()), reverse=True)
-        places = spread([rank for rank, _ in ordered], 1.0)
-        names = [f"{short(name)}  {rank:g}" for rank, name in ordered]
-        axis.set_yticks(places, names, fontsize=SMALL)
+        names = [f"{short(name)}  {picture.ranks[name][at]:g}" for name in orders[at]]
+        axis.set_yticks(range(len(models)), names, fontsize=SMALL)
         axis.tick_params(axis="y", length=0)
         axis.spines["right" if at else "left"].set_visible(False)
     axes.spines[["left", "right", "top"]].set_visible(False)

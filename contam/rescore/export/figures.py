@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -36,11 +35,6 @@ _GAP: Final = "\N{NO-BREAK SPACE}" * 2
 
 _LABELLED: Final = 12
 """Curves with a name and a colour; the others stay grey."""
-
-_LINES: Final = 17
-"""Lines of text that the height of a picture of curves has room for."""
-
-_TRIES: Final = 50
 
 
 def forest(rows: Sequence[Row]) -> Figure:
@@ -161,19 +155,17 @@ def curves(rows: Sequence[Row]) -> Figure:
     named = order[:_LABELLED]
     figure, axes = page(16, [" " * 20], [short(model) for model in named])
     axes.axhline(0, color="black", linewidth=0.8, zorder=2.5)
-    ends = []
     for model in reversed(order):
         own = by_model[model]
         colour = f"C{named.index(model) % 10}" if model in named else GRID
         x, y = [100 * row["share_flagged"] for row in own], [row["epg"] for row in own]
-        axes.plot(x, y, "-", color=colour, linewidth=1.3 if model in named else 0.7)
+        label, width = (short(model), 1.3) if model in named else (None, 0.7)
+        axes.plot(x, y, "-", color=colour, linewidth=width, label=label)
         mark = marks[model]
         if mark and model in named:
             axes.plot(100 * mark["share_flagged"], mark["epg"], "o", color=colour, markersize=4.5)
         for best in (row for row in own if row["best"] and model in named):
             axes.plot(100 * best["share_flagged"], best["epg"], "*", color=colour, markersize=10)
-        if model in named:
-            ends.append((x[-1], y[-1], model, colour))
     _chosen_line(axes, [mark for mark in marks.values() if mark])
     axes.grid(color=GRID, linewidth=0.6)
     axes.set_xlabel(
@@ -182,7 +174,9 @@ def curves(rows: Sequence[Row]) -> Figure:
     )
     axes.set_ylabel("gain: full less clean", fontsize=SMALL)
     axes.tick_params(labelsize=SMALL)
-    _end_labels(axes, ends)
+    axes.legend(
+        loc="upper left", bbox_to_anchor=(1, 1), frameon=False, fontsize=SMALL, reverse=True
+    )
     left = len(order) - len(named)
     _title(axes, rows, "Gain as the threshold moves", len(order))
     if left:
@@ -218,62 +212,6 @@ def _chosen_line(axes: Axes, marks: Sequence[Row]) -> None:
         ha="right" if before else "left",
         fontsize=SMALL,
     )
-
-
-def _end_labels(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
-    """Names at the ends of the curves, moved apart where they would meet."""
-    if not ends:
-        return
-    ordered = sorted(ends, key=lambda end: (-end[1], end[2]))
-    low, high = axes.get_ylim()
-    places: list[float] = []
-    # Room for the names at the edges makes the lines of all of them lower.
-    for _ in range(_TRIES):
-        step = (high - low) / _LINES
-        places = spread([end[1] for end in ordered], step)
-        edges = low, high
-        low, high = min(low, places[-1] - step), max(high, places[0] + step)
-        if (low, high) == edges:
-            break
-    axes.set_ylim(low, high)
-    for (x, y, model, colour), place in zip(ordered, places, strict=True):
-        axes.annotate(
-            short(model),
-            (x, y),
-            xytext=(1.03, place),
-            textcoords=("axes fraction", "data"),
-            va="center",
-            fontsize=SMALL,
-            color=colour,
-            arrowprops={
-                "arrowstyle": "-",
-                "color": colour,
-                "linewidth": 0.6,
-                "relpos": (0, 0.5),
-                "shrinkA": 1,
-                "shrinkB": 1,
-            },
-            annotation_clip=False,
-        )
-
-
-def spread(values: Sequence[float], step: float) -> list[float]:
-    """Falling values at least a step apart, each run of crowded ones around its own middle."""
-    groups: list[list[float]] = []
-    for value in values:
-        groups.append([value])
-        while len(groups) > 1 and _end(groups[-2], step) - step < _begin(groups[-1], step):
-            last = groups.pop()
-            groups[-1] += last
-    return [_begin(group, step) - at * step for group in groups for at in range(len(group))]
-
-
-def _begin(group: Sequence[float], step: float) -> float:
-    return float(np.mean(group)) + step * (len(group) - 1) / 2
-
-
-def _end(group: Sequence[float], step: float) -> float:
-    return _begin(group, step) - step * (len(group) - 1)
 
 
 def _title(axes: Axes, rows: Sequence[Row], what: str, n_shown: int) -> None:

@@ -1,17 +1,14 @@
 """Pictures of a re-scoring: names that never meet, the same bytes twice, one metric unless asked."""
 
 import functools
-import itertools
 import re
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from contam.rescore.export.figures import DRAWN, spread
+from contam.rescore.export.figures import DRAWN
 from contam.rescore.export.plots import SHOWS, draw, planned
 from contam.rescore.panel import RescoreSettings
 from tests.rescore.panels import flags_of, series_of
@@ -151,18 +148,3 @@ def test_equal_tables_give_equal_bytes_and_one_metric_unless_asked(tmp_path):
     for name, data in written[0].items():
         if name.endswith(".svg"):
             assert b"<dc:date>" not in data
-
-
-@given(
-    st.lists(st.floats(-5, 5), min_size=1, max_size=30).map(
-        lambda found: sorted(found, reverse=True)
-    ),
-    st.floats(0.01, 1),
-)
-def test_crowded_places_are_spread(values, step):
-    places = spread(values, step)
-    assert len(places) == len(values)
-    for above, below in itertools.pairwise(places):
-        assert above - below >= step - 1e-9
-    if len(values) == 1 or min(a - b for a, b in itertools.pairwise(values)) >= step:
-        assert places == pytest.approx(values)
