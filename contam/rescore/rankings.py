@@ -10,7 +10,6 @@ import numpy as np
 from contam.facts import counted
 from contam.rescore.logs.model import words
 from contam.rescore.panel import AS_LOGGED, Split
-from contam.rescore.stats.board import LEAST_RANKED, figures, measured
 from contam.rescore.stats.clusters import error_of_mean, several, spread_of
 from contam.rescore.stats.dealing import most_draws
 from contam.rescore.stats.gain import LEAST, slopes, too_few
@@ -593,41 +592,3 @@ def dose_rows(matrix: Matrix, flags: Flags) -> list[Row]:
 
 
 _ANSWERED: Final = "question+answer"
-
-
-def diversity_rows(across: Across, policy: str, *, seed: int = 0) -> list[Row]:
-    """How differently the benchmarks rank the models, and how far that lets the order be moved.
-
-    One row for all items and one for the clean ones, over the models with a score everywhere;
-    none below five of these and five benchmarks.
-    """
-    rows: list[Row] = []
-    whole = np.flatnonzero(~np.isnan(across.scores["full"]).any(axis=1)).tolist()
-    models = [across.models[at] for at in whole]
-    names = [matrix.benchmark for matrix in across.matrices]
-    if min(len(names), len(models)) < LEAST_RANKED:
-        return rows
-    for name, scores in across.scores.items():
-        note = across.note if name == "clean" else ""
-        board = None if note else measured(scores[whole], seed=seed)
-        weights, field = [], []
-        if board and board.cardinal and board.cardinal.weights is not None:
-            pairs = zip(names, board.cardinal.weights.tolist(), strict=True)
-            weights = [f"{benchmark} {weight!r}" for benchmark, weight in pairs]
-        if board and board.ordinal and board.ordinal.field is not None:
-            field = [models[at] for at in board.ordinal.field.tolist()]
-        elif board:
-            note = f"ordinal sensitivity not estimable: a fifth of {len(models)} models is no two"
-        rows.append(
-            {
-                "policy": policy,
-                "items": name,
-                "n_models": len(models),
-                "n_benchmarks": len(names),
-                **figures(board, "cardinal", "ordinal"),
-                "cardinal_witness": ", ".join(weights),
-                "ordinal_witness": ", ".join(field),
-                "note": note,
-            }
-        )
-    return rows

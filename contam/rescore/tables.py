@@ -14,7 +14,6 @@ from contam.rescore.panel import ALL, GROUP, Split, oriented
 from contam.rescore.rankings import (
     Across,
     aggregate_rows,
-    diversity_rows,
     dose_rows,
     matrices,
     ranking_rows,
@@ -321,7 +320,6 @@ def make_tables(
             rows["pairs"] += paired
         across = Across.of(lined_up, policy, main, settings.least)
         rows["aggregate"] += aggregate_rows(across, policy.policy)
-        rows["diversity"] += diversity_rows(across, policy.policy, seed=settings.seed)
     scores = score_rows(every, flags, settings, primary, oriented(field))
     for name in ("scores", "as_published"):
         columns = score_schemas.TABLES[name].names

@@ -9,7 +9,7 @@ import numpy as np
 
 from contam.errors import UsageError
 from contam.rescore.stats import ranking
-from contam.rescore.stats.board import LEAST_RANKED, figures, measured
+from contam.rescore.stats.board import LEAST_RANKED, measured
 from contam.study.board_input import read_rescored, read_tables
 from contam.study.model import (
     Bump,
@@ -234,12 +234,30 @@ def _measure_row(side: _Side, given: Given) -> Row:
         "n_tasks": len(given.tasks),
         "n_complete_models": len(side.board.whole),
         "n_missing_cells": int(np.isnan(side.table).sum()),
-        **figures(side.board, "cardinal", "ordinal", "weak_models"),
+        **_measures(side.board),
         "tau_mean_win_rate": _tau(values["mean"], values["win_rate"]),
         "tau_mean_borda": _tau(values["mean"], values["borda"]),
         "tau_win_rate_borda": _tau(values["win_rate"], values["borda"]),
         "tau_mean_win_rate_benchbench": _tau(values["mean"], printed),
     }
+
+
+def _measures(board: Board) -> dict[str, float]:
+    """Diversity and changes of the order, nan for what is not known."""
+    own = board.diversity
+    figures = own and (own.exact, own.tie_corrected, own.published, own.mean_change, own.max_change)
+    found = dict(zip(_DIVERSITY, figures or [np.nan] * len(_DIVERSITY), strict=True))
+    for name in ("cardinal", "ordinal", "weak_models"):
+        change = board.changes.get(name)
+        found[f"{name}_distance"] = change.distance if change else np.nan
+        found[f"{name}_largest"] = change.largest if change else np.nan
+    return found
+
+
+_DIVERSITY: Final = (
+    *("diversity", "diversity_tie_corrected", "diversity_published"),
+    *("mean_rank_change", "max_rank_change"),
+)
 
 
 def _tau(first: Floats, second: Floats) -> float:

@@ -125,19 +125,6 @@ AGGREGATE: Final = pa.schema(
     ]
 )
 
-DIVERSITY: Final = pa.schema(
-    [
-        *_texts("policy", "items"),
-        *_counts("n_models", "n_benchmarks"),
-        *_figures("diversity", "diversity_tie_corrected", "diversity_published"),
-        *_figures("mean_rank_change", "max_rank_change"),
-        *_figures("cardinal_distance", "cardinal_largest"),
-        *_figures("ordinal_distance", "ordinal_largest"),
-        *_texts("cardinal_witness", "ordinal_witness", "note"),
-    ]
-)
-
-
 DOSE: Final = pa.schema(
     [
         *_texts("model", "benchmark", "metric", "policy", "exposure"),
@@ -179,7 +166,6 @@ TABLES: Final[Mapping[str, pa.Schema]] = {
     "sweep": SWEEP,
     "pairs": PAIRS,
     "aggregate": AGGREGATE,
-    "diversity": DIVERSITY,
     "dose": DOSE,
     "holdout": HOLDOUT,
 }

@@ -10,7 +10,6 @@ from contam.rescore.export.summary import beyond_words, markdown
 from contam.rescore.join import Joiner
 from contam.rescore.logs.read import read_logs
 from contam.rescore.panel import RescoreSettings, Series, group_series
-from contam.rescore.stats.board import reweighed
 from contam.tables import schemas
 from tests.rescore.logs.small import item, items_table, lm_eval_group
 from tests.rescore.panels import flags_of, scores_in, series_of
@@ -218,31 +217,13 @@ def test_equal_inputs_give_equal_tables_in_any_order(leak):
         assert left == right, name
 
 
-def test_how_far_the_ranking_over_benchmarks_hangs_on_scales_and_fields():
-    """Twelve models, five benchmarks that rank them differently; then what is missing for it."""
+def test_one_benchmark_with_few_clean_items_ends_the_clean_side_over_all():
     rng = np.random.default_rng(5)
-    flags = flags_of(["contaminated"] * 60 + ["clean"] * 240)
     series = [
         series_of((rng.random(300) < 0.3 + 0.5 * rng.random()), model=f"m{at}", benchmark=name)
         for at in range(12)
         for name in "abcde"
     ]
-    tables = tables_of(series, [flags])
-    full, clean = schemas.rows(tables["diversity"])
-    assert (full["items"], clean["items"], full["n_models"]) == ("full", "clean", 12)
-    for row in (full, clean):
-        assert 0 < row["diversity"] <= 1
-        assert row["ordinal_distance"] >= 0
-        weights = [part.rsplit(" ", 1) for part in row["cardinal_witness"].split(", ")]
-        assert [name for name, _ in weights] == [*"abcde"]
-        means = {(one["benchmark"], one["model"]): one[row["items"]] for one in whole(tables)}
-        table = np.array([[means[b, f"m{at}"] for b in "abcde"] for at in range(12)])
-        again = reweighed(table, np.array([float(weight) for _, weight in weights]))
-        assert again.distance == pytest.approx(row["cardinal_distance"], abs=1e-9)
-        assert set(row["ordinal_witness"].split(", ")) <= {f"m{at}" for at in range(12)}
-    few = [one for one in series if one.model in ("m0", "m1", "m2", "m3")]
-    for short in (few, [one for one in series if one.benchmark != "a"]):
-        assert not schemas.rows(tables_of(short, [flags])["diversity"])
     short = tables_of(series, [flags_of(["contaminated"] * 270 + ["clean"] * 30)])
     for row in schemas.rows(short["aggregate"]):
         assert row["mean_full"] is not None

@@ -49,7 +49,7 @@ def markdown(
                 lines += _ranking(own, pairs.get(ranked, ()))
         lines += _dose([row for row in rows["dose"] if tuple(row[name] for name in _OF) == key])
         lines += pictures.get(key, ())
-    lines += _across(rows["aggregate"], rows["diversity"])
+    lines += _across(rows["aggregate"])
     lines += _holdout(rows["holdout"])
     return "\n".join(lines).rstrip() + "\n"
 
@@ -273,7 +273,7 @@ def _dose(rows: Sequence[Row]) -> list[str]:
     return [f"Score rises with exposure more than that of the other models: {who}.", ""]
 
 
-def _across(rows: Sequence[Row], spread: Sequence[Row]) -> list[str]:
+def _across(rows: Sequence[Row]) -> list[str]:
     """What all benchmarks say together; nothing for one benchmark."""
     if not rows:
         return []
@@ -311,22 +311,6 @@ def _across(rows: Sequence[Row], spread: Sequence[Row]) -> list[str]:
         ],
     )
     notes = sorted({f"{row['model']}: {row['note']}" for row in rows if row["note"]})
-    spread = sorted(spread, key=lambda row: (row["policy"], row["items"] == "clean"))
-    if spread:
-        counts = ("policy", "items", "n_models", "n_benchmarks")
-        moved = [f"{by}_{end}" for by in ("cardinal", "ordinal") for end in ("distance", "largest")]
-        figures = ("diversity", "mean_rank_change", *moved)
-        lines += table(
-            (
-                *("policy", "items", "models", "benchmarks", "diversity", "mean rank change"),
-                *("by weights: distance", "largest", "by field: distance", "largest"),
-            ),
-            [
-                (*(row[name] for name in counts), *(figure(row[name], 3) for name in figures))
-                for row in spread
-            ],
-        )
-    notes += [f"{row['items']} items: {row['note']}" for row in spread if row["note"]]
     lines += [f"- {cell(note)}" for note in dict.fromkeys(notes)]
     return [*lines, ""]
 

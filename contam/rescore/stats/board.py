@@ -321,26 +321,6 @@ class Board:
         return found if self.weak_models is None else {**found, "weak_models": self.weak_models}
 
 
-def figures(board: Board | None, *moved_by: str) -> dict[str, float]:
-    """Diversity and changes as columns of a table, nan for what is not known.
-
-    moved_by  names of `Board.changes`
-    """
-    own = None if board is None else board.diversity
-    changes = {} if board is None else board.changes
-    found = {
-        "diversity": np.nan if own is None else own.exact,
-        "diversity_tie_corrected": np.nan if own is None else own.tie_corrected,
-        "diversity_published": np.nan if own is None else own.published,
-        "mean_rank_change": np.nan if own is None else own.mean_change,
-        "max_rank_change": np.nan if own is None else own.max_change,
-    }
-    for name in moved_by:
-        change = changes.get(name, Change(distance=np.nan, largest=np.nan))
-        found |= {f"{name}_distance": change.distance, f"{name}_largest": change.largest}
-    return found
-
-
 def measured(table: Floats, *, seed: int = 0, cardinal: bool = True) -> Board:
     """Measure a table of two tasks or more, nan for a gap; a higher score is better.
 
