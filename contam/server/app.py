@@ -171,7 +171,7 @@ def create_app(settings: Settings) -> FastAPI:
     add_layers(app, state)
     for routes in (
         router, corpora.index_router, corpora.policy_router, check.router,
-        corpora.document_router, jobs.router, page.router,
+        jobs.router, page.router,
     ):  # fmt: skip
         app.include_router(routes)
     describe_all(app)

@@ -1,22 +1,18 @@
-"""List indexes and policies, reload, and show the text of a document around a span."""
+"""List indexes and policies, and reload."""
 
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Response
 from fastapi.responses import JSONResponse
 
-from contam.detect.indexed.quote import document_at, quote
 from contam.index.shards import describe
 from contam.server.answers import summary
 from contam.server.auth import Needs
 from contam.server.check import known_policies
-from contam.server.problems import RequestError
 from contam.server.schemas import (
-    MOST_CONTEXT,
-    DocumentAnswer,
     IndexAnswer,
     IndexList,
     PolicyList,
@@ -114,62 +110,3 @@ def list_policies() -> Response:
 
 def _policy_answer(spec: PolicySpec) -> dict[str, Any]:
     return {**spec.to_dict(), "fingerprint": spec.fingerprint()}
-
-
-document_router = APIRouter(
-    prefix="/v1/documents",
-    tags=["documents"],
-    default_response_class=Response,
-    dependencies=[Depends(Needs("read-documents"))],
-)
-
-_MOST = (1 << 53) - 1
-Offset = Annotated[int, Query(ge=0, le=_MOST)]
-
-
-@document_router.get(
-    "/{index_id}",
-    responses={200: {"model": DocumentAnswer}, **problems(401, 403, 404, 413, 422, 503)},
-)
-def show_document(
-    state: CurrentState,
-    index_id: str,
-    shard: Annotated[str, Query(description="The shard, as evidence names it.")],
-    row: Annotated[int, Query(ge=0, le=_MOST, description="The row there.")],
-    start: Annotated[Offset, Query(description="First code point of the span.")] = 0,
-    end: Annotated[Offset | None, Query(description="The one behind the span.")] = None,
-) -> Response:
-    """A span of the document at a place; without `end`, as much as is allowed."""
-    end = start + MOST_CONTEXT if end is None else end
-    if end < start:
-        raise RequestError(422, "the span ends before it starts")
-    if end - start > MOST_CONTEXT:
-        raise RequestError(
-            413, f"one answer shows at most {MOST_CONTEXT} characters", hint="ask for less"
-        )
-    place = (shard, row)
-    with registry_of(state).snapshot([index_id]) as snapshot:
-        meta = document_at(snapshot.opened, place)
-        if meta is None:
-            raise RequestError(
-                404, "the index has no such document", code="no-document",
-                hint="evidence names the shards and rows of documents",
-            )  # fmt: skip
-        text = quote(snapshot.opened, [place]).get(place)
-        if text is None:
-            raise RequestError(503, "its shard is gone, or is not what was indexed", code="shard")
-        answer = {
-            "index": snapshot.names[0],
-            "state": snapshot.states[0],
-            "document_id": meta.document_id or f"{shard}:{row}",
-            "shard": shard,
-            "row": row,
-            "url": meta.url,
-            "date": meta.date,
-            "source": meta.source,
-            "n_characters": len(text),
-            "start": min(start, len(text)),
-            "end": min(end, len(text)),
-            "text": text[start:end],
-        }
-    return JSONResponse(answer)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from pydantic import ValidationError
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 ITEM_ID: Final = "pasted"
 
 _MOST_FIELDS: Final = 500
-_ONCE: Final = ("as", "text", "question", "passage", "choices", "right", "answer")
+_ONCE: Final = ("question", "passage", "choices", "right", "answer")
 
 
 Form: TypeAlias = "Mapping[str, Sequence[str]]"
@@ -75,16 +75,13 @@ def check_of(form: Form, *, context: int) -> CheckRequest:
             raise RequestError(422, f"choose {what}", code="form")
     if any(len(form.get(field, ())) > 1 for field in _ONCE):
         raise RequestError(422, "a field of the form was sent twice", code="form")
-    as_text = _value(form, "as") == "text"
-    asked = "text" if as_text else "question"
-    if not _value(form, asked).strip():
-        raise RequestError(422, f"the field {asked} is empty", code="form")
+    if not _value(form, "question").strip():
+        raise RequestError(422, "the question is empty", code="form")
     try:
         return CheckRequest(
             index=list(form.get("index", ())),
             policies=list(form.get("policy", ())),
-            text=_value(form, "text") if as_text else None,
-            items=None if as_text else [_item(form)],
+            items=[_item(form)],
             options=Options(context=context),
         )
     except ValidationError:
@@ -328,7 +325,7 @@ def problem_page(
 
 CHECK: Final = "/"
 
-_PARTS: Final = ("passage", "question", "choices", "right", "answer", "text")
+_PARTS: Final = ("passage", "question", "choices", "right", "answer")
 _UNITS: Final = {"word": "word", "char": "letter or digit"}
 
 MayCheck = Annotated[Caller, Depends(Needs("check"))]
@@ -345,14 +342,9 @@ SentFields = Annotated[Form, Depends(fields_of)]
 
 
 @router.get(CHECK)
-def start(
-    request: Request,
-    state: CurrentState,
-    _caller: MayCheck,
-    kind: Annotated[str, Query(alias="as")] = "item",
-) -> Response:
+def start(request: Request, state: CurrentState, _caller: MayCheck) -> Response:
     """The empty form."""
-    return _check_page(request, state, {"as": [kind]})
+    return _check_page(request, state, {})
 
 
 @router.post(CHECK)
@@ -389,10 +381,9 @@ def _check_page(
         with registry.snapshot([name]) as snapshot:
             read = summary(snapshot.opened.coverage.totals)
             indexes.append({"id": name, "coverage": read})
-    fresh = not (form.get("question", ()) or form.get("text", ()))
+    fresh = not form.get("question", ())
     return show(
         request, "check.html", status=status, headers=wrong.headers if wrong else None,
-        kind="text" if _value(form, "as") == "text" else "item",
         typed={name: _value(form, name) for name in _PARTS},
         indexes=indexes,
         chosen_indexes=registry.names if fresh else form.get("index", ()),

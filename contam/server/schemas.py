@@ -167,7 +167,7 @@ MOST_EVIDENCE: Final = 100
 """Documents that an answer may give as evidence of one item."""
 
 MOST_CONTEXT: Final = 20_000
-"""Characters of a document in one answer."""
+"""Characters of a document before and after each run."""
 
 
 class Options(Strict):
@@ -332,23 +332,6 @@ class PolicyList(Open):
     """The policies; presets are behind the policy that they change."""
 
     policies: list[PolicyAnswer]
-
-
-class DocumentAnswer(Open):
-    """A span of a document; offsets count code points of the text that was indexed."""
-
-    index: str
-    state: str
-    document_id: str
-    shard: str
-    row: int
-    url: str | None
-    date: str | None
-    source: str | None
-    n_characters: int
-    start: int
-    end: int
-    text: str
 
 
 MOST_PERMUTATIONS: Final = 100_000

@@ -121,16 +121,16 @@ def test_the_marks_are_the_spans_of_the_evidence(browser, open_service, items, i
         assert marked(page, part, "found") == joined(of_part, "document")
 
 
-def test_a_text_is_checked_under_several_policies(browser, open_service, items):
+def test_an_item_is_checked_under_several_policies(browser, open_service, items):
     page = browser()
-    page.open(open_service.url + "/?as=text")
-    fill(page, text="Before. " + items["brook-001"]["question"] + " Behind.")
+    page.open(open_service.url + "/")
+    fill(page, question="Before. " + items["brook-001"]["question"] + " Behind.")
     page.run("document.getElementById('policy-gpt3-test').checked = true")
     send(page)
     assert len(page.all(".verdict")) == 2
     assert page.all("article")
     assert page.run("return document.getElementById('policy-gpt3-test').checked")
-    assert page.run("return document.getElementById('text').value").startswith("Before. ")
+    assert page.run("return document.getElementById('question').value").startswith("Before. ")
 
 
 def test_what_is_wrong_is_said_and_nothing_typed_is_lost(browser, open_service):

@@ -210,16 +210,6 @@ def test_a_reload_of_one_is_seen_where_it_answers_with_others(asker, odd_index, 
     assert asker.post("/v1/indexes/odd/reload").status_code == 200
 
 
-def test_documents_are_shown_unless_they_are_retired(asker, odd_index):
-    def show(row):
-        return asker.get("/v1/documents/odd", params={"shard": "odd.jsonl", "row": row})
-
-    for row in (0, 2, 5):
-        assert show(row).json()["text"] == odd_index[2][row]
-    assert show(5).json()["document_id"] == "odd.jsonl:5"
-    assert show(3).status_code == 404
-
-
 def test_nothing_is_called_clean_over_a_shard_that_was_altered(tmp_path, fixture_items):
     index, shard, _ = indexed_odd(tmp_path, fixture_items)
     asked = {"text": "a text that no document of any corpus holds a word of"}
@@ -229,47 +219,9 @@ def test_nothing_is_called_clean_over_a_shard_that_was_altered(tmp_path, fixture
         other = shard.with_name("other")
         other.write_bytes(shard.read_bytes().replace(b"moth", b"MOTH"))
         other.replace(shard)
-        altered = client.get("/v1/documents/odd", params={"shard": "odd.jsonl", "row": 0})
-        assert (altered.status_code, altered.json()["code"]) == (503, "shard")
         answer = client.post("/v1/check", json=asked).json()
     assert answer["verdicts"][0]["label"] == "not_checkable"
     assert answer["coverage"]["shards_failed"][0]["shard"] == "odd.jsonl"
-
-
-@pytest.fixture(scope="module")
-def found(client, fixture_items):
-    answer = client.post("/v1/check", json={"items": fixture_items[:1]}).json()
-    return answer["verdicts"][0]["evidence"][0]
-
-
-def test_a_span_of_evidence_can_be_read(client, found):
-    place = {"shard": found["shard"], "row": found["row"]}
-    whole = client.get("/v1/documents/small", params=place).json()
-    start, end = found["document_start"], found["document_end"]
-    assert (whole["start"], whole["end"]) == (0, whole["n_characters"])
-    assert whole["text"][start:end] == found["document_text"]
-    told = client.get("/v1/documents/small", params={**place, "start": start, "end": end}).json()
-    assert told["text"] == found["document_text"]
-    for name in ("document_id", "shard", "row", "url", "date", "source"):
-        assert told[name] == found[name]
-
-
-@pytest.mark.parametrize(
-    ("address", "status", "code"),
-    [
-        ("nowhere?shard=part-000.parquet&row=43", 404, "no-index"),
-        ("small?shard=part-000.parquet&row=99999", 404, "no-document"),
-        ("small?shard=..%2F..%2Fetc%2Fpasswd&row=0", 404, "no-document"),
-        ("small?shard=part-000.parquet", 422, "invalid"),
-        ("small?shard=part-000.parquet&row=43&start=9&end=3", 422, "invalid"),
-        ("small?shard=part-000.parquet&row=43&start=-1", 422, "invalid"),
-        ("small?shard=part-000.parquet&row=43&start=0&end=20001", 413, "too-large"),
-    ],
-)
-def test_what_cannot_be_shown_is_a_problem(client, address, status, code):
-    reply = client.get(f"/v1/documents/{address}")
-    assert (reply.status_code, reply.json()["code"]) == (status, code)
-    assert reply.headers["content-type"] == "application/problem+json"
 
 
 def test_text_around_a_match_is_for_keys_that_may_read_documents(guarded):

@@ -57,7 +57,7 @@ def test_a_form_asks_for_the_item_that_was_typed():
 
 @pytest.mark.parametrize(
     "fields",
-    [{"question": " "}, {"as": "text", "question": "x"}, {"question": "x", "right": "1"},
+    [{"question": " "}, {"question": "x", "right": "1"},
      {"question": "x", "choices": "a", "right": "0"}, {"question": "x", "choices": "a", "right": "²"},
      {"question": "x", "policy": "p" * 600}, {"question": ["x", "y"]}],
 )  # fmt: skip

@@ -79,7 +79,7 @@ def test_what_was_typed_into_the_form_is_what_is_asked(question, passage, indexe
 
 @given(
     one_of_these(
-        "index=a", "policy=contam", "&", "question=", "text=x", "as=text", "%", "%ff", "=", ";", "right=", "1",
+        "index=a", "policy=contam", "&", "question=", "%", "%ff", "=", ";", "right=", "1",
         "choices=a%0Ab", "%ed%a0%80", "%00",
     )
 )  # fmt: skip

@@ -12,7 +12,6 @@ from contam.kernels.candidates import SHUT
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from contam.corpus.documents import DocumentMeta
     from contam.detect.indexed.candidates import PlacedSegment
     from contam.detect.indexed.indexes import IndexSet
 
@@ -47,18 +46,6 @@ def quote(opened: IndexSet, places: Iterable[Place]) -> dict[Place, str]:
         for row, text in zip(order, texts, strict=True):
             found[name, row] = text.decode()
     return found
-
-
-def document_at(opened: IndexSet, place: Place) -> DocumentMeta | None:
-    """Who the document at a place (shard name, row) is; None where no answer counts one."""
-    name, row = place
-    if name not in opened.names:
-        return None
-    number = opened.names.index(name)
-    for part in opened.parts:
-        for document in _documents(part, number, [row]).values():
-            return part.segment.documents([document])[0]
-    return None
 
 
 def _crcs(opened: IndexSet, number: int, rows: set[int]) -> dict[int, int]:
