@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 import re
 import shutil
 import sys
 import textwrap
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from contam.errors import OutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from rich.console import RenderableType
 
@@ -128,27 +127,3 @@ def _is_terminal(stream: TextIO | None) -> bool:
 def stderr_is_terminal() -> bool:
     """Whether stderr is a terminal that can redraw a line."""
     return _is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
-
-
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-_NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-
-
-def csv_text(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A header and a line for each row.
-
-    A spreadsheet takes a text that begins with one of `= + - @` or a tab for a formula: it gets an
-    apostrophe before it, unless it is a number. Control characters are written as <U+001B>.
-    """
-    page = io.StringIO()
-    writer = csv.writer(page, lineterminator="\n")
-    writer.writerow(map(_cell, names))
-    writer.writerows(map(_cell, row) for row in rows)
-    return page.getvalue()
-
-
-def _cell(value: Any) -> Any:  # noqa: ANN401 - whatever the csv module writes
-    if not isinstance(value, str):
-        return value
-    formula = value.startswith(_FORMULA) and not _NUMBER.fullmatch(value)
-    return visible(f"'{value}" if formula else value)

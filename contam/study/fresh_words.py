@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from scipy.special import ndtri
 
-from contam.study.model import TONES, Chart, Finding, Line, Panel, Points
+from contam.study.model import Chart, Finding, Line, Panel, Points
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -173,36 +173,11 @@ def _points(share: float) -> str:
 
 
 def pictures_of(rows: Mapping[str, Sequence[Row]]) -> list[Chart]:
-    """Scores on both sets with line and identity, residuals, and the gap on every fresh set."""
+    """Scores on both sets, with the line and the identity, on both scales."""
     models = [row for row in rows["models"] if row["items"] == _FIRST]
-    pictures = [
-        Chart(
-            name="fresh",
-            caption="Scores on the original and on the fresh set",
-            panels=[_scatter(models, rows["fits"], scale) for scale in _SCALES],
-        ),
-        Chart(
-            name="residuals",
-            caption="How far models lie from the line of the others",
-            panels=[_residual_panel(models)],
-        ),
-    ]
-    sets = [row for row in rows["sets"] if row["items"] == _FIRST]
-    if len(sets) > 1:
-        ends = [
-            {**row, "gap_low": row["least_gap"], "gap_high": row["largest_gap"]} for row in sets
-        ]
-        dots = Points.of(enumerate(ends), "mean_gap", limits="gap", factor=100)
-        panel = Panel(
-            title="Mean gap, with the least and the largest of a model",
-            x="fresh set",
-            y="gap: original less fresh, points",
-            x_names=[row["fresh_set"] for row in sets],
-            marks=[Line.level(len(sets)), dots],
-        )
-        caption = "Does the gap close on easier items?"
-        pictures.append(Chart(name="sets", caption=caption, panels=[panel]))
-    return pictures
+    panels = [_scatter(models, rows["fits"], scale) for scale in _SCALES]
+    caption = "Scores on the original and on the fresh set"
+    return [Chart(name="fresh", caption=caption, panels=panels)]
 
 
 _SCALES: Final = {"accuracy": ", %", "probit": ", normal quantile"}
@@ -244,23 +219,3 @@ def _scatter(models: Sequence[Row], fits: Sequence[Row], scale: str) -> Panel:
     ]
     unit = _SCALES[scale]
     return Panel(title=f"{scale} scale", x=f"original{unit}", y=f"fresh{unit}", marks=marks)
-
-
-def _residual_panel(models: Sequence[Row]) -> Panel:
-    known = [row for row in models if row["residual"] == row["residual"]]
-    shown = sorted(known, key=lambda row: row["residual"])[:_MOST_RESIDUALS]
-    more = f" (the lowest {len(shown)} of {len(known)})" if len(shown) < len(known) else ""
-    marks: list[Points | Line] = [Line.level(len(shown))]
-    for falls, tone in TONES.items():
-        own = [(at, row) for at, row in enumerate(shown) if row["falls"] is falls]
-        marks.append(Points.of(own, "residual", limits="residual", factor=100, tone=tone))
-    return Panel(
-        title=f"From the line of the others{more}" if known else "No line of the others",
-        x="",
-        y="fresh score less expected, points",
-        x_names=[row["model"] for row in shown],
-        marks=marks,
-    )
-
-
-_MOST_RESIDUALS: Final = 20

@@ -20,7 +20,6 @@ from contam.study.inputs import FAMILY, GIVE_SHARES, Rows
 from contam.study.lines import hinge, segmented
 from contam.study.model import (
     TONES,
-    Bump,
     Chart,
     Finding,
     Line,
@@ -410,7 +409,6 @@ def _means(pairs: Sequence[Row], n_models: int) -> list[Row]:
 
 _SURE: Final = 0.05
 _MOST_PANELS: Final = 4
-_MOST_RANKED: Final = 60
 
 
 def _finding_of(rows: Mapping[str, Sequence[Row]]) -> Finding:
@@ -496,9 +494,9 @@ def _limits_of(row: Row) -> str:
     return f"95 % {100 * row['low']:.1f} to {100 * row['high']:.1f}"
 
 
-def _pictures_of(rows: Mapping[str, Sequence[Row]]) -> list[Chart | Bump]:
-    """Scores against compute with the fitted hinge, ranks, and the agreement of pairs."""
-    pictures: list[Chart | Bump] = []
+def _pictures_of(rows: Mapping[str, Sequence[Row]]) -> list[Chart]:
+    """Scores against compute with the fitted hinge, and the agreement of pairs."""
+    pictures: list[Chart] = []
     leads, after = (_of(rows["effects"], outcome) for outcome in ("score", "post"))
     for at, task in enumerate(list(leads)[:_MOST_PANELS], 1):
         own = [row for row in rows["models"] if row["task"] == task]
@@ -507,19 +505,6 @@ def _pictures_of(rows: Mapping[str, Sequence[Row]]) -> list[Chart | Bump]:
             panels.append(_panel(own, after[task], "post", "after the same tuning"))
         name = f"compute-{at}-{_file(task)}"
         pictures.append(Chart(name=name, caption=f"Scores on {task} and compute", panels=panels))
-        if len(own) <= _MOST_RANKED:
-            rankings = {"rank": "score", "rank_adjusted": "at equal compute"}
-            if own[0]["rank_post"] == own[0]["rank_post"]:
-                rankings["rank_post"] = "tuned alike"
-            ranks = {row["model"]: [row[column] for column in rankings] for row in own}
-            pictures.append(
-                Bump(
-                    name=f"ranks-{at}-{_file(task)}",
-                    caption=f"Ranks on {task}",
-                    rankings=list(rankings.values()),
-                    ranks=ranks,
-                )
-            )
     if pairs := rows["pairs"]:
         low = min(0.0, *(row[tau] for row in pairs for tau in ("tau_direct", "tau_tuned")))
         same = Line(x=[low, 1], y=[low, 1], tone="faint", dashed=True, label="same agreement")

@@ -76,7 +76,7 @@ CALLS = [
     "study board --rescored gone --out new",
     "study time --logs gone --out new",
     "study time --logs data/studies/problems.csv --dates gone --out new",
-    "study time --logs data/studies/problems.csv --cutoffs gone --out new",
+    "study time --logs data/studies/problems.csv --cutoff gone --out new",
     "study time --logs data/studies/problems.csv --verdicts gone --out new",
     "study fresh --original gone --fresh gone --out new",
     "study fresh --original data/logs/brook_math.csv --fresh gone --out new",

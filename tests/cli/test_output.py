@@ -1,24 +1,11 @@
-"""What commands print and write: tables, CSV that runs no formula, and nothing over an input."""
+"""What commands print and write: tables, and nothing over an input."""
 
-import csv
-import io
-import json
-import shutil
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from contam.cli.progress import Reporter
 from contam.cli.render import coverage_lines, share, verdict_table
-from contam.cli.terminal import csv_text, laid_out, plain, visible
-from contam.detect.report import write_report
-from contam.detect.scan import scan
+from contam.cli.terminal import laid_out, plain, visible
 from contam.facts import size
-from contam.index.build import build
-from tests.cli.processes import assert_one_line_error, contam_here
 
 
 @pytest.mark.parametrize(
@@ -86,91 +73,3 @@ def test_many_failures_are_named_in_part_and_counted():
     lines = list(coverage_lines(coverage))
     assert lines[1] == "NOT READ s0: gone"
     assert lines[-1] == "NOT READ 2 more shards, see run.json"
-
-
-STARTS = ("=", "+", "-", "@", "\t", "\r", "\x1b", "'", "")
-
-
-def read(text):
-    return list(csv.reader(io.StringIO(text, newline="")))
-
-
-@given(st.lists(st.tuples(st.sampled_from(STARTS), st.text()).map("".join), min_size=1))
-def test_no_cell_is_a_formula_or_holds_a_control_character(cells):
-    (found,) = read(csv_text(cells, []))
-    for cell, was in zip(found, cells, strict=True):
-        try:
-            float(was)
-        except ValueError:
-            assert not cell.startswith(("=", "+", "-", "@", "\t", "\r")), was
-        assert not [sign for sign in cell if sign < " " and sign not in "\n\t"]
-
-
-def test_numbers_and_plain_texts_stay_as_they_are():
-    rows = [[-1, -0.5, "-1.5e3", "+7", "a-b", "x=y", None, "it's"]]
-    assert csv_text(["a"] * 8, rows).splitlines()[1] == "-1,-0.5,-1.5e3,+7,a-b,x=y,,it's"
-
-
-def test_what_sql_prints_runs_no_formula(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    question = "How many copper kettles does the keeper polish before the third bell rings out?"
-    items = [{"id": f"{start}cmd|\x1b[31m'!A0", "question": question} for start in "=+-@"]
-    (tmp_path / "quiz.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
-    (tmp_path / "a.jsonl").write_text(json.dumps({"text": question, "id": "=1+1"}) + "\n")
-    write_report(scan("a.jsonl", "quiz.jsonl", workers=1), "out")
-    query = "select item_id, best_document_id from verdicts"
-    printed = contam_here("sql", "out", query, "--csv").stdout
-    rows = read(printed)
-    assert len(rows) > len(items)
-    for cell in (cell for row in rows for cell in row):
-        assert not cell.startswith(("=", "+", "-", "@"))
-        assert "\x1b" not in cell
-    assert "'=cmd|<U+001B>[31m'!A0" in printed
-    assert "'=1+1" in printed
-
-
-QUESTION = "How many copper kettles does the lighthouse keeper polish before the third bell rings?"
-
-
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    """A corpus, a benchmark, a result of both and an index, in the current folder."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "corpus").mkdir()
-    pq.write_table(pa.table({"text": [QUESTION, "cheese"]}), tmp_path / "corpus/a.parquet")
-    (tmp_path / "corpus/b.jsonl").write_text(json.dumps({"text": QUESTION}) + "\n")
-    (tmp_path / "items").mkdir()
-    (tmp_path / "items/quiz.csv").write_text(f"id,question\nq1,{QUESTION}\nq2,{QUESTION}\n")
-    (tmp_path / "items/quiz.json").write_text(json.dumps([{"id": "q1", "question": QUESTION}]))
-    write_report(scan("corpus", "items", workers=1), "result")
-    build("corpus", "index", workers=1)
-    return tmp_path
-
-
-def contents(home):
-    return {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
-
-
-@pytest.mark.parametrize(
-    "target",
-    ["result/verdicts.parquet", "result/new.json", "result/deep/new.csv", "index/new.parquet"],
-)
-def test_nothing_is_written_into_a_result_or_an_index(home, target):
-    before = contents(home)
-    done = contam_here("show", "result", "--html", home / target, "--overwrite")
-    assert_one_line_error(done, 2, "--html")
-    assert contents(home) == before
-
-
-def test_other_files_are_replaced(home):
-    out = home / "a.html"
-    out.write_text("old")
-    assert contam_here("show", "result", "--html", out, "--overwrite").returncode == 0
-    assert out.read_text() != "old"
-
-
-def test_the_run_json_of_another_program_is_no_result(home):
-    (home / "other").mkdir()
-    (home / "other/run.json").write_text('{"tool": "other", "outputs": {}}')
-    assert contam_here("show", "result", "--html", "other/a.html").returncode == 0
-    shutil.rmtree(home / "other")

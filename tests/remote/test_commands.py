@@ -52,8 +52,8 @@ def test_what_was_found_in_a_bucket_is_shown_from_there(items, tmp_path):
     shown = done(contam_here("show", out, "q0", "--json"))
     assert json.loads(shown)
     assert QUESTION.split(maxsplit=1)[0] in shown
-    count = done(contam_here("sql", out, "select count(*) as n from evidence", "--csv"))
-    assert int(count.split()[1]) > 0
+    count = done(contam_here("sql", out, "select count(*) as n from evidence"))
+    assert int(count.split()[-3]) > 0
 
 
 def test_an_index_of_a_bucket_answers_and_is_verified(bucket, items, remote_items, tmp_path):

@@ -193,7 +193,6 @@ def test_a_value_that_is_typed_twice_or_badly_is_refused(capsys):
 
     time = ["study", "time", "--logs", "a.csv", "--out", "out"]
     for call, said in (
-        ([*time, "--cutoff", "a=2024", "--cutoffs", "b.csv"], "exclude each other"),
         ([*time, "--cutoff", "a=2024,a=2023"], "twice"),
         (["study", "fresh", "--original", "a", "--fresh", "b", "--easier", "c", "--out", "o"], "c"),
         (["study", "preparation", "--scores", "a", "--knots", "22", "--out", "o"], "--knots"),

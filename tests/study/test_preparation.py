@@ -318,7 +318,7 @@ def test_the_command_says_what_the_function_says(tmp_path, monkeypatch, capsys):
     tree = json.loads(capsys.readouterr().out)
     assert tree["finding"]["found"] == preparation(rows, settings=QUARTER).finding.found
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert {"compute-1-score.svg", "ranks-1-score.svg", "effects.parquet"} <= names
+    assert {"compute-1-score.svg", "effects.parquet"} <= names
     assert main([*call[:-4], "--chance", "maths=0.1", "--out", "bad"]) == 2
     assert "maths" in capsys.readouterr().err
 

@@ -14,7 +14,7 @@ from contam.cli import options, render
 from contam.cli.options import split_names
 from contam.cli.render import label_style, new_table
 from contam.cli.results import refuse_beside, refuse_inside
-from contam.cli.terminal import csv_text, emit, folded, page_width, shows_unicode, visible
+from contam.cli.terminal import emit, folded, page_width, shows_unicode, visible
 from contam.detect.labels import FLAGGED, LABELS, NOT_CHECKABLE, SHOWN
 from contam.detect.policies.verdict import Verdict
 from contam.errors import UsageError
@@ -453,9 +453,8 @@ def sql(
             help="SQL over verdicts, evidence, items, documents (of the evidence) and sources.",
         ),
     ],
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")] = False,
 ) -> None:
-    """Query a result folder in SQL (DuckDB); COPY (...) TO 'FILE.parquet' writes an answer.
+    """Query a result folder in SQL (DuckDB); COPY (...) TO 'FILE' writes an answer: CSV, Parquet.
 
     Examples:
         contam sql results 'select label, count(*) from verdicts group by all'
@@ -472,9 +471,6 @@ def sql(
         database.ask(_DOCUMENTS)
         database.add_table("sources", sources_table(report.run.get("sources", {}).get("rows", [])))
         names, rows = database.ask(query)
-    if as_csv:
-        emit(csv_text(names, rows))
-        return
     table = render.new_table()
     for at, name in enumerate(names):
         numbers = bool(rows) and all(isinstance(row[at], int | float) for row in rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -57,12 +57,12 @@ _MOST_ROWS = 20
 
 
 def _study(
-    name: str, *, instead: Mapping[str, str] | None = None, **parsers: Callable[[Any], Any]
+    name: str, **parsers: Callable[[Any], Any]
 ) -> Callable[[Callable[..., None]], Callable[..., int]]:
     """A decorator that makes a command of a function that only declares the options of a study.
 
     name     of the study, whose function takes arguments of these names
-    parsers  by option, what its text stands for;  instead  option -> the one it stands for
+    parsers  by option, what its text stands for
 
     Options that all studies have are added. The command runs the study, writes and shows it.
     """
@@ -82,11 +82,6 @@ def _study(
             read = {"columns": parse_mapping, **parsers}
             given = {key: value for key, value in typed.items() if value is not None}
             given |= {key: read[key](value) for key, value in given.items() if key in read}
-            for short, whole in (instead or {}).items():
-                if short in given and whole in given:
-                    raise UsageError(f"--{short} and --{whole} exclude each other")
-                if short in given:
-                    given[whole] = given.pop(short)
             return finish(
                 run_options(name, given),
                 out,
@@ -352,18 +347,14 @@ def board(
     """
 
 
-def _last_days(given: list[str]) -> dict[str, str]:
+def _last_days(given: list[str]) -> dict[str, str] | str:
+    if len(given) == 1 and "=" not in given[0]:
+        return given[0]
     return pairs("--cutoff", split_names(given), "heron-8b=2023-09-30", at_last=True)
 
 
 @app.command("time", short_help="See whether scores fall where a model's data end.")
-@_study(
-    "time",
-    instead={"cutoff": "cutoffs"},
-    cutoff=_last_days,
-    references=split_names,
-    strata=split_names,
-)
+@_study("time", cutoffs=_last_days, references=split_names, strata=split_names)
 def time(
     *,
     logs: Annotated[
@@ -381,13 +372,13 @@ def time(
             " the months in which the logs' benchmarks came out. [default: the table of --logs]",
         ),
     ] = None,
-    cutoff: Annotated[
-        list[str] | None,
-        typer.Option(metavar="MODEL=DATE,...", help="Last day of a model's training data."),
-    ] = None,
     cutoffs: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Table with columns model and cutoff, instead."),
+        list[str] | None,
+        typer.Option(
+            "--cutoff",
+            metavar="FILE|MODEL=DATE,...",
+            help="Last day of a model's training data, or a table with columns model and cutoff.",
+        ),
     ] = None,
     references: Annotated[
         list[str] | None,

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.benchmark.items import ItemName
-from contam.detect.indexed.guarantee import MAY_BE_MISSED
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE, SHOWN
 from contam.detect.report import load_report
 from contam.errors import LogError, Public
@@ -22,10 +20,9 @@ from contam.rescore.logs.model import self_check
 from contam.rescore.logs.read import read_logs
 from contam.rescore.logs.tools.lm_eval import results_of
 from contam.rescore.panel import labels_at
-from contam.tables import schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -40,15 +37,11 @@ class LabelledLog:
     """A log and the label of each of its items under one policy.
 
     label      int8[n], an index into LABELS; `not_checkable` for items that were not judged
-    by_index   how many are that for an index alone, which a scan could decide
-    guarantee  tokens from which on that index finds every run
     """
 
     log: Log
     policy: str
     label: NDArray[np.int8]
-    by_index: int = 0
-    guarantee: int = 0
 
     @property
     def counts(self) -> dict[str, int]:
@@ -59,15 +52,8 @@ class LabelledLog:
     def notes(self) -> list[str]:
         """What the scores on clean items leave out although nothing was found of it."""
         n_unknown = self.counts[LABELS[NOT_CHECKABLE]]
-        if not n_unknown:
-            return []
-        note = f"{self.log.benchmark}: {counted(n_unknown, 'item')} not checkable, left out"
-        if self.by_index:
-            note += (
-                f", {self.by_index:,} of them only because the index finds every run from "
-                f"{self.guarantee} tokens on; a scan of the corpus decides them"
-            )
-        return [note]
+        said = f"{self.log.benchmark}: {counted(n_unknown, 'item')} not checkable, left out"
+        return [said] if n_unknown else []
 
     @property
     def not_clean(self) -> dict[str, str]:
@@ -118,33 +104,10 @@ def label_logs(
     for log in logs:
         self_check(log)
     judging = join_logs(report, logs, [policy], allow_unmatched=allow_unmatched)
-    unsure = _left_open(report, policy)
-    guarantee = report.run.get("index", {}).get("guarantee_tokens", 0)
     return [
-        LabelledLog(
-            log=log,
-            policy=policy,
-            label=labels_at(judging.flags[0], joined.index),
-            by_index=int(np.isin(joined.index, unsure).sum()),
-            guarantee=guarantee,
-        )
+        LabelledLog(log=log, policy=policy, label=labels_at(judging.flags[0], joined.index))
         for log, joined in zip(logs, judging.joined, strict=True)
     ]
-
-
-def _left_open(report: Report, policy: str) -> list[int]:
-    """Places of the items that an index could not call clean, and a scan may."""
-    places = {name: at for at, name in enumerate(_columns(report.items, *ItemName._fields))}
-    rows = _columns(report.verdicts, *ItemName._fields, "policy", "label", "reason")
-    return [
-        places[name[0], name[1], name[2]]
-        for *name, judge, label, reason in rows
-        if (judge, label) == (policy, LABELS[NOT_CHECKABLE]) and reason.startswith(MAY_BE_MISSED)
-    ]
-
-
-def _columns(table: schemas.Table, *names: str) -> Iterable[tuple[Any, ...]]:
-    return zip(*(schemas.column(table, name) for name in names), strict=True)
 
 
 def lm_eval_samples(judged: Sequence[LabelledLog]) -> dict[str, list[int]]:

@@ -1,7 +1,5 @@
 """`contam policies`, `sql`, `logs` and `items --from-logs`, as a user calls them."""
 
-import csv
-import io
 import json
 
 import pyarrow.parquet as pq
@@ -53,11 +51,9 @@ def result(tmp_path_factory):
 
 def test_the_tables_of_a_result_are_views(result):
     query = "select label, shard from verdicts join evidence using (benchmark, split, item_id)"
-    process = contam_here("sql", result, query, "--csv")
+    process = contam_here("sql", result, query)
     assert process.returncode == 0, process.stderr
-    assert list(csv.DictReader(io.StringIO(process.stdout))) == [
-        {"label": "contaminated", "shard": "corpus.jsonl"}
-    ]
+    assert process.stdout.split()[-4:] == ["contaminated", "corpus.jsonl", "1", "row"]
 
 
 @pytest.mark.parametrize("query", ["select nonsense from verdicts", "selec", "from verdict"])
@@ -77,11 +73,11 @@ def test_an_answer_is_written_by_copy(result, tmp_path):
 
 
 def test_the_documents_of_the_evidence_are_a_view(result):
-    assert "documents" in contam_here("sql", result, "show tables", "--csv").stdout.splitlines()
+    assert "documents" in contam_here("sql", result, "show tables").stdout.split()
     query = "select sum(n_items) from documents"
     pairs = "select count(distinct (benchmark, split, item_id, shard, row)) from evidence"
-    told = [contam_here("sql", result, asked, "--csv").stdout for asked in (query, pairs)]
-    assert told[0].splitlines()[1:] == told[1].splitlines()[1:]
+    told = [contam_here("sql", result, asked).stdout for asked in (query, pairs)]
+    assert told[0].split()[-3] == told[1].split()[-3]
 
 
 def test_times_with_a_zone_need_no_other_package(result):
