@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from pydantic import TypeAdapter
 
+SCORES: Final = "scores"
+STUDIES: Final = "studies"
+"""Folders of a pack, for the re-scoring and for each study."""
 FORMAT: Final = 1
 """Version of report.json; a change of meaning is a new one."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import time
 from dataclasses import asdict, dataclass, replace
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import contam
-from contam.audit.chance.calibration import (
+from contam.audit.calibration import (
     CALIBRATION,
     DECOYS,
     calibrated,
@@ -28,17 +29,16 @@ from contam.audit.checks import (
 from contam.audit.cleaned import check_cleaned, facts_of
 from contam.audit.combine import combine
 from contam.audit.exports import write_exports
-from contam.audit.facts import Facts, schema, write_facts
-from contam.audit.manifest import MANIFEST, TIMES, write_manifest, write_times
+from contam.audit.facts import SCORES, STUDIES, Facts, schema, write_facts
 from contam.audit.public_names import note_sources, public, public_parameters
+from contam.audit.rates import read_judged, reviewed, write_judged
 from contam.audit.report.build import ReportInputs, make_facts
 from contam.audit.report.pages import make_pages
 from contam.audit.report.render import write_html, write_markdown
-from contam.audit.review.rates import read_judged, reviewed, write_judged
-from contam.audit.review.sample import population, read_labels, write_labels
+from contam.audit.sample import population, read_labels, write_labels
 from contam.audit.spec import TOGETHER
 from contam.audit.stage_cache import StageCache, copy_tree
-from contam.audit.studies import SCORES, STUDIES, make_studies
+from contam.audit.verify import MANIFEST, TIMES, write_manifest, write_times
 from contam.detect.accepted import find_accepted, read_accepted
 from contam.detect.report import load_report
 from contam.detect.show.reread import sources_file
@@ -46,13 +46,15 @@ from contam.extras import require
 from contam.files.disk import output_errors
 from contam.files.publish import publishing
 from contam.files.single import fingerprint
+from contam.study.by_name import BY_VERDICTS, paths_of, run_named
+from contam.study.model import STUDY_FORMAT, TABLES, write_study
 from contam.tables.score_schemas import RESCORE_FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from contam.audit.checks import Items
-    from contam.audit.review.sample import Label
+    from contam.audit.sample import Label
     from contam.audit.spec import AuditSpec
     from contam.detect.accepted import AcceptedRow
     from contam.detect.corpus import ScanProgress
@@ -133,7 +135,7 @@ def run_audit(
         corpora = [corpus.name for corpus in spec.corpora]
         searched = search_decoys(spec, items, checker)
         scores = _score(spec, stage_cache, verdicts, logs) if spec.logs.paths else None
-        studies = make_studies(spec, stage_cache, verdicts, scores)
+        studies = _studies(spec, stage_cache, verdicts, scores)
         # Only now, so that what was found is not held while more is searched.
         reports = {name: load_report(stage_cache.folder / CHECKS / name) for name in corpora}
         together = reports[corpora[0]]
@@ -317,6 +319,77 @@ def _scoring(
         ).as_posix()
         run, summary = public([result.run, result.summary], spec)
         write_rescore(replace(result, run=run, summary=summary), draft)
+        return without_times(draft)
+
+    return make
+
+
+def _studies(
+    spec: AuditSpec,
+    stage_cache: StageCache,
+    verdicts: str,
+    scores: Path | None,
+) -> tuple[dict[str, Any], ...]:
+    """Run the studies of an audit, each a stage; returns what the report says of them.
+
+    verdicts  the stage whose verdicts count;  scores  folder of the re-scoring, where there is one
+    """
+    found = []
+    for name, options in spec.studies.items():
+        stage = f"{STUDIES}/{name}"
+        own = options.get(BY_VERDICTS) or not [*paths_of(name, options)]
+        key = [
+            STUDY_FORMAT, name, options, _study_files(name, options),
+            spec.policies, spec.seed, spec.least,
+            [stage_cache.keys.get(key) for key in (verdicts, SCORES)] if own else None,
+        ]  # fmt: skip
+        making = _studying(name, spec, stage_cache.folder / verdicts, scores)
+        found.append(_told(name, stage_cache.stage(stage, digest_of(key), making)))
+    return tuple(found)
+
+
+def _told(name: str, folder: Path) -> dict[str, Any]:
+    """What a report says of a study, from its folder."""
+    tree = json.loads((folder / TABLES).read_bytes())
+    pictures = [path.stem for path in sorted(folder.glob("*.svg"))]
+    return {
+        "name": name,
+        "finding": tree["finding"],
+        "refused": tree["refused"],
+        "pictures": pictures,
+        "notes": tree["run"].get("notes", []),
+    }
+
+
+def _study_files(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Every file that a study reads, by digest."""
+    found: dict[str, Any] = {}
+    for given in paths_of(name, options):
+        path = Path(given)
+        below = [path] if path.exists() else map(Path, sorted(glob.glob(given, recursive=True)))  # noqa: PTH207 - takes absolute patterns
+        for one in below:
+            files = sorted(one.rglob("*")) if one.is_dir() else [one]
+            found |= {str(file): fingerprint(file) for file in files if file.is_file()}
+    return found
+
+
+def _studying(
+    name: str,
+    spec: AuditSpec,
+    verdicts: Path,
+    scores: Path | None,
+) -> Callable[[Path], dict[str, Any]]:
+    def make(draft: Path) -> dict[str, Any]:
+        study = run_named(
+            name,
+            spec.studies[name],
+            verdicts=verdicts,
+            policy=spec.policies[0],
+            rescored=scores,
+            seed=spec.seed,
+            least=spec.least,
+        )
+        write_study(replace(study, run=public(dict(study.run), spec)), draft)
         return without_times(draft)
 
     return make

@@ -8,7 +8,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.audit.manifest import MANIFEST, TIMES, files_of, read_verified
+from contam.audit.verify import MANIFEST, TIMES, files_of, read_verified
 from contam.errors import OutputError
 from contam.files.disk import output_errors
 from contam.files.single import fingerprint

@@ -1,8 +1,10 @@
-"""Verify that a pack is as published and its evidence still in the corpora, and approve it."""
+"""Seal a pack by digests, verify that it and its evidence are as published, and approve it."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import platform
 import time
 from dataclasses import asdict, dataclass
 from string import ascii_uppercase
@@ -11,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.audit.facts import read_facts
-from contam.audit.manifest import MANIFEST, TIMES, files_of, read_verified
 from contam.benchmark.items import ItemName
 from contam.detect.match.variant_texts import ways_to_read
 from contam.detect.report import load_report
@@ -24,14 +25,93 @@ from contam.tables import schemas
 from contam.text.tokenizer import tokenize_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from contam.audit.facts import Facts
     from contam.detect.report import Report
 
 
-_REPORT: Final = "report.json"
+_GIVE_AUDIT_FOLDER: Final = "give the folder that `contam audit run` wrote"
+
+
+REPORT: Final = "report.json"
+MANIFEST: Final = "manifest.json"
+TIMES: Final = "times.json"
+"""The only file of a pack that differs between equal audits."""
+
+FORMAT: Final = 1
+
+
+def files_of(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Every file below a folder with its relative name, in order; links count as files."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() or not path.is_dir():
+            yield path.relative_to(folder).as_posix(), path
+
+
+def write_manifest(folder: Path, facts: Mapping[str, Any]) -> str:
+    """Write the manifest of all other files in the folder; returns its own digest.
+
+    facts  inputs, parameters and versions: JSON-able, equal for equal audits
+    """
+    tree = {
+        "tool": "contam",
+        "format": FORMAT,
+        **facts,
+        "environment": {"machine": platform.machine(), "system": platform.system()},
+        "files": {
+            name: fingerprint(path)
+            for name, path in files_of(folder)
+            if name not in {MANIFEST, TIMES}
+        },
+    }
+    return _write_with_digest(folder / MANIFEST, tree)
+
+
+def write_times(folder: Path, times: Mapping[str, Any]) -> None:
+    """Write when, how long, and what finished stages were made of, with a digest of its own.
+
+    The manifest must not depend on it: a stage depends on where its files are, a pack does not.
+    """
+    _write_with_digest(folder / TIMES, dict(times))
+
+
+def read_verified(path: Path) -> dict[str, Any]:
+    """A manifest or times file that is byte for byte what was written. Raises OutputError."""
+    with reading(path, OutputError, _GIVE_AUDIT_FOLDER):
+        if not path.exists():
+            missing = OutputError("there is no {}", path, hint=_GIVE_AUDIT_FOLDER)
+            raise missing if path.parent.exists() else missing.of_call()
+        raw = path.read_bytes()
+    try:
+        tree = json.loads(raw)
+    except ValueError as error:
+        raise _altered(path) from error
+    if not isinstance(tree, dict) or "digest" not in tree:
+        raise _altered(path)
+    digest = tree.pop("digest")
+    if digest != _digest(tree) or raw != _with_digest(tree, digest):
+        raise _altered(path)
+    return {**tree, "digest": digest}
+
+
+def _write_with_digest(path: Path, tree: Mapping[str, Any]) -> str:
+    digest = _digest(tree)
+    path.write_bytes(_with_digest(tree, digest))
+    return digest
+
+
+def _digest(tree: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(tree, sort_keys=True).encode("ascii")).hexdigest()
+
+
+def _with_digest(tree: Mapping[str, Any], digest: str) -> bytes:
+    return (json.dumps({**tree, "digest": digest}, indent=1) + "\n").encode("ascii")
+
+
+def _altered(path: Path) -> OutputError:
+    return OutputError("{} was altered since the audit", path, hint="run the audit again")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +147,14 @@ def verify_pack(
     """
     manifest = read_verified(folder / MANIFEST)
     read_verified(folder / TIMES)
-    problems = list(_files(folder, manifest["files"]))
+    problems = list(_changed_files(folder, manifest["files"]))
     if digest is not None and digest != manifest["digest"]:
         problems.append(f"the digest is {manifest['digest']}, not the one signed off")
     seen = 0
     missing: dict[str, int] = {}
     if not problems:
         # Altered tables are not opened: what they say would be somebody else's.
-        facts = read_facts(folder / _REPORT)
+        facts = read_facts(folder / REPORT)
         report = load_report(folder / facts.verdicts)
         for problem, unread in _evidence(report, sample, seed):
             if unread:
@@ -93,7 +173,7 @@ def verify_pack(
     )
 
 
-def _files(folder: Path, known: dict[str, Any]) -> Iterator[str]:
+def _changed_files(folder: Path, known: dict[str, Any]) -> Iterator[str]:
     found = dict(files_of(folder))
     for name in sorted({*known, *found} - {MANIFEST, TIMES}):
         if name not in found:
@@ -161,9 +241,6 @@ def _same(item: str, document: str) -> bool:
 def _equal(text: bytes, other: bytes, unit: int) -> bool:
     tokens = tokenize_bytes(other, unit=unit).hashes
     return bool(len(tokens)) and np.array_equal(tokenize_bytes(text, unit=unit).hashes, tokens)
-
-
-REPORT: Final = "report.json"
 
 
 def checked_pack(folder: Path, digest: str | None = None) -> dict[str, Any]:

@@ -161,11 +161,11 @@ def _of_task(named: Named, split: str | None, include: Sequence[str]) -> list[Be
     """Items of an evaluator's tasks, as files in memory."""
     # Here, not above: they belong to extras.
     if named.tool == "inspect":
-        from contam.harness.inspect_tasks import inspect_task
+        from contam.harness import inspect_task
 
         found = [inspect_task(named.task)]
     else:
-        from contam.harness.lm_eval_tasks import lm_eval_tasks
+        from contam.harness import lm_eval_tasks
 
         found = lm_eval_tasks(named.task, include)
     return [

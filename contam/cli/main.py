@@ -25,14 +25,13 @@ from typer.core import TyperGroup
 from contam.cli.commands import (
     annotate,
     audit,
-    benchmarks,
     check,
     clean,
     diff,
     index,
     items,
+    known,
     logs,
-    policies,
     query,
     rescore,
     review,
@@ -114,8 +113,8 @@ app = typer.Typer(
 )
 GROUPS: Final[dict[str, tuple[Callable[..., Any] | typer.Typer, ...]]] = {
     "Find what a corpus contains": (
-        benchmarks.benchmarks, items.items, scan.scan, query.query, index.app, show.show, show.sql,
-        diff.diff, policies.policies, scan.warm,
+        known.benchmarks, items.items, scan.scan, query.query, index.app, show.show, show.sql,
+        diff.diff, known.policies, scan.warm,
     ),
     "Take it out of a corpus": (clean.clean,),
     "Score models on clean items": (

@@ -112,6 +112,19 @@ def new_table(*headings: str, numbers: Sequence[str] = ()) -> Table:
     return table
 
 
+def facts(rows: Iterable[tuple[str, str]]) -> Table:
+    """Names and what is said of each, where there is something."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(min_width=11, no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, text in rows:
+        if text:
+            grid.add_row(name, plain(text))
+    return grid
+
+
 def share(part: int, whole: int) -> str:
     """A share in percent; never rounded to 0 or 100 when it is neither."""
     if not whole:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.cli import render
-from contam.cli.progress import Reporter
-from contam.cli.terminal import emit, folded, plain, talk, visible
+from contam.cli.terminal import Reporter, emit, folded, plain, talk, visible
 from contam.errors import UsageError
 from contam.facts import counted
 from contam.files.addresses import is_address

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from contam.audit.manifest import MANIFEST, read_verified, write_manifest
 from contam.audit.pack import run_audit
 from contam.audit.spec import load_spec
+from contam.audit.verify import MANIFEST, read_verified, write_manifest
 from contam.detect.report import TABLES, load_report
 from contam.tables import schemas
 

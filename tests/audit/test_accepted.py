@@ -8,10 +8,10 @@ import json
 import pytest
 
 from contam.audit.gate import load_rules, run_gate
-from contam.audit.manifest import TIMES, files_of
 from contam.audit.pack import run_audit
-from contam.audit.review.sample import AcceptSession
+from contam.audit.sample import AcceptSession
 from contam.audit.spec import load_spec
+from contam.audit.verify import TIMES, files_of
 from contam.cli.main import main
 from contam.detect.accepted import (
     ACCEPTED,

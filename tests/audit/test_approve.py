@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from contam.audit.manifest import MANIFEST, files_of, read_verified
-from contam.audit.verify import approve, read_approvals
+from contam.audit.verify import MANIFEST, approve, files_of, read_approvals, read_verified
 from contam.cli.main import main
 from contam.errors import OutputError, UsageError
 from tests.audit.conftest import relabel

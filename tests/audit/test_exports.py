@@ -6,7 +6,7 @@ import io
 import pytest
 
 from contam.audit.exports import CONDA, conda, model_card
-from contam.audit.manifest import MANIFEST, read_verified
+from contam.audit.verify import MANIFEST, read_verified
 from contam.cli.main import main
 from contam.detect.report import load_report
 from contam.errors import UsageError

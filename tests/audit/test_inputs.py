@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from contam.audit.manifest import MANIFEST, read_verified
 from contam.audit.pack import run_audit
 from contam.audit.spec import load_spec
+from contam.audit.verify import MANIFEST, read_verified
 from contam.errors import LogError
 from tests.audit.conftest import FIXTURES
 from tests.rescore.logs.small import lm_eval, write_lines

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from contam.audit import facts as facts_of
-from contam.audit.manifest import MANIFEST, TIMES, files_of
 from contam.audit.pack import run_audit
 from contam.audit.spec import load_spec
-from contam.audit.verify import verify_pack
+from contam.audit.verify import MANIFEST, TIMES, files_of, verify_pack
 from contam.detect.labels import WORST_FIRST
 from contam.detect.report import load_report
 from contam.errors import BenchmarkError, LogError, OutputError

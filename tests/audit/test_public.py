@@ -11,12 +11,11 @@ import shutil
 import pyarrow.parquet as pq
 import pytest
 
-from contam.audit.manifest import TIMES, files_of
 from contam.audit.pack import run_audit
 from contam.audit.public_names import public
-from contam.audit.review.sample import AcceptSession, ReviewSession, answer, write_labels
+from contam.audit.sample import AcceptSession, ReviewSession, answer, write_labels
 from contam.audit.spec import AuditSpec, BenchmarkSpec, CorpusSpec, LogsSpec, load_spec
-from contam.audit.verify import verify_pack
+from contam.audit.verify import TIMES, files_of, verify_pack
 from contam.detect.accepted import add_accepted
 from contam.detect.show.reread import Library, sources_file
 from contam.index.build import build

@@ -8,7 +8,7 @@ import pytest
 
 from contam.benchmark.read_files import read_benchmarks
 from contam.errors import MissingExtraError
-from contam.harness.rows import listed_choices, own_texts
+from contam.harness import listed_choices, own_texts
 from tests.cli import processes
 from tests.rescore.export.test_harness import (
     REPLAY,

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from contam.audit.chance.calibration import QValues
+from contam.audit.calibration import QValues
 from contam.audit.facts import read_facts
 from contam.audit.pack import run_audit
 from contam.audit.report.pages import PAGE_ITEMS

@@ -2,9 +2,8 @@
 
 import pytest
 
-from contam.cli.progress import Reporter
 from contam.cli.render import coverage_lines, share, verdict_table
-from contam.cli.terminal import laid_out, plain, visible
+from contam.cli.terminal import Reporter, laid_out, plain, visible
 from contam.facts import size
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.audit.chance.calibration import with_chance
+from contam.audit.calibration import with_chance
 from contam.audit.combine import merged_coverage
 from contam.audit.facts import (
     BenchmarkFacts,
@@ -18,8 +18,8 @@ from contam.audit.facts import (
     ModelFacts,
     Number,
 )
+from contam.audit.rates import with_precision
 from contam.audit.report.tally import MOST_SOURCES, tally
-from contam.audit.review.rates import with_precision
 from contam.audit.spec import TOGETHER
 from contam.corpus.dates import span_of
 from contam.detect.report import RUN_FILE

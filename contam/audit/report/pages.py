@@ -18,7 +18,7 @@ from contam.detect.show.side_by_side import view_items
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from contam.audit.chance.calibration import QValues
+    from contam.audit.calibration import QValues
     from contam.benchmark.items import ItemName
     from contam.detect.report import Report
     from contam.detect.show.highlights import Mark

@@ -7,7 +7,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from contam.audit.facts import to_tree
+from contam.audit.facts import SCORES, STUDIES, to_tree
 from contam.audit.report.build import estimated, scores_of
 from contam.audit.report.pages import (
     COLUMNS,
@@ -19,7 +19,6 @@ from contam.audit.report.pages import (
     style,
 )
 from contam.audit.spec import TOGETHER
-from contam.audit.studies import SCORES, STUDIES
 from contam.corpus.dates import UNKNOWN
 from contam.detect.policies.exposure import EXPOSURES
 from contam.detect.report import RUN_FILE

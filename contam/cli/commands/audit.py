@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from contam.cli import options, render
-from contam.cli.progress import Reporter
 from contam.cli.results import refuse_inside, refuse_out_in
-from contam.cli.terminal import emit, folded, plain, talk, visible
+from contam.cli.terminal import Reporter, emit, folded, plain, talk, visible
 from contam.detect.labels import SHOWN
 from contam.errors import OutputError, UsageError
 from contam.facts import counted

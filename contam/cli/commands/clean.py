@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from contam.cli import options, render
-from contam.cli.progress import Reporter
 from contam.cli.results import EXIT_FLAGGED, refuse_out_in
 from contam.cli.shares import (
     AddressOption,
@@ -21,7 +20,7 @@ from contam.cli.shares import (
     tell_search,
     tell_work,
 )
-from contam.cli.terminal import emit, plain, talk, visible
+from contam.cli.terminal import Reporter, emit, plain, talk, visible
 from contam.errors import UsageError
 from contam.facts import counted
 

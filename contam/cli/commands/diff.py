@@ -63,7 +63,7 @@ def diff(
         contam diff results-1 results-2
         contam diff pack-1 pack-2 --fail-on-flagged
     """
-    from contam.audit.review.sample import open_result
+    from contam.audit.sample import open_result
     from contam.audit.verify import REPORT
     from contam.detect.changes import CHANGES, Side, compare
 

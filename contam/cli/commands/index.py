@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options, render
-from contam.cli.progress import Reporter
 from contam.cli.results import EXIT_INCOMPLETE
 from contam.cli.shares import parse_share, tell_idle
-from contam.cli.terminal import emit, plain, talk, visible
+from contam.cli.terminal import Reporter, emit, plain, talk, visible
 from contam.errors import UsageError
 from contam.facts import counted, size
 

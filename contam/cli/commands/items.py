@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
-    from rich.table import Table
 
     from contam.benchmark.items import BenchItem, Benchmark
 
@@ -162,24 +161,12 @@ def _print(benchmark: Benchmark, record: Mapping[str, Any]) -> None:
     n_rows = counted(n_items + sum(reasons.values()), "row")
     n_files = counted(len(record["sources"]), "file")
     title = f"{benchmark.name}: {counted(n_items, 'item')} of {n_rows} in {n_files}"
-    shown: list[RenderableType] = [plain(title), Padding(_grid(rows), (0, 0, 0, 2))]
+    shown: list[RenderableType] = [plain(title), Padding(render.facts(rows), (0, 0, 0, 2))]
     for item in _some(benchmark.items):
         of = (item.passage, item.question, " | ".join(item.choices), item.answer)
         texts = [(part, _shortened(text)) for part, text in zip(PARTS, of, strict=True) if text]
-        shown += ["", plain(item.item_id), Padding(_grid(texts), (0, 0, 0, 2))]
+        shown += ["", plain(item.item_id), Padding(render.facts(texts), (0, 0, 0, 2))]
     render.emit_renderable(*shown, "")
-
-
-def _grid(rows: Sequence[tuple[str, str]]) -> Table:
-    """Names and what is said of each."""
-    from rich.table import Table
-
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(min_width=11)
-    grid.add_column(overflow="fold")
-    for name, text in rows:
-        grid.add_row(name, plain(text))
-    return grid
 
 
 def _shortened(text: str) -> str:

@@ -12,7 +12,6 @@ from contam import facts
 from contam.cli import options, render
 from contam.cli.commands.show import as_tree, item_blocks
 from contam.cli.options import split_names
-from contam.cli.progress import Reporter
 from contam.cli.results import (
     ALLOW_MISSING,
     print_result,
@@ -20,7 +19,7 @@ from contam.cli.results import (
     refuse_out_in,
     write_result,
 )
-from contam.cli.terminal import emit, plain, talk, visible
+from contam.cli.terminal import Reporter, emit, plain, talk, visible
 from contam.errors import UsageError
 from contam.files.single import reading
 from contam.files.stores import place

@@ -17,7 +17,7 @@ from contam.errors import UsageError
 from contam.files.stores import place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from rich.console import RenderableType
 
@@ -299,7 +299,7 @@ def _trees(result: Rescore) -> dict[str, Any]:
 
 
 def _tables(result: Rescore) -> list[RenderableType]:
-    """A table for each benchmark and metric shown, its rankings, and what is not estimated."""
+    """A table for each benchmark and metric shown, and what is not estimated."""
     from contam.rescore.export.plots import is_shown
     from contam.rescore.export.summary import beyond_rows, beyond_words, run_words, smallest_words
 
@@ -313,7 +313,6 @@ def _tables(result: Rescore) -> list[RenderableType]:
             groups.setdefault((row["benchmark"], row["metric"]), []).append(row)
         else:
             others.setdefault(row["benchmark"], {}).setdefault(row["metric"])
-    rankings = result.rows("rankings")
     for (benchmark, metric), rows in groups.items():
         way = "" if rows[0]["higher_is_better"] else " (lower is better)"
         blocks += ["", visible(f"{benchmark}, {metric}{way}")]
@@ -330,8 +329,6 @@ def _tables(result: Rescore) -> list[RenderableType]:
         for note, models in models_of.items():
             who = "all" if len(models) == len(rows) else ", ".join(dict.fromkeys(models))
             blocks.append(visible(f"{note} ({who})"))
-        own = [row for row in rankings if (row["benchmark"], row["metric"]) == (benchmark, metric)]
-        blocks += ranking_blocks(own)
     for benchmark, metrics in others.items():
         blocks.append(visible(f"{benchmark}, not shown: {', '.join(metrics)} (--all-metrics)"))
     return blocks
@@ -371,50 +368,3 @@ def _beyond_table(rows: Sequence[Sequence[str]]) -> RenderableType:
     for row in rows:
         table.add_row(*map(visible, row))
     return table
-
-
-def ranking_blocks(rows: Sequence[Row]) -> Iterator[RenderableType]:
-    """For each policy and set-up: both rankings in one table, and what is to be said of them.
-
-    rows  of rankings.parquet, of one benchmark and metric
-    """
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row["policy"], row["setup"]), []).append(row)
-    policies = {policy for policy, _ in groups}
-    for (policy, setup), own in groups.items():
-        parts = [f"by {policy}"] if len(policies) > 1 else []
-        parts += [f"runs with {setup}"] if setup else []
-        ranked = [row for row in own if row["rank_clean"] is not None]
-        notes = list(dict.fromkeys(row["note"] for row in own if row["rank_full"] is not None))
-        if not ranked:
-            alone = len(own) == 1 and not setup
-            if not alone:
-                yield visible(", ".join(["ranking", *parts]) + f": {'; '.join(notes)}")
-            continue
-        yield ""
-        if parts:
-            yield visible(", ".join(["ranking", *parts]))
-        yield _ranking(ranked)
-        yield from (visible(note) for note in notes if note)
-
-
-def _ranking(rows: Sequence[Row]) -> RenderableType:
-    """Models by their rank on clean items, with how far each moved."""
-    from contam.rescore.export.summary import figure
-
-    sides = ("rank, all", "full", "rank, clean", "clean", "moved")
-    table = render.new_table("model", numbers=sides)
-    for row in sorted(rows, key=lambda row: (row["rank_clean"], row["rank_full"], row["model"])):
-        moved = row["rank_full"] - row["rank_clean"]
-        table.add_row(
-            visible(row["model"]),
-            *(cell for side in ("full", "clean") for cell in (_rank(row, side), figure(row[side]))),
-            f"{moved:+g}" if moved else "",
-        )
-    return table
-
-
-def _rank(row: Row, side: str) -> str:
-    rank, low, high = (row[f"rank_{side}{end}"] for end in ("", "_lo", "_hi"))
-    return f"{rank:g}" if low is None else f"{rank:g} [{low:g}-{high:g}]"

@@ -77,7 +77,7 @@ def review(
         contam review results --labels anna.jsonl --reader Anna
         contam review pack --accept accepted.csv --reader Anna --until 2027-12-31
     """
-    from contam.audit.review.sample import reader_name
+    from contam.audit.sample import reader_name
 
     reader = reader_name(reader)
     path = labels or accept
@@ -111,7 +111,7 @@ def _label(
     seed: int,
 ) -> tuple[int, int]:
     """Ask for labels until all are given or the reader quits; (answers, items left)."""
-    from contam.audit.review.sample import ReviewSession, answer, append_label, read_labels
+    from contam.audit.sample import ReviewSession, answer, append_label, read_labels
 
     reading = ReviewSession.open(folder, policy=policy, flagged=flagged, clean=clean, seed=seed)
     known = read_labels([labels]) if labels.exists() else []
@@ -133,7 +133,7 @@ def _accept(
     wanted: tuple[str | None, Collection[str]],
 ) -> tuple[int, int]:
     """Ask of each flagged item whether it is accepted; (accepted, items not asked)."""
-    from contam.audit.review.sample import AcceptSession
+    from contam.audit.sample import AcceptSession
     from contam.detect.accepted import add_accepted
 
     if until < today():

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options, render
-from contam.cli.progress import Reporter
 from contam.cli.results import print_result, refuse_out_in, write_result
 from contam.cli.shares import (
     AddressOption,
@@ -18,7 +17,7 @@ from contam.cli.shares import (
     tell_idle,
     tell_search,
 )
-from contam.cli.terminal import talk
+from contam.cli.terminal import Reporter, talk
 from contam.errors import UsageError
 from contam.files.stores import place
 

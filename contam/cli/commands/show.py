@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from contam.audit.chance.calibration import QValues
+    from contam.audit.calibration import QValues
     from contam.benchmark.items import ItemName
     from contam.detect.report import Report
     from contam.detect.show.choose import Choice
@@ -139,8 +139,8 @@ def show(
         )
     if stats:
         refuse_beside(context, _WITH_STATS, "--stats", "leave it out: no item is shown")
-    from contam.audit.chance.calibration import chance_of
-    from contam.audit.review.sample import open_result
+    from contam.audit.calibration import chance_of
+    from contam.audit.sample import open_result
     from contam.detect.show.choose import (
         Choice,
         check_policy,

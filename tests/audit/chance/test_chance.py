@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.audit.chance import calibration
-from contam.audit.chance.calibration import QValues, q_values
-from contam.audit.review import rates
+from contam.audit import calibration, rates
+from contam.audit.calibration import QValues, q_values
 from contam.cli.main import main
 from contam.detect.labels import FLAGGED
 from contam.detect.report import load_report

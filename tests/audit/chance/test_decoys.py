@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from contam.audit.chance import calibration
-from contam.audit.chance.decoys import make_decoys
+from contam.audit import calibration
+from contam.audit.decoys import make_decoys
 from contam.audit.pack import run_audit
 from contam.audit.spec import AuditSpec, checked, load_spec
 from contam.benchmark.read_files import read_benchmarks

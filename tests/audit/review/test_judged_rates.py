@@ -6,11 +6,10 @@ import json
 import numpy as np
 import pytest
 
-from contam.audit.chance import calibration
+from contam.audit import calibration, rates
 from contam.audit.pack import run_audit
-from contam.audit.review import rates
-from contam.audit.review.rates import powered, read_judged, reviewed, write_judged
-from contam.audit.review.sample import Case, Label, population, write_labels
+from contam.audit.rates import powered, read_judged, reviewed, write_judged
+from contam.audit.sample import Case, Label, population, write_labels
 from contam.audit.spec import load_spec
 from contam.cli.main import main
 from contam.detect.report import load_report

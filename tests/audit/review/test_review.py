@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from contam.audit.review import rates
-from contam.audit.review.rates import reviewed
-from contam.audit.review.sample import (
+from contam.audit import rates
+from contam.audit.rates import reviewed
+from contam.audit.sample import (
     Case,
     Label,
     append_label,

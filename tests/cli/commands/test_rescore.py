@@ -221,5 +221,3 @@ def test_a_table_of_errors_is_refused_until_it_is_said_that_less_is_better(
     shown = contam_here(*[one for one in given if one != "--json"], "--out", tmp_path / "scores",
                    "--overwrite", "--lower-is-better", "error")  # fmt: skip
     assert "error (lower is better)" in shown.stdout
-    assert "rank, clean" in shown.stdout
-    assert "rank, clean" in shown.stdout

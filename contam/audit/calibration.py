@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.audit.chance.decoys import JOIN, MAKER, SWAP, make_decoys
 from contam.audit.checks import digest_of
 from contam.audit.combine import combine
+from contam.audit.decoys import JOIN, MAKER, SWAP, make_decoys
 from contam.audit.verify import REPORT
 from contam.benchmark.items import ItemName
 from contam.detect.labels import FLAGGED
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.audit.chance.decoys import Decoys
     from contam.audit.checks import Checker, Items
+    from contam.audit.decoys import Decoys
     from contam.audit.facts import PolicyFacts
     from contam.audit.spec import AuditSpec
     from contam.audit.stage_cache import StageCache

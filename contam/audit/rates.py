@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.audit.review.sample import Case, Judged, Label
+    from contam.audit.sample import Case, Judged, Label
 
     Row = dict[str, Any]
     Floats = NDArray[np.float64]
@@ -243,7 +243,7 @@ def reviewed(cases: Sequence[Case], labels: Sequence[Label], judged: Sequence[Ro
     """What the labels give for each benchmark and policy, and how far every two readers agree.
 
     cases   every checkable item under every policy
-    judged  what a judge said of flagged items (`contam.audit.review.rates`), a better proxy than
+    judged  what a judge said of flagged items (`contam.audit.rates`), a better proxy than
             the score where it was asked; without labels it gives nothing
 
     A label whose item is gone, or whose evidence is not what was seen, is counted and not used.

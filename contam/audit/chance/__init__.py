@@ -1,1 +1,0 @@
-"""Estimate how many flags are chance: decoys, false discovery rates and q-values."""

@@ -1,1 +1,0 @@
-"""Review a sample of items by hand, and estimate rates for all items."""

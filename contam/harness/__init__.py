@@ -1,1 +1,0 @@
-"""Ask evaluators that are installed for the items of their tasks."""
