@@ -211,7 +211,7 @@ def test_a_reload_of_one_is_seen_where_it_answers_with_others(asker, odd_index, 
 
 
 def test_nothing_is_called_clean_over_a_shard_that_was_altered(tmp_path, fixture_items):
-    index, shard, _ = indexed_odd(tmp_path, fixture_items)
+    index, shard, texts = indexed_odd(tmp_path, fixture_items)
     asked = {"text": "a text that no document of any corpus holds a word of"}
     (tmp_path / "data").mkdir()
     with serving(f"odd={index}", data=tmp_path / "data") as service, service.client() as client:
@@ -219,6 +219,7 @@ def test_nothing_is_called_clean_over_a_shard_that_was_altered(tmp_path, fixture
         other = shard.with_name("other")
         other.write_bytes(shard.read_bytes().replace(b"moth", b"MOTH"))
         other.replace(shard)
+        client.post("/v1/check", json={"text": texts[0]})
         answer = client.post("/v1/check", json=asked).json()
     assert answer["verdicts"][0]["label"] == "not_checkable"
     assert answer["coverage"]["shards_failed"][0]["shard"] == "odd.jsonl"
