@@ -3,9 +3,8 @@ import subprocess
 import sys
 
 import pytest
-import typer
 
-from contam.cli.main import GROUPS, app, main
+from contam.cli.main import main
 from contam.detect.report import write_report
 from contam.files import publish
 from tests.cli.processes import (
@@ -204,14 +203,6 @@ def test_closed_streams_are_no_crash(tmp_path):
     line = subprocess.list2cmdline(command("show", folder))
     process = subprocess.run(["sh", "-c", f"{line} >&- 2>&-"], env=environment(), check=False)
     assert process.returncode == 0
-
-
-def test_the_help_shows_every_command_below_a_heading():
-    page = contam_here("--help").stdout
-    headings = [line for line in page.splitlines() if line.endswith(":") and line[0] != " "]
-    assert headings == ["Options:", *(f"{title}:" for title in GROUPS)]
-    commands = page.partition(f"{headings[1]}\n")[2]
-    assert all(f"\n  {name} " in "\n" + commands for name in typer.main.get_command(app).commands)
 
 
 @pytest.mark.parametrize(

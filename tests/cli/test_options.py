@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.cli.options import split_names, spread_values
+from contam.cli.options import spread_values
 from contam.cli.shares import parse_share
 from contam.corpus.formats.registry import FORMATS
 from contam.errors import UsageError
@@ -38,19 +38,11 @@ def test_an_option_without_a_value_is_refused(typed):
         spread_values(typed.split(), OPTIONS)
 
 
-def test_an_empty_value_is_kept_for_the_reader_to_refuse():
-    assert spread_values(["--corpus="], OPTIONS) == ["--corpus", ""]
-
-
 @given(st.lists(st.sampled_from(["a", "b c", "--x", "--corpus v", "--benchmark=w", "-q", "é"])))
 def test_spreading_twice_changes_nothing(words):
     line = [word for group in words for word in group.split()]
     once = spread_values(line, OPTIONS)
     assert spread_values(once, OPTIONS) == once
-
-
-def test_names_are_split_at_commas_once_each():
-    assert split_names(["a, b", "c,a,", ""]) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("command", ["logs", "rescore"])

@@ -3,8 +3,7 @@
 import pytest
 
 from contam.cli.render import coverage_lines, share, verdict_table
-from contam.cli.terminal import Reporter, laid_out, plain, visible
-from contam.facts import size
+from contam.cli.terminal import laid_out, plain, visible
 
 
 @pytest.mark.parametrize(
@@ -16,11 +15,6 @@ from contam.facts import size
 )  # fmt: skip
 def test_a_share_is_never_rounded_to_none_or_all(part, whole, shown):
     assert share(part, whole) == shown
-
-
-def test_sizes():
-    assert (size(0), size(1), size(999)) == ("0 bytes", "1 byte", "999 bytes")
-    assert (size(1500), size(2_500_000), size(2_500_000_000)) == ("1.5 kB", "2.5 MB", "2.5 GB")
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
@@ -45,15 +39,6 @@ def test_a_total_ends_the_table_of_several_benchmarks(monkeypatch):
     assert total.split() == ["total", "contam", "20", "2", "4", "6", "8", "30.0", "%"]
     assert other.split() == ["palm-70", "10", "1", "2", "3", "4", "30.0", "%"]
     assert "total" not in laid_out([verdict_table({"one": counts["one"]})])
-
-
-def test_no_progress_goes_beyond_what_there_is(capsys):
-    with Reporter(quiet=False) as progress:
-        progress.start(20_000_000)
-        for _ in range(3):
-            progress.advance(9_000_000)
-    told = capsys.readouterr().err.splitlines()
-    assert told[-1].split()[:6] == ["100", "%", "20", "of", "20", "MB"]
 
 
 def test_steering_characters_become_visible():

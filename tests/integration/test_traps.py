@@ -19,14 +19,6 @@ from tests.integration.inputs import (
 )
 
 ALL = [spec.id for spec in list_policies()]
-LONG = (
-    "Explain , in your own words : why does the superintendent's thermometer -- an"
-    " electroencephalographically calibrated one ! -- read 17.5 degrees at dawn , although the"
-    " orchard behind the observatory freezes ? State every assumption you make , and name the"
-    " instrument that would settle the matter for good ."
-)
-
-
 WORDS = (
     "amber bishops carve dancing elephants from granite holding ivory jugs kept lately moist new"
 )

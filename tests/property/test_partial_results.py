@@ -27,8 +27,6 @@ from tests.property.worlds import ALL_POLICIES, write_items, write_shard
 if TYPE_CHECKING:
     from pathlib import Path
 
-TABLES = ("verdicts.parquet", "evidence.parquet", "items.parquet")
-
 
 def opened(corpus: str, items: str, policies=ALL_POLICIES):
     plan = make_plan([items], ScanParameters(policies=policies, max_evidence=2))

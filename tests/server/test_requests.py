@@ -10,9 +10,6 @@ from tests.server.guarded import guarded
 from tests.waiting import wait_until
 
 LIMIT = 100_000
-JSON = {"Content-Type": "application/json"}
-
-
 BOUNDS = {"max_body_bytes": LIMIT, "max_upload_bytes": 2 * LIMIT}
 
 

@@ -12,8 +12,6 @@ from contam.detect.changes import Side, compare
 from contam.detect.report import RUN_FILE, load_report, write_report
 from tests.cli.processes import assert_one_line_error, contam_here
 
-FLAGGED = {"contaminated", "suspect"}
-
 
 @pytest.fixture(scope="module")
 def results(bench_fixtures, tmp_path_factory):
@@ -104,23 +102,9 @@ def test_an_item_with_another_text_is_a_new_one(results, bench_fixtures, tmp_pat
     }
 
 
-def test_an_index_of_the_same_corpus_changes_no_label(results, bench_fixtures, tmp_path):
-    index = tmp_path / "index"
-    built = contam_here("index", "build", "--corpus", bench_fixtures / "corpus", "--index", index)
-    assert built.returncode == 0, built.stderr
-    result = contam.query(index, bench_fixtures / "items")
-    found, _ = diff(results / "all", write_report(result, tmp_path / "out"))
-    assert (found["items"], found["shards"], found["comparable"]) == ([], [], True)
-
-
 def test_a_folder_of_scores_is_told_from_a_result(results, bench_fixtures, tmp_path):
     logs = ("--logs", bench_fixtures / "logs", "--least", "12")
     call = ("rescore", "--verdicts", results / "all", *logs, "--out", tmp_path / "scores")
     assert contam_here(*call).returncode == 0
     done = contam_here("diff", results / "all", tmp_path / "scores")
     assert_one_line_error(done, 1, "holds no verdicts", "contam scan")
-
-
-def test_a_pack_is_not_compared_with_a_result(results, tmp_path):
-    (tmp_path / "report.json").write_text("{}")
-    assert_one_line_error(contam_here("diff", results / "all", tmp_path), 2, "pack")

@@ -42,24 +42,6 @@ def test_a_build_says_what_it_made(corpus, tmp_path, capsys):
     assert (again, shown) == (0, out)
 
 
-def test_without_a_command_there_is_help(capsys):
-    assert main(["index"]) == 0
-    out, err = capsys.readouterr()
-    assert "verify" in out
-    assert "\n" in out.strip()
-    assert not err
-
-
-def test_the_figures_come_as_json(corpus, tmp_path, capsys):
-    code, facts, _ = build(capsys, corpus, tmp_path / "ix", "--json")
-    assert code == facts["exit_code"] == 0
-    assert facts["guarantee_tokens"] == 13
-    assert facts["n_documents"] == 20
-    assert facts["coverage"]["complete"] is True
-    assert facts["n_index_bytes"] == sum(facts["bytes_by_file"].values())
-    assert facts["dates"] is None
-
-
 def test_a_shard_that_cannot_be_read_is_named_with_exit_code_4(corpus, tmp_path, capsys):
     bad = corpus / "part-0.parquet"
     good = bad.read_bytes()
@@ -76,15 +58,6 @@ def test_a_shard_that_cannot_be_read_is_named_with_exit_code_4(corpus, tmp_path,
     assert "indexed already: part-1.parquet" in err
 
 
-def test_a_finished_index_is_refused_with_the_way_out(corpus, tmp_path, capsys):
-    build(capsys, corpus, tmp_path / "ix")
-    code, out, err = build(capsys, corpus, tmp_path / "ix")
-    assert (code, out) == (1, "")
-    assert "--overwrite" in err
-    assert "contam index add" in err
-    assert build(capsys, corpus, tmp_path / "ix", "--overwrite")[0] == 0
-
-
 def test_retired_shards_and_documents_are_counted_and_compacted_away(corpus, tmp_path, capsys):
     build(capsys, corpus, tmp_path / "ix")
     code, out, _ = call(
@@ -96,12 +69,6 @@ def test_retired_shards_and_documents_are_counted_and_compacted_away(corpus, tmp
     code, out, _ = call(capsys, "index", "compact", "--index", tmp_path / "ix")
     assert code == 0
     assert "read 1 of 1 shard" in out
-
-
-def test_retiring_nothing_or_nobody_is_a_wrong_call(corpus, tmp_path, capsys):
-    build(capsys, corpus, tmp_path / "ix")
-    for more in ((), ("--shard", "x"), ("--document", "x")):
-        assert call(capsys, "index", "retire", "--index", tmp_path / "ix", *more)[0] == 2
 
 
 def test_an_index_is_verified(corpus, tmp_path, capsys):
@@ -126,13 +93,6 @@ def test_an_index_is_verified(corpus, tmp_path, capsys):
     assert code == 1
     assert f"WRONG {postings}: " in out
     assert out.count(str(postings)) == 1
-
-
-def test_an_index_by_name_lies_in_its_home(corpus, tmp_path, capsys):
-    assert build(capsys, corpus, "mine", "--home", tmp_path / "home")[0] == 0
-    assert (tmp_path / "home" / "mine" / "MANIFEST.json").is_file()
-    assert call(capsys, "index", "show", "--index", "mine", "--home", tmp_path / "home")[0] == 0
-    assert call(capsys, "index", "show", "--index", "other", "--home", tmp_path / "home")[0] == 2
 
 
 @pytest.mark.parametrize(

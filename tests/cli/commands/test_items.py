@@ -49,15 +49,6 @@ def test_json_has_all_of_it(tmp_path):
     assert one["sources"][0]["n_rows"] == 8
 
 
-def test_what_is_mapped_is_shown_as_mapped(tmp_path):
-    rows = [{"asked": row["question"], "id": row["id"]} for row in ROWS]
-    path = write_lines(tmp_path / "lanterns.jsonl", rows)
-    done = contam_here("items", path, "--map", "question=asked", "--name", "jetty", "--strict")
-    assert done.returncode == 0, done.stderr
-    assert "jetty: 8 items" in done.stdout
-    assert ["question", "asked"] in [line.split() for line in done.stdout.splitlines()]
-
-
 def test_an_item_that_is_never_clean_is_not_strict(tmp_path):
     rows = [
         {**row, "incomplete": "its map is a picture" if row["id"] == "q4" else ""} for row in ROWS
@@ -83,8 +74,3 @@ def test_what_does_not_go_together_is_refused(tmp_path, given, named):
     path = write_lines(tmp_path / "lanterns.jsonl", ROWS)
     done = contam_here("items", *(word.format(path) for word in given))
     assert_one_line_error(done, 2, named)
-
-
-def test_a_file_that_holds_no_items_is_refused(tmp_path):
-    path = write_lines(tmp_path / "numbers.jsonl", [{"a": 1}, {"a": 2}])
-    assert_one_line_error(contam_here("items", path), 1, "numbers.jsonl")

@@ -9,7 +9,7 @@ from contam.detect.policies.policy import list_policies
 from contam.detect.report import write_report
 from contam.detect.scan import scan
 from tests.cli.processes import assert_one_line_error, contam_here
-from tests.rescore.logs.small import QUESTIONS, TIME, lm_eval, write_lines
+from tests.rescore.logs.small import QUESTIONS, lm_eval, write_lines
 
 
 def test_every_policy_is_listed_and_second_hand_ones_say_approximate():
@@ -18,12 +18,6 @@ def test_every_policy_is_listed_and_second_hand_ones_say_approximate():
         (line,) = (line for line in text.splitlines() if line.split(" ")[0] == spec.id)
         assert spec.unit in line
     assert "approximate" in text
-
-
-def test_json_lists_the_specs_in_full():
-    told = json.loads(contam_here("policies", "--json").stdout)
-    assert [spec["id"] for spec in told] == [spec.id for spec in list_policies(optional=True)]
-    assert all(len(spec["fingerprint"]) == 16 for spec in told)
 
 
 def test_one_policy_is_described():
@@ -59,10 +53,6 @@ def test_the_tables_of_a_result_are_views(result):
 @pytest.mark.parametrize("query", ["select nonsense from verdicts", "selec", "from verdict"])
 def test_a_wrong_query_says_what_there_is(result, query):
     assert_one_line_error(contam_here("sql", result, query), 2, "verdicts", "evidence", "items")
-
-
-def test_a_folder_without_a_result_is_refused(tmp_path):
-    assert_one_line_error(contam_here("sql", tmp_path, "select 1"), 1, str(tmp_path))
 
 
 def test_an_answer_is_written_by_copy(result, tmp_path):
@@ -124,16 +114,6 @@ def test_a_log_that_contradicts_its_tool_is_listed_and_fails(tmp_path):
     assert "0.9" in shown["logs"][0]["problem"]
 
 
-def test_columns_of_a_table_are_named_on_the_command_line(tmp_path):
-    (tmp_path / "t.csv").write_text("n,good,bad\na,1,0\nb,1,1\n", encoding="utf-8")
-    done = contam_here("logs", tmp_path / "t.csv", "--columns", "id=n", "score=good", "--json")
-    assert json.loads(done.stdout)["logs"][0]["metrics"][0]["mean"] == 1.0
-
-
-def test_a_folder_without_logs_is_one_line(tmp_path):
-    assert_one_line_error(contam_here("logs", tmp_path), 1, str(tmp_path))
-
-
 def test_items_come_out_of_logs(tmp_path):
     lm_eval(tmp_path / "a", [1, 0, 1])
     lm_eval(tmp_path / "b", [1, 1, 1], model="other")
@@ -150,12 +130,6 @@ def test_items_come_out_of_logs(tmp_path):
         contam_here("items", "--from-logs", tmp_path / "a", "--out", out, "--overwrite").returncode
         == 0
     )
-
-
-def test_a_results_file_alone_says_what_is_missing(tmp_path):
-    lm_eval(tmp_path, [1]).unlink()
-    done = contam_here("logs", tmp_path / f"results_{TIME}.json")
-    assert_one_line_error(done, 1, "--log_samples")
 
 
 def test_a_bad_log_is_listed_with_its_reason_and_the_others_are_read(tmp_path):
@@ -176,11 +150,3 @@ def test_a_bad_log_is_listed_with_its_reason_and_the_others_are_read(tmp_path):
     assert len(found["logs"]) == 1
     assert [one["path"] for one in found["damaged"]] == [str(cancelled), str(cut)]
     assert "not valid JSON" in found["damaged"][1]["reason"]
-
-
-def test_a_bad_log_that_was_named_is_listed_too(tmp_path):
-    path = tmp_path / "run.jsonl"
-    path.write_text("version https://git-lfs.github.com/spec/v1\nsize 3\n", encoding="utf-8")
-    done = contam_here("logs", path)
-    assert done.returncode == 4
-    assert "LFS" in done.stdout

@@ -81,21 +81,6 @@ def test_a_query_prints_and_writes_what_a_scan_does(home, asked, call, capsys, t
     assert run["index"]["guarantee_tokens"] == 5
 
 
-def test_a_written_answer_can_be_shown(asked, call, capsys, tmp_path):
-    call(*asked, "--out", tmp_path / "out", "--quiet")
-    assert main(["show", str(tmp_path / "out"), "q0"]) == 0
-    shown = capsys.readouterr().out
-    assert "items/q0" in shown.replace("//", "/")
-    assert shown.count("⟦") > 1
-
-
-def test_the_summary_comes_as_json(asked, call, tmp_path):
-    code, facts, _ = call(*asked, "--out", tmp_path / "out", "--json")
-    assert code == facts["exit_code"] == 0
-    assert facts["counts"]["items"]["contam"]["contaminated"] == 1
-    assert [one["item_id"] for one in facts["flagged"]] == ["q0"]
-
-
 def test_a_text_is_answered_with_the_documents_that_share_it(home, call):
     code, out, err = call("--index", home / "home" / "mine", "--text", QUOTED)
     assert code == 0
@@ -108,11 +93,6 @@ def test_a_text_is_answered_with_the_documents_that_share_it(home, call):
     assert sorted(places(facts)) == [("part-0.parquet", 0), ("part-1.parquet", 1)]
     assert facts["coverage"]["complete"] is True
     assert facts["index"]["guarantee_tokens"] == 5
-
-
-def test_a_text_that_is_nowhere_is_no_error(home, call):
-    code, facts, _ = call("--index", home / "home" / "mine", "--text", ABSENT, "--json")
-    assert (code, facts["documents"]) == (0, [])
 
 
 def test_a_text_may_stand_in_a_file_or_come_on_stdin(home, call, tmp_path, monkeypatch):
@@ -131,13 +111,6 @@ def test_a_text_below_the_guarantee_is_answered_with_a_warning(home, call):
     assert {"2", "5"} <= {*out.split()}
     code, facts, _ = call("--index", home / "home" / "mine", "--text", "copper kettles", "--json")
     assert (code, facts["documents"], facts["tokens"]) == (0, [], 2)
-
-
-def test_an_index_of_letters_answers_a_text_as_well(home, call, tmp_path):
-    index = make(home / "corpus", tmp_path / "chars", unit="char", gram=24, stride=27)
-    code, facts, _ = call("--index", index, "--text", QUOTED, "--json")
-    assert code == 0
-    assert sorted(places(facts)) == [("part-0.parquet", 0), ("part-1.parquet", 1)]
 
 
 @pytest.mark.parametrize(
@@ -165,11 +138,6 @@ def test_a_text_without_a_word_is_refused(home, call, text):
     assert_refused(call("--index", home / "home" / "mine", "--text", text), "text")
 
 
-def test_a_text_file_that_is_not_there_is_named(home, call, tmp_path):
-    answer = call("--index", home / "home" / "mine", "--text-file", tmp_path / "none.txt")
-    assert_refused(answer, "none.txt")
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -187,17 +155,6 @@ def test_bad_options_are_refused(call, arguments, words):
     assert_refused(call(*arguments), *words)
 
 
-def test_an_index_that_is_not_there_is_a_wrong_call_that_leaves_nothing(home, call, tmp_path):
-    for name in (tmp_path / "none", "none"):
-        answer = call(
-            "--index", name, "--home", home / "home", "--benchmark", home / "items.jsonl",
-            "--out", tmp_path / "out", "-q",
-        )  # fmt: skip
-        assert_refused(answer, "none")
-    assert list(tmp_path.iterdir()) == []
-    assert_refused(call("--index", tmp_path / "none", "--text", QUOTED), "none")
-
-
 def test_a_bare_name_is_looked_up_in_the_home_of_indexes(home, call, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     question = ("--index", "mine", "--text", QUOTED, "--json")
@@ -206,24 +163,6 @@ def test_a_bare_name_is_looked_up_in_the_home_of_indexes(home, call, monkeypatch
     assert call(*question, "--home", home / "home")[0] == 0
     monkeypatch.setenv("CONTAM_HOME", str(home / "home"))
     assert call(*question)[0] == 0
-
-
-@pytest.mark.parametrize("form", ["commas", "words", "twice"])
-def test_several_indexes_answer_as_one(home, call, tmp_path, form):
-    parts = [make(path, tmp_path / path.stem) for path in sorted((home / "corpus").iterdir())]
-    options = {
-        "commas": ["--index", ",".join(map(str, parts))],
-        "words": ["--index", *parts],
-        "twice": ["--index", parts[0], "--index", parts[1]],
-    }
-    for number, index in enumerate((options[form], ["--index", home / "home" / "mine"])):
-        answer = call(
-            *index, "--benchmark", home / "items.jsonl", "--out", tmp_path / f"out-{number}"
-        )
-        assert answer[0] == 0
-    mine, theirs = (load_report(tmp_path / f"out-{number}") for number in (0, 1))
-    assert mine.verdicts.equals(theirs.verdicts)
-    assert mine.evidence.equals(theirs.evidence)
 
 
 def test_shards_that_moved_are_found_with_corpus(home, call, tmp_path):
@@ -262,10 +201,6 @@ def test_a_shard_that_is_gone_is_named_and_decides_the_exit_code(
     }  # fmt: skip
 
 
-def test_flagged_items_can_be_the_exit_code(asked, call, tmp_path):
-    assert call(*asked, "--out", tmp_path / "out", "--fail-on-flagged")[0] == 3
-
-
 def test_a_policy_that_the_index_cannot_answer_is_refused_and_nothing_written(
     asked, call, tmp_path
 ):
@@ -276,12 +211,6 @@ def test_a_policy_that_the_index_cannot_answer_is_refused_and_nothing_written(
 
 def test_an_index_of_another_unit_is_refused(asked, call, tmp_path):
     assert_refused(call(*asked, "--out", tmp_path / "out", "--unit", "char", "-q"), "unit")
-
-
-def test_a_finished_result_is_replaced_only_when_asked(asked, call, tmp_path):
-    assert call(*asked, "--out", tmp_path / "out")[0] == 0
-    assert_refused(call(*asked, "--out", tmp_path / "out"), "--overwrite", code=1)
-    assert call(*asked, "--out", tmp_path / "out", "--overwrite")[0] == 0
 
 
 def test_results_are_not_put_into_an_index(asked, call, home):
@@ -295,13 +224,6 @@ def test_results_are_not_put_beside_the_shards_that_were_indexed(asked, call, ho
     answer = call(*asked, "--out", out)
     assert_refused(answer, str(home / "corpus"))
     assert not out.exists()
-
-
-def test_results_are_not_put_into_an_index_called_by_name(home, call):
-    by_name = ("--home", home / "home", "--index", "mine", "--benchmark", home / "items.jsonl")
-    inside = home / "home" / "mine" / "out"
-    assert_refused(call(*by_name, "--out", inside), "lies inside")
-    assert not inside.exists()
 
 
 def test_texts_and_further_evidence_are_left_out_when_asked(asked, call, tmp_path):

@@ -1,8 +1,5 @@
 import json
-import os
-import pty
 import re
-import resource
 import signal
 import subprocess
 
@@ -41,46 +38,6 @@ def test_a_finished_scan_prints_the_verdict_table_and_where_the_evidence_is(tmp_
     assert f"contam show {tmp_path / 'out'}" in process.stdout
     assert "\x1b" not in process.stdout + process.stderr
     assert len(load_report(tmp_path / "out")) == 6
-
-
-def test_progress_is_a_line_per_tenth_when_stderr_is_no_terminal(tmp_path):
-    lines = contam_here(*CALL, tmp_path / "out", canned=True).stderr.splitlines()
-    assert lines[0] == "compiling kernels, first run only"
-    assert lines[1:5] == [f"kernel {done} of 8" for done in (2, 4, 6, 8)]
-    assert [line.split(" %")[0].strip() for line in lines[5:15]] == [
-        str(n) for n in range(10, 101, 10)
-    ]
-    assert re.fullmatch(r" 10 %  6 of 50 MB  \d+ MB/s  \d+:\d\d:\d\d left", lines[5])
-    assert lines[15:] == ["note: 2 rows of items.jsonl were skipped"]
-
-
-def test_quiet_says_nothing_on_stderr(tmp_path):
-    process = contam_here(*CALL, tmp_path / "out", "--quiet", canned=True)
-    assert process.stderr == ""
-    assert "quiz" in process.stdout
-
-
-@pytest.mark.slow
-def test_a_terminal_gets_a_bar_and_no_colour_when_not_wanted(tmp_path):
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        command(*CALL, tmp_path / "out", canned=True),
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-        env=environment(TERM="xterm", NO_COLOR="1"),
-    ) as process:
-        os.close(theirs)
-        said = b""
-        try:
-            while part := os.read(ours, 4096):
-                said += part
-        except OSError:
-            os.close(ours)
-        assert b"quiz" in process.stdout.read()
-    assert process.returncode == 0
-    assert b"reading" in said
-    assert b"B/s" in said
-    assert not re.search(rb"\x1b\[[0-9;]*3[0-7]m", said)
 
 
 def test_json_is_one_document_on_stdout(tmp_path):
@@ -185,22 +142,6 @@ def test_an_output_that_cannot_be_written_is_known_before_any_work(tmp_path, out
     process = contam_here(*CALL, out, canned=True, CANNED_CALL=str(call))
     assert_one_line_error(process, 1, out)
     assert not call.exists()
-
-
-def test_a_full_disk_leaves_nothing(tmp_path):
-    def small_files():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
-
-    process = subprocess.run(
-        command(*CALL, tmp_path / "out", "--quiet", canned=True),
-        capture_output=True,
-        text=True,
-        env=environment(PYTHONDONTWRITEBYTECODE="1"),
-        preexec_fn=small_files,
-        check=False,
-    )
-    assert_one_line_error(process, 1, "File too large")
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow

@@ -79,44 +79,11 @@ def test_a_terminal_without_unicode_gets_other_marks(folder):
     assert "[[How many apples does Zo\\xeb hold" in text
 
 
-def test_json_has_both_sides(folder):
-    told = json.loads(contam_here("show", folder, "--json").stdout)
-    (item,) = told["items"]
-    (document,) = item["documents"]
-    (part,) = document["parts"]
-    assert [m["text"] for m in part["document"] if m["kind"] == "match"] == [QUESTION]
-    assert item["verdicts"][0]["label"] == "contaminated"
-    assert item["texts"]["question"] == QUESTION
-
-
 def test_one_item_by_name_flagged_or_not(folder):
     text = contam_here("show", folder, "quiz/q10").stdout
     assert "clean  contam, score 0: nothing found" in text
     assert "Question of q10" in text
     assert_one_line_error(contam_here("show", folder, "q11"), 2, "q11", "q10")
-
-
-def test_one_policy(folder):
-    text = contam_here("show", folder, "q9", "--policy", "lmeval-13").stdout
-    assert "lmeval-13, score 1" in text
-    assert "contam, score" not in text
-    assert_one_line_error(contam_here("show", folder, "--policy", "gpt4"), 2, "gpt4", "lmeval-13")
-
-
-def test_a_shard_that_is_gone_is_said(folder, tmp_path):
-    (tmp_path / "corpus" / "a.parquet").unlink()
-    process = contam_here("show", folder, "--documents", "1")
-    assert process.returncode == 0
-    assert f"⟦{QUESTION[:20]}" in process.stdout
-    told = json.loads(contam_here("show", folder, "--documents", "1", "--json").stdout)
-    assert "a.parquet" in told["items"][0]["documents"][0]["problem"]
-
-
-def test_no_flagged_item_is_said(tmp_path):
-    result = make_result()
-    result.verdict_columns = {**result.verdict_columns, "label": ["clean"] * 6}
-    folder = write_report(result, tmp_path / "clean")
-    assert str(folder) in contam_here("show", folder).stdout.splitlines()[0]
 
 
 def test_a_limit_says_how_many_are_left(tmp_path):
@@ -127,17 +94,6 @@ def test_a_limit_says_how_many_are_left(tmp_path):
     assert "2 more items: --limit 3" in text
     assert text.count("quiz/") + text.count("maths/") == 1
     assert len(json.loads(contam_here("show", folder, "--json").stdout)["items"]) == 3
-
-
-@pytest.mark.parametrize("change", ["missing", "cut", "folder"])
-def test_a_result_that_is_not_whole_is_one_line(folder, change):
-    if change == "missing":
-        (folder / "evidence.parquet").unlink()
-    elif change == "cut":
-        (folder / "verdicts.parquet").write_bytes(b"PAR1")
-    else:
-        folder = folder.parent
-    assert_one_line_error(contam_here("show", folder), 1)
 
 
 def cut(path):

@@ -120,12 +120,6 @@ def test_statistics_count_the_flagged_items_of_each_benchmark_source_and_month(f
     assert_one_line_error(contam_here(*asked, "--limit", "3"), 2, "--limit", "--stats")
 
 
-def test_a_narrow_list_breaks_no_name_inside_a_word(folder, report):
-    lines = contam_here("show", folder, "--limit", "1000", COLUMNS="80").stdout.splitlines()
-    words = {line.split(" ")[0] for line in lines}
-    assert words >= {verdict.item_id for verdict in report if verdict.flagged}
-
-
 def test_only_documents_of_the_source_are_shown(folder):
     shown = json.loads(contam_here("show", folder, "--json", "--source", "old-almanac").stdout)
     assert shown["items"]
@@ -150,12 +144,6 @@ def test_a_name_that_is_not_there_is_refused_with_a_near_one(folder, flag, name,
 def test_a_named_item_is_not_filtered(folder, flag):
     done = contam_here("show", folder, "brook-004", flag, "clean")
     assert_one_line_error(done, 2, flag, "ITEM")
-
-
-def test_one_form_at_a_time(folder, tmp_path):
-    words = ("--json", "--html", tmp_path / "x")
-    assert_one_line_error(contam_here("show", folder, *words), 2, "--json", "--html")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_page_is_written_whole_and_replaces_nothing_unasked(folder, tmp_path):
