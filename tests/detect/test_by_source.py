@@ -127,21 +127,6 @@ def test_a_source_beside_a_text_too_long_to_be_kept_is_counted(
     assert told == {"long": (1, 1), "short": (2, 1)}
 
 
-def test_a_corpus_without_sources_has_no_table(tmp_path: Path, benchmark: list[Path]) -> None:
-    rows = [{"text": row["text"]} for row in _rows()]
-    assert "sources" not in scan(_write(tmp_path / "corpus", rows, "jsonl"), benchmark).run
-
-
-def test_source_is_taken_before_dataset_and_dataset_before_subset(
-    tmp_path: Path, benchmark: list[Path]
-) -> None:
-    rows = [{"text": PLAIN, "subset": "c", "dataset": "b", "source": "a"}]
-    for gone, name in ((None, "source"), ("source", "dataset"), ("dataset", "subset")):
-        rows = [{key: value for key, value in row.items() if key != gone} for row in rows]
-        corpus = _write(tmp_path / name, rows, "jsonl")
-        assert scan(corpus, benchmark).run["sources"]["columns"] == [name]
-
-
 def test_a_source_that_may_not_exist_is_no_corpus_without_it(
     tmp_path: Path, benchmark: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import contam
-from contam.detect.show.reread import Library
 from contam.errors import BenchmarkError, CorpusError, UsageError
 from tests.detect.indexed.indexes import make
 
@@ -199,13 +198,6 @@ def test_what_is_no_table_of_items_is_refused_and_named(benchmark, kind, message
     assert caught.value.message
 
 
-def test_a_frame_of_mixed_types_and_a_column_of_a_frame_are_refused():
-    frame = pandas_frame({"question": ["a", 1]})
-    for wrong in (frame, frame.question, frame[[]]):
-        with pytest.raises(UsageError, match="items"):
-            contam.scan(DOCUMENTS, wrong)
-
-
 def test_a_corpus_without_a_text_is_refused_and_a_row_without_one_is_counted():
     for wrong in ([{"text": None}], pa.table({"text": pa.array([None], pa.string())})):
         with pytest.raises(CorpusError, match="no text"):
@@ -247,11 +239,6 @@ def test_nothing_stays_on_disk(tmp_path, monkeypatch):
     with pytest.raises(BenchmarkError):
         contam.scan(DOCUMENTS, [{"foo": 1}])
     assert not list(tmp_path.iterdir())
-
-
-def test_a_table_is_not_looked_for_on_disk_by_who_shows_the_result():
-    result = contam.scan(DOCUMENTS, ITEMS)
-    assert "memory of the program" in str(Library(result.run).shard("documents"))
 
 
 def run(script, repository):
@@ -318,23 +305,6 @@ def test_an_item_given_as_a_text_is_quoted_nowhere_where_nothing_may_be(text):
     said = f"{caught.value.message} {caught.value.hint}"
     assert "lantern" not in said
     assert "secret" not in said
-
-
-def test_a_file_whose_name_is_a_sentence_is_a_file(tmp_path):
-    path = tmp_path / "this is a file of some items in it.jsonl"
-    path.write_text(json.dumps(ITEMS[0]) + "\n")
-    assert len(contam.scan(DOCUMENTS, path).items) == 1
-    pattern = str(tmp_path / "this is a file of some items in *.jsonl")
-    assert len(contam.scan(DOCUMENTS, [pattern]).items) == 1
-
-
-def test_a_lazy_frame_is_to_be_collected():
-    polars = pytest.importorskip("polars", reason="polars is not installed")
-    lazy = polars.DataFrame(ITEMS[:1]).lazy()
-    for benchmark in (lazy, [lazy], {"quiz": lazy}):
-        with pytest.raises(UsageError, match="LazyFrame") as caught:
-            contam.scan(DOCUMENTS, benchmark)
-        assert ".collect()" in caught.value.hint
 
 
 @pytest.mark.parametrize(

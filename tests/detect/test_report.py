@@ -3,8 +3,8 @@ import os
 
 import pytest
 
-from contam.detect.report import FILES, load_report, report_draft, write_report
-from contam.errors import ContamError, InternalError, OutputError
+from contam.detect.report import FILES, load_report, write_report
+from contam.errors import OutputError
 from tests.detect.samples import make_result
 
 
@@ -24,16 +24,6 @@ def test_what_is_written_is_read_back(tmp_path):
     assert len(report) == 6
 
 
-def test_run_json_holds_the_run_and_what_was_written(tmp_path):
-    run = json.loads((write_report(make_result(), tmp_path / "out") / "run.json").read_text())
-    assert run["tool"] == "contam"
-    assert run["format"] == 1
-    assert run["parameters"]["policies"] == ["contam", "lmeval-13"]
-    assert run["counts"]["quiz"]["contam"]["contaminated"] == 1
-    assert run["outputs"]["verdicts.parquet"]["rows"] == 6
-    assert list(run)[-1] == "timings"
-
-
 def test_equal_results_give_equal_bytes_but_for_the_timings(tmp_path):
     write_report(make_result(), tmp_path / "a")
     other = make_result()
@@ -51,12 +41,6 @@ def test_a_file_name_that_is_not_unicode_still_gives_a_run_json(tmp_path):
     result.run["parameters"]["corpus"] = [os.fsdecode(b"a\xff.parquet")]
     report = load_report(write_report(result, tmp_path / "out"))
     assert os.fsencode(report.run["parameters"]["corpus"][0]) == b"a\xff.parquet"
-
-
-def test_a_draft_nobody_filled_is_a_defect_and_leaves_nothing(tmp_path):
-    with pytest.raises(InternalError), report_draft(tmp_path / "out"):
-        pass
-    assert names(tmp_path) == []
 
 
 def flipped(content):
@@ -99,11 +83,3 @@ def test_a_run_json_that_is_none_is_refused(tmp_path, content):
     (folder / "run.json").write_bytes(content)
     with pytest.raises(OutputError):
         load_report(folder)
-
-
-def test_a_folder_that_is_not_there_or_a_file_is_refused(tmp_path):
-    (tmp_path / "file").write_text("x")
-    for name, message in (("none", "does not exist"), ("file", "is a file")):
-        with pytest.raises(ContamError, match=message) as caught:
-            load_report(tmp_path / name)
-        assert "--out" in caught.value.hint

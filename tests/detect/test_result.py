@@ -15,7 +15,7 @@ from contam.detect.labels import SHOWN
 from contam.detect.notebook import result_line
 from contam.detect.policies.verdict import COLUMNS, Verdict
 from contam.detect.report import TABLES, load_report, write_report
-from contam.detect.result import OPTIONAL, VERDICTS, ScanResult, item_ranks, label_counts
+from contam.detect.result import OPTIONAL, VERDICTS, item_ranks, label_counts
 from contam.errors import InternalError, OutputError, UsageError
 from contam.files.natural_order import natural_key
 from contam.files.single import fingerprint
@@ -40,18 +40,6 @@ def test_the_columns_of_format_1_are_there_in_their_order():
     assert result.items.column_names[:3] == ["benchmark", "split", "item_id"]
 
 
-def test_verdicts_are_records_with_none_for_what_is_absent():
-    clean, hit = make_result(), [v for v in make_result() if v.flagged]
-    verdict = next(iter(clean))
-    assert (verdict.best_row, verdict.kind, verdict.best_shard) == (None, None, None)
-    assert [v.best_row for v in hit] == [0, 0]
-    assert hit[0].to_dict()["label"] == "contaminated"
-    assert list(hit[0].to_dict()) == list(Verdict.__dataclass_fields__)
-    assert len(clean) == 6
-    with pytest.raises(AttributeError):
-        verdict.label = "clean"
-
-
 LABELLED = st.tuples(st.sampled_from("abcdefgh"), st.sampled_from("pqr"), st.sampled_from(SHOWN))
 
 
@@ -68,12 +56,6 @@ def test_counts_come_in_the_order_of_the_rows_and_add_up(rows):
     assert json.dumps(label_counts(table)) == json.dumps(expected)
 
 
-def test_flagged_verdicts_are_those_that_say_so():
-    result = make_result()
-    assert result.flagged() == tuple(verdict for verdict in result if verdict.flagged)
-    assert result.n_flagged == len(result.flagged()) == 2
-
-
 NAMES = st.text("ab01", max_size=3)
 
 
@@ -82,13 +64,6 @@ NAMES = st.text("ab01", max_size=3)
 def test_ranks_follow_the_natural_order_of_each_name_and_equals_share_one(rows):
     ordered = sorted(set(rows), key=lambda row: [natural_key(name) for name in row])
     assert item_ranks(rows).tolist() == [ordered.index(row) for row in rows]
-
-
-@pytest.mark.parametrize(
-    ("complete", "allowed", "code"), [(True, False, 0), (False, False, 4), (False, True, 0)]
-)
-def test_an_incomplete_corpus_is_exit_code_4_unless_allowed(complete, allowed, code):
-    assert make_result(complete=complete, allow_missing=allowed).exit_code() == code
 
 
 def test_a_score_of_nan_is_no_score():
@@ -111,12 +86,6 @@ def test_columns_that_do_not_fit_are_a_defect_of_ours(change):
     result.verdict_columns = {**result.verdict_columns, **change}
     with pytest.raises(InternalError):
         result.verdicts  # noqa: B018
-
-
-def test_secret_benchmarks_leave_no_text():
-    items = make_result(keep_text=False).items
-    for name in schemas.ITEM_TEXTS:
-        assert set(schemas.column(items, name)) == {None}
 
 
 def test_a_notebook_shows_counts_coverage_and_notes_and_no_text(tmp_path):
@@ -146,14 +115,6 @@ def test_an_interpreter_shows_a_result_in_a_line_without_its_texts(tmp_path):
         assert not [text for text in (*texts, str(tmp_path), "\n") if text in shown]
     many = {f"b{n}": {"contam": {"clean": 1}} for n in range(300)}
     assert len(result_line("ScanResult", many, {"complete": False})) < 500
-
-
-def test_a_notebook_says_what_was_not_read():
-    result = make_result(complete=False)
-    result.coverage["shards_failed"] = [{"shard": "<b>.parquet", "reason": "it is cut & gone"}]
-    shown = result._repr_html_()
-    assert "Coverage: incomplete" in shown
-    assert "<li>&lt;b&gt;.parquet: it is cut &amp; gone</li>" in shown
 
 
 @pytest.mark.parametrize("name", ["verdicts", "evidence", "items"])
@@ -220,20 +181,6 @@ def test_an_unknown_column_or_another_order_is_an_error_with_the_file(folder, na
     rewritten(folder, name, lambda t: t.select(TABLES[name].names[::-1]))
     with pytest.raises(OutputError, match=f"{name} has its columns in another order"):
         load_report(folder)
-
-
-def test_whoever_makes_verdicts_may_leave_out_what_is_optional():
-    result = make_result()
-    columns = {
-        name: column for name, column in result.verdict_columns.items() if name != "best_date"
-    }
-    other = ScanResult(
-        verdict_columns=columns,
-        evidence_columns=result.evidence_columns,
-        item_columns=result.item_columns,
-        run=result.run,
-    )
-    assert other.verdicts.equals(result.verdicts)
 
 
 def test_a_verdict_has_the_columns_of_its_table_and_those_with_a_default_are_optional():

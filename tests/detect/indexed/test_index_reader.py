@@ -149,12 +149,6 @@ def test_past_its_deadline_a_question_is_answered_by_nothing_but_that(home, item
     assert said(after) == said(contam.open_index(home).check(items, policies=POLICIES))
 
 
-def test_a_deadline_that_does_not_pass_changes_nothing(home, items):
-    reader = contam.open_index(home)
-    later = reader.check(items, deadline=math.inf)
-    assert said(later) == said(reader.check(items))
-
-
 @pytest.mark.parametrize("workers", [None, 2])
 def test_what_takes_too_many_steps_for_an_answer_in_time_is_late_and_never_clean(
     home, items, monkeypatch, workers

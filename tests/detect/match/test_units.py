@@ -11,9 +11,8 @@ import contam
 from contam.benchmark.read_files import read_benchmarks
 from contam.detect.match.token_view import build_view
 from contam.detect.parameters import ScanParameters
-from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE, make_plan
+from contam.detect.plan import make_plan
 from contam.errors import PolicyError, UsageError
-from tests.kernels.support import make_item
 
 
 def view_of(folder, *questions):
@@ -90,16 +89,3 @@ def test_persian_typed_on_an_arabic_keyboard_is_found(tmp_path):
     path.write_text(json.dumps({"id": "p", "question": question}) + "\n", encoding="utf-8")
     (verdict,) = contam.scan(tmp_path / "a.parquet", path)
     assert (verdict.label, verdict.kind) == ("contaminated", "exact")
-
-
-def test_a_lane_of_letters_takes_half_of_what_a_table_of_all_their_grams_would():
-    draw = np.random.default_rng(7)
-    words = ["".join(draw.choice(list("abcdefghij"), 6)) for _ in range(400)]
-    items = [make_item(n, question=" ".join(draw.choice(words, 60))) for n in range(400)]
-    sizes = {"seed": CHAR_SEED, "min_run": CHAR_MIN_RUN}
-    every = build_view(items, unit="char", **sizes).gram_table
-    few = build_view(items, unit="char", stride=CHAR_STRIDE, **sizes).gram_table
-    n_tokens = len(few.token)
-    assert n_tokens == 400 * 60 * 6
-    assert sum(array.nbytes for array in few) < 16 * n_tokens
-    assert 2 * sum(array.nbytes for array in few) < sum(array.nbytes for array in every)

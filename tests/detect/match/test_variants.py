@@ -14,7 +14,7 @@ from contam.benchmark.item_table import ItemTable
 from contam.benchmark.items import PARTS
 from contam.detect.match import item_tokens
 from contam.detect.match.token_view import build_view
-from contam.detect.match.variant_texts import Variant, VariantTexts, variants_of, ways_to_read
+from contam.detect.match.variant_texts import Variant, VariantTexts, variants_of
 from contam.detect.result_columns import spans_of
 from contam.text.tokenizer import tokenize_bytes
 from tests.kernels.support import few, make_item
@@ -61,10 +61,6 @@ def test_a_formula_is_read_without_braces_brackets_and_all_punctuation():
 )
 def test_prose_is_read_as_it_is_alone(question):
     assert readings(question) == []
-
-
-def test_only_the_items_that_need_it_are_read_otherwise():
-    assert {reading.owner for reading in readings("A lantern.", FORMULA, "", FORMULA, "")} == {1, 3}
 
 
 pieces = st.sampled_from([*"\\{}[]()^_/.,-+=$12xé中Σ \n", "frac", "lantern", "&amp;"])
@@ -206,10 +202,3 @@ def test_the_most_words_in_a_row_of_a_reading_are_known():
     # Without braces the number stays two words, and nothing is doubtful.
     assert view.variants.n_words.tolist() == [14, 13]
     assert view.variants.sure.tolist() == [14, 7]
-
-
-def test_a_text_can_be_read_as_it_is_and_in_three_ways():
-    assert [words(one.decode()) for one in ways_to_read(b"a_{1}-b")] == [
-        *[["a", "1", "b"]] * 3,
-        ["a1b"],
-    ]

@@ -6,21 +6,15 @@ import json
 import shutil
 import sys
 
-import numpy as np
 import pytest
 
 import contam
 from contam.cleaning.clean import clean
 from contam.cli.main import run
 from contam.detect.meaning import vectors
-from contam.detect.meaning.rare_words import reach
-from contam.detect.meaning.warm import look_for_rephrasings_a_little
-from contam.detect.parameters import ScanParameters
-from contam.detect.plan import make_plan
 from contam.detect.policies.policy import get_policy, list_policies
 from contam.errors import ConfigError, IndexMismatchError, MissingExtraError, PolicyError
 from contam.index.build import build
-from contam.kernels._jit import INTERPRETED
 from tests.detect.meaning.small_model import install
 from tests.detect.parts.test_parts import compute, in_one, in_parts
 from tests.property.worlds import write_items, write_shard
@@ -160,23 +154,6 @@ def test_examples_of_code_are_no_words_of_the_question(world):
     assert "7 of its 7 rare words" in found.reason
 
 
-def test_its_view_enters_no_grams(world):
-    asked = ScanParameters(policies=("contam", str(world / "small.toml")))
-    plain, rephrased = make_plan([world / "bench.jsonl"], asked).search_views
-    assert len(plain.gram_table.place) > 0
-    assert len(rephrased.gram_table.place) == 0
-
-
-def test_warming_up_needs_no_model(monkeypatch):
-    import contam.extras
-    from contam.kernels.rare_windows import find_windows
-    from contam.kernels.rare_words import align_like_words
-
-    monkeypatch.setattr(contam.extras, "find_spec", lambda _: None)
-    look_for_rephrasings_a_little()
-    assert INTERPRETED or (find_windows.signatures and align_like_words.signatures)
-
-
 @pytest.mark.parametrize("item", ITEMS[:4], ids=lambda item: item["id"])
 def test_an_item_matches_itself(world, item):
     texts = [f"{item['question']} feather", "before. " * 9 + item["question"].upper()]
@@ -200,20 +177,6 @@ def test_a_question_whose_rare_words_stand_close_together_is_found(world, questi
     write_items(world / "bench.jsonl", [{"id": "close", "question": question}])
     write_shard(world / "corpus/part-1.parquet", [f"{TEXTS['other']} {question} to the harbour"])
     assert [one.label for one in scan(world)] == ["suspect"]
-
-
-def test_the_reach_of_words_is_the_shortest_stretch_with_all_of_them():
-    rng = np.random.default_rng(3)
-    for _ in range(300):
-        tokens = rng.integers(0, 6, rng.integers(0, 14)).astype(np.uint64)
-        rare = rng.permutation(6)[: rng.integers(1, 5)].astype(np.uint64)
-        lengths = [
-            end - first
-            for first in range(len(tokens))
-            for end in range(first + 1, len(tokens) + 1)
-            if set(rare.tolist()) <= set(tokens[first:end].tolist())
-        ]
-        assert reach(tokens, rare) == min(lengths, default=0)
 
 
 def test_workers_parts_and_one_scan_give_the_same_bytes(world):

@@ -124,9 +124,3 @@ def test_another_model_needs_thresholds_of_its_own(tmp_path, lacking):
     with pytest.raises(PolicyError, match=f"without {lacking}") as refused:
         get_policy(policy)
     assert "measure" in refused.value.hint
-
-
-def test_changes_that_keep_the_model_need_no_others(tmp_path):
-    path = tmp_path / "mine.toml"
-    path.write_text('base = "contam-meaning"\nthresholds = {suspect = 0.8}\n')
-    assert get_policy(path).spec.threshold("suspect") == 0.8

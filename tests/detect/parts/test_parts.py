@@ -302,13 +302,6 @@ def test_a_part_with_a_shard_that_cannot_be_read_is_not_kept(home, monkeypatch):
     assert in_parts(home) == in_one(home)
 
 
-def test_a_shard_that_is_no_parquet_file_is_the_same_failure_in_parts(home):
-    (home / "corpus" / "part-1.parquet").write_bytes(b"PAR1 no")
-    whole = in_one(home)
-    assert in_parts(home) == whole
-    assert not whole["run"]["coverage"]["complete"]
-
-
 def test_a_shard_that_changes_while_it_is_searched_was_not_read(home, monkeypatch):
     real = search.search_piece
 
@@ -325,12 +318,6 @@ def test_a_shard_that_changes_while_it_is_searched_was_not_read(home, monkeypatc
 
 
 # ---------------------------------------------------------------------- what is known of a corpus
-
-
-def test_who_comes_later_opens_no_shard(home, monkeypatch):
-    whole = in_parts(home)
-    monkeypatch.setattr(part_store, "open_shard", None)
-    assert in_parts(home, only=True) == whole
 
 
 def test_what_is_known_of_a_corpus_is_made_anew_when_it_is_damaged_or_stale(home):

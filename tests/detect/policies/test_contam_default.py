@@ -101,26 +101,6 @@ def test_a_run_of_characters_is_longer_than_one_of_words(tokens, single, needed)
     assert build(CONTAM).run_lengths(items, matches).tolist() == [needed]
 
 
-QUESTION = "果园里一共有三百二十棵苹果树农夫每天修剪十六棵请问需要多少天才能全部修剪完"
-
-
-@pytest.mark.parametrize("policy", ["contam", "openr1-8", "llama3-8gram", "tulu3-50"])
-@pytest.mark.parametrize(
-    ("question", "name"),
-    [
-        (QUESTION, "characters"),
-        (QUESTION.replace("十六", " 16 "), "words or characters"),
-        ("How many lorries does a ferry carry over nineteen crossings of the sound?", "words"),
-    ],
-)
-def test_reasons_call_tokens_what_they_are(tmp_path, policy, question, name):
-    for text in (question, OTHER):
-        reason = judged(tmp_path, {"question": question}, text, policy).reason
-        if any(character.isdigit() for character in reason):
-            assert f" {name}" in reason
-        assert name == "words" or "words" not in reason.replace("words or characters", "")
-
-
 LONG = (
     "Mara carried brass lanterns over the frozen harbour towards the old granite quarry while Tomas"
     " painted the northern lighthouse violet and counted every copper kettle on the windy pier"
@@ -184,12 +164,6 @@ def test_an_answer_that_all_items_share_tells_nothing(tmp_path):
     others = [{"question": f"How many of {n}?", "answer": SOLUTION} for n in range(20)]
     assert judged(tmp_path, ASKED, SOLUTION, others=others).label == "clean"
     assert judged(tmp_path, ASKED, SOLUTION, others=others[:1]).label == "suspect"
-
-
-def test_a_policy_may_leave_answers_out(tmp_path):
-    path = tmp_path / "questions.toml"
-    path.write_text('base = "contam"\nparts = ["passage", "question", "choices"]\n')
-    assert judged(tmp_path, ASKED, SOLUTION, str(path)).label == "clean"
 
 
 def test_an_answer_of_characters_must_be_longer(tmp_path):

@@ -5,7 +5,6 @@ import json
 import pytest
 
 import contam
-from contam.detect.policies import decon
 from contam.detect.policies.policy import get_policy, list_policies
 from contam.errors import PolicyError
 from tests.integration.inputs import FILLER, QUESTION, corpus_of, write_items
@@ -26,25 +25,6 @@ def test_an_unknown_name_is_refused_with_the_known_ones(name):
     with pytest.raises(PolicyError) as caught:
         get_policy(name)
     assert caught.value.hint
-
-
-def test_presets_differ_where_they_say():
-    web, synth = (
-        get_policy("decon-default:olmo-web").spec,
-        get_policy("decon-default:olmo-synth").spec,
-    )
-    assert web.parts == ("question", "choices", "answer")
-    assert (web.thresholds, web.number("ramp_start"), web.number("ramp_end")) == (
-        ((0.88, "contaminated"),),
-        25,
-        50,
-    )
-    assert (synth.thresholds, synth.number("ramp_start"), synth.number("ramp_end")) == (
-        ((0.78, "contaminated"),),
-        5,
-        26,
-    )
-    assert len({s.fingerprint() for s in (web, synth, decon.DECON_DEFAULT)}) == 3
 
 
 def test_a_toml_file_states_what_differs(tmp_path):
@@ -73,22 +53,6 @@ def test_a_file_that_changes_a_figure_does_not_keep_the_published_words(tmp_path
     assert same.title == published.title
     preset = write(tmp_path, "p.toml", 'base = "palm-70"\n[thresholds]\ncontaminated = 0.5\n')
     assert "0.5" in get_policy(preset).spec.title
-
-
-def test_a_json_file_may_start_from_a_preset(tmp_path):
-    path = write(
-        tmp_path,
-        "mine.json",
-        json.dumps(
-            {"base": "decon-default:olmo-web", "id": "web-85", "thresholds": {"contaminated": 0.85}}
-        ),
-    )
-    spec = get_policy(path).spec
-    assert (spec.id, spec.base, spec.parts) == (
-        "web-85",
-        "decon-default",
-        ("question", "choices", "answer"),
-    )
 
 
 def test_a_written_down_policy_reads_back_the_same(tmp_path):
@@ -129,25 +93,6 @@ def test_a_published_name_cannot_be_borrowed(tmp_path):
 def test_a_file_that_is_no_policy_is_refused(tmp_path, name, text):
     with pytest.raises(PolicyError):
         get_policy(write(tmp_path, name, text))
-
-
-def test_a_missing_or_binary_file_is_refused(tmp_path):
-    with pytest.raises(PolicyError, match="cannot read"):
-        get_policy(tmp_path / "none.toml")
-    path = tmp_path / "x.toml"
-    path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(PolicyError):
-        get_policy(path)
-
-
-def test_every_policy_of_the_list_can_be_had():
-    specs = list_policies()
-    assert specs[0].id == "contam"
-    assert len({spec.id for spec in specs}) == len(specs) >= 10
-    for spec in specs:
-        assert get_policy(spec.id).spec == spec
-        for preset in spec.presets:
-            assert get_policy(f"{spec.id}:{preset}").spec.base == spec.id
 
 
 SPECS = {spec.id: spec for spec in list_policies()}

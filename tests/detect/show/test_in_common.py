@@ -12,7 +12,7 @@ import contam
 from contam.benchmark.items import BenchItem
 from contam.detect.report import Report
 from contam.detect.show.choose import flagged_items
-from contam.detect.show.highlights import Mark, mark, tokens_in_common
+from contam.detect.show.highlights import mark, tokens_in_common
 from contam.detect.show.side_by_side import view_items
 from contam.server.page import compare_item
 from contam.tables import schemas
@@ -136,14 +136,6 @@ def shown(marks):
 )
 def test_spans_become_matches_with_context(spans, context, expected):
     assert shown(mark("one two three four five", spans, context)) == expected
-
-
-def test_an_empty_text_has_no_marks():
-    assert mark("", [(0, 4)], 5) == ()
-
-
-def test_a_gap_says_how_much_is_left_out():
-    assert mark("abcdefgh", [(0, 1)], 2)[-1] == Mark("gap", "", 5)
 
 
 @given(

@@ -60,24 +60,10 @@ def test_the_matching_characters_are_marked_on_both_sides(report):
     assert (document.date, document.url) == ("2024-01-31", "https://example.org/1")
 
 
-def test_verdicts_of_all_policies_or_of_one(report):
-    (view,) = view_items(report, [Q9])
-    assert [v.policy for v in view.verdicts] == ["contam", "lmeval-13"]
-    (view,) = view_items(report, [Q9], policy="lmeval-13")
-    assert [v.policy for v in view.verdicts] == ["lmeval-13"]
-
-
 def test_a_clean_item_has_its_text_and_no_documents(report):
     (view,) = view_items(report, find_items(report, "m1"))
     assert view.documents == ()
     assert view.texts == {"question": "Question of m1", "choices": "8\n9", "answer": "9"}
-
-
-def test_flagged_items_and_names(report):
-    assert flagged_items(report) == [Q9]
-    assert flagged_items(report, "contam") == [Q9]
-    for name in ("q9", "quiz/q9", "quiz/test/q9"):
-        assert find_items(report, name) == [Q9]
 
 
 def test_unknown_names_say_what_there_is(report):
