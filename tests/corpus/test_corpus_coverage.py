@@ -37,15 +37,6 @@ def read(*parts):
     return counter.coverage()
 
 
-def test_a_shard_is_read_when_all_its_units_are():
-    one = read((UNITS[0], ShardCoverage(rows=1, n_bytes=4)))
-    assert one.shards_read == (2,)
-    both = one.merge(read((UNITS[1], ShardCoverage(rows=1, n_bytes=6, n_null=1))))
-    assert both.shards_read == (0, 2)
-    assert both.total == ShardCoverage(units=2, rows=2, n_bytes=10, n_null=1)
-    assert not both.complete
-
-
 def test_a_failed_shard_is_never_read_whole():
     coverage = read(*((unit, ShardCoverage(rows=1)) for unit in UNITS))
     assert coverage.complete
@@ -53,15 +44,6 @@ def test_a_failed_shard_is_never_read_whole():
     assert failed.shards_read == (0, 2)
     assert failed.to_dict()["shards_failed"] == [{"shard": "1.parquet", "reason": "cut"}]
     assert failed.to_dict()["complete"] is False
-
-
-def test_the_report_is_plain_json():
-    coverage = read((UNITS[2], ShardCoverage(rows=3, n_empty=1)))
-    report = json.loads(json.dumps(coverage.to_dict()))
-    assert report["shards_expected"] == 3
-    assert report["shards_read"] == 1
-    assert report["rows"] == 3
-    assert report["by_shard"][0]["shard"] == "1.parquet"
 
 
 events = st.lists(
@@ -93,12 +75,6 @@ def test_merging_is_associative_and_free_of_order(parts, random):
     for part in reversed(shuffled[:-1]):
         right = part.merge(right)
     assert left.to_dict() == START.merge(right).to_dict()
-
-
-def test_coverages_of_different_plans_do_not_mix():
-    other = Coverage.expect(SHARDS[:2], UNITS)
-    with pytest.raises(ValueError, match="different plans"):
-        START.merge(other)
 
 
 def test_a_text_column_that_no_shard_has_is_an_error(tmp_path):
@@ -228,15 +204,6 @@ def test_what_describes_a_document_is_no_text(tmp_path, suffix):
     assert select_columns(shard).unread is None
 
 
-def test_a_parquet_column_that_begins_empty_is_named_by_its_size(tmp_path):
-    late = [*[None] * 300, *[STORIES[0] * 5] * 300]
-    table = pa.table({"text": [*PAGES] * 100, "later": late})
-    pq.write_table(table, tmp_path / "a.parquet", row_group_size=100, use_dictionary=False)
-    unread = select_columns(find_shards([tmp_path])[0]).unread
-    assert unread.read == "text"
-    assert unread.columns["later"] > 50
-
-
 def test_columns_that_stand_in_for_each_other_are_all_read(tmp_path):
     rows = [{"text": page, "content": None} for page in PAGES]
     rows += [{"text": None, "content": story} for story in STORIES]
@@ -256,12 +223,6 @@ def test_shards_that_are_alike_share_a_note_and_an_index_keeps_it(tmp_path):
     asked = query(tmp_path / "ix", [{"question": STORIES[0]}])
     assert note in asked.run["notes"]
     assert unread_notes([]) == []
-
-
-def test_a_joined_column_that_is_not_there_is_an_error(tmp_path):
-    write(tmp_path / "x", [{"text": PAGES[0], "title": STORIES[0]}], "jsonl")
-    with pytest.raises(contam.errors.CorpusError, match="titel"):
-        contam.scan(tmp_path / "x", [{"question": STORIES[0]}], text="text+titel")
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet", "feather"])

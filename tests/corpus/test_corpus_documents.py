@@ -14,10 +14,10 @@ from pyarrow import ipc
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import DocumentMeta, read_documents, read_metadata
 from contam.corpus.opening import open_shards
-from contam.corpus.shards import Shard, shard_digest
+from contam.corpus.shards import shard_digest
 from contam.errors import ShardError
 from tests import corpus_files
-from tests.corpus_files import WRITERS, find_shards, plan_chunks, read_texts
+from tests.corpus_files import WRITERS, find_shards, read_texts
 
 FORMATS = ["parquet", "arrow", "jsonl", "jsonl.gz"]
 #: These have neither structs nor numbers nor a text that is null.
@@ -119,12 +119,6 @@ def test_typed_columns_are_written_as_text(tmp_path):
     assert meta == DocumentMeta(str(2**60), None, "2024-05-06T07:08:09+00:00", "s", "e\ufffd")
 
 
-def test_a_shard_without_metadata_has_empty_metadata(tmp_path):
-    shard, selection = store(tmp_path, "parquet", [{"text": "x"}, {"text": "y"}])
-    assert read_metadata(shard, selection, [1]) == [DocumentMeta("", None, None, None, None)]
-    assert read_as(selection) == ["text", None, None, None, None, None]
-
-
 def read_as(selection):
     """The columns of the text and of the metadata, as a user writes them."""
     names = ("id", "url", "date", "source", "language")
@@ -168,11 +162,6 @@ def test_positions_in_a_chat_lead_to_their_turn(tmp_path, kind):
     assert document.turn_at(len(text) + 5) is None
 
 
-def test_plain_documents_have_no_turns(tmp_path):
-    shard, selection = store(tmp_path, "parquet", [row(0)])
-    assert read_documents(shard, selection, [0])[0].turn_at(1) is None
-
-
 def test_only_row_groups_that_hold_wanted_rows_are_read(tmp_path):
     path = tmp_path / "a.parquet"
     table = pa.table({"text": [f"document number {i}" for i in range(100)]})
@@ -198,16 +187,6 @@ def write_copies(folder, kind, copies=COPIES):
     for number in range(copies):
         (folder / f"{number:02}.{kind}").write_bytes(data)
     return find_shards([folder])
-
-
-@pytest.mark.parametrize("kind", ["parquet", "arrow", "jsonl", "csv", "warc"])
-def test_opening_tells_what_each_question_alone_would(kind, tmp_path):
-    shards = write_copies(tmp_path, kind)
-    found = open_shards(shards)
-    assert found.shards == shards
-    assert not found.failures
-    assert found.digests == tuple(map(shard_digest, shards))
-    assert (found.chunks, []) == plan_chunks(shards, found.selections)
 
 
 def test_a_shard_replaced_while_it_is_looked_at_is_a_failure_with_no_chunks(tmp_path, monkeypatch):
@@ -238,10 +217,3 @@ def test_what_cannot_be_opened_fails_in_the_words_of_who_opens_it(tmp_path):
     with pytest.raises(ShardError) as alone:
         shard_digest(shards[0])
     assert "00.jsonl" in alone.value.message
-
-
-def test_a_shard_without_a_state_gets_the_one_it_is_opened_in(tmp_path):
-    (shard,) = write_copies(tmp_path, "parquet", 1)
-    found = open_shards([Shard(shard.uri, shard.name, shard.format, 0)])
-    assert found.shards[0].state == shard.state
-    assert found.shards[0].size_bytes == shard.size_bytes

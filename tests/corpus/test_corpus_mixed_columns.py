@@ -214,19 +214,6 @@ def test_parts_may_be_lists_and_chats(tmp_path, read_corpus, kind):
     assert second_look(corpus)[0].turn_at(2) == "1:chosen.assistant"
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-def test_choices_with_labels_are_parts(tmp_path, read_corpus, kind):
-    record = {"question": "q", "choices": {"label": ["A", "B"], "text": ["x", "y"]}, "answer": 1}
-    store(tmp_path, kind, [record])
-    assert read_corpus(tmp_path).texts == [["q\nx\ny"]]
-
-
-def test_a_part_that_appears_late_is_read(tmp_path, read_corpus):
-    records = [{"instruction": f"i{n}", "output": "o"} for n in range(300)]
-    store(tmp_path, "jsonl", [*records, {"instruction": "i", "input": "late", "output": "o"}])
-    assert read_corpus(tmp_path).texts[0][-1] == "i\nlate\no"
-
-
 def test_a_part_that_is_no_text_is_an_error_with_its_line(tmp_path, read_corpus):
     store(
         tmp_path,
@@ -290,17 +277,6 @@ def test_all_that_a_turn_says_is_its_text(tmp_path, read_corpus, kind, chat, tex
     assert corpus.texts == [[text, "", "", text]]
     assert corpus.coverage.total.n_null == 1
     second_look(corpus)
-
-
-def test_typed_parts_of_other_makers_are_text_in_json(tmp_path, read_corpus):
-    content = [
-        {"type": "thinking", "thinking": "hm"},
-        {"type": "tool_use", "name": "look", "input": {"query": "kites"}},
-        {"type": "tool_result", "content": [{"type": "text", "text": "found"}]},
-        {"type": "image_url", "image_url": {"url": "u"}},
-    ]
-    store(tmp_path, "jsonl", [{"messages": [{"role": "assistant", "content": content}]}])
-    assert read_corpus(tmp_path).texts == [["hm\nkites\nfound\n"]]
 
 
 @pytest.mark.parametrize("kind", FORMATS)

@@ -92,32 +92,6 @@ def test_rows_keep_their_numbers_whoever_reads_them_and_when(large, workers, ord
     assert n_units > 10
 
 
-@pytest.mark.parametrize("columns", [["text"], ["text", "text_2"]])
-def test_batches_without_a_narrow_column_are_counted(tmp_path, monkeypatch, columns):
-    table = pa.table(dict.fromkeys(columns, TEXTS))
-    with ipc.new_file(tmp_path / "a.arrow", table.schema) as writer:
-        writer.write_table(table, max_chunksize=7)
-    monkeypatch.setattr(opening, "CHUNK_BYTES", 2000)
-    found, n_units = documents(tmp_path, order=-1)
-    assert found == [(0, i, text) for i, text in enumerate(TEXTS)]
-    assert n_units > 10
-
-
-def test_batches_of_unequal_size_are_counted(tmp_path, monkeypatch):
-    schema = pa.schema([("text", pa.dictionary(pa.int32(), pa.string()))])
-    sizes = [3, 0, 40, 1, 0, 0, 17, 100]
-    with ipc.new_file(tmp_path / "a.arrow", schema) as writer:
-        done = 0
-        for size in sizes:
-            column = pa.array(["b", "a"] * 50).dictionary_encode().slice(0, size)
-            writer.write_batch(pa.record_batch([column], schema=schema))
-            done += size
-    monkeypatch.setattr(opening, "CHUNK_BYTES", 100)
-    found, n_units = documents(tmp_path, order=-1)
-    assert [row for _, row, _ in found] == list(range(sum(sizes)))
-    assert n_units == len(sizes)
-
-
 @pytest.mark.parametrize("end", ["", "\n", "\n\n", "\r\n"])
 def test_a_line_longer_than_a_piece_belongs_to_where_it_begins(tmp_path, monkeypatch, end):
     texts = ["a", "b" * 5000, "c", "", "d" * 3000]

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contam.corpus.formats.registry import TITLES
 from contam.corpus.listing import passed_over
 from contam.corpus.shards import file_sha256, leave_out, shard_digest, survey
 from contam.errors import CorpusError, ShardError
@@ -84,31 +83,12 @@ def test_partitions_are_read_and_folders_of_tools_are_named_where_they_hold_shar
     assert passed_over(everything[1]) == ()
 
 
-def test_json_files_with_one_object_a_line_are_shards(tmp_path):
-    (tmp_path / "one.json").write_text('{"text": "single document"}')
-    (tmp_path / "two.json").write_text('{"n": 1}\n{"n": 2}\n')
-    (tmp_path / "long.json").write_text(json.dumps({"text": "x" * 100_000}) + "\n")
-    assert names(tmp_path) == ["long.json", "one.json", "two.json"]
-
-
 def test_shards_without_a_suffix_are_told_by_their_first_bytes(tmp_path):
     pq.write_table(pa.table({"text": ["a"]}), tmp_path / "blob")
     (tmp_path / "notes").write_text("words")
     assert [(s.name, s.format) for s in find_shards([tmp_path])] == [("blob", "parquet")]
     (tmp_path / "lines").write_text('{"text": "a"}\n')
     assert find_shards([tmp_path / "lines"])[0].format == "jsonl"
-
-
-def test_globs_name_shards_below_their_fixed_part(tmp_path):
-    make(tmp_path, "x/1/a.jsonl", "x/2/a.jsonl", "x/2/b.txt", "y/a.jsonl")
-    assert names(f"{tmp_path}/x/*/a.jsonl") == ["1/a.jsonl", "2/a.jsonl"]
-    assert names(f"{tmp_path}/**/*.jsonl") == ["x/1/a.jsonl", "x/2/a.jsonl", "y/a.jsonl"]
-    assert names(f"{tmp_path}/x/[2-9]") == ["2/a.jsonl"]
-
-
-def test_a_file_name_with_magic_characters_is_taken_as_it_is(tmp_path):
-    make(tmp_path, "a[1].jsonl")
-    assert names(tmp_path / "a[1].jsonl") == ["a[1].jsonl"]
 
 
 def test_colliding_names_get_their_argument_in_front(tmp_path):
@@ -198,20 +178,6 @@ def test_links_keep_their_own_name_and_loops_end(tmp_path):
     assert shards[0].uri == str(tmp_path / "snapshot/a.jsonl")
 
 
-def test_relative_paths_become_absolute(tmp_path, monkeypatch):
-    make(tmp_path, "x/a.jsonl")
-    monkeypatch.chdir(tmp_path / "x")
-    assert find_shards(["../x"])[0].uri == str(tmp_path / "x/a.jsonl")
-    assert names("*.jsonl") == ["a.jsonl"]
-
-
-@pytest.mark.parametrize("given", ["missing", "missing/*.parquet"])
-def test_a_path_without_files_is_an_error(tmp_path, given):
-    with pytest.raises(CorpusError, match="missing") as caught:
-        find_shards([tmp_path / given])
-    assert caught.value.hint
-
-
 def test_a_folder_without_shards_lists_what_was_seen(tmp_path):
     with pytest.raises(CorpusError, match="no files seen"):
         find_shards([tmp_path])
@@ -222,14 +188,6 @@ def test_a_folder_without_shards_lists_what_was_seen(tmp_path):
         find_shards([tmp_path])
     with pytest.raises(CorpusError, match="no path given"):
         find_shards([])
-
-
-def test_a_named_file_of_an_unknown_kind_is_an_error(tmp_path):
-    (tmp_path / "a.log").write_text("text\nx\n")
-    with pytest.raises(CorpusError, match="not a corpus format") as caught:
-        find_shards([tmp_path / "a.log"])
-    assert caught.value.hint == f"give {TITLES} files"
-    assert TITLES.startswith("Parquet, JSONL, ")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")

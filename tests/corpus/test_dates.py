@@ -73,11 +73,6 @@ def test_what_is_no_date_is_unknown(text):
     assert class_of(text, "2021-01-01") == UNKNOWN
 
 
-@pytest.mark.parametrize("text", [None, "", "  "])
-def test_no_date_is_no_year(text):
-    assert year_of(text) == ""
-
-
 @given(st.text(max_size=30) | st.from_regex(r"[0-9 ,.:/TZ+-]{1,25}", fullmatch=True))
 def test_any_text_gives_a_year_in_range_or_none(text):
     year = year_of(text)

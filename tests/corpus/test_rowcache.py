@@ -102,13 +102,6 @@ def test_no_row_group_is_decoded_that_holds_none_of_the_rows(shard, reads):
     assert reads.groups == [0, 4, 1, 7]
 
 
-def test_a_row_group_that_is_kept_answers_for_all_its_rows(shard, reads):
-    rows = cache(shard)
-    ask(rows, 3)
-    ask(rows, *range(ROWS_PER_GROUP))
-    assert reads.groups == [0]
-
-
 def test_what_is_kept_never_takes_more_than_the_room(shard):
     rows = cache(shard)
     generator = np.random.default_rng(5)
@@ -120,16 +113,6 @@ def test_what_is_kept_never_takes_more_than_the_room(shard):
     assert ROOM / 2 < most <= ROOM
 
 
-def test_a_document_that_was_asked_for_is_kept_when_its_row_group_is_not(shard, reads):
-    rows = cache(shard)
-    for group in range(GROUPS):
-        ask(rows, 10 * group + 2)
-    n_decoded = len(reads.groups)
-    for group in range(GROUPS):
-        ask(rows, 10 * group + 2)
-    assert len(reads.groups) == n_decoded
-
-
 def test_without_room_only_what_leads_to_the_row_is_decoded(shard, reads, monkeypatch):
     # Batches of about two documents.
     monkeypatch.setattr(rowcache, "BATCH_BYTES", 2 * len(TEXTS[0]))
@@ -138,40 +121,6 @@ def test_without_room_only_what_leads_to_the_row_is_decoded(shard, reads, monkey
     assert reads.documents <= 4
     ask(rows, 9)
     assert reads.documents > ROWS_PER_GROUP
-
-
-def test_a_row_group_larger_than_its_share_leaves_its_documents_only(shard, reads):
-    rows = cache(shard, capacity=2 * GROUP_BYTES)
-    for _ in range(3):
-        ask(rows, 4)
-    assert reads.groups == [0]
-    ask(rows, 4, 5)
-    assert reads.groups == [0, 0]
-    assert rows.n_bytes < 3 * len(TEXTS[0])
-
-
-def test_a_document_larger_than_the_room_is_read_and_not_kept(tmp_path, reads):
-    texts = ["small", "x" * 50_000]
-    rows = cache(write_parquet(tmp_path / "one.parquet", texts), capacity=10_000)
-    for _ in range(2):
-        assert ask(rows, 0, 1, texts=texts) == texts
-    assert reads.groups == [0, 0]
-    assert rows.n_bytes < 1_000
-
-
-def test_a_row_group_asked_for_again_and_again_takes_the_place_of_one_long_unused(shard, reads):
-    rows = cache(shard)
-    for group in (0, 1, 2):
-        ask(rows, 10 * group)
-    ask(rows, 1)  # row groups 1 and 2 are now those unused longest
-    for row in (50, 51, 52):
-        ask(rows, row)
-    # Once in passing, once for good.
-    assert reads.groups == [0, 1, 2, 5, 5]
-    ask(rows, 2)
-    assert reads.groups == [0, 1, 2, 5, 5]
-    ask(rows, 11)
-    assert reads.groups == [0, 1, 2, 5, 5, 1]
 
 
 @pytest.mark.parametrize("kept", [True, False])

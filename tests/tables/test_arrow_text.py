@@ -55,19 +55,6 @@ def test_string_data_is_a_view_of_the_arrow_buffer():
     assert text_block(array.slice(1)).data.ctypes.data == address + len("some text")
 
 
-@pytest.mark.parametrize("array", [pa.array([], pa.string()), pa.array([], pa.null())])
-def test_no_rows_give_an_empty_block(array):
-    block = text_block(array)
-    assert len(block.data) == 0
-    assert block.offsets.tolist() == [0]
-
-
-def test_a_column_of_nulls_has_only_empty_documents():
-    block = text_block(pa.nulls(3))
-    assert texts_of(block) == ["", "", ""]
-    assert block.n_null == 3
-
-
 def test_bytes_under_a_null_are_not_text():
     offsets = pa.py_buffer(np.array([0, 2, 5, 7], np.int32).tobytes())
     valid = pa.py_buffer(bytes([0b101]))
@@ -168,12 +155,6 @@ def nested(inner):
 def test_offsets_that_do_not_fit_are_refused(offsets, wrap, kind):
     with pytest.raises(pa.ArrowInvalid):
         check_sound(batch(wrap(texts(offsets, kind))))
-
-
-def test_an_index_of_no_value_is_refused():
-    indices = pa.array([0, 7], pa.int32())
-    with pytest.raises(pa.ArrowInvalid):
-        check_sound(batch(pa.DictionaryArray.from_arrays(indices, pa.array(["a"]), safe=False)))
 
 
 @pytest.mark.parametrize(

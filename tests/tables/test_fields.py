@@ -45,13 +45,6 @@ def test_nested_fields_are_listed_by_dotted_path():
     }
 
 
-def test_a_null_struct_has_a_null_text():
-    batch = batch_of(meta=[{"text": "a"}, None, {"text": None}])
-    block = as_text_block(batch, ref_of(batch, "meta.text"))
-    assert texts_of(block) == ["a", "", ""]
-    assert block.n_null == 2
-
-
 @pytest.mark.parametrize(
     "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary()]
 )
@@ -63,21 +56,6 @@ def test_turns_are_joined_by_line_feeds(kind, make):
     block = as_text_block(batch, ref)
     assert texts_of(block) == JOINED
     assert block.n_null == 1
-
-
-def test_a_slice_of_chats_joins_only_its_own_turns():
-    batch = batch_of(messages=chat_array()).slice(1, 3)
-    assert texts_of(as_text_block(batch, ref_of(batch, "messages"))) == JOINED[1:]
-
-
-def test_dictionary_encoded_contents_are_joined():
-    turns = pa.StructArray.from_arrays(
-        [pa.array(["u", "a", "u"]), pa.array(["x", "y", "x"]).dictionary_encode()],
-        names=["role", "content"],
-    )
-    chats = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), turns)
-    batch = batch_of(messages=chats)
-    assert texts_of(as_text_block(batch, ref_of(batch, "messages"))) == ["x\ny", "x"]
 
 
 def test_from_and_value_are_turns_too():
@@ -96,15 +74,6 @@ def test_contents_made_of_parts_are_joined_and_other_media_are_empty():
     ref = ref_of(batch, "messages")
     assert texts_of(as_text_block(batch, ref)) == ["look\n", ""]
     assert turns_at(batch, ref, 0) == [Turn("user", "look\n")]
-
-
-def test_a_list_of_strings_is_joined():
-    batch = batch_of(paragraphs=[["a", None, "b"], None, []])
-    ref = ref_of(batch, "paragraphs")
-    assert ref.kind == "list"
-    block = as_text_block(batch, ref)
-    assert texts_of(block) == ["a\n\nb", "", ""]
-    assert block.n_null == 1
 
 
 def test_undecodable_turns_are_repaired_alike_in_text_and_turns():
@@ -177,10 +146,6 @@ def test_a_chat_needs_only_the_leaves_of_its_contents(level):
     parts = [f"messages.{level}.content.list.element.{x}" for x in ("text", "type")]
     assert wanted_leaves([*parts, leaves[2]], ref) == tuple(parts)
     assert wanted_leaves(["messages"], ref) == ("messages",)
-
-
-def test_a_field_of_another_column_with_the_same_start_is_not_needed():
-    assert wanted_leaves(["text", "text_2", "text.x"], ColumnRef(("text",), "text")) == ("text",)
 
 
 @pytest.mark.parametrize(

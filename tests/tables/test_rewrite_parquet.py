@@ -183,30 +183,6 @@ def test_a_thousand_row_groups(tmp_path):
     assert count_same(str(path), str(target), Rewrite(sorted(edits), TEXT, None)) == 1958
 
 
-def test_all_rows_and_no_rows(tmp_path):
-    path = written(tmp_path, shapes(), write_page_index=True)
-    target, done = again(path, [Edit(row, drop=True) for row in range(N_ROWS)])
-    assert done.rows_after == 0
-    empty = pq.read_table(target)
-    assert empty.num_rows == 0
-    assert empty.schema.equals(pq.read_table(path).schema, check_metadata=True)
-    nothing = written(tmp_path, shapes(0))
-    target, done = again(nothing, [])
-    assert (done.rows_before, pq.read_table(target).num_rows) == (0, 0)
-
-
-def test_times_that_nanoseconds_cannot_hold_stay(tmp_path):
-    days = ("0001-01-01", "2024-02-03", "9999-01-01")
-    times = [*map(dt.datetime.fromisoformat, days), None]
-    table = pa.table({"text": ["a b", "c d", "e f", "g h"], "at": pa.array(times, "timestamp[us]")})
-    path = written(tmp_path, table, use_deprecated_int96_timestamps=True)
-    target, done = again(path, [Edit(3, drop=True)])
-    with pq.ParquetFile(target, coerce_int96_timestamp_unit="us") as file:
-        assert file.read()["at"].to_pylist() == times[:3]
-        assert file.metadata.schema.column(1).physical_type == "INT96"
-    assert any("INT96" in said for said in done.not_kept)
-
-
 def test_a_text_column_that_sorted_the_rows_no_longer_does(tmp_path):
     texts = [f"{row:03d} words" for row in range(100)]
     path = written(tmp_path, pa.table({"text": texts}), sorting_columns=[pq.SortingColumn(0)])
@@ -303,17 +279,6 @@ def test_row_groups_without_rows_go(tmp_path):
             writer.write_table(pa.table({"text": texts}, schema))
     target, _ = again(path, [Edit(2, drop=True)])
     assert pq.read_table(target)["text"].to_pylist() == ["a", "b"]
-
-
-def test_other_writers_names_of_lists(tmp_path):
-    table = pa.table({"text": ["a b", "c d"], "l": [["x"], ["y", "z"]]})
-    path = written(tmp_path, table, use_compliant_nested_type=False)
-    target, _ = again(path, [Edit(0, drop=True)])
-    names = [
-        [m.schema.column(i).path for i in range(2)] for m in map(pq.read_metadata, (path, target))
-    ]
-    assert names[0] == names[1]
-    assert pq.read_table(target)["l"].to_pylist() == [["y", "z"]]
 
 
 @pytest.mark.parametrize(

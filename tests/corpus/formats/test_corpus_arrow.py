@@ -59,23 +59,6 @@ def test_chats(tmp_path, read_corpus, make):
 
 
 @pytest.mark.parametrize("make", [ipc.new_file, ipc.new_stream])
-def test_no_rows(tmp_path, read_corpus, make):
-    write(tmp_path / "a.arrow", TABLE.slice(0, 0), make)
-    corpus = read_corpus(tmp_path)
-    assert corpus.texts == [[]]
-    assert corpus.coverage.complete
-
-
-@pytest.mark.parametrize("make", [ipc.new_file, ipc.new_stream])
-def test_a_large_record_batch_is_cut(tmp_path, read_corpus, make):
-    table = pa.table({"text": [f"{i} " + "word " * 400 for i in range(10_000)]})
-    write(tmp_path / "a.arrow", table, make, rows=1 << 20)
-    corpus = read_corpus(tmp_path, batch_bytes=1 << 20)
-    assert corpus.texts == [table["text"].to_pylist()]
-    assert len(corpus.batches) > 15
-
-
-@pytest.mark.parametrize("make", [ipc.new_file, ipc.new_stream])
 def test_rows_are_found_again(tmp_path, read_corpus, make):
     write(tmp_path / "a.arrow", make=make)
     corpus = read_corpus(tmp_path)

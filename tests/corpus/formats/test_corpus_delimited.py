@@ -7,10 +7,9 @@ import gzip
 
 import pytest
 
-from contam.corpus.columns import select_columns
 from contam.corpus.formats import records
-from contam.errors import CorpusError, ShardError
-from tests.corpus_files import find_shards, read_texts, table
+from contam.errors import ShardError
+from tests.corpus_files import table
 
 ROWS = [
     {"id": "1", "content": "plain", "text": "one, two"},
@@ -39,11 +38,6 @@ def test_a_row_without_a_text_is_read_from_the_next_usual_column(tmp_path, read_
     assert corpus.texts == [["one, two", "of\n\r\nthree lines", 'with "quotes"\tand tabs\r']]
     assert dict(corpus.coverage.total.columns) == {"text": 2, "content": 1}
     assert read_corpus(tmp_path, text="content").texts == [[row["content"] for row in ROWS]]
-
-
-def test_a_column_of_json_is_looked_into(tmp_path, read_corpus):
-    (tmp_path / "a.csv").write_bytes(table([{"meta": '{"text": "inner, and more"}'}]))
-    assert read_corpus(tmp_path, text="meta.text").texts == [["inner, and more"]]
 
 
 def test_bytes_that_are_not_utf8_are_replaced_and_counted(tmp_path, read_corpus):
@@ -95,15 +89,3 @@ def test_a_row_without_end_is_refused(tmp_path, read_corpus, monkeypatch, conten
             read_corpus(tmp_path)
     finally:
         csv.field_size_limit(limit)
-
-
-def test_a_table_without_a_text_column_lists_its_columns(tmp_path):
-    (tmp_path / "a.csv").write_bytes(b"name;text\nx;y\n")
-    with pytest.raises(CorpusError, match=r"columns seen: name;text \(text\)"):
-        select_columns(find_shards([tmp_path])[0])
-
-
-def test_one_row_is_read_back_without_the_rows_behind_it(tmp_path):
-    (tmp_path / "a.csv").write_bytes(b'text\nfirst\nsecond\n"broken\n')
-    (shard,) = find_shards([tmp_path])
-    assert read_texts(shard, select_columns(shard), [0]) == ["first"]

@@ -14,7 +14,7 @@ import zstandard
 
 from contam.corpus import streams
 from contam.corpus.columns import select_columns
-from contam.errors import CorpusError, ShardError
+from contam.errors import ShardError
 from tests.corpus_files import find_shards
 
 RECORDS = [
@@ -108,13 +108,6 @@ def test_an_unsupported_compression_fails_by_name(tmp_path):
         select_columns(find_shards([tmp_path])[0])
 
 
-def test_an_empty_file_is_a_shard_without_rows(tmp_path, read_corpus):
-    (tmp_path / "a.jsonl").write_bytes(b"")
-    corpus = read_corpus(tmp_path)
-    assert corpus.texts == [[]]
-    assert corpus.coverage.complete
-
-
 def test_rows_are_line_numbers_even_past_blank_lines(tmp_path, read_corpus):
     (tmp_path / "a.jsonl").write_bytes(b'{"text": "a"}\n\n  \n{"text": "d"}\n')
     corpus = read_corpus(tmp_path)
@@ -195,13 +188,6 @@ def test_nested_paths_json_text_and_chats(tmp_path, read_corpus):
     ]
     (tmp_path / "a.jsonl").write_bytes(lines([{"conversations": chat}, {"conversations": []}]))
     assert read_corpus(tmp_path).texts == [["Q\n\nA", ""]]
-
-
-def test_a_wrong_key_lists_the_keys_seen(tmp_path):
-    (tmp_path / "a.jsonl").write_bytes(lines([{"meta": {"lang": "en"}, "n": 1}]))
-    shard = find_shards([tmp_path])[0]
-    with pytest.raises(CorpusError, match=r"columns seen: meta \(struct\), meta.lang \(text\), n"):
-        select_columns(shard, "text")
 
 
 @pytest.mark.slow

@@ -52,18 +52,6 @@ def test_every_text_type(tmp_path, read_corpus, form, schema_stored):
     assert read_corpus(tmp_path).texts == [READ]
 
 
-def test_a_field_inside_a_struct(tmp_path, read_corpus):
-    write(tmp_path / "a.parquet", {"meta": [{"text": "in", "n": 1}, None], "note": ["x", "y"]})
-    corpus = read_corpus(tmp_path, text="meta.text")
-    assert corpus.texts == [["in", ""]]
-    assert corpus.coverage.total.n_null == 1
-
-
-def test_a_column_with_a_dot_in_its_name_wins_over_a_path(tmp_path, read_corpus):
-    write(tmp_path / "a.parquet", {"meta.text": ["dotted"], "other": ["x"]})
-    assert read_corpus(tmp_path, text="meta.text").texts == [["dotted"]]
-
-
 def test_a_text_inside_a_json_column(tmp_path, read_corpus):
     write(
         tmp_path / "a.parquet", {"meta": ['{"body": "in é"}', "{}", None, "no json"], "n": [1] * 4}
@@ -90,13 +78,6 @@ def test_shards_may_differ_in_columns_and_types(tmp_path, read_corpus):
     corpus = read_corpus(tmp_path)
     assert corpus.texts == [["a"], ["b"], ["", ""], ["d"]]
     assert corpus.coverage.total.n_null == 2
-
-
-def test_a_shard_without_rows_is_read(tmp_path, read_corpus):
-    write(tmp_path / "a.parquet", {"text": pa.array([], pa.string())})
-    corpus = read_corpus(tmp_path)
-    assert corpus.texts == [[]]
-    assert corpus.coverage.shards_read == (0,)
 
 
 def test_bytes_that_are_not_utf8_are_counted(tmp_path, read_corpus):
@@ -252,12 +233,3 @@ def test_a_damaged_shard_beside_good_ones_is_a_named_failure(tmp_path, read_corp
     assert [failure.name for failure in corpus.coverage.failures] == ["2.parquet", "3.parquet"]
     assert corpus.coverage.shards_read == (0,)
     assert not corpus.coverage.complete
-
-
-def test_failures_speak_of_the_shard_not_of_this_machine(tmp_path, read_corpus):
-    (tmp_path / "deep").mkdir()
-    write(tmp_path / "deep/a.parquet", {"text": ["a"]})
-    damaged(tmp_path / "deep/a.parquet", "half")
-    failure = read_corpus(tmp_path, failing=True).coverage.failures[0]
-    assert failure.reason.startswith("deep/a.parquet: ")
-    assert str(tmp_path) not in failure.reason

@@ -8,7 +8,6 @@ import io
 import pytest
 from warcio.warcwriter import WARCWriter
 
-from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_metadata
 from contam.errors import ShardError
 from tests.corpus_files import find_shards, wet_record, wet_records
@@ -96,11 +95,3 @@ def test_a_damaged_record_is_an_error(tmp_path, read_corpus, content, words):
     (tmp_path / "a.warc.wet").write_bytes(content)
     with pytest.raises(ShardError, match=rf"^a\.warc\.wet.*{words}"):
         read_corpus(tmp_path)
-
-
-def test_an_address_with_a_blank_prints_nothing(tmp_path, capfd):
-    (tmp_path / "a.warc.wet").write_bytes(INFO + page(WARC_Target_URI="http://a.org/b c"))
-    (shard,) = find_shards([tmp_path])
-    (meta,) = read_metadata(shard, select_columns(shard), [0])
-    assert meta.url == "http://a.org/b%20c"
-    assert capfd.readouterr() == ("", "")

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import zstandard
 from pyarrow import feather
 from tokenizers import Tokenizer
 
@@ -20,7 +19,6 @@ from contam.cleaning.clean import clean
 from contam.corpus import opening
 from contam.corpus.batches import read_chunk
 from contam.corpus.documents import read_documents
-from contam.corpus.formats import token_file
 from contam.corpus.shards import survey
 from contam.corpus.tokens import settled
 from contam.errors import ContamError, UsageError
@@ -453,14 +451,6 @@ def test_ids_are_read_however_they_lie(tmp_path, items, name):
     assert found == {"q0": "contaminated", "q1": "clean"}
 
 
-def test_documents_that_an_index_ends_do_not_run_on(tmp_path, items):
-    ids = encoded(TEXTS)
-    np.concatenate(ids).astype("<u2").tofile(tmp_path / "part.ds")
-    np.cumsum([len(one) for one in ids]).astype("<u8").tofile(tmp_path / "part.ds.index")
-    found = contam.scan(tmp_path / "part.ds", items, columns=HOW, workers=1)
-    assert found.evidence.column("row").to_pylist() == [1]
-
-
 def test_ids_beside_text_are_not_left_out_where_ids_are_wanted(tmp_path, items):
     corpus = tmp_path / "corpus"
     corpus.mkdir()
@@ -472,22 +462,6 @@ def test_ids_beside_text_are_not_left_out_where_ids_are_wanted(tmp_path, items):
         build(corpus, tmp_path / "index", load_recipe("complete"), columns=HOW, workers=1)
     found = contam.scan([corpus, corpus / "part.bin"], items, columns=HOW, workers=1)
     assert labels(found)["q0"] == "contaminated"
-
-
-@pytest.mark.parametrize("size", [7, 64, 400])
-@pytest.mark.parametrize("name", ["nanogpt", "llm.c", "megatron", "matrix"])
-def test_the_size_of_groups_changes_nothing(tmp_path, items, monkeypatch, name, size):
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
-    FORMATS[name](corpus, encoded(TEXTS))
-    whole = contam.scan(corpus, items, columns=HOW, workers=1)
-    monkeypatch.setattr(token_file, "GROUP", size)
-    monkeypatch.setattr(token_file, "_STEP", 5)
-    token_file._counted.cache_clear()
-    found = contam.scan(corpus, items, columns=HOW, workers=2)
-    token_file._counted.cache_clear()
-    assert found.evidence.equals(whole.evidence)
-    assert found.coverage["rows"] == whole.coverage["rows"]
 
 
 @pytest.mark.parametrize("width", ["int32", "uint16"])
@@ -519,11 +493,3 @@ def test_an_index_of_tokens_takes_more_of_them(tmp_path, items):
     assert labels(contam.query(tmp_path / "index", items))["q0"] == "clean"
     add(tmp_path / "index", more, workers=1)
     assert labels(contam.query(tmp_path / "index", items))["q0"] == "contaminated"
-
-
-def test_a_packed_shard_may_be_compressed(tmp_path):
-    packed = next((PACKAGES / "mds-packed").glob("*.zstd"))
-    plain = tmp_path / "shard.mds"
-    plain.write_bytes(zstandard.ZstdDecompressor().decompressobj().decompress(packed.read_bytes()))
-    results = [contam.scan(path, ITEMS, columns=HOW, workers=1) for path in (packed, plain)]
-    assert labels(results[0]) == labels(results[1])
