@@ -137,15 +137,6 @@ def test_no_segment_has_more_documents_than_a_pair_can_number(corpus, tmp_path, 
     assert read_index(tmp_path / "ix", compacted) == want
 
 
-def test_a_corpus_of_empty_documents_is_indexed_all_the_same(tmp_path):
-    corpus = corpus_of(tmp_path / "corpus", ["", "a b", ""], [])
-    manifest = build(corpus, tmp_path / "ix")
-    assert [shard.counts["rows"] for shard in manifest.shards] == [3, 0]
-    index = Index.open(tmp_path / "ix")
-    assert index.coverage().complete
-    assert index.segments[0].record.n_entries == 0
-
-
 # -------------------------------------------------------------------------------- failures
 
 
@@ -186,13 +177,6 @@ def test_a_finished_index_is_not_built_over_unless_asked(corpus, tmp_path):
     assert files_of(tmp_path / "ix") == files_of(tmp_path / "new")
 
 
-def test_a_folder_of_other_things_is_left_alone(corpus, tmp_path):
-    (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(OutputError, match=r"thesis\.txt"):
-        build(corpus, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
-
-
 def test_files_of_others_stay_however_they_are_called(corpus, tmp_path):
     folder = tmp_path / "index"
     folder.mkdir()
@@ -212,14 +196,6 @@ def test_an_index_does_not_go_inside_its_corpus(corpus):
     with pytest.raises(UsageError, match="inside the corpus folder"):
         build(corpus, corpus / "ix")
     assert not (corpus / "ix").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "words"), [({"workers": 0}, "workers"), ({"memory": 10}, "too little")]
-)
-def test_limits_without_sense_are_refused(corpus, tmp_path, options, words):
-    with pytest.raises(UsageError, match=words):
-        build_module.build(corpus, tmp_path / "ix", recipe_of(), **options)
 
 
 def test_a_second_writer_is_told_that_the_index_is_busy(corpus, tmp_path):
@@ -242,14 +218,6 @@ def test_a_build_that_fails_before_it_begins_leaves_no_folder(tmp_path, place, t
     assert sorted(tmp_path.rglob("*")) == before
     (corpus / "a.jsonl").write_text('{"text": "there is one now"}\n')
     assert not build(corpus, index).pending
-
-
-def test_a_failure_keeps_what_others_have_in_the_folder(tmp_path):
-    with writer_lock(tmp_path / "ix"):
-        (tmp_path / "ix" / "retired-x.npy").write_bytes(b"mine")
-    with pytest.raises(ZeroDivisionError), writer_lock(tmp_path / "ix"):
-        _ = 1 / 0
-    assert {path.name for path in (tmp_path / "ix").iterdir()} == {"lock", "retired-x.npy"}
 
 
 def test_a_lock_that_its_owner_has_removed_locks_nothing(tmp_path, monkeypatch):
@@ -344,12 +312,3 @@ def test_the_tokens_of_a_tokenizer_file_are_sampled_and_the_file_is_pinned(corpu
     file.write_text(file.read_text("utf-8") + " ", "utf-8")
     with pytest.raises(IndexMismatchError, match="not the tokenizer"):
         build(corpus, tmp_path / "ix", recipe, overwrite=True)
-
-
-def test_a_half_downloaded_shard_is_expected_and_not_read(tmp_path):
-    corpus_of(tmp_path / "corpus", some_texts(5))
-    (tmp_path / "corpus" / "next.parquet.part").write_bytes(b"PAR1 and no more")
-    build(tmp_path / "corpus", tmp_path / "index")
-    coverage = Index.open(tmp_path / "index").coverage()
-    assert not coverage.complete
-    assert [failure.name for failure in coverage.failures] == ["next.parquet.part"]

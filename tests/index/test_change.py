@@ -116,15 +116,6 @@ def test_a_retired_shard_is_gone_and_can_come_back(corpus, tmp_path):
     assert candidates(tmp_path / "ix") == before
 
 
-def test_a_retired_shard_that_was_rewritten_is_another_one(corpus, tmp_path):
-    build(corpus, tmp_path / "ix")
-    retire(tmp_path / "ix", shards=["part-1.parquet"])
-    write_parquet(corpus / "part-1.parquet", some_texts(12, 3))
-    assert add(tmp_path / "ix", corpus).still_retired == ()
-    build(corpus, tmp_path / "want")
-    assert candidates(tmp_path / "ix") == candidates(tmp_path / "want")
-
-
 def test_documents_are_retired_by_their_own_id_or_by_place(tmp_path):
     corpus = corpus_of(tmp_path / "corpus", some_texts(30))
     texts = pa.array(some_texts(9, 40), pa.string())
@@ -140,22 +131,6 @@ def test_documents_are_retired_by_their_own_id_or_by_place(tmp_path):
     retire(tmp_path / "ix", documents=["part-0.parquet-5"])
     assert len(Index.open(tmp_path / "ix").retired) == 3
     assert len([path for path in (tmp_path / "ix").iterdir() if "retired" in path.name]) == 2
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        {"shards": ["nobody"]},
-        {"documents": ["part-0.parquet-4", "nobody"]},
-        {"documents": ["part-0.parquet:90"]},
-    ],
-)
-def test_what_is_not_there_cannot_be_retired(corpus, tmp_path, names):
-    build(corpus, tmp_path / "ix")
-    before = files_of(tmp_path / "ix")
-    with pytest.raises(UsageError, match=r"has no (shard|document)"):
-        retire(tmp_path / "ix", **names)
-    assert files_of(tmp_path / "ix") == before
 
 
 @pytest.mark.parametrize("cap", [3, 10_000])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import runpy
 import struct
 import zlib
@@ -13,12 +12,10 @@ import numpy as np
 import pytest
 
 from contam.index import segment
-from contam.index.array_files import header
 from contam.index.manifest import read_manifest
 from contam.index.open import Index
 from contam.index.verify import verify
 from contam.kernels.gram_table import hash_grams
-from contam.tables.documents import DOCUMENTS
 from contam.text.tokenizer import tokenize_bytes
 from tests.index.builds import build, recipe_of, some_texts
 from tests.index.tiny import BASE, SPREAD
@@ -65,23 +62,6 @@ def test_the_page_names_every_array_with_its_type(page):
     for name in ("grams", "letters"):
         own |= {f"{name}_{row}": (code, ()) for row, code, _, _ in rows}
     assert own == segment._TYPES
-
-
-def test_the_page_names_every_column_of_the_documents(page):
-    rows = table(page, "**documents.parquet**")
-    found = [(name, kind) for name, kind, _ in rows]
-    assert found == [
-        (field.name, f"{field.type}, nullable" if field.nullable else str(field.type))
-        for field in DOCUMENTS
-    ]
-
-
-def test_the_page_spells_the_header_as_it_is(page):
-    head = header(np.dtype("<u2"), (2, 5))
-    rows = dict(table(page, "### Array files"))
-    assert bytes.fromhex(rows["0-9"]) == head[:10]
-    assert re.findall(r"\{.*?\}", rows["10-126"])[0].encode() == head[10:127].rstrip()
-    assert (len(head), head[127:]) == (128, bytes.fromhex(rows["127"].strip("`")))
 
 
 def test_the_example_is_what_comes_of_the_text(example):

@@ -22,7 +22,6 @@ from contam.index import manifest as manifests
 from contam.index.manifest import (
     MANIFEST,
     Inconsistent,
-    index_id,
     parse_manifest,
     publish_manifest,
     read_manifest,
@@ -68,13 +67,6 @@ def test_a_manifest_is_read_back_as_it_was_published(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [MANIFEST, "segments"]
 
 
-def test_the_id_is_that_of_the_content(index):
-    made = read_manifest(index)
-    written = json.loads((index / MANIFEST).read_bytes())
-    assert index_id(made) == written["sha256"][:16]
-    assert index_id(replace(made, paths=("other",))) != index_id(made)
-
-
 def test_every_flipped_byte_is_noticed(index):
     path = index / MANIFEST
     raw = path.read_bytes()
@@ -90,14 +82,6 @@ def test_every_cut_is_noticed(index, length):
     path = index / MANIFEST
     path.write_bytes(path.read_bytes()[:length])
     with pytest.raises(IndexDamageError):
-        read_manifest(index)
-
-
-@pytest.mark.parametrize("respelt", [lambda raw: b" " + raw, lambda raw: raw + b"\n"])
-def test_another_spelling_is_noticed(index, respelt):
-    path = index / MANIFEST
-    path.write_bytes(respelt(path.read_bytes()))
-    with pytest.raises(IndexDamageError, match="canonical"):
         read_manifest(index)
 
 
@@ -237,12 +221,5 @@ def test_two_writers_exclude_each_other_within_a_process_and_between_two(index):
             "except IndexBusyError: sys.exit(7)"
         )
         assert subprocess.run([sys.executable, "-c", code, str(index)]).returncode == 7
-    with writer_lock(index):
-        pass
-
-
-def test_a_lock_ends_with_an_error(index):
-    with pytest.raises(ZeroDivisionError), writer_lock(index):
-        _ = 1 / 0
     with writer_lock(index):
         pass

@@ -59,13 +59,6 @@ def test_a_tokenizer_is_pinned_by_its_digest(tokenizer_file):
         load_recipe("complete", tokenizer=tokenizer_file)
 
 
-def test_a_recipe_names_a_tokenizer_beside_it(tokenizer_file):
-    path = tokenizer_file.with_name("mine.toml")
-    path.write_text('tokenizer = "tokenizer.json"\n' + BASE.replace("word", "tokenizer"))
-    recipe = load_recipe(path)
-    assert (recipe.name, recipe.tokenizer["path"]) == ("mine", str(tokenizer_file))
-
-
 def test_a_recipe_of_ones_own_is_read_from_its_file(tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(BASE + SKETCH.replace("0.4", "1"))
@@ -105,17 +98,6 @@ def test_a_wrong_recipe_is_refused_with_the_reason(tmp_path, old):
         load_recipe(path)
 
 
-def test_what_is_no_recipe_is_said(tmp_path):
-    with pytest.raises(UsageError, match="no recipe 'nothing'") as error:
-        load_recipe("nothing")
-    assert "complete" in error.value.hint
-    (tmp_path / "broken.toml").write_text("unit = ")
-    with pytest.raises(UsageError, match="cannot be read"):
-        load_recipe(tmp_path / "broken.toml")
-    with pytest.raises(ConfigError, match="no object"):
-        from_dict([])
-
-
 def dates_of(folder, dates):
     """What an index says of documents with these dates; None for a document without one."""
     folder.mkdir(exist_ok=True)
@@ -131,24 +113,6 @@ def dates_of(folder, dates):
     build(shard, folder / "ix", overwrite=True)
     facts = describe(Index.open(folder / "ix"))
     return facts["dates"], facts["n_unreadable_dates"]
-
-
-@pytest.mark.parametrize(
-    ("dates", "found", "n_unreadable"),
-    [
-        (["Mon, 03 Jan 2022 10:00:00 GMT", "Fri, 05 Jun 2015 10:00:00 GMT"],
-         ["2015-06-05", "2022-01-03"], 0),
-        (["2021", "2019-11", "Tue, 4 Feb 2020 00:00:00 +0000"], ["2019-11-01", "2021-12-31"], 0),
-        (["1577836800", "2018-05-06T07:08:09Z", "2018-05-06T10:00:00Z"],
-         ["2018-05-06", "2020-01-01"], 0),
-        (["yesterday", "2020-02-03 04:05:06", "yesterday", "n/a", "", None],
-         ["2020-02-03", "2020-02-03"], 3),
-        (["soon", "2020-13-45T00:00:00"], None, 2),
-        ([None, ""], None, 0),
-    ],
-)  # fmt: skip
-def test_first_and_last_day_are_of_dates_and_not_of_texts(tmp_path, dates, found, n_unreadable):
-    assert dates_of(tmp_path / "c", dates) == (found, n_unreadable)
 
 
 TEXTS = st.one_of(

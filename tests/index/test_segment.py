@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from contam.errors import IndexDamageError, IndexMismatchError, UsageError
-from contam.index.home import index_home, resolve_index
+from contam.errors import IndexDamageError, IndexMismatchError
 from contam.index.manifest import publish_manifest
 from contam.index.model import RowSpan
 from contam.index.open import Index
@@ -160,49 +157,6 @@ def test_a_writer_that_comes_between_manifest_and_segments_is_no_damage(made, mo
     seen = iter([manifest, later])
     monkeypatch.setattr("contam.index.open.read_manifest", lambda _: next(seen))
     assert Index.open(folder).manifest == later
-
-
-def test_opening_an_index_compiles_nothing(made, repository):
-    folder, _, _ = made
-    code = (
-        "import sys; from contam.index.open import Index; Index.open(sys.argv[1])\n"
-        "print([name for name in ('numba', 'tokenizers') if name in sys.modules])"
-    )
-    command = [sys.executable, "-c", code, str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=repository, check=True)
-    assert done.stdout == "[]\n"
-
-
-@pytest.fixture
-def no_home(monkeypatch):
-    monkeypatch.delenv("CONTAM_HOME", raising=False)
-
-
-@pytest.mark.usefixtures("no_home")
-def test_a_name_lies_in_the_home_and_a_path_where_it_says(tmp_path, monkeypatch, repository):
-    monkeypatch.chdir(tmp_path)
-    assert index_home() == repository / "indexes"
-    monkeypatch.setenv("CONTAM_HOME", str(tmp_path / "home"))
-    assert resolve_index("web") == tmp_path / "home" / "web"
-    assert resolve_index("web", tmp_path / "other") == tmp_path / "other" / "web"
-    for path in ("./web", "a/web", "web/", str(tmp_path / "web"), "."):
-        assert str(resolve_index(path).absolute()) == str((tmp_path / path).absolute())
-    (tmp_path / "web").mkdir()
-    assert resolve_index("web").absolute() == tmp_path / "web"
-    (tmp_path / "home" / "web").mkdir(parents=True)
-    assert resolve_index("web") == tmp_path / "home" / "web"
-    with pytest.raises(UsageError, match="a name or a path"):
-        resolve_index("")
-
-
-@pytest.mark.usefixtures("no_home")
-def test_outside_a_checkout_indexes_live_in_the_users_data_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr("contam.index.home._CHECKOUT", tmp_path / "none")
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert index_home() == tmp_path / "contam" / "indexes"
-    monkeypatch.delenv("XDG_DATA_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert index_home() == tmp_path / ".local" / "share" / "contam" / "indexes"
 
 
 def test_an_index_of_a_version_that_counted_less_or_more_covers_its_shards(made):

@@ -15,7 +15,7 @@ from contam.index import build as build_module
 from contam.index import groups
 from contam.index.build import build
 from contam.index.change import add
-from contam.index.groups import GROUP, PARTS, cut_groups
+from contam.index.groups import GROUP, PARTS
 from contam.index.share import build_share
 from contam.index.verify import verify
 from tests.property.worlds import write_shard
@@ -91,13 +91,6 @@ def test_every_machine_gives_a_large_corpus_longer_keys(home, monkeypatch):
     write_shard(home / "more.parquet", ["one more"])
     assert add(home / "one", home / "more.parquet").manifest.recipe == whole.recipe
     assert build(home / "corpus", home / "small").recipe.key_bits == 36
-
-
-def test_what_no_share_has_done_is_read_by_the_build(home):
-    build(home / "corpus", home / "one")
-    shared(home, 1, 3)
-    finished(home)
-    assert content(home / "all") == content(home / "one")
 
 
 def test_what_was_indexed_is_kept_and_a_build_takes_it(home, monkeypatch):
@@ -211,16 +204,3 @@ def test_shares_made_elsewhere_are_copied_together(home):
         )
     finished(home)
     assert content(home / "all") == content(home / "one")
-
-
-def test_groups_are_whole_shards_by_size_alone(monkeypatch):
-    monkeypatch.setattr(groups, "LEAST_BYTES", 10)
-    found = cut_groups([4, 4, 4, 30, 1, 9, 1])
-    assert [(group.start, group.stop) for group in found] == [
-        (0, 2),
-        (2, 3),
-        (3, 4),
-        (4, 6),
-        (6, 7),
-    ]
-    assert cut_groups([]) == ()

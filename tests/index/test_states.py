@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 
@@ -12,12 +11,10 @@ from contam.config import Settings
 from contam.corpus.shards import shard_digest
 from contam.detect.query import query
 from contam.errors import IndexDamageError, IndexMismatchError
-from contam.files.disk import FileState
 from contam.index import change as change_module
 from contam.index.change import add
-from contam.index.manifest import read_manifest, writer_lock
-from contam.index.open import Index
-from contam.index.states import STATES, change_since, read_states
+from contam.index.manifest import read_manifest
+from contam.index.states import STATES, read_states
 from contam.index.verify import verify
 from contam.server.indexes import IndexRegistry
 from tests.corpus_files import find_shards
@@ -211,46 +208,3 @@ def test_states_that_are_damaged_are_not_passed_over(folder, items, spoilt):
     with pytest.raises(IndexDamageError, match=STATES):
         query(folder, items)
     assert verify(folder).damaged
-
-
-def test_states_of_other_bytes_say_nothing(folder, items):
-    (folder / STATES).write_text((folder / STATES).read_text().replace('":["', '":["0'))
-    assert Index.open(folder).states
-    assert query(folder, items).complete
-
-
-def test_verify_says_when_it_cannot_note_anything(shard, folder):
-    touched(shard)
-    with writer_lock(folder):
-        report = verify(folder)
-    assert report.ok
-    assert report.n_noted == 0
-    assert "another process" in report.not_noted
-    assert json.loads(json.dumps(report.to_dict()))["not_noted"]
-
-
-def test_an_index_built_anew_keeps_no_states_of_the_one_before(folder, tmp_path):
-    other = write_jsonl(tmp_path / "other" / "one.jsonl", [{"text": text} for text in TEXTS[:30]])
-    build(other, folder, overwrite=True)
-    assert list(read_states(folder)) == [str(other)]
-
-
-KNOWN = FileState(9, 5_000_000_700, 6, 1, 2)
-
-
-@pytest.mark.parametrize(
-    ("changes", "doubted"),
-    [
-        ({}, False),
-        ({"device": 3, "inode": 4}, False),
-        ({"device": 3, "changed_ns": 8}, False),
-        ({"inode": 4, "changed_ns": 8}, False),
-        ({"inode": 4, "changed_ns": 8, "modified_ns": 5_000_000_000}, False),
-        ({"inode": 4, "changed_ns": 8, "modified_ns": 5_000_000_701}, True),
-        ({"inode": 4, "changed_ns": 8, "modified_ns": 6_000_000_000}, True),
-        ({"changed_ns": 8}, True),
-        ({"changed_ns": 8, "modified_ns": 5_000_000_000}, True),
-    ],
-)
-def test_what_makes_a_file_doubtful(changes, doubted):
-    assert bool(change_since(KNOWN, KNOWN._replace(**changes))) == doubted
