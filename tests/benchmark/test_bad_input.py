@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -112,12 +111,6 @@ def test_damaged_table_is_named(tmp_path: Path, name: str):
     assert str(failure(path)).startswith(f"{path}: cannot read as ")
 
 
-def test_table_without_question_lists_its_columns(tmp_path: Path):
-    path = tmp_path / "m.parquet"
-    pq.write_table(pa.table({"headline": ["Q?"], "n": [1]}), path)
-    assert "'headline', 'n'" in str(failure(path))
-
-
 def test_wrong_type_in_a_table_names_the_row(tmp_path: Path):
     path = tmp_path / "m.parquet"
     pq.write_table(pa.table({"question": [3, 4]}), path)
@@ -129,33 +122,10 @@ def test_saved_dataset_with_a_part_missing_is_an_error(tmp_path: Path):
     assert "lacks its file data-0.arrow" in str(failure(tmp_path))
 
 
-def test_nothing_there(tmp_path: Path):
-    assert "no such benchmark" in str(failure(tmp_path / "none.jsonl"))
-    assert "no such benchmark" in str(failure(f"{tmp_path}/*.jsonl"))
-    (tmp_path / "README.md").write_text("hello", "utf-8")
-    assert "it holds README.md" in str(failure(tmp_path))
-    with pytest.raises(BenchmarkError, match="no benchmark given"):
-        read_benchmarks([])
-
-
 def test_format_is_seen_from_content_when_the_name_says_nothing(tmp_path: Path):
     path = tmp_path / "items"
     path.write_bytes(GOOD)
     assert len(read_benchmarks([path])[0].items) == 1
-
-
-def test_what_a_folder_holds_besides_items_is_listed(tmp_path: Path, write_jsonl: WriteRows):
-    write_jsonl("m.jsonl", [{"question": "Q?"}])
-    (tmp_path / "README.md").write_text("hello", "utf-8")
-    (tmp_path / ".hidden").write_text("hello", "utf-8")
-    (tmp_path / "planted.json").write_text('{"m": [1, 2]}', "utf-8")
-    (tmp_path / "void.jsonl").write_bytes(b"")
-    (benchmark,) = read_benchmarks([tmp_path])
-    assert {(row.source.rsplit("/", 1)[-1], row.line, row.reason) for row in benchmark.skipped} == {
-        ("README.md", 0, "not a benchmark format"),
-        ("planted.json", 0, "a JSON object without a list of items"),
-        ("void.jsonl", 0, "the file holds no rows"),
-    }
 
 
 def test_empty_questions_are_listed(write_jsonl: WriteRows):
@@ -184,14 +154,6 @@ def test_an_exact_repeat_is_listed(write_jsonl: WriteRows):
     assert [(skip.line, skip.reason) for skip in benchmark.skipped] == [
         (2, f"repeats item '1' of {path}:1")
     ]
-
-
-def test_unreadable_file_is_an_error(tmp_path: Path):
-    path = tmp_path / "m.jsonl"
-    path.symlink_to(tmp_path / "gone.jsonl")
-    assert "gone.jsonl" in json.dumps(str(failure(tmp_path))) or "cannot read" in str(
-        failure(tmp_path)
-    )
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from contam.benchmark.catalogue import entries, find, search
+from contam.benchmark.catalogue import entries, find
 from contam.benchmark.named import asked_for, gated_among
 from contam.benchmark.read_files import read_benchmarks
 from contam.errors import BenchmarkError
@@ -83,28 +83,11 @@ def test_names_are_found_by_alias_data_set_and_spelling():
     assert find("no such benchmark") is None
 
 
-def test_several_names_are_taken_and_each_once():
-    asked = asked_for(["gsm8k,mmlu", "mgsm:de@abc", "musr=here", "gsm8k", "a.jsonl", "lm-eval:x"])
-    assert [str(one) for one in asked.named] == ["gsm8k", "mmlu", "mgsm", "musr", "lm-eval:x"]
-    assert asked.named[2].entry.configurations == ("de",)
-    assert asked.named[2].revision == "abc"
-    assert asked.named[3].copy == "here"
-    assert asked.paths == ("a.jsonl",)
-
-
 def test_all_is_every_entry_that_is_not_gated():
     asked = asked_for(["all"])
     assert set(asked.gated) == {name for name, entry in entries().items() if entry.gated}
     assert {one.entry.name for one in asked.named} == entries().keys() - set(asked.gated)
     assert gated_among(["gpqa,gsm8k", "x.jsonl"]) == ["gpqa_main"]
-
-
-def test_a_path_that_exists_is_no_name(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_rows(tmp_path / "gsm8k", [{"question": "How high is tide 3?", "answer": "2 m"}])
-    (found,) = read_benchmarks(["gsm8k"])
-    assert found.items[0].answer == "2 m"
-    assert asked_for(["gsm8k"]).paths == ("gsm8k",)
 
 
 def test_an_unknown_name_is_told_with_what_is_close(tmp_path, monkeypatch):
@@ -202,10 +185,3 @@ def test_real_rows_are_read_by_their_entries(shared, name, file, n_items):
     assert len(found.items) == n_items
     assert all(item.question and item.answer and not item.incomplete for item in found.items)
     assert find(name).seen
-
-
-def test_a_search_finds_words_of_data_sets_and_letters_of_names():
-    assert {"arc_easy", "m_arc", "arc_ca"} <= (found := {one.name for one in search("arc")})
-    assert not {"mbpp", "paws"} & found  # of google-research-datasets
-    assert {one.dataset for one in search("Google-Research")} > {"google-research-datasets/mbpp"}
-    assert [one.name for one in search("ai2_arc")] == ["arc_challenge", "arc_easy"]

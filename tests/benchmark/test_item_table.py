@@ -171,10 +171,3 @@ def test_whatever_is_asked_of_a_table_is_what_was_put_into_it(given_items, more)
 def right_choice(item: BenchItem) -> int | None:
     at = item.answer_index
     return at if at is not None and 0 <= at < len(item.choices) else None
-
-
-@given(st.lists(items, max_size=10), st.integers(1, 40))
-def test_blocks_are_all_items_in_their_order(given_items, size):
-    blocks = list(ItemTable.of(given_items).blocks(size))
-    assert [item for block in blocks for item in block] == given_items
-    assert len(blocks) >= 1

@@ -62,11 +62,6 @@ def test_normal_form(text: str, normal: str):
     assert normalise(text) == normal
 
 
-@given(TEXTS)
-def test_normal_form_is_a_fixed_point(text: str):
-    assert normalise(normalise(text)) == normalise(text)
-
-
 @given(TEXTS.filter(str.isascii))
 def test_short_way_for_ascii_changes_nothing(text: str):
     assert normalise(text + "\u200b") == normalise(text)

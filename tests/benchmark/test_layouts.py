@@ -163,28 +163,6 @@ def test_known_layout_is_understood(write_jsonl: WriteRows, layout: str):
         assert item.item_id == want.item_id
 
 
-def test_fields_used_are_recorded(write_jsonl: WriteRows):
-    path = write_jsonl("m.jsonl", [{"problem": "Find x.", "solution": "4", "unique_id": "u"}])
-    (benchmark,) = read_benchmarks([path])
-    assert benchmark.sources[0].fields == (
-        ("question", "problem"),
-        ("answer", "solution"),
-        ("id", "unique_id"),
-    )
-
-
-def test_rows_of_one_file_may_differ_in_columns(write_jsonl: WriteRows):
-    path = write_jsonl(
-        "m.jsonl",
-        [
-            {"question": "One?", "answer": "1"},
-            {"question": "Two?", "choices": ["1", "2"], "answer": "2"},
-        ],
-    )
-    (benchmark,) = read_benchmarks([path])
-    assert [item.answer_index for item in benchmark.items] == [None, 1]
-
-
 def test_part_text_gives_every_part_or_nothing(write_jsonl: WriteRows):
     item = only_item(
         write_jsonl("m.jsonl", [{"question": "Q?", "choices": ["x", "y"], "answer": "y"}])

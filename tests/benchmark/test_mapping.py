@@ -35,14 +35,6 @@ def mapped(write_jsonl: WriteRows, mapping: Mapping[str, str]) -> BenchItem:
     return benchmark.items[0]
 
 
-def test_pairs_are_parsed():
-    assert parse_mapping(["question=prompt, answer=meta.gold", "id="]) == {
-        "question": "prompt",
-        "answer": "meta.gold",
-        "id": "",
-    }
-
-
 @pytest.mark.parametrize("text", ["question", "question=a,question=b"])
 def test_unreadable_pairs_are_usage_errors(text: str):
     with pytest.raises(UsageError):
@@ -52,10 +44,6 @@ def test_unreadable_pairs_are_usage_errors(text: str):
 def test_dotted_paths_reach_into_records(write_jsonl: WriteRows):
     item = mapped(write_jsonl, {"question": "meta.ask", "answer": "meta.gold.text", "id": "name"})
     assert (item.question, item.answer, item.item_id) == ("Where to?", "home", "n1")
-
-
-def test_a_column_whose_name_has_a_dot_is_found(write_jsonl: WriteRows):
-    assert mapped(write_jsonl, {"question": "dotted.name"}).question == "D"
 
 
 def test_fields_are_joined_or_listed(write_jsonl: WriteRows):
@@ -79,18 +67,6 @@ def test_a_mapped_field_serves_no_second_part(write_jsonl: WriteRows):
     assert benchmark.items[0].passage is None
 
 
-def test_benchmark_and_split_columns_can_be_mapped(write_jsonl: WriteRows):
-    path = write_jsonl(
-        "m.jsonl",
-        [
-            {"task": "t1", "part": "p", "question": "Q?"},
-            {"task": "t2", "part": "p", "question": "Q?"},
-        ],
-    )
-    benchmarks = read_benchmarks([path], mapping={"benchmark": "task", "split": "part"})
-    assert [(b.name, b.items[0].split) for b in benchmarks] == [("t1", "p"), ("t2", "p")]
-
-
 def test_numbered_columns_of_a_sheet_without_header(tmp_path: Path):
     path = tmp_path / "m.csv"
     path.write_text("7,Which?,this\n8,Why?,that\n", "utf-8")
@@ -99,12 +75,6 @@ def test_numbered_columns_of_a_sheet_without_header(tmp_path: Path):
         ("7", "Which?", "this"),
         ("8", "Why?", "that"),
     ]
-
-
-@pytest.mark.parametrize("mapping", [{"headline": "x"}, {"question": ""}, {"id": "a+b"}])
-def test_wrong_targets_are_usage_errors(write_jsonl: WriteRows, mapping: dict[str, str]):
-    with pytest.raises(UsageError):
-        mapped(write_jsonl, mapping)
 
 
 @pytest.mark.parametrize(

@@ -118,11 +118,6 @@ def test_a_template_and_nothing_else_is_never_clean(write_jsonl: WriteRows):
     assert all(story(k) in item.question for k, item in enumerate(whole.items))
 
 
-def test_copies_of_items_are_no_template(write_jsonl: WriteRows):
-    rows = [{"question": own(k % 4), "answer": str(k % 4), "run": k} for k in range(N)]
-    assert not any(item.incomplete for item in only(write_jsonl("runs.jsonl", rows)).items)
-
-
 def test_unread_text_that_outweighs_the_rest_makes_an_item_incomplete(write_jsonl: WriteRows):
     rows = [{"ask": {"task": own(k), "notes": story(k)}, "answer": "no"} for k in range(N)]
     mapping = {"question": "ask.task"}
@@ -233,21 +228,6 @@ def test_what_stands_before_the_data_is_skipped_and_said(tmp_path: Path, name: s
     assert [row.line for row in found.skipped] == [1]
 
 
-def test_a_comment_before_a_list_is_skipped(tmp_path: Path):
-    path = tmp_path / "quiz.json"
-    path.write_text(f"{CANARY}\n" + json.dumps([{"question": own(k)} for k in range(N)]))
-    assert len(only(path).items) == N
-
-
-def test_a_field_twice_with_one_value_is_no_fault(tmp_path: Path):
-    path = tmp_path / "quiz.json"
-    head = '{"name": "x", "append": false, "append": false, "examples": '
-    path.write_text(head + json.dumps([{"input": own(k), "target": "x"} for k in range(N)]) + "}")
-    assert len(only(path).items) == N
-    path.write_text(path.read_text().replace('"append": false, "a', '"append": true, "a'))
-    assert len(only(path).items) == N
-
-
 def test_items_or_texts_that_stand_twice_under_one_name_are_a_fault(tmp_path: Path):
     path = tmp_path / "quiz.json"
     rows = json.dumps([{"input": own(k), "target": "x"} for k in range(N)])
@@ -269,14 +249,6 @@ def test_scores_by_choice_where_the_choices_are_the_item(write_jsonl: WriteRows,
         assert item.choices == (story(k), own(k))
         assert item.answer_index == 0
         assert item.question == "\n".join([*([asked] if asked else []), story(k), own(k)])
-
-
-def test_further_references_are_said_and_the_item_stays_whole(write_jsonl: WriteRows):
-    rows = [{"input": own(k), "target": [story(k), story(50 + k)]} for k in range(N)]
-    found = only(write_jsonl("sums.jsonl", rows))
-    assert [item.answer for item in found.items] == [story(k) for k in range(N)]
-    assert [name for name, _ in found.sources[0].unread] == ["target"]
-    assert not any(item.incomplete for item in found.items)
 
 
 SHAPES: dict[str, tuple[Any, str | None, str | None]] = {
@@ -396,25 +368,11 @@ def test_objects_in_any_layout_one_after_another_are_rows(tmp_path: Path, betwee
         read_benchmarks([path])
 
 
-def test_an_empty_list_is_no_text(write_jsonl: WriteRows):
-    rows = [{"question": own(k), "notes_on": [story(k)] if k else []} for k in range(N)]
-    assert [item.passage for item in only(write_jsonl("t.jsonl", rows)).items][:2] == [
-        None,
-        story(1),
-    ]
-
-
 def test_a_text_among_words_is_named(write_jsonl: WriteRows):
     rows = [{"question": own(k), "task": own(k) if k == 1 else f"do{k}"} for k in range(N)]
     found = only(write_jsonl("t.jsonl", rows))
     assert [name for name, _ in found.sources[0].unread] == ["task"]
     assert not any(item.passage for item in found.items)
-
-
-def test_a_worked_answer_of_a_usual_name_is_no_passage(write_jsonl: WriteRows):
-    for name in ("ground_truth", "response"):
-        rows = [{"question": own(k), name: story(k)} for k in range(N)]
-        assert not any(item.passage for item in only(write_jsonl(f"{name}.jsonl", rows)).items)
 
 
 @pytest.mark.parametrize("first", ["train", "examples", "data"])
@@ -425,16 +383,3 @@ def test_every_list_of_an_object_is_read_as_a_split(tmp_path: Path, first: str):
     items = only(path).items
     assert [item.question for item in items] == [own(k) for k in range(N)]
     assert [item.split for item in items] == [first] * 5 + ["more"] * (N - 5)
-
-
-def test_a_comment_above_rows_without_a_header_is_skipped_and_said(tmp_path: Path):
-    path = tmp_path / "pairs.tsv"
-    rows = "".join(f"{own(k)}\t{story(k)}\n" for k in range(N))
-    path.write_text(f"# Keep this out of any corpus.\n# canary\n{rows}")
-    with pytest.raises(BenchmarkError, match="no field for the question"):
-        read_benchmarks([path])
-    found = only(path, mapping={"question": "0"})
-    assert [item.question for item in found.items] == [own(k) for k in range(N)]
-    assert len(found.skipped) == 2
-    path.write_text(f"# of geese?\tThree geese, as a rule.\n{rows}")
-    assert only(path, mapping={"question": "0"}).items[0].question == "# of geese?"
