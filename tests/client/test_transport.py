@@ -156,13 +156,6 @@ def test_a_refusal_is_told_once_with_its_code_and_hint(peer, status, exit_code):
     assert (len(peer.told), caught.value.exit_code) == (1, exit_code)
 
 
-def test_a_page_of_a_proxy_is_an_error_too(peer):
-    with pytest.raises(ServiceError, match="status 500"):
-        ask(peer, (500, {}, b"<html>oops"))
-    with pytest.raises(ServiceError, match="status 302"):
-        ask(peer, (302, {"Location": peer.url + "/elsewhere"}, b""))
-
-
 @pytest.mark.parametrize("broken", [("cut", {}, json.dumps(ANSWER).encode()), ("closed", {}, b"")])
 def test_an_answer_that_breaks_off_is_asked_for_again_and_else_an_error(peer, broken):
     assert len(ask(peer, broken, says(ANSWER))) == 1
@@ -226,11 +219,6 @@ def test_an_item_that_a_policy_left_out_is_an_error(peer):
         ask(peer, says(ANSWER), policies=["contam", "gpt3-test"])
 
 
-def test_what_later_versions_add_is_passed_over(peer):
-    more = {**VERDICT, "colour": "blue"}
-    assert len(ask(peer, says({**changed(verdicts=[more]), "weather": 1}))) == 1
-
-
 def test_an_answer_over_part_of_the_corpus_says_so_by_its_exit_code(peer):
     part = changed(coverage={"complete": False})
     assert ask(peer, says(part)).exit_code() == 4
@@ -280,18 +268,6 @@ def test_items_that_no_service_could_take_are_not_sent(peer, items):
     assert not peer.told
 
 
-@pytest.mark.parametrize("drawn", [0.0, 1.0])
-def test_waits_grow_vary_and_end(monkeypatch, drawn):
-    monkeypatch.setattr("contam.client.failures.random.random", lambda: drawn)
-    retry = Retry(attempts=10, first_s=1.0, longest_s=8.0, total_s=30.0)
-    share = 0.5 + drawn / 2
-    waits = [retry.wait_s(n, 0.0) for n in range(1, 6)]
-    assert waits == [share * longest for longest in (1.0, 2.0, 4.0, 8.0, 8.0)]
-    assert retry.wait_s(10, 0.0) is None
-    assert retry.wait_s(3, 29.0) is None
-    assert retry.wait_s(1, 0.0, asked_s=7.0) >= 7.0
-
-
 def test_an_event_loop_asks_on_a_thread(peer):
     async def ask():
         with Client(peer.url, retry=FAST) as client:
@@ -314,18 +290,6 @@ def test_a_file_is_sent_whole_again_when_the_service_was_busy(peer, tmp_path):
 # -- verdicts as a service sends them ---------------------------------------------------------
 
 STRANGE = {str: 3, int: "3", float: "0.25"}
-
-
-def test_a_verdict_may_lack_what_may_be_null_and_have_what_is_not_known():
-    nullable = {column.name for column in COLUMNS if column.nullable}
-    bare = {name: value for name, value in VERDICT.items() if name not in nullable}
-    verdict = verdict_of({**bare, "mood": "sunny"})
-    assert {name for name, value in verdict.to_dict().items() if value is None} == nullable
-
-
-def test_whole_numbers_are_scores():
-    score = verdict_of({**VERDICT, "score": 1}).score
-    assert (score, type(score)) == (1.0, float)
 
 
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda one: one.name)

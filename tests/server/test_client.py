@@ -71,14 +71,6 @@ def test_a_check_gives_the_verdicts_and_evidence_of_a_query(client, items, queri
         }
 
 
-def test_a_job_gives_the_verdicts_and_evidence_of_a_query(client, job, queried):
-    assert (job.state, job.share) == ("done", 1.0)
-    answer = client.results(job)
-    assert as_set(answer) == as_set(queried)
-    assert sum(map(len, answer.evidence.values())) == queried.evidence.num_rows
-    assert (answer.index, answer.complete, answer.allow_missing) == (("small",), True, False)
-
-
 def test_more_items_than_one_check_takes_are_judged_together_by_a_job(client, items):
     # Wording that many items share weighs little, so 300 items are not two checks of 150.
     shared = "As every keeper of the harbour lanterns has to know by heart before the first winter"
@@ -123,12 +115,6 @@ def test_a_rescoring_is_that_of_the_library(client, job, bench_fixtures, tmp_pat
     assert found.tables["scores"] == wanted.rows("scores")
     assert set(found.tables) == set(wanted.tables)
     assert found.summary == wanted.summary
-
-
-def test_what_the_service_has_is_listed(client):
-    (index,) = client.indexes()
-    assert (index["id"], index["guarantee_tokens"]) == ("small", 5)
-    assert {"contam", "gpt3-test"} <= {policy["id"] for policy in client.policies()}
 
 
 def test_a_refusal_has_the_code_and_hint_of_the_service(client):
@@ -209,14 +195,6 @@ def test_the_command_writes_what_a_query_writes(
     gated = processes.contam_here("check", *asked, "--fail-on-flagged", "--quiet")
     assert (gated.returncode, gated.stderr) == (3, "")
     assert "brook_math" in gated.stdout
-
-
-def test_the_command_says_what_is_wrong_in_one_line(service):
-    processes.assert_one_line_error(processes.contam_here("check", "--server", service.url), 2)
-    gone = processes.contam_here(
-        "check", "--server", service.url, "--text", "x", "--index", "nowhere"
-    )
-    processes.assert_one_line_error(gone, 2)
 
 
 def test_a_service_with_keys_is_asked_with_the_key_of_the_environment(guarded, tmp_path):

@@ -87,16 +87,6 @@ def test_setting_the_time_of_writing_back_hides_nothing(held):
     assert registry.damaged == ("small",)
 
 
-def test_other_rights_and_further_links_are_no_damage(held, tmp_path):
-    folder, registry, _ = held
-    for path in folder.glob("segments/*/*"):
-        path.chmod(0o600)
-        os.link(path, tmp_path / f"kept-{path.name}")
-    assert answers(registry)
-    registry.look()
-    assert registry.damaged == ()
-
-
 def test_damage_met_by_a_question_to_several_indexes_ends_the_answers_of_its_own_alone(
     small_index, tmp_path
 ):

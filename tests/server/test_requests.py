@@ -218,21 +218,3 @@ def test_unknown_addresses_and_methods_are_problems_too(client):
     ):
         reply = client.request(method, path)
         assert (reply.status_code, reply.json()["status"]) == (status, status)
-
-
-def test_policies_and_indexes_describe_themselves(client, small_index):
-    policies = client.get("/v1/policies").json()["policies"]
-    assert policies[0]["id"] == "contam"
-    assert any(":" in policy["id"] for policy in policies)
-    (index,) = client.get("/v1/indexes").json()["indexes"]
-    assert client.get("/v1/indexes/small").json() == index
-    assert (index["n_documents"], index["guarantee_tokens"]) == (384, 5)
-    assert index["dates"] == ["2017-03-13", "2023-09-15"]
-    # Where things lie on the server is nobody's business.
-    assert str(small_index.parent) not in json.dumps(index)
-
-
-def test_a_method_that_is_not_offered_is_answered_with_all_that_are(client):
-    for path, methods in (("/v1/jobs", "GET, POST"), ("/v1/jobs/0", "DELETE, GET")):
-        reply = client.put(path)
-        assert (reply.status_code, reply.headers["allow"]) == (405, methods)

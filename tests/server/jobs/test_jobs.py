@@ -87,26 +87,10 @@ def test_a_job_gives_the_bytes_of_a_query(client, done, asked_alone, tmp_path):
         assert run.get(section) == alone.get(section)
 
 
-def test_a_done_job_tells_what_its_verdicts_rest_on(done, asked_alone):
-    run = load_report(asked_alone).run
-    assert done["counts"] == run["counts"]
-    assert done["coverage"]["complete"] is True
-    assert done["n_items"] == 49
-    assert done["expires"] > done["finished"]
-
-
 def test_no_place_on_the_servers_disk_is_told(client, service, done, small_index):
     said = client.get(f"/v1/jobs/{done['id']}/run").text + json.dumps(done)
     assert str(small_index.parent) not in said
     assert str(service.data) not in said
-
-
-def test_lines_are_the_rows_of_the_table_and_their_number_is_told(client, done, asked_alone):
-    reply = client.get(f"/v1/jobs/{done['id']}/results")
-    lines = reply.text.splitlines()
-    assert int(reply.headers["contam-rows"]) == len(lines) == 98
-    rows = pq.read_table(asked_alone / "verdicts.parquet").to_pylist()
-    assert [json.loads(line) for line in lines] == rows
 
 
 def test_a_parquet_file_goes_on_where_it_broke_off(client, done, asked_alone):
@@ -297,10 +281,3 @@ def test_a_form_without_its_end_makes_no_job(client, item_file):
     kind = request.headers["content-type"]
     refused = client.post("/v1/jobs", content=cut, headers={"content-type": kind})
     assert (refused.status_code, refused.json()["code"]) == (422, "upload")
-
-
-@pytest.mark.parametrize("data", [b"no parts at all", b"--x\r\nno header\r\n\r\n--x--"])
-def test_a_form_that_cannot_be_read_is_the_senders_fault(client, data):
-    headers = {"content-type": "multipart/form-data; boundary=x"}
-    refused = client.post("/v1/jobs", content=data, headers=headers)
-    assert 400 <= refused.status_code < 500

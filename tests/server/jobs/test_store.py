@@ -66,17 +66,6 @@ def test_a_full_queue_takes_no_job_until_one_has_left_it(store):
     assert add(store, "c", most_queued=2).state == "queued"
 
 
-def test_one_idempotency_key_makes_one_job_until_that_is_forgotten(store):
-    assert add(store, idempotency="key").id == "a"
-    assert add(store, "b", idempotency="key") is None
-    assert store.of_key("key").id == "a"
-    store.forget("a")
-    assert store.of_key("key") is not None, "it has not ended"
-    store.finish("a", "done")
-    store.forget("a")
-    assert add(store, "b", idempotency="key").id == "b"
-
-
 def test_the_first_end_of_a_job_is_its_end(store):
     add(store)
     store.claim()
@@ -84,15 +73,6 @@ def test_the_first_end_of_a_job_is_its_end(store):
     assert store.finish("a", "done") is None
     store.give_back("a", counted=False)
     assert (store.get("a").state, store.get("a").attempts) == ("cancelled", 1)
-
-
-def test_what_has_ended_is_outlived_after_its_retention(store):
-    add(store)
-    assert store.outlived(-1e9) == []
-    store.claim()
-    store.finish("a", "done")
-    assert store.outlived(1e6) == []
-    assert [job.id for job in store.outlived(0)] == ["a"]
 
 
 def test_a_full_disk_refuses_a_job_and_keeps_the_others(store):

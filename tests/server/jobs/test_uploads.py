@@ -170,26 +170,6 @@ def test_a_name_that_could_lead_elsewhere_is_refused(name):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "samples_gsm8k_2026-01-01T10-00-00.123456.jsonl",
-        "run=1,model=a_b/scenario_state.json",
-        "details_leaderboard|arc:challenge|25_2024.parquet",
-        "log (1).eval",
-    ],
-)
-def test_names_of_logs_are_kept(name):
-    assert safe_name(name) == name
-
-
-@pytest.mark.parametrize("kind", ["application/json", f"text/plain; boundary={BOUNDARY}", ""])
-def test_a_body_of_another_kind_holds_no_job(tmp_path, kind):
-    with pytest.raises(RequestError) as caught:
-        take(tmp_path, items(LINES), kind=kind)
-    assert (caught.value.status, caught.value.code) == (422, "upload")
-
-
-@pytest.mark.parametrize(
     "data",
     [b"no parts at all", b"", body(("job", "", b"{}"), ("job", "", b"{}")), body(("job", "", b"{}"))[:40]],
 )  # fmt: skip
