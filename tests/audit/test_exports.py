@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from contam.audit.exports import CONDA, conda, model_card
+from contam.audit.exports import conda, model_card
 from contam.audit.verify import MANIFEST, read_verified
 from contam.cli.main import main
 from contam.detect.report import load_report
@@ -95,11 +95,3 @@ def test_both_stand_in_the_pack_as_they_are_exported(audited):
     )
     files = read_verified(audited.folder / MANIFEST)["files"]
     assert {"exports/conda.csv", "exports/model_card.md"} <= set(files)
-
-
-def test_exports_go_to_a_file(audited, tmp_path):
-    out = tmp_path / "conda.csv"
-    assert (
-        main(["audit", "export", str(audited.folder), "--format", "conda", "--out", str(out)]) == 0
-    )
-    assert tuple(rows_of(out.read_text())[0]) == CONDA

@@ -273,15 +273,6 @@ def test_the_command_says_a_line_for_each_rule_and_exits_with_3(pack, tmp_path, 
     assert main([*words, "--digest", "0" * 64]) == 1
 
 
-def test_json_says_whether_the_pack_passed(audited, tmp_path, capsys):
-    rules_of(tmp_path, RULES)
-    rules = str(tmp_path / "RULES.toml")
-    assert main(["audit", "gate", rules, str(audited.folder), "--json"]) == 3
-    found = json.loads(capsys.readouterr().out)
-    assert not found["passed"]
-    assert [outcome["status"] for outcome in found["outcomes"]] == ["pass", "fail", "unknown"]
-
-
 def test_a_pack_that_was_altered_is_not_judged(pack, tmp_path):
     rules = rules_of(tmp_path, RULES)
     report = pack / "report.json"
@@ -340,12 +331,6 @@ def test_only_new_contamination_fails_against_a_baseline(audited, pack, tmp_path
 def test_wrong_rules_are_refused_with_their_key(tmp_path, text, said):
     with pytest.raises(ConfigError, match=said):
         rules_of(tmp_path, text)
-
-
-def test_a_gate_without_a_pack_is_a_wrong_call(tmp_path, capsys):
-    rules_of(tmp_path, '[[rule]]\ncheck = "coverage"')
-    assert main(["audit", "gate", str(tmp_path / "RULES.toml")]) == 2
-    assert "DIR" in capsys.readouterr().err
 
 
 def score(model, full, clean, metric="acc"):

@@ -19,15 +19,10 @@ from contam.audit.report.build import seen_by_models
 from contam.audit.report.render import write_markdown
 from contam.audit.spec import ModelSpec, load_spec
 from contam.corpus.dates import month_of
-from contam.detect.policies.exposure import EXPOSURES
 from contam.detect.report import load_report
 from contam.errors import ConfigError
 from contam.tables import schemas
 from tests.audit.conftest import write_spec
-
-
-def test_every_exposure_and_label_has_a_colour_and_a_meaning():
-    assert set(EXPOSURES) | set(render.LABELS) == set(render.MEANINGS)
 
 
 @given(st.lists(st.integers(0, 10_000), min_size=4, max_size=4).filter(any))
@@ -79,21 +74,6 @@ def test_columns_stand_in_order_within_the_picture(months, unknown, released):
                 assert column["x"] + column["width"] <= drawn["released"] + 0.01
             elif column["month"] > released.isoformat()[:7]:
                 assert column["x"] >= drawn["released"] - 0.01
-
-
-@pytest.mark.parametrize(
-    ("text", "month"),
-    [
-        ("2021-06-01", "2021-06"),
-        ("2021-06", "2021-06"),
-        ("20210630", "2021-06"),
-        ("2021", "unknown"),
-        ("soon", "unknown"),
-        (None, "unknown"),
-    ],
-)
-def test_a_month_is_known_only_where_the_date_says_it(text, month):
-    assert month_of(text) == month
 
 
 def test_months_count_flagged_items_of_the_evidence(audited):

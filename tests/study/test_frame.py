@@ -200,12 +200,3 @@ def test_a_value_that_is_typed_twice_or_badly_is_refused(capsys):
     ):
         assert main(call) == 2
         assert said in capsys.readouterr().err
-
-
-def test_every_study_of_the_package_has_a_name():
-    import contam.study
-    from contam.cli.commands import study
-
-    named = {command.name for command in study.app.registered_commands}
-    assert named == set(KINDS)
-    assert set(KINDS) <= set(contam.study.__all__)

@@ -11,7 +11,6 @@ from contam.errors import ContamError, UsageError
 from contam.study import FreshSettings, fresh
 from contam.study.inputs import read_scores
 from contam.study.lines import far_out, fit_line, freed_slope, residuals
-from tests.rescore.panels import refused
 
 SIDES = {"MatchedFrequency": "matched", "Threshold0.7": "thr07", "TopImages": "top"}
 
@@ -321,18 +320,6 @@ def totals(**models):
     return [{"model": name, "correct": right, "n": 100} for name, right in models.items()]
 
 
-def test_one_model_has_a_gap_and_no_line():
-    study = fresh(totals(a=80), totals(a=60))
-    (row,) = study.rows()
-    assert row["gap"] == pytest.approx(0.2)
-    assert row["gap_low"] > 0
-    assert row["expected"] is None
-    assert not study.rows("fits")
-    assert {one.what for one in study.refusals} >= {"ConStat", "the log-likelihood link"}
-    assert sum("line" in one.what for one in study.refusals) == 3
-    assert not row["falls"]
-
-
 def test_equal_scores_and_scores_at_the_ends_have_no_line():
     same = totals(**dict.fromkeys("abcdefg", 50))
     study = fresh(same, same)
@@ -361,12 +348,6 @@ def test_what_is_no_score_is_an_error(other, settings):
         fresh(totals(a=80), other, settings=FreshSettings(**settings))
 
 
-def test_scores_without_a_number_of_items_are_said_to_lack_it(tmp_path):
-    (tmp_path / "old.csv").write_text("model,score\na,0.5\n")
-    with refused(ContamError, tmp_path / "old.csv", "`columns`"):
-        fresh(tmp_path / "old.csv", totals(a=60))
-
-
 def test_models_of_one_side_are_noted_and_verdicts_of_totals_refused(tmp_path):
     study = fresh(totals(a=80, b=70), totals(a=60, c=5))
     assert [row["model"] for row in study.rows()] == ["a"]
@@ -376,11 +357,6 @@ def test_models_of_one_side_are_noted_and_verdicts_of_totals_refused(tmp_path):
         fresh(totals(a=80), totals(a=60), verdicts=tmp_path)
     with pytest.raises(UsageError):
         fresh(totals(a=80), totals(a=60), columns={"gone.n": "n"})
-
-
-def test_a_table_that_is_missing_is_named_as_a_table_of_its_set(tmp_path):
-    with refused(ContamError, "fresh set"):
-        fresh(totals(a=80), tmp_path / "gone.csv")
 
 
 def test_the_command_says_what_the_function_says(tmp_path, monkeypatch, capsys):
@@ -433,28 +409,6 @@ def test_items_of_logs_give_the_scores_and_clean_items_are_split_off(bench_fixtu
     assert json.dumps(study.run)
 
 
-def test_verdicts_of_two_policies_need_a_name(bench_fixtures):
-    both = contam.scan(
-        bench_fixtures / "corpus",
-        bench_fixtures / "items/lantern_quiz.jsonl",
-        policies=["contam", "gpt3-test"],
-    )
-    logs = bench_fixtures / "logs"
-    given = (logs / "lantern_quiz.csv", logs / "tinker_code.csv")
-    with refused(ContamError, "2 policies", "contam"):
-        fresh(*given, verdicts=both)
-    study = fresh(*given, verdicts=both, policy="contam", settings=FreshSettings(least=15))
-    assert len(study.rows()) == 6
-
-
-def test_logs_of_two_benchmarks_are_no_one_set(bench_fixtures):
-    with pytest.raises(ContamError):
-        read_scores(
-            [bench_fixtures / "logs/lantern_quiz.csv", bench_fixtures / "logs/tinker_code.csv"],
-            "original",
-        )
-
-
 def test_scores_that_are_no_shares_are_refused_and_partial_credit_is_not(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("item_id,model,score\n" + "".join(f"i{at},a,{at}\n" for at in range(40)))
@@ -464,16 +418,6 @@ def test_scores_that_are_no_shares_are_refused_and_partial_credit_is_not(tmp_pat
     assert not read_scores(path, "original").binary(0)
     study = fresh(path, path)
     assert study.rows()[0]["interval"] == "Welch"
-
-
-def test_a_row_with_an_item_is_no_total(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text(
-        "item_id,model,n,score\n" + "".join(f"i{at},a,9,{at % 2}\n" for at in range(20))
-    )
-    found = read_scores(path, "original")
-    assert found.n.tolist() == [20]
-    assert found.score.tolist() == [0.5]
 
 
 def test_constat_takes_items_in_one_order_and_refuses_different_ones(tmp_path):

@@ -273,11 +273,6 @@ def test_what_allows_no_lead_is_refused_by_name(change, reason):
     assert "lead" not in study.finding.found
 
 
-def test_groups_without_common_compute_are_refused():
-    study = preparation(invented(np.random.default_rng(1), overlap=False), settings=QUARTER)
-    assert any("comparable" in one.reason for one in study.refusals)
-
-
 @pytest.mark.parametrize(
     "rows",
     [
@@ -347,16 +342,6 @@ def test_fine_tunes_of_one_base_are_no_group_of_their_own():
             assert hinged["n"] == (24 if named else 39)
     assert false[True] <= n_sims * 0.05 + 3 * np.sqrt(n_sims * 0.05 * 0.95)
     assert false[False] > 2 * false[True] + 10
-
-
-def test_an_error_of_rounding_alone_gives_no_p():
-    compute = np.linspace(21, 24, 24)
-    rows = [
-        {"model": f"m{at}", "covariate": c, "score": s, "tuned": s, "group": at % 2}
-        for at, (c, s) in enumerate(zip(compute, 0.3 + 0.1 * (compute - 21), strict=True))
-    ]
-    study = preparation(rows, settings=PreparationSettings(chance=0.3, draws=99))
-    assert {row["p"] for row in study.rows("effects")} == {None}
 
 
 def test_a_column_of_base_scores_is_no_family():

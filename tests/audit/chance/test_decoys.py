@@ -11,12 +11,12 @@ from pydantic import TypeAdapter
 from contam.audit import calibration
 from contam.audit.decoys import make_decoys
 from contam.audit.pack import run_audit
-from contam.audit.spec import AuditSpec, checked, load_spec
+from contam.audit.spec import AuditSpec, checked
 from contam.benchmark.read_files import read_benchmarks
 from contam.detect.report import load_report
 from contam.errors import ConfigError
 from contam.tables import schemas
-from tests.audit.conftest import FIXTURES, write_spec
+from tests.audit.conftest import FIXTURES
 
 NAMES = ("Anselm", "Brunhild", "Corentin", "Dagny", "Eskil", "Fenna", "Gudrun", "Hamza")
 THINGS = ("lanterns", "kettles", "saddles", "anchors", "violins", "barrels", "ladders", "mirrors")
@@ -230,14 +230,6 @@ def test_no_text_of_a_decoy_is_in_the_pack(audited):
     report = load_report(folder)
     assert {row["question"] for row in schemas.rows(report.items)} == {None}
     assert all("decoys" in row["benchmark"] for row in schemas.rows(report.items))
-
-
-def test_an_audit_without_decoys_says_nothing_of_chance(tmp_path):
-    spec = load_spec(write_spec(tmp_path, audit="decoys = 0"))
-    pack = run_audit(dataclasses.replace(spec, logs=dataclasses.replace(spec.logs, paths=())))
-    assert pack.facts.calibration is None
-    assert not (pack.folder / "calibration").exists()
-    assert all(policy.fdr is None for bench in pack.facts.benchmarks for policy in bench.policies)
 
 
 def test_an_audit_of_nothing_but_decoys_is_refused(tmp_path):

@@ -16,7 +16,6 @@ from contam.audit.sample import (
     draw,
     population,
     read_labels,
-    write_labels,
 )
 from contam.cli.main import main
 from contam.detect.intervals import wilson
@@ -118,18 +117,6 @@ def test_a_larger_sample_holds_the_smaller_and_every_stratum(cases):
     assert not any(case.flagged for case in draw(cases, flagged=0, clean=5, seed=0))
 
 
-def test_no_rate_without_labels(audited, cases):
-    assert audited.facts.review is None
-    assert "## Review" not in (audited.folder / "report.md").read_text("utf-8")
-    found = reviewed(cases, [])
-    assert {row["reason"] for row in found["policies"]} == {"no labels"}
-    assert {row["rate"] for row in found["policies"]} == {None}
-    one = [label(cases[0], said=True)]
-    thin = next(row for row in reviewed(cases, one)["policies"] if row["n_read_flagged"])
-    assert thin["rate"] is None
-    assert thin["reason"].startswith("fewer than two labels of")
-
-
 def test_labels_of_other_evidence_are_counted_and_not_used():
     items = world()
     labels = [label(case, said=case.flagged) for case in draw(items, flagged=9, clean=9, seed=1)]
@@ -179,12 +166,6 @@ def test_a_gap_of_which_flags_are_wrong_is_corrected(right, gap):
         naive += found.low <= gap <= found.high
     assert inside / rounds >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / rounds)
     assert gap == 0 or right > 0.7 or naive / rounds < 0.8
-
-
-def test_flags_that_nobody_read_correct_no_gap():
-    row = {"gap": 0.2, "gap_low": 0.1, "gap_high": 0.3}
-    for own in ([], [{"precision": None}], [{"precision": 0.0}]):
-        assert rates.with_precision(row, own)["gap_true"] is None
 
 
 def test_strata_are_weighed_by_their_size_and_not_by_what_was_read():
@@ -248,15 +229,6 @@ def test_many_who_answer_at_once_lose_nothing(tmp_path):
         list(pool.map(read, readers))
     found = read_labels([path])
     assert [sum(one.reader == reader for one in found) for reader in readers] == [20] * 8
-
-
-def test_notes_stay_out_of_a_pack_without_texts(tmp_path):
-    path = tmp_path / "labels.jsonl"
-    said = [label(case, said=True, note="its words") for case in world()[:2]]
-    write_labels(path, said)
-    assert read_labels([path]) == said
-    write_labels(path, said, notes=False)
-    assert [read_label.note for read_label in read_labels([path])] == ["", ""]
 
 
 def test_an_audit_reads_the_labels_of_all_readers(pack, tmp_path, monkeypatch):
