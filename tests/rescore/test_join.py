@@ -228,32 +228,12 @@ def test_the_prompt_of_a_choice_question_is_found_without_its_choices():
     assert join(log_of(logged), items_table(items)).index.tolist() == list(range(6))
 
 
-def test_a_prompt_that_is_the_question_needs_no_last_resort():
-    logged = [LoggedItem(item_id=str(i), prompt=question) for i, question in enumerate(QUESTIONS)]
-    joined = join(log_of(logged), items_table(plain_items()))
-    assert joined.by["prompt_end"] == 0
-    assert joined.index.tolist() == list(range(6))
-
-
 def test_ends_of_prompts_cannot_be_searched_when_the_texts_were_kept_out():
     logged = [LoggedItem(item_id="0", prompt=f"{SHOT}{QUESTIONS[2]}\nA:")]
     table = items_table(plain_items(), keep_text=False)
     with refused(LogError, "1 items"):
         join(log_of(logged), table)
     assert join(log_of(asked(QUESTIONS[2])), table).index.tolist() == [2]
-
-
-def test_logs_of_several_models_share_one_join_and_others_do_not():
-    joiner = Joiner(items_table(plain_items()))
-    first = joiner.join(log_of(asked(*QUESTIONS)))
-    assert joiner.join(log_of(asked(*QUESTIONS))) is first
-    assert joiner.join(log_of(asked(*QUESTIONS)[::-1])).index.tolist() == [5, 4, 3, 2, 1, 0]
-
-
-def test_keys_of_another_version_are_refused(monkeypatch):
-    monkeypatch.setattr("contam.rescore.join.KEY_VERSION", "ck9")
-    with pytest.raises(LogError, match="ck1"):
-        Joiner(items_table(plain_items()))
 
 
 @pytest.mark.labelled

@@ -99,39 +99,6 @@ def test_no_two_texts_meet_and_none_is_cut(kind, m):
             assert len(named) >= (2 if kind == "ranks" else 1), row["model"]
 
 
-def test_a_slope_chart_has_scores_and_rank_intervals_on_both_sides():
-    (plot,) = (one for one in planned(tables_of(3), RUN) if one.kind == "ranks")
-    texts = [
-        text.replace("\N{FIGURE SPACE}", "").replace("\N{NO-BREAK SPACE}", " ")
-        for text, _ in texts_of(DRAWN["ranks"](plot.rows))
-    ]
-    for row in plot.rows:
-        for side in ("full", "clean"):
-            low, high = (f"{row[f'rank_{side}_{end}']:g}" for end in ("lo", "hi"))
-            shown = f"{row[side]:.3f}  {row[f'rank_{side}']:g} [{low}\N{EN DASH}{high}]"
-            assert any(shown in text for text in texts), shown
-
-
-def test_the_chosen_threshold_is_marked_in_the_sweep():
-    (plot,) = (one for one in planned(tables_of(3), RUN) if one.kind == "sweep")
-    texts = [text for text, _ in texts_of(DRAWN["sweep"](plot.rows))]
-    (marked,) = (text for text in texts if text.startswith("threshold 0.5"))
-    above = [row for row in plot.rows if row["threshold"] >= 0.5]
-    assert f"{100 * max(row['share_flagged'] for row in above):.1f} % flagged" in marked
-
-
-def test_a_metric_that_counts_down_says_so():
-    for plot in planned(tables_of(2, turn=True), RUN):
-        texts = [text for text, _ in texts_of(DRAWN[plot.kind](plot.rows))]
-        assert any("lower is better" in text for text in texts), plot.kind
-    (plot,) = (one for one in planned(tables_of(3, turn=True), RUN) if one.kind == "gain")
-    rows = texts_of(DRAWN["gain"](plot.rows))
-    places = {row["model"]: row["gain"] for row in plot.rows}
-    # What the flagged items favour most stands on top: there the gain is lowest.
-    heights = {text: box.y0 for text, box in rows if text in places}
-    assert max(heights, key=heights.get) == min(heights, key=places.get)
-
-
 @pytest.mark.slow
 def test_equal_tables_give_equal_bytes_and_one_metric_unless_asked(tmp_path):
     tables = tables_of(3, metrics=("f1", "acc"))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 from contam.benchmark.read_files import read_benchmarks
-from contam.errors import LogError, OutputError
+from contam.errors import LogError
 from contam.rescore.join import Joiner
 from contam.rescore.logs.model import benchmark_of, self_check, write_items
 from contam.rescore.logs.read import read_logs
-from tests.rescore.logs.small import QUESTIONS, items_table, lm_eval, write_every_eval, write_lines
+from tests.rescore.logs.small import QUESTIONS, items_table, lm_eval, write_every_eval
 from tests.rescore.panels import refused
 
 CHOICES = ("0", "4", "B", "six")
@@ -90,19 +88,3 @@ def test_one_id_with_two_texts_is_refused(tmp_path):
     lm_eval(tmp_path / "c", [1, 0], docs=docs(4)[2:], model="three")
     with refused(LogError, "item 0 of lantern"):
         benchmark_of(read_logs([tmp_path]))
-
-
-def test_logs_without_items_make_no_benchmark(tmp_path):
-    rows = [{"task_id": "T/1", "completion": "", "passed": True}]
-    with refused(LogError, "--columns question=COLUMN"):
-        benchmark_of(read_logs([write_lines(tmp_path / "r.jsonl", rows)]))
-
-
-def test_a_file_that_is_there_is_not_written_over(tmp_path):
-    path = write_lines(tmp_path / "x.jsonl", [{"a": 1}])
-    with refused(OutputError, path):
-        write_items([{"question": "q"}], path)
-    write_items([{"question": "q"}], path, overwrite=True)
-    assert json.loads(path.read_text()) == {"question": "q"}
-    with refused(OutputError, tmp_path / "none"):
-        write_items([], tmp_path / "none" / "x.jsonl")

@@ -15,7 +15,6 @@ from tests.rescore.logs.small import QUESTIONS, item, items_table, lm_eval, writ
 from tests.rescore.logs.tools import (
     RIGHT,
     eval_plus,
-    helm,
     olmes,
     opencompass,
     swe_bench,
@@ -47,19 +46,6 @@ def test_eval_plus_has_a_metric_for_each_set_of_tests(tmp_path):
     assert [one.item_id for one in log.items] == [f"Quay/{i}" for i in range(6)]
     edited(next(tmp_path.iterdir()), lambda one: one.update(pass_at_k={"base": {"pass@1": 0.5}}))
     self_check(read_logs([tmp_path])[0])
-
-
-def test_eval_plus_of_several_samples_and_of_base_tests_alone(tmp_path):
-    statuses = {"Quay/0": ("pass", "fail", "timeout"), "Quay/1": ("pass", "pass", None)}
-    tasks = {
-        name: [{"task_id": name, "base_status": one, "plus_status": None} for one in own]
-        for name, own in statuses.items()
-    }
-    path = write_json(tmp_path / "tiny" / "eval_results.json", {"date": "d", "eval": tasks})
-    (log,) = read_logs([path])
-    assert [column.metric for column in log.columns] == ["pass@1,base", "pass@2,base"]
-    assert log.model == "tiny"
-    assert log.column("pass@2,base").score == pytest.approx([2 / 3, 1])
 
 
 def test_the_older_form_of_eval_plus_is_read(tmp_path):
@@ -270,33 +256,6 @@ def test_outputs_without_scores_per_item_say_what_to_export(tmp_path, document, 
     (tmp_path / "t.csv").write_text("id,score\na,1\n", encoding="utf-8")
     ((_, reason),) = find_logs([tmp_path]).skipped
     assert fact in reason
-
-
-def test_predictions_of_a_deepeval_benchmark_are_a_table(tmp_path):
-    text = "Task,Input,Prediction,Expected Output,Correct\nquay,Who rings?,A,A,1\nquay,Why?,B,A,0\n"
-    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
-    (log,) = read_logs([tmp_path / "t.csv"])
-    assert log.columns[0].score.tolist() == [1, 0]
-    assert [one.question for one in log.items] == ["Who rings?", "Why?"]
-    assert log.benchmark == "quay"
-
-
-def test_other_files_in_the_folders_of_the_tools_are_left_alone(tmp_path):
-    olmes(tmp_path / "a")
-    write_lines(
-        tmp_path / "a" / "task-000-lantern-recorded-inputs.jsonl",
-        [{"doc": {}, "task_name": "lantern", "doc_id": 0, "native_id": "q", "requests": []}],
-    )
-    found = find_logs([tmp_path])
-    assert (len(found.logs), found.skipped) == (1, ())
-
-
-def test_any_file_of_a_helm_run_leads_to_its_scores(tmp_path):
-    helm(tmp_path)
-    (rows,) = tmp_path.rglob("per_instance_stats.json")
-    (log,) = read_logs([rows])
-    for name in ("run_spec.json", "scenario_state.json"):
-        assert [read_log.digest for read_log in read_logs([rows.with_name(name)])] == [log.digest]
 
 
 def test_requests_alone_are_listed_as_left_out(tmp_path):

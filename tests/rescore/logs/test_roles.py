@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-import zipfile
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -135,14 +134,6 @@ def test_a_column_of_clusters_puts_items_together_whatever_judges_them(tmp_path)
         )
         assert (apart["n_clusters"], together["n_clusters"]) == (N, 3)
         assert apart["gap_p"] < 0.05 < together["gap_p"]
-
-
-def test_an_archive_that_is_no_log_is_no_run_that_did_not_end(tmp_path):
-    with zipfile.ZipFile(tmp_path / "outputs.zip", "w") as archive:
-        archive.writestr("outputs.json", "[]")
-    table(tmp_path / "heron.csv", {"id": IDS, "score": RIGHT, "price_per_example": 0.1})
-    found = find_logs([tmp_path])
-    assert (len(found.logs), len(found.skipped), found.damaged) == (1, 1, ())
 
 
 def test_a_gold_column_beside_models_is_a_question(tmp_path):
@@ -365,16 +356,6 @@ def test_a_benchmark_is_made_of_a_plain_table(tmp_path):
     assert [item.question for item in benchmark.items] == list(QUESTIONS)
     assert len({item.item_id for item in benchmark.items}) == 6
     assert all(item.item_id != item.question for item in benchmark.items)
-
-
-def test_columns_of_the_table_are_named_for_a_benchmark_too(tmp_path):
-    path = write_lines(tmp_path / "t.jsonl", records())
-    out = tmp_path / "items.jsonl"
-    columns = ["score=metrics.acc", "id=doc.id", "question=doc.stem", "choices=doc.options"]
-    done = contam_here("items", "--from-logs", path, "--out", out, "--columns", *columns)
-    assert done.returncode == 0, done.stderr
-    rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    assert rows[2] == {"id": "quay-2", "question": QUESTIONS[2], "choices": ["one", "two"]}
 
 
 def test_a_result_of_contam_in_a_folder_of_logs_is_named_and_read_by_nobody(

@@ -122,18 +122,6 @@ def test_draws_go_on_until_a_small_p_is_resolved():
     assert many.p == pytest.approx(reference.p, rel=0.5)
 
 
-def test_draws_end_where_p_is_large():
-    asked = []
-
-    def hits_in(draws):
-        asked.append(draws)
-        return draws // 2
-
-    found = dealing.drawn_p(hits_in, 1_000, 1_000_000)
-    assert asked == [1_000]
-    assert found.p == pytest.approx(0.5, abs=0.001)
-
-
 @given(st.integers(1, 100_000), st.integers(1, 500))
 def test_a_family_gets_the_draws_that_can_reject_in_it(family, first):
     """Where no draw reaches it, Holm's first step must be able to reject: family * p < 0.05."""

@@ -229,15 +229,6 @@ def test_must_weak_model_effect(tables, expected):
     assert (effect.distance, effect.largest) == pytest.approx((0.308, 0.667), abs=5.1e-4)
 
 
-def test_one_task_cannot_be_reweighed_and_equal_models_cannot_be_reordered():
-    one = np.arange(10.0)[:, None]
-    assert board.search_weights(one).change.distance == 0
-    same = np.ones((20, 4))
-    assert board.search_weights(same).change.distance == 0
-    assert board.search_field(same, np.arange(4)).change.distance == 0
-    assert np.isnan(board.diversity(one).exact)
-
-
 @pytest.mark.parametrize(("cells", "work"), [(4_000_000, 1), (5_000, 10**8), (10, 10**8)])
 def test_a_search_that_is_cut_short_still_has_a_witness(monkeypatch, cells, work):
     """Boards of thousands of models: pairs of moves, or any, would take more memory than there is."""

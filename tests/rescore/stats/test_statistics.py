@@ -111,18 +111,6 @@ def test_rank_intervals_hold_the_rank_and_shrink_with_items():
     assert (few[:, 1] >= found[:, 1]).all()
 
 
-def test_relabelling_models_relabels_the_answer():
-    rng = np.random.default_rng(4)
-    scores = (rng.random((5, 80)) < 0.5).astype(float)
-    order = rng.permutation(5)
-    one, two = ranking.pairwise(scores), ranking.pairwise(scores[order])
-    assert np.allclose(one.p[np.ix_(order, order)], two.p)
-    assert np.allclose(
-        ranking.random_deletion(scores, np.arange(80) < 20).tau,
-        ranking.random_deletion(scores[order], np.arange(80) < 20).tau,
-    )
-
-
 @pytest.mark.parametrize("m", [2, 3, 7, 60, ranking._MANY, ranking._MANY + 1])
 @pytest.mark.parametrize("levels", [1, 2, 5, 1_000])
 def test_tau_is_that_of_scipy_to_the_last_bit(m, levels):
@@ -199,24 +187,3 @@ def test_adjusted_p_as_statsmodels_has_it(n):
         (dealing.benjamini_hochberg, "fdr_bh"),
     ):
         assert ours(values) == pytest.approx(multipletests(values, method=method)[1], abs=1e-15)
-
-
-def test_adjusted_p_values():
-    p = np.array([0.01, np.nan, 0.04, 0.03])
-    assert dealing.holm(p) == pytest.approx([0.03, np.nan, 0.06, 0.06], nan_ok=True)
-    assert dealing.benjamini_hochberg(p) == pytest.approx([0.03, np.nan, 0.04, 0.04], nan_ok=True)
-    assert np.isnan(dealing.holm(np.full(2, np.nan))).all()
-
-
-def test_nothing_to_say_is_said():
-    empty = clusters.interval_of(np.empty(0))
-    assert empty.method == "no item"
-    assert np.isnan([empty.estimate, empty.low, empty.high]).all()
-    assert np.isnan(ranking.agreement(np.ones(1), np.ones(1)).tau)
-    assert np.isnan(ranking.agreement(np.ones(4), np.arange(4.0)).tau)
-    assert np.isnan(ranking.random_deletion(np.ones((3, 4)), np.zeros(4, bool)).tau)
-    with pytest.raises(ValueError):
-        clusters.wilson(3, 2)
-    for k, n in ((0, 7), (7, 7)):
-        low, high = clusters.wilson(k, n)
-        assert 0 <= low < high <= 1
