@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.corpus.shards import survey
 from contam.errors import OutputError
-from contam.files.disk import FileState
 from contam.files.listed import state_at
 from contam.files.natural_order import natural_key
 from contam.files.single import fingerprint, whole_file, write_file
@@ -91,19 +89,6 @@ def test_a_stamp_differs_for_another_size_or_time(tmp_path):
         written(path, b"one", 1_700_000_000_123_456_790).stamp,
     }
     assert len(stamps) == 3
-
-
-def test_a_stamp_of_an_object_is_its_version():
-    one = FileState(3, 5, version="etag=abc")
-    assert one.stamp == "etag=abc"
-    assert FileState(3, 5, version="etag=def").stamp != one.stamp
-
-
-def test_a_listed_shard_has_the_stamp_of_its_file(tmp_path):
-    state = written(tmp_path / "a.jsonl", b'{"text": "one"}\n')
-    (shard,), _ = survey([tmp_path])
-    assert shard.state is not None
-    assert shard.state.stamp == state.stamp
 
 
 NAMES = st.text(alphabet="\0\1\2\3019ab²\ue000\U0010ffff", max_size=8) | st.text()

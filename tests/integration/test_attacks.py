@@ -3,8 +3,6 @@
 import json
 import os
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from contam.detect.report import load_report, write_report
@@ -113,17 +111,6 @@ def test_thousands_of_copies_in_one_document(tmp_path):
     assert len(result.evidence) <= 400
     shown = write_report(result, tmp_path / "out")
     assert contam_here("show", shown, "--documents", "5").returncode == 0
-
-
-def test_a_copy_across_the_turns_of_a_chat_is_shown_with_its_turn(tmp_path):
-    turns = [{"role": "user", "content": FILLER}, {"role": "assistant", "content": QUESTION}]
-    path = tmp_path / "chat.parquet"
-    pq.write_table(pa.table({"messages": [turns]}), path)
-    result = scan(path, write_items(tmp_path / "items.jsonl", QUESTION))
-    joined = FILLER + "\n" + QUESTION
-    assert quoted(result, [joined])[0][2] == QUESTION.rstrip("?")
-    out = write_report(result, tmp_path / "out")
-    assert "1:assistant" in contam_here("show", out, "--documents", "5").stdout
 
 
 # ------------------------------------------------------------------------------- odd files

@@ -91,46 +91,6 @@ def test_an_empty_path_is_not_the_current_folder(tmp_path, corpus, items, option
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
-        ("empty.jsonl", b"", ["empty.jsonl"]),
-        ("empty.json", b"[]", ["empty.json"]),
-        ("empty.csv", b"", ["empty.csv"]),
-        ("header.csv", b"question,answer\n", ["header.csv"]),
-        ("blank.jsonl", b'{"id": 1, "question": " "}\n', ["blank.jsonl"]),
-        ("bad.jsonl", b'{"id": 1, "question": "x"\n', ["bad.jsonl:1"]),
-        ("bad.jsonl", b'{"question": "x \xff"}\n', ["bad.jsonl:1", "UTF-8"]),
-        ("cut.jsonl.gz", gzip.compress(b'{"question": "x"}\n' * 99, mtime=0)[:30], ["cut.jsonl.gz", "gzip"]),
-        ("other.jsonl", b'{"x": 1}\n', ["other.jsonl:1", "--map"]),
-        ("cut.parquet", b"PAR1....", ["cut.parquet", "Parquet"]),
-        ("twice.jsonl", b'{"id":1,"question":"a b"}\n{"id":1,"question":"c d"}\n', ["twice.jsonl:2"]),
-    ],
-)  # fmt: skip
-def test_no_benchmark(tmp_path, corpus, name, content, words):
-    (tmp_path / name).write_bytes(content)
-    process = run_scan(corpus, tmp_path / name, tmp_path / "out")
-    assert_refused(process, tmp_path / "out", *words)
-
-
-@pytest.mark.parametrize(("given", "code"), [("missing.jsonl", 2), ("none", 1)])
-def test_a_benchmark_that_is_not_there_or_holds_nothing(tmp_path, corpus, given, code):
-    (tmp_path / "none").mkdir()
-    process = run_scan(corpus, tmp_path / given, tmp_path / "out")
-    assert_refused(process, tmp_path / "out", given, code=code)
-
-
-def test_a_wrong_column_lists_the_columns_there_are(tmp_path, corpus, items):
-    process = run_scan(corpus, items, tmp_path / "out", "--text", "body")
-    assert_refused(process, tmp_path / "out", "body", "id (string), text (string)")
-    pq.write_table(pa.table({"prose": [QUESTION], "n": [1]}), tmp_path / "other.parquet")
-    process = run_scan(tmp_path / "other.parquet", items, tmp_path / "out")
-    assert_refused(process, tmp_path / "out", "prose (string)", "--text")
-    process = run_scan(tmp_path / "other.parquet", items, tmp_path / "out", "--text", "prose")
-    assert process.returncode == 0, process.stderr
-    assert labels(load_report(tmp_path / "out"))["q0"] == "contaminated"
-
-
-@pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--policy", "nope"], ["nope", "contam"]),
@@ -262,19 +222,6 @@ def test_an_item_longer_than_any_document(tmp_path):
 
 
 # ------------------------------------------------------------------------------ outputs
-
-
-def test_an_output_that_cannot_be_written(tmp_path, corpus, items):
-    closed = tmp_path / "closed"
-    closed.mkdir()
-    (tmp_path / "file").write_text("mine")
-    closed.chmod(0o555)
-    process = run_scan(corpus, items, closed / "out", unprivileged=True)
-    assert_refused(process, closed / "out", "Permission denied")
-    process = run_scan(corpus, items, tmp_path / "file" / "out")
-    assert process.returncode == 1
-    assert [line.split(":")[0] for line in process.stderr.splitlines()] == ["error", "hint"]
-    assert (tmp_path / "file").read_text() == "mine"
 
 
 @pytest.fixture

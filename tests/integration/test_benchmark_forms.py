@@ -8,10 +8,8 @@ from contam.detect.report import load_report
 from tests.index.builds import build
 from tests.integration.inputs import (
     FILLER,
-    QUESTION,
     contam_here,
     corpus_of,
-    labels,
     run_scan,
     write_jsonl,
 )
@@ -23,16 +21,6 @@ ROWS = [
     {"id": "p", "question": PLANTED, "choices": CHOICES, "answer": "B"},
     {"id": "o", "question": OTHER, "choices": ["Ash", "Bourne", "Cam", "Dee"], "answer": "D"},
 ]
-
-
-def test_fields_can_be_mapped(tmp_path):
-    path = write_jsonl(tmp_path / "odd.jsonl", [{"key": 7, "riddle": QUESTION, "reply": "nine"}])
-    corpus = corpus_of(tmp_path / "corpus", [FILLER + QUESTION])
-    process = run_scan(
-        corpus, path, tmp_path / "out", "--map", "question=riddle,answer=reply,id=key"
-    )
-    assert process.returncode == 0, process.stderr
-    assert labels(load_report(tmp_path / "out")) == {"7": "contaminated"}
 
 
 def test_one_id_in_two_benchmarks_is_two_items(tmp_path):

@@ -13,7 +13,7 @@ from contam.corpus.shards import survey
 from contam.detect.query import query
 from contam.detect.report import load_report
 from contam.detect.scan import scan
-from contam.index.change import add, retire
+from contam.index.change import add
 from contam.index.open import Index
 from contam.index.shards import describe
 from contam.server.corpora import index_answer
@@ -101,10 +101,6 @@ def test_an_audit_copied_into_a_corpus_is_named_and_not_read(corpus, tmp_path):
     assert "of contam" in reasons["items.parquet"]
 
 
-def test_a_named_file_of_a_result_is_read_as_asked(items, result):
-    assert labels(scan(result / "items.parquet", items))["q0"] == "contaminated"
-
-
 @pytest.mark.parametrize("how", ["absolute", "relative", "here", "above", "glob"])
 def test_a_new_shard_in_an_indexed_folder_is_named(corpus, items, tmp_path, monkeypatch, how):
     folder = corpus / "deeper" if how == "above" else corpus
@@ -167,29 +163,12 @@ def test_a_text_is_answered_with_what_is_not_in_the_index(corpus, tmp_path):
     ]
 
 
-def test_what_an_index_knows_is_not_named(corpus, items, tmp_path):
-    write_jsonl(corpus / "retired.jsonl", [{"text": FILLER}])
-    (corpus / "broken.parquet").write_bytes(b"PAR1")
-    build(corpus, tmp_path / "ix")
-    retire(tmp_path / "ix", shards=["retired.jsonl"])
-    assert query(tmp_path / "ix", items).run["notes"] == []
-
-
 def test_files_beside_shards_that_were_named_one_by_one_are_not_of_the_corpus(
     corpus, items, tmp_path
 ):
     build(corpus / "one.jsonl", tmp_path / "ix")
     write_jsonl(corpus / "new.jsonl", [{"text": TEXT}])
     assert query(tmp_path / "ix", items).run["notes"] == []
-
-
-def test_shards_that_two_indexes_share_a_folder_for_are_covered(corpus, items, tmp_path):
-    build(corpus, tmp_path / "ix")
-    write_jsonl(corpus / "new.jsonl", [{"text": TEXT}])
-    build(corpus / "new.jsonl", tmp_path / "other")
-    both = query([tmp_path / "ix", tmp_path / "other"], items)
-    assert both.run["notes"] == []
-    assert labels(both)["q0"] == "contaminated"
 
 
 def test_a_new_shard_where_the_corpus_was_moved_to_is_named(corpus, items, tmp_path):
@@ -200,11 +179,3 @@ def test_a_new_shard_where_the_corpus_was_moved_to_is_named(corpus, items, tmp_p
     found = query(tmp_path / "ix", items, corpus=os.fspath(moved))
     assert found.complete
     assert "does not cover new.jsonl:" in found.run["notes"][0]
-
-
-def test_an_index_build_names_what_it_leaves_out(corpus, result, tmp_path):
-    shutil.copytree(result, corpus / "older")
-    done = contam_here("index", "build", "--corpus", corpus, "--index", tmp_path / "ix")
-    assert done.returncode == 0
-    assert "items.parquet" in done.stderr
-    assert Index.open(tmp_path / "ix").names == ("one.jsonl",)

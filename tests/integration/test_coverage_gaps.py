@@ -3,7 +3,6 @@
 import gzip
 import json
 import re
-import shutil
 
 import pyarrow.parquet as pq
 import pytest
@@ -142,19 +141,6 @@ def test_allow_missing_is_a_recorded_choice(tmp_path, items):
     assert labels(report) == {"q0": "contaminated", "q1": "clean", "q2": "clean"}
     assert report.run["parameters"]["allow_missing"] is True
     assert report.run["coverage"]["complete"] is False
-
-
-def test_flags_and_gaps_have_their_exit_codes(tmp_path, items):
-    good = corpus_of(tmp_path / "good", [FILLER + QUESTION], [FILLER])
-    bad = tmp_path / "bad"
-    shutil.copytree(good, bad)
-    half_a_file(bad / "part-1.parquet")
-    plain = corpus_of(tmp_path / "plain", [FILLER])
-    cases = {(good, ()): 3, (bad, ()): 4, (bad, ("--allow-missing",)): 3, (plain, ()): 0}
-    for number, ((corpus, options), code) in enumerate(cases.items()):
-        out = tmp_path / f"out-{number}"
-        assert run_scan(corpus, items, out, "--fail-on-flagged", *options).returncode == code
-        assert load_report(out)
 
 
 def test_skipped_files_that_may_be_text_are_named_first_and_always(tmp_path):

@@ -8,7 +8,7 @@ import contam
 from contam.corpus.columns import NAMEABLE
 from contam.corpus.formats.registry import FORMATS
 from contam.detect.report import load_report
-from contam.errors import CorpusError, UsageError
+from contam.errors import CorpusError
 from contam.index.build import build
 from contam.index.change import add, compact
 from contam.index.manifest import read_manifest
@@ -159,11 +159,6 @@ def test_other_columns_make_another_segment(tmp_path):
     one = build(corpus, tmp_path / "one", workers=1)
     other = build(corpus, tmp_path / "other", columns={"id": "key"}, workers=1)
     assert one.segments[0].id != other.segments[0].id
-
-
-def test_only_these_fields_can_be_named(tmp_path, bench):
-    with pytest.raises(UsageError, match="colour"):
-        contam.scan(tmp_path, bench, columns={"colour": "x"})
 
 
 def test_the_flags_of_the_command_line_reach_the_record(tmp_path, bench):

@@ -34,16 +34,6 @@ def test_t2_thirteen_words_make_one_gram_and_twelve_are_never_clean(tmp_path):
     assert labels(absent, "lmeval-13") == {"q0": "clean", "q1": "not_checkable"}
 
 
-def test_t3_an_item_of_fifty_characters_is_one_window(tmp_path):
-    fifty = "abcde fghij klmno pqrst uvwxy zabcd efghi jklmn opqrs tuvwx"
-    assert sum(map(str.isalnum, fifty)) == 50
-    for name, text, label in (("in", fifty, "contaminated"), ("cut", fifty[1:], "clean")):
-        result = search(
-            tmp_path / name, [f"{FILLER} {text} {FILLER}"], fifty, policies=["gpt4-50char"]
-        )
-        assert verdict(result, policy="gpt4-50char").label == label
-
-
 def test_t4_a_closing_dot_does_not_hide_a_match_in_mid_sentence(tmp_path):
     item = ABSENT.replace("?", ".")
     result = search(tmp_path, [f"{FILLER} {item[:-1]} and so on {FILLER}"], item, policies=ALL[:5])
@@ -78,13 +68,6 @@ def test_t7_a_gram_shared_by_two_benchmarks_counts_for_both(tmp_path):
     corpus = corpus_of(tmp_path / "corpus", [FILLER + QUESTION])
     found = labels(scan(corpus, [one, two]))
     assert found == {"a": "contaminated", "b": "contaminated"}
-
-
-def test_t8_a_gram_repeated_inside_an_item_covers_all_its_places(tmp_path):
-    refrain = "row the green boat over the silver lake again my dear"
-    item = f"{refrain} said Ann and {refrain} said Bob and {refrain}"
-    result = search(tmp_path, [f"{FILLER} {refrain} {FILLER}"], item, policies=["llama3-8gram"])
-    assert verdict(result, policy="llama3-8gram").score == pytest.approx(33 / 39)
 
 
 def test_t14_a_shared_instruction_alone_flags_nothing(tmp_path):

@@ -136,17 +136,6 @@ def test_half_a_download_makes_nothing_clean_unless_that_is_allowed(tmp_path, na
     assert found == {"q0": "contaminated", "q1": "clean" if options else "not_checkable"}
 
 
-@pytest.mark.parametrize(
-    "name", ["notes.tmp", "x.lock", ".part-0.parquet.crc", ".part-0.parquet.sha256", "a.jsonl.md5"]
-)
-def test_what_never_held_documents_is_no_shard(tmp_path, name):
-    corpus = corpus_of(tmp_path / "corpus", [FILLER])
-    (corpus / name).write_bytes(b"x")
-    process = run_scan(corpus, write_items(tmp_path / "items.jsonl", ABSENT), tmp_path / "out")
-    assert process.returncode == 0, process.stderr
-    assert "NOT READ" not in process.stdout
-
-
 def test_a_corpus_of_nothing_but_half_downloads_makes_nothing_clean(tmp_path):
     path = write_parquet(tmp_path / "corpus" / "a.parquet", [FILLER])
     path.rename(f"{path}.incomplete")

@@ -11,7 +11,7 @@ from contam.benchmark.paths import expanded
 from contam.benchmark.read_files import read_benchmarks
 from contam.corpus.shards import survey
 from contam.errors import BenchmarkError, CorpusError, LogError, UsageError
-from contam.files.addresses import Address, checked, is_address, refuse_address
+from contam.files.addresses import checked, refuse_address
 from contam.files.publish import publishing
 from contam.files.single import write_file
 from contam.index.build import build
@@ -59,24 +59,6 @@ def test_other_schemes_are_refused(text):
 def test_a_key_that_paths_have_no_name_for_is_refused(text):
     with pytest.raises(UsageError):
         checked(text)
-
-
-@pytest.mark.parametrize(
-    "text", ["s3://b", "s3://b/a/x.y", "gs://b/[a]*?", "https://h:8443/a?download=true",
-             "hf://datasets/o/n@main/a b.parquet", "s3://b/user@host/a", "s3://b/../c"]
-)  # fmt: skip
-def test_an_address_keeps_its_text(text):
-    found = checked(text)
-    assert str(found) == text
-    assert str(Address(*found.parts)) == text
-    assert checked(Path(text)) == found
-    assert is_address(found)
-
-
-def test_paths_are_no_addresses():
-    for path in ("a/b", "/a", "s3:/a", "C:\\a", "a:b", "memory:x", Path("a")):
-        assert not is_address(path)
-    assert Address("s3://b/c/d").relative_to("s3://b").parts == ("c", "d")
 
 
 def _refusals(tmp_path):

@@ -102,36 +102,7 @@ def test_an_index_whose_object_changed_leaves_items_open(bucket, gone, items, tm
     done(contam_here(*query), 4)
 
 
-@pytest.mark.parametrize("variable", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
-def test_either_variable_names_the_endpoint(bucket, variable, items, tmp_path, monkeypatch):
-    monkeypatch.delenv("AWS_ENDPOINT_URL")
-    monkeypatch.setenv(variable, bucket.url)
-    done(contam_here("scan", "--corpus", DATA, "--benchmark", items, "--out", tmp_path / "out"))
-    signed = {request.headers.get("authorization", "") for request in bucket.requests}
-    assert all(KEY_ID in one for one in signed)
-
-
 def test_public_buckets_are_read_without_keys(bucket, items, tmp_path, monkeypatch):
     monkeypatch.setenv("AWS_NO_SIGN_REQUEST", "YES")
     done(contam_here("scan", "--corpus", DATA, "--benchmark", items, "--out", tmp_path / "out"))
     assert not any("authorization" in request.headers for request in bucket.requests)
-
-
-@pytest.mark.parametrize("value", ["0", "-1", "often", "1e9"])
-def test_a_patience_that_is_no_number_is_refused(folder, value, items, tmp_path, monkeypatch):
-    monkeypatch.setenv("CONTAM_STORE_ATTEMPTS", value)
-    out = tmp_path / "out"
-    done(contam_here("scan", "--corpus", DATA, "--benchmark", items, "--out", out), 2)
-    assert folder.exists()
-
-
-def test_shares_of_a_scan_of_a_bucket(bucket, items, tmp_path):
-    call = ("scan", "--corpus", DATA, "--benchmark", items)
-    parts = ("--parts", tmp_path / "parts", "--part-size", "1k")
-    for share in ("1/2", "2/2"):
-        done(contam_here(*call, *parts, "--shard", share))
-    done(contam_here(*call, *parts, "--only-parts", "--out", tmp_path / "merged"))
-    done(contam_here(*call, "--out", tmp_path / "one"))
-    for name in RESULTS:
-        assert (tmp_path / "merged" / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
-    assert bucket.requests

@@ -43,14 +43,6 @@ def test_a_shard_is_pinned_to_the_commit_that_was_listed(endpoint, folder):
     assert by_commit == new
 
 
-def test_globs_and_the_whole_data_set_are_taken(endpoint):
-    assert len(survey([HERE])[0]) == 9
-    assert [shard.name for shard in survey([f"{HERE}/*/[ab].*"])[0]] == [
-        "data/a.parquet", "data/b.arrow",
-    ]  # fmt: skip
-    assert endpoint.requests
-
-
 def test_a_benchmark_of_the_hub_has_the_name_of_its_data_set(endpoint):
     rows = [{"question": f"How many {n}?", "answer": str(n)} for n in range(3)]
     data = WRITERS["parquet"](rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -76,11 +75,6 @@ def test_parts_and_results_lie_in_a_bucket(store, folder, items, local, tmp_path
     assert "already holds a finished result" in done(refused, 1).stderr
     done(contam_here(*result, "--overwrite"))
     assert tables(below(store, "result")) == local[1]
-
-
-@pytest.mark.usefixtures("store")
-def test_a_result_that_is_not_there_is_a_wrong_call():
-    done(contam_here("show", f"{HOME}/none"), 2)
 
 
 def share(folder, items, address=f"{HOME}/parts"):
@@ -237,10 +231,6 @@ def test_large_objects_go_in_parts_that_are_joined_at_the_end(store):
     with pytest.raises(OutputError):
         upload(Address(f"{HOME}/again"), data)
     assert names_below(Address(HOME)) == ["large"]
-
-
-def test_a_local_path_stays_one(tmp_path, local):
-    assert write_report(local[0], str(tmp_path / "out")) == Path(tmp_path / "out")
 
 
 @pytest.mark.slow

@@ -43,15 +43,6 @@ def test_the_inputs_of_a_run_have_addresses_and_the_digests_of_files(local, item
     assert found[0]["uri"] == f"{DATA}/{found[0]['name']}"
 
 
-@pytest.mark.usefixtures("bucket")
-def test_one_object_and_globs_are_taken():
-    assert names_of(f"{DATA}/a.parquet") == ["a.parquet"]
-    assert names_of(f"{DATA}/*.jsonl") == ["c.jsonl"]
-    assert names_of(f"{DATA}/*/[gh].jsonl.*") == ["in/g.jsonl.gz", "in/h.jsonl.zst"]
-    assert names_of(f"s3://{BUCKET}/**/?.warc") == ["data/f.warc"]
-    assert names_of(f"s3://{BUCKET}/d*a") == names_of(f"s3://{BUCKET}")
-
-
 @pytest.mark.parametrize("name", ["a.parquet", "f.warc", "in/g.jsonl.gz"])
 def test_a_stamp_is_a_tag_and_never_the_digest(bucket, folder, name):
     (remote,), (local,) = survey([f"{DATA}/{name}"])[0], survey([folder / name])[0]
@@ -100,12 +91,6 @@ def test_what_is_not_there_is_refused(named, fact):
     with pytest.raises(CorpusError, match=fact) as refused:
         survey([named])
     assert refused.value.exit_code == 2
-
-
-def test_a_prefix_of_markers_alone_has_no_shard(bucket):
-    bucket.put(f"/{BUCKET}/empty/", b"")
-    with pytest.raises(CorpusError, match=r"no object is there|no corpus shard"):
-        survey([f"s3://{BUCKET}/empty/"])
 
 
 def test_keys_that_no_path_can_be_made_of_are_refused(bucket):

@@ -56,12 +56,6 @@ def test_a_file_is_answered_as_its_copy(site, name, folder, items, tmp_path):
     assert shard_digest(shard) == result.run["inputs"]["shards"][0]["digest"]
 
 
-def test_a_harmless_query_is_no_part_of_the_name(site):
-    (shard,) = survey([f"{site.url}/c.jsonl?download=true"])[0]
-    assert (shard.name, shard.format) == ("c.jsonl", "jsonl")
-    assert {request.query["download"] for request in site.requests} == {"true"}
-
-
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("do", PASSING)
 @pytest.mark.slow
@@ -118,10 +112,3 @@ def test_a_server_with_a_foreign_certificate_is_refused(site, monkeypatch):
     address = checked(f"{site.url}/c.jsonl")
     with pytest.raises(StoreError, match="certificate"):
         store_of(address).state(address)
-
-
-def test_an_empty_file_is_one(site):
-    site.put("/empty.jsonl", b"")
-    (shard,) = survey(addresses(site, "empty.jsonl"))[0]
-    assert shard.size_bytes == 0
-    assert shard_digest(shard)
