@@ -6,12 +6,10 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections import Counter
 
 import pyarrow.parquet as pq
 import pytest
 
-MAX_BYTES = 1_500_000
 SHARDS = ("part-000.parquet", "part-001.parquet", "part-002.parquet", "archive/part-003.parquet")
 
 
@@ -94,48 +92,3 @@ def test_every_item_has_its_truth(truth, bench_fixtures):
     absent = {row["item_id"] for row in truth if row["transformation"] == "absent"}
     met = {row["item_id"] for row in truth if row["document_id"] is not None}
     assert not absent & met
-
-
-def test_the_readme_counts_right(bench_fixtures, documents):
-    readme = (bench_fixtures / "README.md").read_text(encoding="utf-8")
-    for path in (bench_fixtures / "items").glob("*.jsonl"):
-        n_items = len(path.read_text(encoding="utf-8").splitlines())
-        assert f"`items/{path.name}` | {n_items} " in readme
-    assert f"{sum(len(rows) for rows in documents.values())} documents" in readme
-
-
-def test_every_transformation_is_explained_and_used(truth, bench_fixtures):
-    used = Counter(row["transformation"] for row in truth)
-    sys.path.insert(0, str(bench_fixtures))
-    try:
-        from plants import OUTCOMES
-    finally:
-        sys.path.remove(str(bench_fixtures))
-    assert set(used) == {*OUTCOMES, "same_template", "shared_passage", "absent"}
-
-
-def test_the_code_items_solve_their_own_examples(bench_fixtures):
-    import doctest
-
-    lines = (bench_fixtures / "items" / "tinker_code.jsonl").read_text(encoding="utf-8")
-    n_examples = 0
-    for row in map(json.loads, lines.splitlines()):
-        names: dict[str, object] = {}
-        exec(row["prompt"] + row["canonical_solution"], names)  # noqa: S102 - our own items
-        function = names[row["entry_point"]]
-        runner = doctest.DocTestRunner(verbose=False)
-        for test in doctest.DocTestFinder().find(
-            function, row["entry_point"], module=False, globs=names
-        ):
-            n_examples += len(test.examples)
-            assert runner.run(test).failed == 0, row["task_id"]
-    assert n_examples > 30
-
-
-def test_the_fixtures_stay_small(bench_fixtures):
-    size = sum(
-        path.stat().st_size
-        for path in bench_fixtures.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    )
-    assert size < MAX_BYTES

@@ -40,19 +40,6 @@ def test_every_failure_of_every_operation_is_a_problem_document(tree):
                 assert list(response["content"]) == ["application/problem+json"], (name, status)
 
 
-def test_every_reference_leads_to_a_schema(tree):
-    text = json.dumps(tree)
-    known = tree["components"]["schemas"]
-    for piece in text.split('"#/components/schemas/')[1:]:
-        assert piece.partition('"')[0] in known
-
-
-def test_every_operation_says_what_it_is_for_and_what_it_answers(tree):
-    for name, operation in operations(tree):
-        assert operation.get("description") or operation.get("summary"), name
-        assert any(status.startswith("2") for status in operation["responses"]), name
-
-
 def test_every_body_has_an_example_that_its_model_takes(tree):
     from contam.server.schemas import CHECK_EXAMPLE, CheckRequest
 

@@ -105,15 +105,6 @@ def test_the_heaviest_chain_of_unused_runs_is_found(runs, weights, more):
     assert found[::-1] == twin.best_chain(runs, unused, weights)
 
 
-@pytest.mark.parametrize("n_item", [0, 1, 17])
-def test_further_apart_in_the_item_runs_may_be_further_apart_in_the_document(n_item):
-    limit = align.most_between(n_item)
-    first = (0, 0, 4)
-    for apart, may in ((limit, True), (limit + 1, False)):
-        run = (4 + n_item, 4 + apart, 9)
-        assert (twin.link(first, run) is not None) == may
-
-
 BLOCKS = st.lists(
     st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 4)), max_size=8
 ).map(
@@ -232,12 +223,6 @@ def test_runs_are_parted_where_more_stands_between_than_the_part_has(runs, m):
         found.append(spread[y:end])
         y = end
     assert found == evidence.split_places(spread, m)
-
-
-@pytest.mark.parametrize("length", range(1, 6))
-def test_a_short_block_is_believed_less(length):
-    assert match_rows.block_worth(length) == np.float32(evidence.block_worth(length))
-    assert evidence.block_worth(length) == evidence.single({1: 0.6, 2: 0.85}.get(length, 1.0))
 
 
 @given(ANY_RUNS)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.kernels import bits, byte_classes
 from contam.kernels._jit import kernel
-from tests.kernels.support import U64, U64_EDGES, frozen
+from tests.kernels.support import U64, frozen
 from tests.twins import bits as twin
 from tests.twins.bits import byte_classes as said_of
 
@@ -17,16 +16,6 @@ from tests.twins.bits import byte_classes as said_of
 @kernel
 def read_word(array, index):
     return bits.load8(array, index)
-
-
-@kernel
-def zeros_below(value):
-    return bits.trailing_zeros(value)
-
-
-@kernel
-def ones_of(value):
-    return bits.count_ones(value)
 
 
 @given(U64, U64)
@@ -40,21 +29,11 @@ def test_a_finished_hash_is_never_zero(state):
     assert int(bits.finish_hash(np.uint64(state))) == twin.finish_hash(state) > 0
 
 
-@pytest.mark.parametrize("value", [*U64_EDGES, 2**63 + 2**40, 12])
-def test_zeros_are_counted_from_the_lowest_bit(value):
-    assert zeros_below(np.uint64(value)) == twin.trailing_zeros(value)
-
-
 @given(st.binary(min_size=8, max_size=20), st.data())
 def test_a_word_is_read_from_any_byte_little_endian(data, more):
     at = more.draw(st.integers(0, len(data) - 8))
     array = frozen(np.frombuffer(data, np.uint8), np.uint8)
     assert int(read_word(array, at)) == int.from_bytes(data[at : at + 8], "little")
-
-
-@pytest.mark.parametrize("value", U64_EDGES)
-def test_ones_are_counted(value):
-    assert ones_of(np.uint64(value)) == f"{value:b}".count("1")
 
 
 @given(st.binary(min_size=1, max_size=20), st.data())

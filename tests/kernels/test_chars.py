@@ -107,29 +107,6 @@ def test_utf8_is_decoded_and_looked_up_as_python_does_it(char):
     assert read == said
 
 
-def test_small_questions_about_single_bytes_have_pythons_answers():
-    for byte in range(256):
-        char = chr(byte) if byte < 0x80 else ""
-        assert chars.is_blank(byte) == (bytes([byte]) in {b" ", b"\t", b"\n", b"\v", b"\f", b"\r"})
-        assert chars.is_letter(byte) == char.isalpha()
-        hexadecimal = char and char in "0123456789abcdefABCDEF"
-        assert chars.hex_value(byte) == (int(char, 16) if hexadecimal else -1)
-
-
-@pytest.mark.parametrize("code", [-1, 0, 1, 0xD7FF, 0xD800, 0xDFFF, 0xE000, 0x10FFFF, 0x110000])
-def test_only_scalar_values_are_code_points(code):
-    scalar = code > 0 and twin.is_scalar(code)
-    assert chars.valid_or_skip(code) == (code if scalar else SKIP)
-
-
-@given(st.text("09afAFgz", max_size=9), st.integers(1, 8))
-def test_hexadecimal_numbers_need_all_their_digits(digits, n):
-    array, lo, hi = embedded(digits.encode())
-    head = digits[:n]
-    whole = len(head) == n and all(c in "0123456789abcdefABCDEF" for c in head)
-    assert chars.hex_number(array, lo, n, hi, TABLES.table) == (int(head, 16) if whole else -1)
-
-
 @given(st.text("abzAZ09-é", max_size=20))
 def test_names_end_and_hash_as_tokens_do(text):
     data = text.encode()

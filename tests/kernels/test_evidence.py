@@ -345,12 +345,6 @@ def test_words_run_together_beside_a_run_are_the_questions(document, n_pieces):
         assert document[begin:end].replace(" ", "").lower() == "".join(words[item : item + length])
 
 
-@pytest.mark.parametrize("n", [2, 5, 60])
-def test_a_periodic_text_in_a_periodic_question(n):
-    row, _, _ = told_of("red fox runs " * n, question="red fox runs " * 6)
-    assert row["longest"][columns.QUESTION] == min(18, 3 * n)
-
-
 WORD = {"unit": "word", "seed": SEED, "min_run": MIN_RUN, "with_variants": True}
 CHAR = {"unit": "char", "seed": CHAR_SEED, "min_run": CHAR_MIN_RUN}
 UNITS = {"word": WORD, "char": CHAR, "char-stride": {**CHAR, "stride": CHAR_STRIDE}}

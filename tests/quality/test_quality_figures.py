@@ -44,12 +44,6 @@ FLOOR = {
 }  # fmt: skip
 
 
-def test_figures_on_their_floor_pass():
-    from quality_floor import regressions
-
-    assert regressions(measured(), FLOOR) == []
-
-
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -64,14 +58,6 @@ def test_a_figure_below_its_floor_is_told(change, told):
 
     (line,) = regressions(measured(**change), FLOOR)
     assert told in line
-
-
-def test_a_class_the_pack_lost_is_told():
-    from quality_floor import regressions
-
-    floor = {"contam": {"recall": {"renamed_class": 0.5}}}
-    (line,) = regressions(measured(), floor)
-    assert "renamed_class is not measured" in line
 
 
 def test_the_committed_floors_name_known_classes():
@@ -101,21 +87,6 @@ def test_what_is_left_of_a_question_is_counted_in_its_own_words():
     assert surviving_share(question, words("Before noon, how many boats left")) == 0.5
     assert surviving_share(question, words("How the boats")) == 0.0
     assert words("船Abc 港") == ["船", "abc", "港"]
-
-
-def test_a_failed_gate_is_an_exit_code(tmp_path, monkeypatch, capsys):
-    import quality
-
-    answer = {"policies": measured(found=80), "data": "pack"}
-    monkeypatch.setattr(quality, "measure", lambda *_: answer)
-    floor = tmp_path / "floor.json"
-    floor.write_text(json.dumps(FLOOR))
-    arguments = ["--data", "pack", "--out", str(tmp_path / "out"), "--floor", str(floor), "--json"]
-    arguments.append("--no-index")
-    assert quality.main(arguments) == 1
-    assert "below the floor: contam: recall of case" in capsys.readouterr().err
-    written = json.loads((tmp_path / "out" / "quality.json").read_text())
-    assert len(written["below_floor"]) == 1
 
 
 def index_part(found=(100, 90)):
@@ -164,11 +135,3 @@ def test_the_answers_of_an_index_have_floors_of_their_own(tmp_path, monkeypatch,
     assert f"below the floor: {INDEXED}: recall of case is 0.9" in capsys.readouterr().err
     written = json.loads((tmp_path / "out" / "quality.json").read_text())
     assert written["index"]["build_cpu_seconds"] == 1.0
-
-
-def test_the_committed_floors_hold_an_index_to_what_the_scan_is_held_to():
-    from index_figures import INDEXED
-    from quality_floor import read_floor
-
-    floors = read_floor(BENCHMARKS / "quality_floor.json")
-    assert floors[INDEXED] == floors["contam"]

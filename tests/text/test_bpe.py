@@ -168,11 +168,6 @@ def test_truncation_padding_and_dropout_of_the_file_are_left_out(tmp_path):
         assert load_tokenizer(odd).encode_text(text).hashes.tolist() == expected
 
 
-def test_a_folder_stands_for_the_tokenizer_in_it(tmp_path, files):
-    (tmp_path / "tokenizer.json").write_bytes(files["unigram"].read_bytes())
-    assert load_tokenizer(tmp_path).sha256 == load_tokenizer(files["unigram"]).sha256
-
-
 def test_long_stretches_are_cut_and_nothing_is_lost(loaded):
     words = "bees keep moving " * 12000
     cut = loaded["byte_bpe"].encode_text(words)

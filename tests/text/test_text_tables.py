@@ -15,7 +15,7 @@ import pytest
 from contam.errors import InternalError
 from contam.kernels.hash_set import are_entered
 from contam.text.text_tables import NORMALISER, TABLE_FILE, FoldKind, load_tables, read_tables
-from contam.text.token_hash import hash_code_points, token_hash
+from contam.text.token_hash import token_hash
 from contam.text.token_kinds import character_tokens
 from tests.kernels.support import LOOKALIKES, NAMES
 from tests.twins import tokens as twin
@@ -133,19 +133,6 @@ def test_no_index_leaves_its_array():
     assert pointed == starts
 
 
-def test_one_byte_gives_at_most_two_words_and_five_characters():
-    most_words = most_chars = 0.0
-    for code in assigned_code_points():
-        found = [twin.Piece(*entry, code, 0, 0) for entry in entries(code)]
-        n_bytes = len(chr(code).encode("utf-8", "surrogatepass"))
-        chars = [piece for piece in found if piece.kind in {"letter", "digit", "single"}]
-        most_chars = max(most_chars, len(chars) / n_bytes)
-        if len(chars) > n_bytes:  # a word takes an entry, so no other character can give more
-            pieces = [piece for piece in found if piece.kind != "transparent"]
-            most_words = max(most_words, len(list(twin.words(pieces))) / n_bytes)
-    assert (most_words, most_chars) == (2.0, 5.0)
-
-
 def test_folding_again_changes_nothing():
     folded = {code for number in assigned_code_points() for kind, code in entries(number) if code}
     unstable = [code for code in folded if [code] != [again for _, again in entries(code)]]
@@ -229,10 +216,6 @@ def test_a_missing_or_damaged_file_is_refused(tmp_path):
         read_tables(other)
 
 
-def test_tables_are_read_once():
-    assert load_tables() is TABLES
-
-
 def test_tokens_of_one_character_are_known_by_their_hash():
     known = character_tokens()
     for text, where in (("a", "short"), ("7", "short"), ("x2", "pair"), ("ж", "pair"), ("中", "single"),
@@ -244,11 +227,6 @@ def test_tokens_of_one_character_are_known_by_their_hash():
 
 def twin_fold(text: str) -> str:
     return "".join(chr(folded) for char in text for _, folded in twin.fold(ord(char)))
-
-
-def test_hashes_of_code_points_are_hashes_of_tokens():
-    codes = np.array([0x31, 0x7F, 0x80, 0x7FF, 0x800, 0x4E2D, 0xFFFD, 0x10000, 0x2F800, 0x10FFFF])
-    assert hash_code_points(codes).tolist() == [token_hash(chr(code).encode()) for code in codes]
 
 
 CASES = json.loads(Path(__file__).with_name("known_answers.json").read_text(encoding="utf-8"))

@@ -14,11 +14,6 @@ def finish_hash(state: int) -> int:
     return mixed or 1
 
 
-def trailing_zeros(value: int) -> int:
-    digits = f"{value:064b}"
-    return 64 - len(digits.rstrip("0"))
-
-
 def byte_classes(byte: int) -> set[str]:
     """What a byte of UTF-8 is to a reader of words; nothing where it only parts them."""
     if byte >= 0x80 or chr(byte) in "\\<&%[":
