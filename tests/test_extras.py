@@ -8,6 +8,7 @@ import pytest
 
 from contam.extras import _MODULES
 from tests.contracts.test_locks import wanted
+from tests.matrix import sampled
 
 #: Runs the command line in a process that cannot import these modules.
 WITHOUT = """
@@ -62,7 +63,7 @@ def test_the_core_scans_indexes_and_shows(verdicts, bench_fixtures, tmp_path):
         assert done.returncode == 0, (arguments, done.stderr)
 
 
-@pytest.mark.parametrize("command", ["rescore", "audit", "serve", "scan"])
+@pytest.mark.parametrize("command", sampled(4, ["rescore", "audit", "serve", "scan"]))
 def test_a_missing_extra_is_named_in_one_line(command, verdicts, bench_fixtures, tmp_path):
     out = tmp_path / "out"
     arguments, extra = {

@@ -39,6 +39,7 @@ from contam.index.writing import intake
 from tests.corpus_files import delimited, find_shards, wet_records
 from tests.index.builds import build
 from tests.integration.inputs import ABSENT, FILLER, QUESTION, labels, write_items
+from tests.matrix import sampled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -266,20 +267,6 @@ BUILD_MOMENTS = {
 }
 
 
-def some_of(moments: dict, every: int) -> list:
-    """Cases (moment, change), every so manyth of them: so that all changes and moments occur.
-
-    With CONTAM_ALL_CASES=1 all of them, which takes minutes.
-    """
-    every = 1 if os.environ.get("CONTAM_ALL_CASES") == "1" else every
-    cases = list(itertools.product(moments, CHANGES))
-    return [
-        pytest.param(moments[moment], change, id=f"{change.__name__}-{moment}")
-        for at, (moment, change) in enumerate(cases)
-        if at % every == 0
-    ]
-
-
 def assert_not_read(result: ScanResult, world: World) -> None:
     """The shard is named as not read, nothing is called clean, and what is recorded fits."""
     coverage = result.coverage
@@ -292,7 +279,9 @@ def assert_not_read(result: ScanResult, world: World) -> None:
 
 
 @pytest.mark.usefixtures("small_units")
-@pytest.mark.parametrize(("moment", "change"), some_of(SCAN_MOMENTS, 3))
+@pytest.mark.parametrize(
+    ("moment", "change"), sampled(5, itertools.product(SCAN_MOMENTS.values(), CHANGES))
+)
 def test_a_shard_that_changes_during_a_scan_was_not_read(world, moment, change, monkeypatch):
     hook, owner, name = moment
     hook(monkeypatch, owner, name, lambda: change(world.path))
@@ -302,7 +291,9 @@ def test_a_shard_that_changes_during_a_scan_was_not_read(world, moment, change, 
 
 
 @pytest.mark.usefixtures("small_units")
-@pytest.mark.parametrize(("moment", "change"), some_of(QUERY_MOMENTS, 7))
+@pytest.mark.parametrize(
+    ("moment", "change"), sampled(7, itertools.product(QUERY_MOMENTS.values(), CHANGES))
+)
 def test_a_shard_that_changes_during_a_query_was_not_read(world, moment, change, monkeypatch):
     build(world.path.parent, world.index)
     hook, owner, name = moment
@@ -313,7 +304,9 @@ def test_a_shard_that_changes_during_a_query_was_not_read(world, moment, change,
 
 @pytest.mark.usefixtures("small_units")
 @pytest.mark.parametrize("command", ["build", "add"])
-@pytest.mark.parametrize(("moment", "change"), some_of(BUILD_MOMENTS, 7))
+@pytest.mark.parametrize(
+    ("moment", "change"), sampled(7, itertools.product(BUILD_MOMENTS.values(), CHANGES))
+)
 def test_a_shard_that_changes_while_it_is_indexed_is_not_indexed(
     world, command, moment, change, monkeypatch, tmp_path
 ):
@@ -334,7 +327,7 @@ def test_a_shard_that_changes_while_it_is_indexed_is_not_indexed(
     assert record.counts["rows"] == 0
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", sampled(3, CHANGES))
 def test_a_shard_that_changes_during_an_audit_was_not_read(world, change, monkeypatch):
     before_call(monkeypatch, checks, "scan_opened", lambda: change(world.path))
     corpus = CorpusSpec(name="corpus", paths=(str(world.path.parent),))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from contam.kernels import _cache
+from tests.matrix import sampled
 
 KERNELS = Path(_cache.__file__).parent
 MODULES = sorted(path.stem for path in KERNELS.glob("*.py") if path.stem != "__init__")
@@ -47,7 +48,7 @@ def copy(tmp_path, monkeypatch):
         cached.cache_clear()
 
 
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("module", sampled(8, MODULES))
 def test_all_that_a_module_imports_decides_its_folder(module):
     behind = names_behind(module)
     assert module in behind
@@ -60,7 +61,7 @@ def test_the_folder_does_not_depend_on_where_the_sources_lie(copy):
     assert use(folder) == use(KERNELS)
 
 
-@pytest.mark.parametrize("edited", MODULES)
+@pytest.mark.parametrize("edited", sampled(8, MODULES))
 def test_an_edit_moves_the_modules_that_depend_on_it_and_no_other(copy, edited):
     folder, use = copy
     before = use(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +27,7 @@ from tests.kernels.support import (
     view_of,
     worlds,
 )
+from tests.matrix import sampled
 
 Run = tuple[int, int, int, int]
 
@@ -111,12 +113,13 @@ def test_common_grams_never_cost_a_run_of_min_run_or_of_a_short_part(owners, wor
 
 
 @pytest.mark.parametrize(
-    ("seed", "min_run", "stride"), [(3, 6, 2), (5, 8, 3), (4, 4, 4), (5, 9, 4)]
+    ("lengths", "owners"),
+    sampled(5, itertools.product([(3, 6, 2), (5, 8, 3), (4, 4, 4), (5, 9, 4)], [0, 1, 16])),
 )
-@pytest.mark.parametrize("owners", [0, 1, 16])
 @given(world=worlds(words=("red", "fox", "runs", "12"), most=20))
 @few
-def test_a_few_grams_of_each_part_find_the_same_runs_as_all(seed, min_run, stride, owners, world):
+def test_a_few_grams_of_each_part_find_the_same_runs_as_all(lengths, owners, world):
+    seed, min_run, stride = lengths
     items, documents = world
     every = common_lane(items, owners, seed=seed, min_run=min_run)
     some = common_lane(items, owners, seed=seed, min_run=min_run, stride=stride)
@@ -172,11 +175,6 @@ def test_one_word_a_thousand_times_is_found_in_linear_space():
     runs = runs_of(view, "spam " * 1000)
     check_runs(view, items, "spam " * 60, all_from=5)
     assert len(runs) < 200
-
-
-def test_a_short_periodic_question_that_many_items_share_is_told_once():
-    items = [make_item(n, question="red " * 6) for n in range(gram_tables.COMMON_OWNERS + 1)]
-    check_runs(view_of(items), items, "red " * 6, all_from=5)
 
 
 @given(

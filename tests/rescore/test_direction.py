@@ -6,12 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from contam.errors import InternalError, LogError
+from contam.errors import LogError
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
 from contam.rescore.logs.read import read_logs
 from contam.rescore.metrics import directed, sounds_lower
-from contam.rescore.panel import RescoreSettings, oriented
+from contam.rescore.panel import RescoreSettings
 from contam.tables import schemas, score_schemas
+from tests.matrix import sampled
 from tests.rescore.panels import flags_of, refused, series_of, tables_of
 from tests.rescore.stats.by_hand import mcnemar
 
@@ -87,13 +88,10 @@ def mirrored(name):
 
 @pytest.mark.parametrize(
     ("seed", "kind", "offset"),
-    [
-        (1, "binary", 0.0),
-        (2, "binary", 1.0),
-        (1, "shares", 1.0),
-        (2, "shares", 0.0),
-        (3, "points", 0.0),
-    ],
+    sampled(
+        3,
+        [(1, "binary", 0), (2, "binary", 1), (2, "shares", 0), (1, "shares", 1), (3, "points", 0)],
+    ),
 )
 def test_the_other_way_round_is_the_same_answer(seed, kind, offset):
     """Scores negated, or taken from 1, and less is better: ranks, p and sweep are the same ones."""
@@ -196,12 +194,6 @@ def test_benchmarks_that_count_in_different_directions_have_no_mean_but_a_win_ra
         assert row["higher_is_better"] is None
         assert row["note"]
         assert row["metrics"] == "quiz: acc; speech: wer, lower is better"
-
-
-def test_one_metric_counts_one_way():
-    one = series_of(np.ones(5))
-    with pytest.raises(InternalError):
-        oriented([one, lowered(series_of(np.ones(5), model="n"), 1.0)])
 
 
 def log_of(*metrics, tool="helm", model="m", **directions):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import struct
@@ -27,6 +28,7 @@ from contam.index.change import add
 from contam.index.recipe import load_recipe
 from contam.tables.blocks import TextBlock, texts_of
 from tests.integration.inputs import ABSENT, FILLER, QUESTION, labels, write_items
+from tests.matrix import sampled
 
 FIXTURES = Path(__file__).resolve().parents[3] / "bench_fixtures"
 PACKAGES = FIXTURES / "tokens"
@@ -182,9 +184,14 @@ def test_what_the_packages_write_gives_what_the_text_gives(tmp_path, folder):
         assert evidence(found) == evidence(wanted)
 
 
-@pytest.mark.parametrize("size", [64, 100, 257])
 @pytest.mark.parametrize(
-    "write", ["parquet", "two parquets", "arrow", "numpy", "two bins", "jsonl"]
+    ("size", "write"),
+    sampled(
+        5,
+        itertools.product(
+            [64, 100, 257], ["parquet", "two parquets", "arrow", "numpy", "two bins", "jsonl"]
+        ),
+    ),
 )
 def test_what_is_cut_by_the_end_of_a_row_or_file_is_found(tmp_path, items, write, size):
     corpus = tmp_path / "corpus"
@@ -218,8 +225,10 @@ def test_what_is_cut_by_the_end_of_a_row_or_file_is_found(tmp_path, items, write
     assert evidence(contam.query(tmp_path / "index", items)) == evidence(results[0])
 
 
-@pytest.mark.parametrize("size", [7, 90, 700])
-@pytest.mark.parametrize("write", ["parquet", "arrow", "jsonl", "two jsonls"])
+@pytest.mark.parametrize(
+    ("size", "write"),
+    sampled(3, itertools.product([7, 90, 700], ["parquet", "arrow", "jsonl", "two jsonls"])),
+)
 def test_packed_rows_are_the_same_in_any_chunks_and_when_read_again(
     tmp_path, monkeypatch, write, size
 ):

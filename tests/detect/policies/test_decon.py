@@ -148,44 +148,6 @@ def test_a_base_of_exactly_1_is_not_shrunk():
     assert f.scaled_score(0.999, 0.8, 1.0) == pytest.approx(0.7992)
 
 
-# What tiktoken's cl100k pattern gives for the text with a space before it, ideographs apart.
-CUT = [
-    ("two words", [" two", " words"]),
-    ("12345 7", [" ", "123", "45", " ", "7"]),
-    ("x2y", [" x", "2", "y"]),
-    ("a \u2192 b", [" a", " \u2192", " b"]),
-    ("a\u2192b", [" a", "\u2192b"]),
-    ("a\u2192\u2192b", [" a", "\u2192\u2192", "b"]),
-    ("m\u00b2 \u00bd", [" m", "\u00b2", " ", "\u00bd"]),
-    (
-        "caf\u00e9 \u4e2d\u6587 2\ud55cx",
-        [" caf\u00e9", " \u4e2d", "\u6587", " ", "2", "\ud55c", "x"],
-    ),
-    ("", []),
-]
-
-
-@pytest.mark.parametrize(
-    ("raw", "cleaned"),
-    [
-        ("  Hello,  WORLD! ", "hello world"),
-        ("don't\u2019\u2014stop\u2013now\u2026", "don t stop\u2013now\u2026"),
-        ("a\tb\u00a0c\u3000d\r\ne", "a b c d e"),
-        ("\x1c a_b\\c", "\x1c a b c"),
-        ("?!", ""),
-    ],
-)
-def test_cleaning(raw, cleaned):
-    assert clean(raw) == cleaned
-
-
-@pytest.mark.parametrize(("text", "pieces"), CUT)
-def test_pieces(text, pieces):
-    tokens, words = PieceTokens().of_items([text, *(piece.strip() for piece in pieces)])
-    assert tokens.lengths[0] == len(pieces)
-    assert words.lengths[0] == len(text.split())
-
-
 def test_a_text_of_items_has_the_tokens_of_a_document():
     texts = ["A t\u03a3", "\u0130\u0307 x", "?!", "\u6771\u4eac 1234", "\x1c\x1cb"]
     tokens = PieceTokens()
@@ -194,13 +156,6 @@ def test_a_text_of_items_has_the_tokens_of_a_document():
         assert found.text(at).tolist() == tokens.of_document(text).tolist()
         assert tokens.of_document(clean(text)).tolist() == found.text(at).tolist()
     assert tokens.of_document("7").tolist()[0] == tokens.space
-
-
-def test_no_code_point_beyond_the_table_is_more_than_a_sign():
-    assert len(decon_tokens._kinds()) == decon_tokens._N_KINDS
-    for code in range(decon_tokens._N_KINDS, 0x110000):
-        assert not chr(code).isalnum(), hex(code)
-        assert not chr(code).isspace(), hex(code)
 
 
 @pytest.fixture

@@ -237,11 +237,3 @@ def test_a_part_is_summed_alone_wherever_it_stands(before, parts, after):
     ]
     assert found.tolist() == want
     assert np.allclose(found, [sum(part) for part in parts])
-
-
-def test_truths_are_counted_in_the_shape_asked_for():
-    truths = np.array([True, False, True, True])
-    start, length = np.array([[0, 2], [2, 3]]), np.array([[2, 0], [1, 1]], np.int32)
-    found = part_sums(truths, start, length, np.int32)
-    assert found.dtype == np.int32
-    assert found.tolist() == [[1, 0], [1, 1]]

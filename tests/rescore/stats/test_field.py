@@ -133,6 +133,7 @@ def test_the_order_of_models_and_items_does_not_matter():
         assert other[place].p == pytest.approx(one[row].p, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_models_that_lack_items_are_compared_by_those_they_have():
     scores, flagged, _ = world(4, seen=0.6)
     whole = field.beyond_field(scores, flagged)[-1]
@@ -157,6 +158,7 @@ def test_a_field_of_references_is_made_of_them_alone():
     assert found.points == pytest.approx(alone.points, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_of_many_models_some_of_all_abilities_are_the_field():
     scores, flagged, _ = world(7, others=60, n=120, seen=1.0)
     found = field.beyond_field(scores, flagged)
