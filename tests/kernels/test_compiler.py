@@ -117,6 +117,7 @@ def test_what_kernels_call_is_compiled_once_for_all_of_them(tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_a_numba_that_was_never_tried_compiles_in_its_own_way_to_the_same(tmp_path):
     assert finish(start(tmp_path, "other"))["found"] == [36]
 
@@ -143,33 +144,6 @@ def test_a_second_process_waits_and_compiles_nothing(tmp_path):
     found = finish(second)
     assert found["compiled"] == found["found"] == []
     assert found["notes"] == 1
-
-
-READ_ONLY = """
-import os, sys, tempfile
-whole = tempfile.TemporaryFile
-def refuse(*, dir, **named):
-    if dir is not None and str(dir).startswith(os.environ["CONTAM_CACHE_DIR"]):
-        raise PermissionError(13, "Permission denied", str(dir))
-    return whole(dir=dir, **named)
-tempfile.TemporaryFile = refuse
-"""
-
-
-@pytest.mark.slow
-def test_what_an_image_compiled_is_used_where_it_cannot_be_written(tmp_path):
-    finish(start(tmp_path))
-    before = sorted(tmp_path.rglob("*"))
-    found = finish(start(tmp_path, before=READ_ONLY))
-    assert (found["compiled"], found["warm"]) == ([], True)
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-@pytest.mark.slow
-def test_an_empty_folder_that_cannot_be_written_is_not_used(tmp_path):
-    found = finish(start(tmp_path, before=READ_ONLY))
-    assert found["compiled"] == ["count_code_points", "next_bytes"]
-    assert not any((tmp_path / "kernels").iterdir())
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from contam.detect.match import grams
 from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE
 from contam.kernels import document as kernels
-from contam.kernels.document import count_code_points, place_pieces
+from contam.kernels.document import place_pieces
 from contam.kernels.match_rows import AS_LETTER, PIECE_ALIGNMENT, PIECE_DOC, MatchRows
 from contam.kernels.run_together import Document
 from tests.kernels.support import (
@@ -119,15 +119,6 @@ def test_a_batch_says_what_its_documents_say_alone(world):
     matches, _ = together.evidence()
     whole = zip(matches.item.tolist(), matches.row.tolist(), matches.coverage.tolist(), strict=True)
     assert sorted(whole) == sorted(told)
-
-
-@given(st.lists(CHARACTERS, max_size=20), st.data())
-def test_code_points_are_counted_as_python_counts_them(chars, more):
-    lo = more.draw(st.integers(0, len(chars)))
-    hi = more.draw(st.integers(lo, len(chars)))
-    before, inside = "".join(chars[:lo]).encode(), "".join(chars[lo:hi]).encode()
-    text = frozen(np.frombuffer("".join(chars).encode(), np.uint8), np.uint8)
-    assert count_code_points(text, len(before), len(before) + len(inside)) == hi - lo
 
 
 @given(st.lists(CHARACTERS, min_size=1, max_size=60), st.integers(0, 3), st.data())

@@ -5,23 +5,17 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from contam.kernels import gram_table
-from tests.kernels.support import FEW, U64, U64_EDGES, frozen, make_item, u64s, view_of
+from tests.kernels.support import FEW, U64, frozen, u64s, view_of
 from tests.twins import grams
 
 BASE, SPREAD = int(gram_table.GRAM_BASE), int(gram_table.GRAM_SPREAD)
 GUARD = 7
 
 tokens = st.lists(U64 | FEW, max_size=20)
-
-
-@given(U64, st.integers(0, 30))
-def test_powers_wrap_around(base, exponent):
-    assert int(gram_table.power(np.uint64(base), exponent)) == pow(base, exponent, 2**64)
 
 
 @given(tokens, st.integers(1, 8), st.data())
@@ -122,11 +116,6 @@ def test_every_entered_gram_is_found_and_no_other(entered, others, words):
     assert look_up(entered, asked, 32, words) == want
 
 
-def test_edge_values_are_keys_like_any_other():
-    entered = list(U64_EDGES)
-    assert look_up(entered, entered, 32, 1) == [(i, i) for i in range(len(entered))]
-
-
 @st.composite
 def gram_places(draw) -> tuple[list[list[int]], list[int]]:
     """For each gram the parts of its places, ascending; and the benchmark of each item."""
@@ -194,19 +183,3 @@ def test_skips_count_the_places_that_follow_behind_the_same_token(world, values,
     for lo, hi in pairwise(gram_start.tolist()):
         expected += grams.skips(before[lo:hi], 255) if common else [1] * (hi - lo)
     assert told.tolist() == expected
-
-
-@given(st.lists(st.integers(0, 40), max_size=30))
-@example([0, 0, 33, 0, 1])
-def test_every_token_is_in_its_part(lengths):
-    part_start = np.cumsum([0, *lengths])
-    noted = np.arange(0, part_start[-1], 1 << gram_table.PART_SHIFT)
-    part_at = (np.searchsorted(part_start, noted, side="right") - 1).astype(np.int32)
-    found = [gram_table.part_of(at, part_at, part_start) for at in range(part_start[-1])]
-    assert found == [part for part, n in enumerate(lengths) for _ in range(n)]
-
-
-@pytest.mark.parametrize("length", [0, 1, 4, 5])
-def test_a_lane_of_short_texts_has_the_grams_it_has(length):
-    view = view_of([make_item(0, question=" ".join("w" * length))])
-    assert len(view.gram_table.place) == max(0, length - 4)

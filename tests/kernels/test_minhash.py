@@ -41,29 +41,6 @@ def flat(documents: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     return u64s([token for document in documents for token in document]), starts
 
 
-@given(u32)
-def test_mixing_is_the_finalizer_of_murmur_hash(value):
-    assert int(minhash.mix32(np.uint32(value))) == twin.mix(value)
-
-
-@given(u32, st.integers(0, 2**61 - 2), st.integers(0, 2**61 - 2))
-@example(2**32 - 1, 2**61 - 2, 2**61 - 2)
-@example(1, 2**61 - 2, 1)
-def test_the_prime_of_the_older_scheme_is_taken_after_the_wrap(value, a, b):
-    found = minhash.permuted61(np.uint64(a), np.uint64(b), np.uint64(value))
-    assert int(found) == twin.permuted(value, minhash.MERSENNE61, a, b)
-
-
-@given(tokens, st.integers(1, 5))
-@example([], 3)
-@example([5], 3)
-def test_shingles_are_the_higher_halves_of_gram_hashes(values, n):
-    out = np.full(len(values) + 1, GUARD, np.uint32)
-    count = minhash.hash_shingles(u64s(values), 0, len(values), n, out)
-    assert out[:count].tolist() == twin.shingles(values, n, BASE, SPREAD)
-    assert (out[count:] == GUARD).all()
-
-
 @given(st.lists(u32, max_size=40), permutations())
 @example([], (0, [(1, 0)]))
 def test_a_signature_has_the_smallest_value_of_each_permutation(values, drawn):

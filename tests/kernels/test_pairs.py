@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from contam.index import model
 from contam.index.writing.write import make_table
 from contam.kernels import pairs
-from tests.kernels.support import frozen, u64s
+from tests.kernels.support import u64s
 from tests.twins import segment as twin
 
 KEY_BITS = st.sampled_from((1, 12, 32, 36, 41))
@@ -111,15 +111,6 @@ def test_pairs_are_made_distinct_capped_and_packed(world, cap):
     assert (rows["heads"] & ~heads == 0).all()
 
 
-@given(st.integers(0, 200), st.integers(1, 63), st.data())
-def test_bits_that_are_put_are_got_again(at, n, data):
-    value = data.draw(st.integers(0, 2**n - 1))
-    words = np.zeros(6, np.uint64)
-    pairs.put_bits(words, at, n, np.uint64(value))
-    assert int(pairs.get_bits(words, at, n)) == value
-    assert sum(int(word) << (64 * place) for place, word in enumerate(words)) == value << at
-
-
 def test_many_keys_are_found_from_one_mark_to_the_next():
     rng = np.random.default_rng(5)
     key = np.unique(rng.integers(0, 2**36, 5000, dtype=np.uint64))
@@ -133,22 +124,6 @@ def test_many_keys_are_found_from_one_mark_to_the_next():
     some = key[::3].tolist()
     want = {k: sorted(d for one, d in found if one == k) for k in some[:40]}
     assert {k: looked_up(table, some)[k] for k in some[:40]} == want
-
-
-@given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=6), st.data())
-def test_bits_are_those_of_one_long_number(values, data):
-    whole = sum(value << (64 * at) for at, value in enumerate(values))
-    words = u64s([*values, 0])
-    n = data.draw(st.integers(0, 63))
-    at = data.draw(st.integers(0, 64 * len(values) - 1))
-    assert int(pairs.get_bits(words, at, n)) == (whole >> at) & ((1 << n) - 1)
-    ones = [place for place in range(64 * len(values)) if whole >> place & 1]
-    if ones:
-        marks = frozen(ones[:: pairs.MARK], np.int64)
-        number = data.draw(st.integers(0, len(ones) - 1))
-        assert pairs.find_one(words, marks, number) == ones[number]
-        assert pairs.next_one(words, 0) == ones[0]
-    assert pairs.find_one(words, frozen([0], np.int64), -1) == -1
 
 
 def test_the_format_has_the_numbers_of_the_kernels():

@@ -27,13 +27,6 @@ def entries_of(values: list[int], k: int, w: int, number: int = 0) -> list[int]:
     return twin.entries(grams.gram_hashes(values, k, BASE, SPREAD), w, KEY_BITS, number)
 
 
-@given(tokens, st.integers(1, 30), st.integers(0, 40))
-def test_a_gram_hash_is_that_of_all_grams(values, n, at):
-    want = grams.gram_hashes(values, n, BASE, SPREAD)
-    if at < len(want):
-        assert int(gram_table.hash_gram(u64s(values), at, n)) == want[at]
-
-
 @given(tokens, recipes, st.data())
 @example([2**64 - 1] * 12, (5, 4), None)
 def test_entries_of_a_document_are_every_wth_gram_from_its_first_token_on(values, recipe, more):

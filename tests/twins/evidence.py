@@ -255,20 +255,6 @@ def add_loose_runs(row: Evidence, kind: int, runs: list[Run], m: int, lengths: L
     row.pieces += [Piece(kind, n, *run) for n, run in enumerate(loose, number)]
 
 
-def is_promising(item: Item, runs: tuple[list[Run], ...], min_run: int) -> bool:
-    """Whether any part has a run to report, or runs that weigh enough if what overlaps adds up.
-
-    `from_runs` does not ask: an item that is not promising has no row anyway.
-    """
-    return any(
-        any(n >= min(min_run, len(part.tokens)) for _, _, n in mine)
-        or in_order([part.weights[t] for i, _, n in mine for t in range(i, i + n)])
-        >= WORTH_ALIGNING * part.whole
-        for part, mine in zip(item.parts, runs, strict=True)
-        if mine
-    )
-
-
 def from_runs(item: Item, doc: Document, lengths: Lengths) -> Evidence | None:
     """What the runs of an item say, part by part; None where no part has enough to be reported.
 
