@@ -95,19 +95,6 @@ def test_rows_that_could_not_be_read_as_items_may_be_flagged(facts, tmp_path):
     assert statuses(gate.flagged_share(strict, skipped)) == ["unknown"]
 
 
-def test_a_share_of_one_corpus_is_that_corpus_s(facts, tmp_path):
-    found = gate.flagged_share(
-        rule(tmp_path, "flagged_share", benchmark="brook_math", corpus="early", most_percent=1),
-        facts,
-    )
-    (own,) = [
-        policy
-        for policy in facts.benchmarks[0].policies
-        if (policy.policy, policy.corpus) == ("contam", "early")
-    ]
-    assert f"({own.contaminated + own.suspect} of 49)" in found[0].said
-
-
 SCORE = {
     "n_clean": 400,
     "n_flagged": 100,

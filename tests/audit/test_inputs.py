@@ -86,13 +86,6 @@ def test_logs_given_as_a_pattern_are_inputs_like_others(tmp_path):
     assert scores == {"one": 1.0, "two": 0.0}
 
 
-def test_logs_that_are_not_there_are_told_before_anything_is_searched(tmp_path):
-    items = f'paths = ["{FIXTURES}/items/brook_math.jsonl"]'
-    with pytest.raises(LogError, match="gone"):
-        run_audit(write(tmp_path, benchmark=items, logs="gone"))
-    assert not (tmp_path / "pack.work" / "checks").exists()
-
-
 @pytest.mark.parametrize("from_logs", [True, False])
 def test_a_damaged_log_stops_an_audit_or_is_named_in_every_report(tmp_path, from_logs):
     lm_eval(tmp_path / "logs", [1, 0] * 24 + [1], docs=docs("brook_math"), task="brook_math")

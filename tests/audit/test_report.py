@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.audit.combine import merged_coverage
 from contam.audit.facts import read_facts, to_tree
 from contam.audit.pack import run_audit
 from contam.audit.report import render
 from contam.audit.report.build import seen_by_models
-from contam.audit.report.render import write_markdown
 from contam.audit.spec import ModelSpec, load_spec
 from contam.corpus.dates import month_of
 from contam.detect.report import load_report
@@ -37,16 +35,6 @@ def test_the_parts_of_a_bar_are_shares_of_all_items_and_do_not_overlap(counts):
         assert part["width"] == pytest.approx(100 * part["n"] / sum(counts), abs=0.002)
         end = part["x"] + part["width"]
     assert end == pytest.approx(100)
-
-
-def test_a_column_of_text_that_no_corpus_was_searched_for_is_named(audited, tmp_path):
-    facts = audited.facts
-    unread = {**facts.corpora[0].coverage, "unread_columns": ["abstract"]}
-    together = merged_coverage({"pile": unread, "web": facts.corpora[0].coverage})
-    write_markdown(tmp_path / "report.md", dataclasses.replace(facts, coverage=together))
-    assert "pile/abstract" in (tmp_path / "report.md").read_text()
-    write_markdown(tmp_path / "report.md", facts)
-    assert "abstract" not in (tmp_path / "report.md").read_text()
 
 
 MONTHS = st.dates(date(1900, 1, 1), date(2030, 12, 31)).map(lambda day: f"{day:%Y-%m}")
@@ -114,18 +102,6 @@ def test_an_overview_row_holds_the_counts_of_its_policy(audited):
         assert {part["name"] for part in row["exposures"]} <= {
             name for name, _ in render.key_of(rows, "exposures")
         }
-
-
-def test_metrics_of_equal_figures_are_one_and_ours_come_first(audited):
-    rows = [row for row in audited.facts.scores if row["benchmark"] == "brook_math"]
-    twins = [{**row, "metric": "other", "gap_p_holm": 1.0} for row in rows]
-    shown = render.scores_shown([*rows, *twins], 1, ["quokka-7b"])
-    assert len(shown) == len(rows)
-    assert {row["metric"] for row in shown} == {"other = score"}
-    assert {row["gap_p_holm"] for row in shown} == {1.0}
-    assert shown[0]["model"] == "quokka-7b"
-    unlike = [{**row, "full": row["full"] / 2} for row in twins[:1]] + twins[1:]
-    assert len(render.scores_shown([*rows, *unlike], 1)) == 2 * len(rows)
 
 
 def test_the_headline_has_three_numbers_and_says_what_follows(audited):

@@ -66,13 +66,6 @@ def test_an_item_may_lie_across_two_files(write_jsonl: WriteRows):
     assert len(benchmark.sources) == 2
 
 
-def test_short_and_worked_answer_are_no_options(write_jsonl: WriteRows):
-    rows = [reference(0, "4", 1), reference(0, "Two and two are 4.", 2)]
-    (benchmark,) = read_benchmarks([write_jsonl("r.jsonl", rows)])
-    (item,) = benchmark.items
-    assert (item.choices, item.answer) == ((), "Two and two are 4.")
-
-
 def test_rows_given_twice_are_listed(write_jsonl: WriteRows):
     rows = options(0, 0, 10)
     (benchmark,) = read_benchmarks([write_jsonl("r.jsonl", rows), write_jsonl("s.jsonl", rows)])

@@ -6,8 +6,6 @@ import json
 
 import pytest
 
-from contam.benchmark.read_files import read_benchmarks
-from contam.errors import MissingExtraError
 from contam.harness import listed_choices, own_texts
 from tests.cli import processes
 from tests.rescore.export.test_harness import (
@@ -111,17 +109,6 @@ def test_listed_choices_are_taken_apart(form):
         assert listed_choices(cut, LETTERS) == (cut, [])
     assert listed_choices(text, ["yes", "no"]) == (text, [])
     assert listed_choices(text, []) == (text, [])
-
-
-def test_without_the_evaluator_the_extra_is_named():
-    import importlib.util
-
-    if importlib.util.find_spec("lm_eval"):
-        pytest.skip("lm_eval is installed")
-    with pytest.raises(MissingExtraError, match="lm_eval"):
-        read_benchmarks(["lm-eval:gsm8k"])
-    with pytest.raises(MissingExtraError, match="inspect_ai"):
-        read_benchmarks(["inspect:inspect_evals/gsm8k"])
 
 
 def contam(*words, home, **extra):

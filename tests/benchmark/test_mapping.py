@@ -67,16 +67,6 @@ def test_a_mapped_field_serves_no_second_part(write_jsonl: WriteRows):
     assert benchmark.items[0].passage is None
 
 
-def test_numbered_columns_of_a_sheet_without_header(tmp_path: Path):
-    path = tmp_path / "m.csv"
-    path.write_text("7,Which?,this\n8,Why?,that\n", "utf-8")
-    (benchmark,) = read_benchmarks([path], mapping={"id": "0", "question": "1", "answer": "2"})
-    assert [(i.item_id, i.question, i.answer) for i in benchmark.items] == [
-        ("7", "Which?", "this"),
-        ("8", "Why?", "that"),
-    ]
-
-
 @pytest.mark.parametrize(
     "mapping", [{"question": "prompt"}, {"answer": "soluton"}, {"answer": "metta.gold"}]
 )

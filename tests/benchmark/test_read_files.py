@@ -186,13 +186,6 @@ def test_all_labelled_items_are_read(labelled_data: Path):
     assert sum(item.passage is not None for item in items) == 4_847
 
 
-def test_code_and_word_problems_are_read(logs: Path):
-    code, words = only(logs / "HumanEval.jsonl.gz"), only(logs / "gsm8k_test_300.jsonl")
-    assert [item.item_id for item in code.items] == [f"HumanEval/{n}" for n in range(164)]
-    assert len(words.items) == 300
-    assert all("####" in (item.answer or "") for item in words.items)
-
-
 def test_decon_rows_fold(logs: Path):
     mmlu, gsm8k = (
         only(logs / "decon_mmlu_test-1.head40.jsonl"),

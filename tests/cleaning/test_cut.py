@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import contam
-from contam.cleaning.choice import CleanOptions, long_pieces, n_cuts, whole_words
+from contam.cleaning.choice import CleanOptions, long_pieces, whole_words
 from contam.errors import UsageError
 from tests.cleaning.inputs import _OTHER, question, rows_of
 
@@ -76,11 +76,6 @@ def test_no_short_piece_is_left_beside_a_cut(least, data):
         touched = any(a < end and b > begin for a, b in spans)
         assert not touched or all(len(piece) >= least for piece in kept.split())
         assert touched or kept == text[begin:end]
-
-
-def test_stretches_with_nothing_between_them_are_one_cut():
-    assert n_cuts([], "") == 0
-    assert n_cuts([(0, 2), (3, 5), (7, 9)], "ab\ncd xef") == 2
 
 
 def test_short_pieces_go_and_documents_cut_too_often_are_dropped(items, tmp_path):

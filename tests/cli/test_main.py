@@ -35,6 +35,7 @@ def test_a_wrong_call_points_to_the_help_of_its_command(arguments, page, capsys)
     assert f"hint: see `{call} --help`" in capsys.readouterr().err.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command_line", "chosen", "pool"),
     [
@@ -66,6 +67,7 @@ print(pyarrow.default_memory_pool().backend_name if name in os.environ else None
     assert process.stderr == f"{pool}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="glibc tells")
 @pytest.mark.parametrize(
     ("chosen", "gives_back"), [({}, True), ({"GLIBC_TUNABLES": "glibc.malloc.check=0"}, False)]
@@ -168,6 +170,7 @@ def test_running_out_of_memory_says_so(tmp_path):
     assert_one_line_error(process, 1, "--workers")
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error(tmp_path):
     folder = write_report(make_result(), tmp_path / "out")
     with subprocess.Popen(
@@ -198,6 +201,7 @@ def test_a_full_disk_behind_stdout_is_one_line(tmp_path):
     assert len(process.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_closed_streams_are_no_crash(tmp_path):
     folder = write_report(make_result(), tmp_path / "out")
     line = subprocess.list2cmdline(command("show", folder))
@@ -205,6 +209,7 @@ def test_closed_streams_are_no_crash(tmp_path):
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "found"), [("contam sc", "scan"), ("contam scan --pol", "--policy")]
 )

@@ -136,12 +136,6 @@ def test_retry_after_is_waited_for(peer, monkeypatch):
     assert 3.0 <= waited < 4.0, "a little more, so that not all come at once"
 
 
-def test_a_wait_beyond_what_is_allowed_is_not_begun(peer):
-    with pytest.raises(BusyError):
-        ask(peer, busy(503, **{"Retry-After": "360000"}))
-    assert len(peer.told) == 1
-
-
 def test_a_damaged_index_is_told_at_once(peer):
     with pytest.raises(ServiceError) as caught:
         ask(peer, busy(503, code="index-damaged"))
@@ -248,24 +242,6 @@ def test_the_key_comes_from_the_environment(monkeypatch):
 def test_an_address_that_is_none_is_refused(address):
     with pytest.raises(UsageError):
         Client(address)
-
-
-@pytest.mark.parametrize(
-    "items",
-    [
-        [],
-        [ITEM, ITEM],
-        {"id": "1"},
-        {"id": True, "question": "x"},
-        {"id": "1", "question": "x", "options": 5},
-        {"id": "1", "colour": "blue"},
-        {"id": "1", "question": "half a \ud800 character"},
-    ],
-)
-def test_items_that_no_service_could_take_are_not_sent(peer, items):
-    with pytest.raises(UsageError):
-        ask(peer, says(ANSWER), items=items)
-    assert not peer.told
 
 
 def test_an_event_loop_asks_on_a_thread(peer):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING
 
@@ -131,11 +130,3 @@ def test_no_file_is_read_twice_or_not_at_all(corpus: Path, tmp_path: Path) -> No
     # Whoever names a file may mean one that a bundle would hold.
     named = [corpus, corpus / "0001.txt"]
     assert not any(".." in file.name for file in list_files(named, bundle=True)[0])
-
-
-def test_beside_shards_bundles_are_notes(corpus: Path, items: Path) -> None:
-    (corpus / "a.jsonl").write_text(json.dumps({"text": FILLER}) + "\n")
-    result = scan(corpus, items)
-    assert labels(result)["q0"] == "clean"
-    assert result.coverage["shards_expected"] == 1
-    assert result.run["inputs"]["skipped_files"]

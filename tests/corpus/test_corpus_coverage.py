@@ -18,10 +18,7 @@ from contam.corpus.columns import Selection, select_columns
 from contam.corpus.coverage import Coverage, CoverageCounter, ShardCoverage, ShardFailure
 from contam.corpus.formats.base import Chunk
 from contam.corpus.shards import Shard
-from contam.corpus.unread import unread_notes
-from contam.detect.query import query
 from contam.errors import CorpusError, ShardError
-from contam.index.build import build
 from tests.corpus_files import find_shards, plan_chunks, select_all
 
 SHARDS = tuple(Shard(f"/c/{i}", f"{i}.parquet", "parquet", 10) for i in range(3))
@@ -210,29 +207,3 @@ def test_columns_that_stand_in_for_each_other_are_all_read(tmp_path):
     for suffix in ("jsonl", "parquet"):
         (shard,) = find_shards([write(tmp_path / suffix, rows, suffix)])
         assert select_columns(shard).unread is None
-
-
-def test_shards_that_are_alike_share_a_note_and_an_index_keeps_it(tmp_path):
-    rows = [SHAPES["title"](*pair) for pair in zip(STORIES, PAGES, strict=True)]
-    write(tmp_path / "x", rows, "jsonl")
-    write(tmp_path / "y", rows, "parquet")
-    scanned = contam.scan([tmp_path / "x", tmp_path / "y"], [{"question": STORIES[0]}])
-    (note,) = scanned.run["notes"]
-    assert "1 more" in note
-    build([tmp_path / "x", tmp_path / "y"], tmp_path / "ix")
-    asked = query(tmp_path / "ix", [{"question": STORIES[0]}])
-    assert note in asked.run["notes"]
-    assert unread_notes([]) == []
-
-
-@pytest.mark.parametrize("suffix", ["jsonl", "parquet", "feather"])
-def test_records_in_lists_are_named_and_numbers_are_not(tmp_path, suffix):
-    rows = [
-        {"text": page, "steps": [{"tool": "log", "said": story}], "vector": [0.25] * 900}
-        for story, page in zip(STORIES, PAGES, strict=True)
-    ]
-    found = contam.scan(write(tmp_path / "corpus", rows, suffix), [{"question": STORIES[0]}])
-    (note,) = found.run["notes"]
-    assert "steps[]" in note
-    assert "vector" not in note
-    assert "--text" not in note

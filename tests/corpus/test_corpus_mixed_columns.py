@@ -9,10 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import ipc
 
-from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_documents
-from contam.errors import CorpusError, ShardError
-from tests.corpus_files import find_shards, read_texts
+from contam.errors import ShardError
+from tests.corpus_files import read_texts
 
 FORMATS = ["parquet", "arrow", "stream", "jsonl"]
 
@@ -148,14 +147,6 @@ def test_other_columns_of_every_type(tmp_path, read_corpus, kind, column):
     second_look(corpus)
 
 
-def test_undecodable_bytes_in_another_column_are_counted(tmp_path, read_corpus):
-    table = pa.table({"text": ["a", None], "content": pa.array([b"x", b"b\xffc"], pa.binary())})
-    pq.write_table(table, tmp_path / "a.parquet")
-    corpus = read_corpus(tmp_path)
-    assert corpus.texts == [["a", "b\ufffdc"]]
-    assert corpus.coverage.total.undecodable_bytes == 1
-
-
 def test_other_columns_are_read_once_and_only_from_row_groups_that_need_them(tmp_path, read_corpus):
     texts = [f"row {i}" for i in range(100)]
     others = [f"other {i}" for i in range(100)]
@@ -222,14 +213,6 @@ def test_a_part_that_is_no_text_is_an_error_with_its_line(tmp_path, read_corpus)
     )
     with pytest.raises(ShardError, match="line 2: prompt is a dict"):
         read_corpus(tmp_path)
-
-
-@pytest.mark.parametrize("record", [{"prompt": "p"}, {"response": "r"}, {"question": "q", "n": 1}])
-@pytest.mark.parametrize("kind", FORMATS)
-def test_half_a_pair_is_no_document_by_itself(tmp_path, kind, record):
-    path = store(tmp_path, kind, [record])
-    with pytest.raises(CorpusError, match="no text column found"):
-        select_columns(find_shards([path])[0])
 
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"q": "kites"}'}}

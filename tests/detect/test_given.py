@@ -274,6 +274,7 @@ def test_no_package_of_tables_is_needed_and_the_one_that_is_missing_is_named(rep
     ]
 
 
+@pytest.mark.slow
 def test_no_package_is_loaded_that_the_caller_does_not_use(repository):
     # Arrow looks for pandas by itself.
     loaded = "import sys\nprint({'polars', 'datasets'} & set(sys.modules))"

@@ -176,26 +176,6 @@ def test_a_manifest_that_contradicts_itself_is_not_published(index):
     assert read_manifest(index) == made
 
 
-def test_a_pending_or_retired_shard_need_not_be_whole(index):
-    made = read_manifest(index)
-    unread = replace(made.shards[1], counts={}, sha256="")
-    publish_manifest(
-        index,
-        replace(
-            made,
-            segments=made.segments[:1],
-            shards=(made.shards[0], unread),
-            pending=("part-1.parquet",),
-        ),
-    )
-    again = (
-        replace(made.shards[0], retired=True),
-        made.shards[1],
-        replace(made.shards[0], counts=dict.fromkeys(made.shards[0].counts, 0)),
-    )
-    publish_manifest(index, replace(made, segments=made.segments[1:], shards=again))
-
-
 def test_a_manifest_that_cannot_be_replaced_stays(index, monkeypatch):
     before = (index / MANIFEST).read_bytes()
 

@@ -59,14 +59,6 @@ def test_a_tokenizer_is_pinned_by_its_digest(tokenizer_file):
         load_recipe("complete", tokenizer=tokenizer_file)
 
 
-def test_a_recipe_of_ones_own_is_read_from_its_file(tmp_path):
-    path = tmp_path / "mine.toml"
-    path.write_text(BASE + SKETCH.replace("0.4", "1"))
-    recipe = load_recipe(str(path))
-    assert (recipe.name, recipe.guarantee, recipe.cap) == ("mine", 8, 100)
-    assert recipe.minhash.threshold == 1.0
-
-
 WRONG = {
     "gram = 5": ("gram = 0", "gram is 0"),
     "stride = 4": ("stride = 1000", "stride is 1000"),

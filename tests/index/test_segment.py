@@ -157,18 +157,3 @@ def test_a_writer_that_comes_between_manifest_and_segments_is_no_damage(made, mo
     seen = iter([manifest, later])
     monkeypatch.setattr("contam.index.open.read_manifest", lambda _: next(seen))
     assert Index.open(folder).manifest == later
-
-
-def test_an_index_of_a_version_that_counted_less_or_more_covers_its_shards(made):
-    folder, manifest, _ = made
-    least = ("units", "rows", "n_bytes", "n_null", "n_empty", "n_undecodable", "undecodable_bytes")
-    first, second = manifest.shards
-    counts = {key: first.counts[key] for key in least}
-    shards = (
-        replace(first, counts={**counts, "n_undecodable": 3}),
-        replace(second, counts={**second.counts, "n_written_backwards": 2}),
-    )
-    publish_manifest(folder, replace(manifest, shards=shards))
-    coverage = Index.open(folder).coverage()
-    assert coverage.complete
-    assert (coverage.total.rows, coverage.total.n_undecodable) == (12, 3)

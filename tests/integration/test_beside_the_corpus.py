@@ -163,14 +163,6 @@ def test_a_text_is_answered_with_what_is_not_in_the_index(corpus, tmp_path):
     ]
 
 
-def test_files_beside_shards_that_were_named_one_by_one_are_not_of_the_corpus(
-    corpus, items, tmp_path
-):
-    build(corpus / "one.jsonl", tmp_path / "ix")
-    write_jsonl(corpus / "new.jsonl", [{"text": TEXT}])
-    assert query(tmp_path / "ix", items).run["notes"] == []
-
-
 def test_a_new_shard_where_the_corpus_was_moved_to_is_named(corpus, items, tmp_path):
     build(corpus, tmp_path / "ix")
     moved = shutil.copytree(corpus, tmp_path / "moved", copy_function=shutil.copy2)

@@ -12,8 +12,6 @@ import pytest
 import contam
 from contam.errors import CorpusError
 from contam.index.build import build
-from contam.index.change import add
-from contam.index.manifest import read_manifest
 
 POINTER = (
     "version https://git-lfs.github.com/spec/v1\n"
@@ -65,16 +63,6 @@ def test_a_pointer_without_a_known_suffix_that_is_named_is_called_so(folder, ite
     with pytest.raises(CorpusError) as caught:
         contam.scan(corpus=pointer, benchmark=items)
     assert "git lfs pull" in caught.value.hint
-
-
-def test_a_pointer_that_is_added_to_an_index_is_called_so(folder, tmp_path):
-    build(folder, tmp_path / "index")
-    pointer = folder / "fetched.parquet"
-    pointer.write_text(POINTER, encoding="utf-8")
-    add(tmp_path / "index", pointer)
-    manifest = read_manifest(tmp_path / "index")
-    (failure,) = [shard.failure for shard in manifest.shards if shard.failure]
-    assert "is a Git LFS pointer" in failure
 
 
 QUESTION = "Which of the nine brass lanterns did the old ferry keeper polish before the fair?"

@@ -153,14 +153,6 @@ def test_an_index_keeps_its_columns_for_what_is_added(tmp_path, bench):
     assert {row["document_id"] for row in asked.evidence.to_pylist()} == wanted
 
 
-def test_other_columns_make_another_segment(tmp_path):
-    (parquet,) = (kind for kind in OPEN if kind.name == "parquet")
-    corpus = write(tmp_path / "corpus", parquet, rows())
-    one = build(corpus, tmp_path / "one", workers=1)
-    other = build(corpus, tmp_path / "other", columns={"id": "key"}, workers=1)
-    assert one.segments[0].id != other.segments[0].id
-
-
 def test_the_flags_of_the_command_line_reach_the_record(tmp_path, bench):
     (kind,) = (kind for kind in OPEN if kind.name == "jsonl")
     corpus = write(tmp_path / "corpus", kind, rows())

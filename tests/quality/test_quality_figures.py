@@ -71,14 +71,6 @@ def test_the_committed_floors_name_known_classes():
             assert named <= set(FALSE_FLAG_AIMS)
 
 
-def test_a_share_is_never_rounded_up():
-    from quality_report import share
-
-    assert share(1999, 2000) == "99.9"
-    assert share(2000, 2000) == "100.0"
-    assert share(0, 0) == "-"
-
-
 def test_what_is_left_of_a_question_is_counted_in_its_own_words():
     from survival import surviving_share, words
 

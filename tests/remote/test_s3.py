@@ -93,12 +93,6 @@ def test_what_is_not_there_is_refused(named, fact):
     assert refused.value.exit_code == 2
 
 
-def test_keys_that_no_path_can_be_made_of_are_refused(bucket):
-    bucket.put(f"/{BUCKET}/odd/a//b.jsonl", b'{"text": "a"}\n')
-    with pytest.raises(CorpusError):
-        survey([f"s3://{BUCKET}/odd"])
-
-
 @pytest.mark.parametrize("workers", [1, 3])
 def test_plain_json_lines_are_cut_as_on_disk(s3, workers, items, tmp_path, monkeypatch):
     monkeypatch.setattr(opening, "CHUNK_BYTES", 400)

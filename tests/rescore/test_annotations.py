@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import contam
-from contam.errors import LogError, OutputError, UsageError
+from contam.errors import LogError, UsageError
 from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore, write_rescore
 from tests.cli.processes import assert_one_line_error, contam_here
@@ -242,21 +242,6 @@ def test_bare_numbers_join_only_where_they_begin_alike(tmp_path, logs):
         rescore(tmp_path / "mine.csv", logs, settings=FAST)
 
 
-def test_columns_can_be_named_and_lie_in_records(tmp_path):
-    found = [
-        {"item": {"name": row["id"]}, "judge": {"says": row["label"]}, "text": "because"}
-        for row in rows(text=False)
-    ]
-    path = write(tmp_path / "mine.jsonl", found)
-    log = named_log(tmp_path)
-    columns = {"id": "item.name", "label": "judge.says", "question": ""}
-    assert counts(scored(path, log, verdict_columns=columns)[0]) == (30, 10, 0)
-    with refused(LogError, "'judge.said'"):
-        scored(path, log, verdict_columns={**columns, "label": "judge.said"})
-    with refused(UsageError, "'colour'"):
-        scored(path, log, verdict_columns={"colour": "x"})
-
-
 @pytest.mark.parametrize(
     ("text", "fact"),
     [
@@ -274,19 +259,6 @@ def test_a_file_that_is_no_list_of_labels_is_refused(tmp_path, text, fact):
     path.write_text(text, encoding="utf-8")
     with refused(LogError, path, fact):
         scored(path, named_log(tmp_path), threshold=0.5 if "score" in text else None)
-
-
-@pytest.mark.parametrize("threshold", [None, 0.5])
-@pytest.mark.parametrize("there", [False, True], ids=["nothing", "a folder of something else"])
-def test_verdicts_that_are_not_there_are_asked_for_as_a_folder_or_a_file(
-    tmp_path, there, threshold
-):
-    place = tmp_path / "verdicts"
-    if there:
-        place.mkdir()
-        threshold = None
-    with refused(OutputError, place, "contam scan --out", "CSV", "JSONL", "Parquet"):
-        scored(place, named_log(tmp_path), threshold=threshold)
 
 
 def test_the_command_takes_a_file_and_writes_the_same_twice(tmp_path):

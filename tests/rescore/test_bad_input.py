@@ -148,12 +148,6 @@ def test_rows_without_a_score_are_missing_as_rows_that_are_not_there(
         rescore(verdicts, path, allow_partial=True, settings=FAST)
 
 
-def test_a_model_with_half_its_rows_is_named(verdicts, items, tmp_path):
-    path = table(tmp_path, [*rows_of(items), *rows_of(items[:20], model="stopped")])
-    with refused(LogError, "stopped", "28 of the 49"):
-        rescore(verdicts, path, settings=FAST)
-
-
 def test_a_part_of_a_benchmark_is_fine_where_the_tools_own_number_vouches_for_it(
     verdicts, items, tmp_path
 ):
@@ -203,13 +197,6 @@ def test_scores_outside_0_to_1_must_be_meant(verdicts, items, tmp_path, odd, sai
     (row,) = whole(rescore(verdicts, path, columns={"score": "score"}, settings=FAST))
     assert said in row["note"]
     assert row["bound_high"] is None
-
-
-def test_the_cell_that_keeps_a_column_from_being_scores_is_named(verdicts, items, tmp_path):
-    rows = [{"item_id": item["id"], "a": at % 2, "b": 2} for at, item in enumerate(items)]
-    path = table(tmp_path, rows, fields=("item_id", "a", "b"))
-    with refused(LogError, "csv:2", "'b' holds 2"):
-        rescore(verdicts, path, settings=FAST)
 
 
 @pytest.mark.parametrize("endless", ["inf", "-Infinity", "1e400"])

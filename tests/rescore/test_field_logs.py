@@ -89,6 +89,7 @@ def test_a_field_of_logs_tells_a_leaky_model_from_an_honest_one(world):
         }
 
 
+@pytest.mark.slow
 def test_a_field_says_what_the_same_models_say_as_references(world):
     public = [f"public-{at}" for at in range(8)]
     rows, _ = scored(world, world / "own", field=[world / "public.csv"])
@@ -120,6 +121,7 @@ def test_logs_of_other_items_are_no_field(world, tmp_path):
     assert any(str(tmp_path / "far.csv") in note for note in result.run["notes"])
 
 
+@pytest.mark.slow
 def test_runs_of_one_model_are_no_field_of_each_other(world, tmp_path):
     with (world / "own" / "leaky.csv").open() as file:
         heads, *rows = csv.reader(file)

@@ -151,11 +151,6 @@ def test_numbers_of_another_benchmark_join_by_right_answers_alone(prefix):
     assert join(log_of(logged, benchmark="Orlbeck/LANTERN"), table).n_matched == 6
 
 
-def test_names_join_without_texts():
-    joined = join(log_of([LoggedItem(item_id="lantern-4")]), items_table(plain_items()))
-    assert joined.index.tolist() == [4]
-
-
 def test_ids_of_two_benchmarks_need_the_logs_own_name_or_texts():
     ours = [item(f"q{i}", question) for i, question in enumerate(QUESTIONS)]
     theirs = [item(f"q{i}", f"Other: {q}", benchmark="other") for i, q in enumerate(QUESTIONS)]
@@ -226,14 +221,6 @@ def test_the_prompt_of_a_choice_question_is_found_without_its_choices():
         for one in items
     ]
     assert join(log_of(logged), items_table(items)).index.tolist() == list(range(6))
-
-
-def test_ends_of_prompts_cannot_be_searched_when_the_texts_were_kept_out():
-    logged = [LoggedItem(item_id="0", prompt=f"{SHOT}{QUESTIONS[2]}\nA:")]
-    table = items_table(plain_items(), keep_text=False)
-    with refused(LogError, "1 items"):
-        join(log_of(logged), table)
-    assert join(log_of(asked(QUESTIONS[2])), table).index.tolist() == [2]
 
 
 @pytest.mark.labelled

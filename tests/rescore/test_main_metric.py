@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from contam.errors import UsageError
 from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore
 from tests.rescore.logs.small import write_lines
 from tests.rescore.logs.tools import write_json
-from tests.rescore.panels import refused
 from tests.rescore.test_annotations import write
 
 N = 24
@@ -122,14 +120,6 @@ def test_a_benchmark_whose_main_metric_nobody_names_is_left_out_and_named(labels
     }  # fmt: skip
 
 
-def test_one_known_benchmark_beside_an_unclear_one_makes_no_mean(labels, tmp_path):
-    logs = tables(tmp_path, quay="acc", weir="rouge chrf_sum")
-    for row in aggregated(scored(labels, *logs)).values():
-        assert row["mean_full"] is None
-        assert row["win_rate_full"] is None
-        assert "weir" in row["note"]
-
-
 @pytest.mark.parametrize("asked", ["rouge", "weir=rouge"])
 def test_a_metric_that_is_asked_for_is_the_one_that_counts(labels, tmp_path, asked):
     logs = tables(tmp_path, quay="acc", weir="rouge chrf_sum")
@@ -150,13 +140,6 @@ def test_what_is_asked_for_goes_before_what_a_log_names(labels, tmp_path):
         assert row["mean_full"] == pytest.approx(
             mean({"quay": "acc_per_char", "mill": "em"}, model)
         )
-
-
-@pytest.mark.parametrize("asked", ["bleu", "quay=rouge"])
-def test_a_metric_that_no_log_has_is_refused_with_those_there_are(labels, tmp_path, asked):
-    logs = tables(tmp_path, quay="acc", weir="rouge chrf_sum")
-    with refused(UsageError, asked, "weir=rouge"):
-        scored(labels, *logs, metrics=[asked])
 
 
 def test_the_main_metric_that_a_log_names_is_the_one_that_counts(labels, tmp_path):

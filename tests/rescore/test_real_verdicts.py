@@ -151,6 +151,7 @@ def test_groups_are_scored_again_with_their_clean_items(verdicts, logs):
     assert "mmlu_local" not in {row["benchmark"] for row in result.rows("sweep")}
 
 
+@pytest.mark.slow
 def test_a_rescoring_is_written_whole_and_twice_the_same(verdicts, logs, tmp_path):
     paths = [logs / "lm-eval/gsm8k"]
     names = set()

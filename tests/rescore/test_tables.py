@@ -293,11 +293,6 @@ def test_a_task_without_a_clean_item_has_no_part_in_a_mean_of_tasks(tables):
     assert row["note"]
 
 
-@pytest.mark.parametrize(("reported", "keep"), [(0.9, tuple(TASKS)), (MICRO, ("one",))])
-def test_a_number_that_no_weighting_gives_is_not_scored_again(tables, reported, keep):
-    assert schemas.rows(tables(reported, keep=keep)["scores"]) == []
-
-
 def test_flags_of_a_group_are_dealt_out_within_its_tasks(tmp_path):
     """One easy task is flagged more than a hard one: within each task the flag says nothing."""
     rng = np.random.default_rng(2)

@@ -12,7 +12,6 @@ import pytest
 import contam
 from contam.cli.main import main
 from contam.client import Client
-from contam.client.failures import ServiceError
 from contam.config import Settings
 from contam.errors import IndexMismatchError, UsageError
 from contam.server.answers import answer_of
@@ -172,20 +171,6 @@ def test_the_service_refuses_it_by_name(client):
         reply = client.post("/v1/check", json={"items": [ITEM], "policies": policies})
         assert (reply.status_code, reply.json()["code"]) == (422, "policy")
         assert POLICY in reply.json()["detail"]
-
-
-def test_the_client_and_its_commands_refuse_it(service, tmp_path, capsys):
-    with Client(service.url) as asking, pytest.raises(ServiceError, match=POLICY):
-        asking.check([ITEM], policies=[POLICY])
-    items = tmp_path / "items.jsonl"
-    items.write_text(json.dumps(ITEM) + "\n")
-    call = ["check", "--server", service.url, "--policy", POLICY, "--quiet"]
-    for more in (
-        ["--text", ITEM["question"]],
-        ["--benchmark", str(items), "--out", str(tmp_path / "out")],
-    ):
-        assert main([*call, *more]) == 2
-        assert POLICY in capsys.readouterr().err
 
 
 def test_a_query_refuses_it_with_the_way_out(small_index, tmp_path, capsys):

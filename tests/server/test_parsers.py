@@ -77,17 +77,6 @@ def test_what_was_typed_into_the_form_is_what_is_asked(question, passage, indexe
     assert asked.index == [index.replace("\r\n", "\n").replace("\r", "\n") for index in indexes]
 
 
-@given(
-    one_of_these(
-        "index=a", "policy=contam", "&", "question=", "%", "%ff", "=", ";", "right=", "1",
-        "choices=a%0Ab", "%ed%a0%80", "%00",
-    )
-)  # fmt: skip
-def test_any_form_asks_for_something_or_is_refused(body):
-    _, refusal = attempt(RequestError, lambda: check_of(sent(body.encode()), context=0))
-    assert refusal is None or refusal.status == 422
-
-
 # -- files ---------------------------------------------------------------------------------------
 
 

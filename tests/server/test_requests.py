@@ -41,12 +41,6 @@ def test_a_body_of_the_limit_passes_and_one_byte_more_does_not(sender):
         assert code_of(sender.post("/v1/echo", content=content(LIMIT + 1))) == (413, "too-large")
 
 
-def test_an_upload_has_a_limit_of_its_own(sender):
-    assert sender.post("/v1/jobs", content=b"x" * 2 * LIMIT).json() == {"n_bytes": 2 * LIMIT}
-    answer = sender.post("/v1/jobs", content=chunked(b"x" * (2 * LIMIT + 1)))
-    assert code_of(answer) == (413, "too-large")
-
-
 def test_a_client_that_leaves_in_its_body_is_noted_and_nothing_more(running, sender):
     with running.raw() as connection:
         connection.sendall(

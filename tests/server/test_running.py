@@ -133,6 +133,7 @@ def test_a_new_state_of_an_index_is_swapped_in_without_dropping_a_request(growin
         assert label(client, FIRST) == "contaminated"
 
 
+@pytest.mark.slow
 def test_a_service_looks_for_new_states_by_itself_when_told_to(growing, tmp_path):
     index, grow = growing
     flags = ("--reload-index", "0.1")
@@ -223,6 +224,7 @@ print(sorted(name for name, n in counts().items() if n != before[name]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
 def test_opening_an_index_loads_every_kernel_that_a_check_needs(
     small_index, bench_fixtures, repository
@@ -238,6 +240,7 @@ def test_opening_an_index_loads_every_kernel_that_a_check_needs(
     assert run.stdout == "[]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
 def test_a_service_that_compiles_says_so_with_what_would_have_spared_it(small_index, tmp_path):
     cold = {"CONTAM_CACHE_DIR": str(tmp_path / "cache")}

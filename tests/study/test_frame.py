@@ -10,7 +10,7 @@ import pytest
 from contam.errors import ContamError, LogError, OutputError, UsageError
 from contam.study import Study, write_study
 from contam.study.by_name import KINDS, checked, paths_of, run_named, with_paths
-from contam.study.inputs import Rows, columns_of, read_scores, refuse_unknown_sides
+from contam.study.inputs import Rows, read_scores
 from contam.study.model import Bump, Chart, Finding, Line, Panel, Points, Refusal, table_of
 
 
@@ -115,14 +115,6 @@ def test_a_table_that_is_none_is_refused_and_never_guessed(tmp_path, text):
     with pytest.raises(ContamError) as caught:
         read_scores(write(tmp_path, text), "fresh")
     assert caught.value.hint or "rows" in caught.value.message
-
-
-def test_columns_of_one_input_go_before_those_of_all():
-    given = {"score": "acc", "fresh.score": "acc2"}
-    assert columns_of(given, "fresh") == {"score": "acc2"}
-    assert columns_of(given, "original") == {"score": "acc"}
-    with pytest.raises(UsageError):
-        refuse_unknown_sides(given, ["original"])
 
 
 def test_rows_name_the_place_of_a_bad_cell(tmp_path):

@@ -299,25 +299,6 @@ def test_empty_cells_are_left_out_and_named():
     assert effect(study, "score", "score", "hinge")["n"] == 49
 
 
-def test_the_command_says_what_the_function_says(tmp_path, monkeypatch, capsys):
-    from contam.cli.main import main
-
-    monkeypatch.chdir(tmp_path)
-    rows = invented(np.random.default_rng(3), n=24)
-    with (tmp_path / "scores.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    call = ["study", "preparation", "--scores", "scores.csv", "--chance", "0.25", "--draws", "200"]
-    assert main([*call, "--out", "out", "--json"]) == 0
-    tree = json.loads(capsys.readouterr().out)
-    assert tree["finding"]["found"] == preparation(rows, settings=QUARTER).finding.found
-    names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert {"compute-1-score.svg", "effects.parquet"} <= names
-    assert main([*call[:-4], "--chance", "maths=0.1", "--out", "bad"]) == 2
-    assert "maths" in capsys.readouterr().err
-
-
 def test_fine_tunes_of_one_base_are_no_group_of_their_own():
     rng = np.random.default_rng(4)
     false = {True: 0, False: 0}

@@ -72,6 +72,7 @@ def test_livecodebench_deepseek_falls_after_its_cutoff(found):
     assert all(fact in found.finding.found for fact in ("DSCoder-33b-Ins", "21.9"))
 
 
+@pytest.mark.slow
 def test_livecodebench_models_of_older_data_do_not_fall_at_a_day_that_is_not_theirs(shares):
     cutoffs = dict.fromkeys(OLD[::3], "2023-07-30")
     others = [name for name in OLD if name not in cutoffs]

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.errors import OutputError, ShardError
+from contam.errors import ShardError
 from contam.tables.columns import ColumnRef, TextColumns, describe
 from contam.tables.edits import Edit, Rewrite, edited
 from contam.tables.rewrite_parquet import BLOOM, SORTING, TYPES, count_same, rewrite
@@ -173,16 +173,6 @@ def test_bloom_filters_are_named_as_lost_and_page_indexes_written_anew(tmp_path)
     ]
 
 
-def test_a_thousand_row_groups(tmp_path):
-    path = written(tmp_path, shapes(2000).select(["id", "text", "name"]), row_group_size=2)
-    edits = [Edit(row, drop=True) for row in (*range(0, 2000, 50), 1, 1999)]
-    target, done = again(path, sorted(edits))
-    assert done.rows_after == 2000 - 42
-    meta = pq.read_metadata(target)
-    assert meta.num_row_groups == 999
-    assert count_same(str(path), str(target), Rewrite(sorted(edits), TEXT, None)) == 1958
-
-
 def test_a_text_column_that_sorted_the_rows_no_longer_does(tmp_path):
     texts = [f"{row:03d} words" for row in range(100)]
     path = written(tmp_path, pa.table({"text": texts}), sorting_columns=[pq.SortingColumn(0)])
@@ -312,12 +302,6 @@ def test_a_file_that_is_cut_or_altered_is_an_error(tmp_path):
         with pytest.raises(ShardError, match=r"out\.parquet"):
             count_same(str(path), str(target), Rewrite([Edit(1, drop=True)], TEXT, None))
         made[at] ^= 1
-
-
-def test_a_place_that_cannot_be_written_is_not_the_shards_fault(tmp_path):
-    path = written(tmp_path, shapes())
-    with pytest.raises(OutputError):
-        rewrite(str(path), tmp_path / "gone" / "out.parquet", Rewrite([], TEXT, None))
 
 
 @st.composite

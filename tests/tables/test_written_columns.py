@@ -119,6 +119,7 @@ for command in (
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
 def test_commands_leave_no_thread_of_arrow(repository, tmp_path):
     fixtures = repository / "bench_fixtures"

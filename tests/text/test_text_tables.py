@@ -6,7 +6,6 @@ import bisect
 import json
 import re
 import unicodedata
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ import pytest
 
 from contam.errors import InternalError
 from contam.kernels.hash_set import are_entered
-from contam.text.text_tables import NORMALISER, TABLE_FILE, FoldKind, load_tables, read_tables
+from contam.text.text_tables import TABLE_FILE, FoldKind, load_tables, read_tables
 from contam.text.token_hash import token_hash
 from contam.text.token_kinds import character_tokens
 from tests.kernels.support import LOOKALIKES, NAMES
@@ -89,26 +88,6 @@ def test_the_file_is_what_the_generator_writes():
         for name, array in made.items():
             assert file[name].dtype == array.dtype
             np.testing.assert_array_equal(file[name], array)
-
-
-def test_arrays_have_the_documented_types_and_are_read_only():
-    dtypes = {
-        "page": np.uint16, "entry": np.int32, "expansion": np.int32, "confusable": np.uint8,
-        "assigned": np.int32,
-        **{f"{table}_keys": np.uint64 for table in NAME_TABLES},
-        **{f"{table}_values": np.int32 for table in NAME_TABLES},
-    }  # fmt: skip
-    arrays = {field.name: getattr(TABLES, field.name) for field in fields(TABLES)}
-    assert arrays.pop("normaliser") == NORMALISER
-    assert arrays.pop("unicode_version").count(".") == 2
-    assert arrays.keys() == dtypes.keys()
-    for name, array in arrays.items():
-        assert array.dtype == dtypes[name], name
-        assert array.flags.c_contiguous, name
-        assert not array.flags.writeable, name
-    assert TABLES.page.shape == (0x1100,)
-    assert TABLES.entry.size == (int(TABLES.page.max()) + 1) * 256
-    assert TABLES.confusable.shape == (LAST - FIRST + 1,)
 
 
 def test_no_index_leaves_its_array():
@@ -188,18 +167,6 @@ def test_name_tables_hold_exactly_the_lists(table):
         at = bisect.bisect_left(keys, token_hash(name.encode("ascii")))
         assert keys[at] == token_hash(name.encode("ascii"))
         assert values[at] == value
-
-
-def test_names_are_lower_case_ascii_and_fit_the_rules_that_look_them_up():
-    for table in NAME_TABLES.values():
-        assert all(name.isascii() and name == name.lower() for name in table)
-    assert all(name.isalpha() for name in markup_names.LATEX_SKIP | markup_names.LATEX_WORDS)
-    assert {name[0] for name in markup_names.LATEX_WORDS} == {"n", "t", "r"}
-    assert not markup_names.LATEX_WORDS & {"n", "t", "r", "ni", "the", "nor", "nless"}
-    assert not markup_names.LATEX_WORDS & markup_names.LATEX_SKIP
-    assert all(name.isalnum() and 2 <= len(name) <= 8 for name in markup_names.ENTITIES)
-    assert [name for name, value in markup_names.HTML_TAGS.items() if value == 2] == ["wbr"]
-    assert {"svg", "path"}.isdisjoint(markup_names.HTML_TAGS)
 
 
 def test_a_missing_or_damaged_file_is_refused(tmp_path):

@@ -100,13 +100,6 @@ def test_what_cannot_be_a_name_is_no_reader(audited, tmp_path, monkeypatch, read
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_second_reader_gets_the_same_items(audited, tmp_path, monkeypatch):
-    for reader, said in (("anna", "ttff"), ("ben", "tfff")):
-        ask(monkeypatch, audited.folder, tmp_path / f"{reader}.jsonl", said, reader=reader)
-    both = [read_labels([tmp_path / f"{reader}.jsonl"]) for reader in ("anna", "ben")]
-    assert [one.judged for one in both[0]] == [one.judged for one in both[1]]
-
-
 def test_a_larger_sample_holds_the_smaller_and_every_stratum(cases):
     small = draw(cases, flagged=5, clean=5, seed=0)
     large = draw(cases, flagged=12, clean=10, seed=0)

@@ -10,7 +10,7 @@ import contam
 from contam.detect.accepted import AcceptedRow, Seen, add_accepted
 from contam.detect.changes import Side, compare
 from contam.detect.report import RUN_FILE, load_report, write_report
-from tests.cli.processes import assert_one_line_error, contam_here
+from tests.cli.processes import contam_here
 
 
 @pytest.fixture(scope="module")
@@ -100,11 +100,3 @@ def test_an_item_with_another_text_is_a_new_one(results, bench_fixtures, tmp_pat
         "lantern_quiz",
         "tinker_code",
     }
-
-
-def test_a_folder_of_scores_is_told_from_a_result(results, bench_fixtures, tmp_path):
-    logs = ("--logs", bench_fixtures / "logs", "--least", "12")
-    call = ("rescore", "--verdicts", results / "all", *logs, "--out", tmp_path / "scores")
-    assert contam_here(*call).returncode == 0
-    done = contam_here("diff", results / "all", tmp_path / "scores")
-    assert_one_line_error(done, 1, "holds no verdicts", "contam scan")

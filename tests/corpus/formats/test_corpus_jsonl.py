@@ -137,12 +137,6 @@ def test_a_bad_line_is_named_with_its_number(tmp_path, read_corpus, line, says):
         read_corpus(tmp_path)
 
 
-def test_a_text_beside_which_its_name_stands_elsewhere_is_read(tmp_path, read_corpus):
-    record = {"text": '"text": "text"', "meta": {"text": "text", "id": 1}, "tags": ["text"]}
-    (tmp_path / "a.jsonl").write_text(json.dumps(record)[:-1] + ', "id": 1, "id": 2}')
-    assert read_corpus(tmp_path).texts == [[record["text"]]]
-
-
 def test_what_strict_parsers_refuse_is_read(tmp_path, read_corpus):
     (tmp_path / "a.jsonl").write_bytes(
         b'{"text": "lone \\ud800 half", "score": NaN}\n'

@@ -52,15 +52,6 @@ def test_every_text_type(tmp_path, read_corpus, form, schema_stored):
     assert read_corpus(tmp_path).texts == [READ]
 
 
-def test_a_text_inside_a_json_column(tmp_path, read_corpus):
-    write(
-        tmp_path / "a.parquet", {"meta": ['{"body": "in é"}', "{}", None, "no json"], "n": [1] * 4}
-    )
-    corpus = read_corpus(tmp_path, text="meta.body")
-    assert corpus.texts == [["in é", "", "", ""]]
-    assert corpus.coverage.total.n_null == 3
-
-
 def test_a_chat_column_reads_only_what_it_needs(tmp_path, read_corpus):
     turns = [
         {"role": "user", "content": "Hi", "tools": ["x"]},
@@ -139,14 +130,6 @@ def test_long_repeated_documents_do_not_unpack_at_once(tmp_path):
     sizes = [batch.n_bytes for batch in read_chunk(units[0], shards, [selection])]
     assert sum(sizes) == 300 * 1_000_000
     assert max(sizes) <= 8 << 20
-
-
-def test_a_document_longer_than_a_batch_comes_alone(tmp_path, read_corpus):
-    long = "x" * 5_000_000
-    write(tmp_path / "a.parquet", {"text": ["before", long, "after"]})
-    corpus = read_corpus(tmp_path, batch_bytes=1 << 20)
-    assert corpus.texts == [["before", long, "after"]]
-    assert [batch.n_docs for batch in corpus.batches] == [1, 1, 1]
 
 
 def test_a_wrong_column_lists_the_columns_seen(tmp_path):

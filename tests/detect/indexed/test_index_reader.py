@@ -128,14 +128,6 @@ def test_a_shard_whose_store_did_not_answer_is_asked_for_again(home, items, monk
     assert (said(again) == whole) == again.complete == passes
 
 
-def test_rows_are_those_of_the_tables(home, items):
-    result = contam.open_index(home).check(items[:12], policies=POLICIES)
-    assert [one.to_dict() for one in result] == result.verdicts.to_pylist()
-    assert result.evidence_rows() == result.evidence.to_pylist()
-    assert result.evidence_rows()
-    assert result.complete == result.coverage["complete"] is True
-
-
 def test_past_its_deadline_a_question_is_answered_by_nothing_but_that(home, items):
     reader = contam.open_index(home)
     late = reader.check(items, policies=POLICIES, deadline=0.0)

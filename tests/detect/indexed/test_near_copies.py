@@ -80,11 +80,6 @@ def test_an_edited_copy_and_a_whole_one_are_proposed_and_nothing_else(tmp_path):
     assert ask([QUESTION], [segment(tmp_path / "s", CORPUS)]) == [[1, 4]]
 
 
-def test_a_question_of_other_words_proposes_nothing(tmp_path):
-    one = segment(tmp_path / "s", CORPUS)
-    assert ask([filler(99, 30), "", "why"], [one]) == [[]]
-
-
 @pytest.mark.parametrize("at", range(len(CORPUS) + 1))
 def test_how_the_corpus_is_cut_into_segments_decides_nothing(tmp_path, at):
     parts = [segment(tmp_path / "a", CORPUS[:at]), segment(tmp_path / "b", CORPUS[at:])]
@@ -118,9 +113,3 @@ def test_a_damaged_array_is_noticed_before_it_is_used(tmp_path, name):
     path.write_bytes(raw)
     with pytest.raises(IndexDamageError, match=f"minhash_{name}"):
         ask([QUESTION], [one])
-
-
-def test_a_segment_without_sketches_proposes_nothing(tmp_path):
-    one = piece(tmp_path / "s", {})
-    one.recipe = load_recipe("complete")
-    assert ask([QUESTION], [one], [np.zeros(6, np.bool_)]) == [[]]

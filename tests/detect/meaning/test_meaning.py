@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 
@@ -10,7 +9,6 @@ import pytest
 
 import contam
 from contam.cleaning.clean import clean
-from contam.cli.main import run
 from contam.detect.meaning import vectors
 from contam.detect.policies.policy import get_policy, list_policies
 from contam.errors import ConfigError, IndexMismatchError, MissingExtraError, PolicyError
@@ -92,18 +90,6 @@ def test_evidence_is_the_words_and_numbers_that_both_texts_have(world):
     assert set(words) == {
         *("merchant", "14", "pears", "orchard", "23", "lantern", "basket", "neighbour", "harbour")
     }
-
-
-def test_show_marks_what_agrees_beside_each_other(world, capsys):
-    contam.write_report(scan(world), world / "out")
-    with pytest.raises(SystemExit) as ended:
-        run(["show", str(world / "out"), "pears", "--json"])
-    assert ended.value.code in {0, None}
-    (item,) = json.loads(capsys.readouterr().out)["items"]
-    (part,) = item["documents"][0]["parts"]
-    for side in ("item", "document"):
-        marked = {mark["text"].lower() for mark in part[side] if mark["kind"] == "match"}
-        assert {"14", "orchard", "lantern"} <= marked
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.corpus.formats.base import Chunk
-from contam.detect.parts import pieces
 from contam.detect.parts.pieces import LEAST_BYTES, _cut, _size_for
 
 sizes = st.lists(st.lists(st.integers(0, 60), max_size=5), max_size=30)
@@ -39,13 +38,6 @@ def test_every_chunk_is_in_one_piece_and_no_piece_is_larger_than_wanted(shards):
     for piece in found:
         assert piece
         assert sum(chunk.n_bytes for chunk in piece) <= 100 or len(piece) == 1
-
-
-@given(sizes)
-def test_a_large_shard_shares_no_piece(shards):
-    for piece in cut({f"shard-{number}": own for number, own in enumerate(shards)}):
-        of_shard = {chunk.shard for chunk in piece}
-        assert len(of_shard) == 1 or all(sum(shards[shard]) <= 100 for shard in of_shard)
 
 
 def by_name(shards):
@@ -82,7 +74,3 @@ def test_a_large_corpus_has_about_256_pieces_until_they_are_16_gib(n_bytes, expe
     # A corpus that grows a little is cut as before.
     assert _size_for(corpus_of({"a": [n_bytes + (1 << 20)]})) == size
     assert size <= 16 << 30
-
-
-def test_the_kernels_decide_what_a_part_is_called():
-    assert set(pieces.versions()) == {"contam", "normaliser", "kernels", "numpy", "machine"}

@@ -75,12 +75,6 @@ def test_in_a_benchmark_made_of_logs_a_shared_question_stands_with_what_tells_it
     ]
 
 
-def test_duplicates_inside_a_log_stay_items_of_the_benchmark(tmp_path):
-    same = [docs()[0], docs()[0], docs()[1]]
-    logs = read_logs([lm_eval(tmp_path, [1, 0, 1], docs=same)])
-    assert len(benchmark_of(logs).rows) == 3
-
-
 def test_one_id_with_two_texts_is_refused(tmp_path):
     lm_eval(tmp_path / "a", [1, 0], docs=docs(2))
     lm_eval(tmp_path / "b", [1, 0], docs=docs(2)[::-1], model="two")

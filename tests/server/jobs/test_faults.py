@@ -321,6 +321,7 @@ def test_a_job_that_was_running_whenever_the_service_was_killed_fails_the_third_
     hand.jobs.close()
 
 
+@pytest.mark.slow
 def test_what_has_outlived_its_retention_is_deleted_with_its_files(tmp_path):
     hand = Hand(tmp_path, retention_s=1e-9)
     over, kept = hand.add("done"), hand.add("running")

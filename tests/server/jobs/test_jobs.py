@@ -62,6 +62,7 @@ def done(client, item_file):
     return found
 
 
+@pytest.mark.slow
 def test_a_job_is_asked_for_again_until_its_end(client, done, item_file):
     job = submitted(client, CHECK, items=("x", item_file))
     reply = client.get(f"/v1/jobs/{job['id']}")
@@ -109,21 +110,6 @@ def test_a_parquet_file_goes_on_where_it_broke_off(client, done, asked_alone):
     assert beyond.status_code == 416
 
 
-@pytest.mark.parametrize(
-    ("place", "headers", "status"),
-    [
-        ("/results?table=other", {}, 404),
-        ("/results?table=../run.json", {}, 404),
-    ],
-)
-def test_a_result_that_does_not_exist_is_a_problem(client, done, place, headers, status):
-    reply = client.get(f"/v1/jobs/{done['id']}{place}", headers=headers)
-    assert (reply.status_code, reply.headers["content-type"]) == (
-        status,
-        "application/problem+json",
-    )
-
-
 def test_inputs_are_gone_once_a_job_is_done_and_everything_once_it_is_deleted(client, service):
     marker = "umbrella-marker-71"
     row = json.dumps({"id": "a", "question": f"What is an {marker} made of, and by whom?"}).encode()
@@ -137,6 +123,7 @@ def test_inputs_are_gone_once_a_job_is_done_and_everything_once_it_is_deleted(cl
     assert client.get(f"/v1/jobs/{job['id']}").status_code == 404
 
 
+@pytest.mark.slow
 def test_parquet_items_give_the_same_verdicts(client, item_file, asked_alone, tmp_path):
     table = pa.Table.from_pylist([json.loads(line) for line in item_file.splitlines()])
     sink = io.BytesIO()
@@ -215,6 +202,7 @@ def test_a_rescoring_by_the_job_of_its_verdicts_gives_the_tables_of_the_command(
     assert not [name for name in run["outputs"] if name.endswith((".svg", ".png"))]
 
 
+@pytest.mark.slow
 def test_a_rescoring_that_fails_says_why(client, done):
     other = b"item_id,question,quokka-7b\n" + b"".join(
         b"creek-%d,What does nobody ask for the %dth time?,1\n" % (n, n) for n in range(9)
