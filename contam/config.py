@@ -44,6 +44,10 @@ class Settings:
     data: Annotated[str, "Folder of the service's own files: keys, jobs, uploads."] = "contam-data"
     cache_bytes: Annotated[
         Whole,
+        "Blocks of indexes in stores kept on disk. 0: half of what is free, up to 16 GiB.",
+    ] = 0
+    text_bytes: Annotated[
+        Whole,
         (
             "Text of a corpus kept in memory, for each index. 0: an eighth of the memory, shared by"
             " the indexes, and for each at least 256 MiB and at most 2 GiB."

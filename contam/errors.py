@@ -21,6 +21,7 @@ __all__ = [
     "IndexBusyError",
     "IndexDamageError",
     "IndexMismatchError",
+    "IndexUnreachableError",
     "InternalError",
     "LogError",
     "MissingExtraError",
@@ -181,6 +182,12 @@ class IndexDamageError(ContamError):
     ) -> None:
         super().__init__(message, *facts, hint=hint)
         self.file = file
+
+
+class IndexUnreachableError(ContamError):
+    """The store of an index does not answer; it may the next time."""
+
+    code = "index-unreachable"
 
 
 class IndexBusyError(ContamError):

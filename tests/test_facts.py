@@ -117,7 +117,14 @@ def test_callers_of_the_service_hear_what_a_log_lacks_and_not_what_it_says():
     assert hint == "columns there: 2 names that are not repeated here"
     assert UNPUBLISHED in error.message
     assert UNPUBLISHED in error.hint
-    assert set(INSIDE) == {"corpus", "shard", "incomplete", "index-damaged", "index-busy"}
+    assert set(INSIDE) == {
+        "corpus",
+        "shard",
+        "incomplete",
+        "index-damaged",
+        "index-unreachable",
+        "index-busy",
+    }
 
 
 #: The name and the bytes of a shard that cannot be read, and what callers of the service hear.

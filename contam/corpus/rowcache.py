@@ -91,7 +91,7 @@ class LruCache(Generic[Key, Value]):
 _RETIRE_AND_ADD_SHARD: Final = "the shard changed after it was indexed: retire it and add it again"
 
 
-CACHE_BYTES: Final = 256 << 20
+TEXT_BYTES: Final = 256 << 20
 """Default bound on the cached text."""
 
 BATCH_BYTES: Final = 8 << 20
@@ -149,7 +149,7 @@ class _Opened:
 class RowCache:
     """Documents of some shards. Several threads may use one; each reads what it needs itself."""
 
-    def __init__(self, sources: Sequence[IndexedShard], *, capacity: int = CACHE_BYTES) -> None:
+    def __init__(self, sources: Sequence[IndexedShard], *, capacity: int = TEXT_BYTES) -> None:
         self._sources = tuple(sources)
         self._capacity = capacity
         documents = capacity // _DOCUMENTS_SHARE

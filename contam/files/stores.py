@@ -280,6 +280,11 @@ def place(given: str | Path) -> Path:
     return cast("Path", checked(given)) if is_address(given) else Path(given)
 
 
+def real(path: Path) -> Path:
+    """The path without links, from the root on; an address as it is."""
+    return path if isinstance(path, Address) else path.resolve()
+
+
 def lies_in(out: str | Path, home: str | Path) -> bool:
     """Whether a path or address is a folder of its kind, or lies below it."""
     inner, outer = place(out), place(home)

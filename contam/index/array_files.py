@@ -15,19 +15,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.errors import IndexDamageError, OutputError, Plain
+from contam.errors import (
+    ASK_STORE_LATER,
+    IndexDamageError,
+    IndexUnreachableError,
+    OutputError,
+    Plain,
+)
+from contam.files.addresses import Address
 from contam.files.single import open_file, read_file
+from contam.files.stores import StoreError
+from contam.index.blocks import BLOCK_BYTES, Mapped, StoredFile, at_once, block_cache, runs
 from contam.index.model import FileRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from numpy.typing import ArrayLike, NDArray
-
-
-BLOCK_BYTES: Final = 1 << 16
-"""Bytes under one checksum."""
 
 
 def damaged(path: Path, fact: str) -> IndexDamageError:
@@ -43,11 +48,18 @@ def damaged(path: Path, fact: str) -> IndexDamageError:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn a refusal of the operating system to read the file into an IndexDamageError."""
+    """Turn a refusal of the operating system to read the file into an IndexDamageError.
+
+    Raises IndexUnreachableError where a store does not answer.
+    """
     try:
         yield
     except FileNotFoundError as error:
         raise damaged(path, "the file is missing") from error
+    except StoreError as error:
+        raise IndexUnreachableError(
+            "{}: cannot be read: {}", path, Plain(error.strerror), hint=ASK_STORE_LATER
+        ) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise damaged(path, f"cannot be read: {reason}") from error
@@ -147,106 +159,193 @@ def map_file(folder: Path, record: FileRecord) -> memoryview:
 class CheckedFile:
     """A file of an index, mapped; the bytes that `read` gives are as they were written.
 
-    Several threads may use one: a block that two of them check at once is checked twice.
+    Several threads may use one: a block that two of them check at once is checked twice. Of a file
+    in a store, blocks are fetched when they are checked.
     """
 
-    __slots__ = ("_checks", "_done", "_raw", "path")
+    __slots__ = ("_checks", "_mapped", "_stored", "n_bytes", "path")
 
     def __init__(self, folder: Path, record: FileRecord) -> None:
         """Map the file: its length and table of checksums are checked, its data is not yet.
 
-        Raises IndexDamageError.
+        Raises IndexDamageError, and IndexUnreachableError where a store does not answer.
         """
         self.path = folder / record.name
+        self.n_bytes = record.n_bytes
+        self._stored: StoredFile | None = None
         table = self.path.with_suffix(".crc")
-        with reading(table):
-            checks = read_file(table)
-        if hashlib.sha256(checks).hexdigest() != record.checks:
-            raise damaged(table, "the table of checksums was altered")
-        self._raw = map_file(folder, record)
+        n_blocks = -(-self.n_bytes // BLOCK_BYTES)
+        if isinstance(folder, Address):
+            stored = StoredFile(self.path, self.n_bytes, record.sha256)
+            with reading(self.path):
+                if n_blocks > 1:
+                    stored.look()
+                    self._stored, self._mapped = stored, stored.map()
+                else:
+                    # With its digest all of it is known, and no table needed.
+                    self._mapped = Mapped(stored.whole())
+                    self._mapped.done[:] = True
+                    self._checks = np.zeros(n_blocks, "<u4")
+                    return
+            with reading(table):
+                checks = bytes(StoredFile(table, 4 * n_blocks, record.checks).whole())
+        else:
+            with reading(table):
+                checks = read_file(table)
+            if hashlib.sha256(checks).hexdigest() != record.checks:
+                raise damaged(table, "the table of checksums was altered")
+            self._mapped = Mapped(map_file(folder, record))
         self._checks = np.frombuffer(checks, "<u4")
-        if len(self._checks) != -(-len(self._raw) // BLOCK_BYTES):
+        if len(self._checks) != n_blocks:
             raise damaged(self.path, "block count does not match the checksum table")
-        self._done = np.zeros(len(self._checks), np.bool_)
 
     @property
-    def n_bytes(self) -> int:
-        """Length of the file."""
-        return len(self._raw)
+    def is_remote(self) -> bool:
+        """Whether blocks of it have to be fetched."""
+        return self._stored is not None
 
     def read(self, begin: int, end: int) -> memoryview:
         """Bytes [begin, end). Raises IndexDamageError."""
-        if begin < end:
-            self._check_blocks(begin // BLOCK_BYTES, (end - 1) // BLOCK_BYTES + 1)
-        return self._raw[begin:end]
-
-    def check_all(self) -> None:
-        """Make sure that the whole file is as it was written. Raises IndexDamageError."""
-        self._check_blocks(0, len(self._done))
+        stop = (end - 1) // BLOCK_BYTES + 1 if begin < end else 0
+        return self._checked(range(begin // BLOCK_BYTES, stop)).raw[begin:end]
 
     def sha256(self) -> str:
         """The digest of the whole file, hexadecimal."""
-        return hashlib.sha256(self._raw).hexdigest()
+        return hashlib.sha256(self._mapped.raw).hexdigest()
 
-    def _check_blocks(self, first: int, stop: int) -> None:
-        for number in range(first, stop):
-            if not self._done[number]:
+    def check_file(self) -> None:
+        """Make sure that the whole file is as it was written. Raises IndexDamageError."""
+        self._checked(range(len(self._checks)))
+
+    def _checked(self, numbers: Iterable[int]) -> Mapped:
+        """The bytes, of which these blocks (ascending) are as they were written."""
+        found, missing = self._look(numbers)
+        _fetch([(self, found, missing)])
+        return found
+
+    def _look(self, numbers: Iterable[int]) -> tuple[Mapped, list[int]]:
+        """The bytes as they are mapped now, and those of the blocks that have to be fetched."""
+        found = self._mapped
+        if self._stored is not None and found.generation != block_cache().generation:
+            found = self._mapped = self._stored.map(found)
+        missing = []
+        for number in numbers:
+            if not found.done[number]:
                 begin = number * BLOCK_BYTES
-                found = zlib.crc32(self._raw[begin : begin + BLOCK_BYTES])
-                if found != self._checks[number]:
-                    end = min(begin + BLOCK_BYTES, len(self._raw))
-                    raise damaged(self.path, f"bytes {begin} to {end - 1} were altered")
-                self._done[number] = True
+                block = found.raw[begin : begin + BLOCK_BYTES]
+                if found.may_have(number) and zlib.crc32(block) == self._checks[number]:
+                    found.done[number] = True
+                elif self._stored is None:
+                    raise self._altered(number)
+                else:
+                    missing.append(number)
+        return found, missing
+
+    def fetch(self, found: Mapped, first: int, stop: int) -> None:
+        """Fetch neighbouring blocks."""
+        begin, end = first * BLOCK_BYTES, min(stop * BLOCK_BYTES, self.n_bytes)
+        assert self._stored is not None  # noqa: S101 - else nothing is missing
+        with reading(self.path):
+            data = self._stored.fetch(begin, end)
+        for number in range(first, stop):
+            at = number * BLOCK_BYTES - begin
+            if zlib.crc32(data[at : at + BLOCK_BYTES]) != self._checks[number]:
+                raise self._altered(number)
+        block_cache().write(found.handle, data, begin)
+        found.done[first:stop] = True
+
+    def _altered(self, number: int) -> IndexDamageError:
+        begin = number * BLOCK_BYTES
+        end = min(begin + BLOCK_BYTES, self.n_bytes)
+        return damaged(self.path, f"bytes {begin} to {end - 1} were altered")
+
+
+def _fetch(missing: Iterable[tuple[CheckedFile, Mapped, list[int]]]) -> None:
+    """Fetch what is missing of several files, all of it at the same time."""
+    wanted = [(file, found, *run) for file, found, numbers in missing for run in runs(numbers)]
+    if wanted:
+        at_once(lambda one: one[0].fetch(*one[1:]), wanted)
+        block_cache().trim()
 
 
 class CheckedArray(CheckedFile):
-    """An array of an index, mapped; the parts that were asked for in `check` are as written.
+    """An array of an index, mapped.
+
+    What a `check` returns is the array, of which the rows asked for are as they were written; of
+    `array` nothing is known to be.
 
     array  read-only, little-endian, C order, one or two dimensions
     """
 
-    __slots__ = ("_row_bytes", "array")
+    __slots__ = ("_row_bytes", "dtype", "shape")
 
     def __init__(self, folder: Path, record: FileRecord) -> None:
         """Map an array and check its header, besides what is checked of each file."""
         super().__init__(folder, record)
+        if self.is_remote:
+            self._checked([0])
         try:
-            dtype, shape = parse_header(bytes(self._raw[:HEADER_BYTES]))
+            self.dtype, self.shape = parse_header(bytes(self._mapped.raw[:HEADER_BYTES]))
         except HeaderError as error:
             raise damaged(self.path, str(error)) from error
-        self._row_bytes = dtype.itemsize * (shape[1] if len(shape) > 1 else 1)
-        if len(self._raw) != HEADER_BYTES + shape[0] * self._row_bytes:
-            raise damaged(self.path, f"its header speaks of {shape[0]} rows, its length does not")
-        array = np.frombuffer(self._raw, dtype, offset=HEADER_BYTES).reshape(shape)
-        array.flags.writeable = False
-        self.array: NDArray[Any] = array
+        rows = self.shape[0]
+        self._row_bytes = self.dtype.itemsize * (self.shape[1] if len(self.shape) > 1 else 1)
+        if self.n_bytes != HEADER_BYTES + rows * self._row_bytes:
+            raise damaged(self.path, f"its header speaks of {rows} rows, its length does not")
 
     def __len__(self) -> int:
-        return len(self.array)
+        return self.shape[0]
 
-    def check(self, lo: int, hi: int) -> None:
-        """Make sure that rows lo to hi - 1 are as they were written. Raises IndexDamageError."""
-        if lo < hi:
-            self._check_blocks(self._block(lo), self._block(hi - 1, last=True) + 1)
+    @property
+    def array(self) -> NDArray[Any]:
+        """The array, unchecked."""
+        return self._array(self._mapped)
 
-    def check_many(self, lo: ArrayLike, hi: ArrayLike) -> None:
+    def check_all(self) -> NDArray[Any]:
+        """The whole array as it was written. Raises IndexDamageError."""
+        return self._array(self._checked(range(len(self._checks))))
+
+    def check(self, lo: int, hi: int) -> NDArray[Any]:
+        """The array, of which rows lo to hi - 1 are as they were written. As above."""
+        return self.check_many([lo], [hi])
+
+    def check_many(self, lo: ArrayLike, hi: ArrayLike) -> NDArray[Any]:
         """`check` for many ranges at once; lo and hi are integers of one shape [m]."""
+        return self._array(self._checked(self._blocks(lo, hi)))
+
+    def _blocks(self, lo: ArrayLike, hi: ArrayLike) -> list[int]:
+        """The blocks of these rows, ascending, but those that were checked."""
         begin, end = np.asarray(lo, np.int64), np.asarray(hi, np.int64)
         some = begin < end
-        if not some.any() or self._done.all():
-            return
+        done = self._mapped.done
+        if not some.any() or (not self.is_remote and done.all()):
+            return []
         # +1 where a range of blocks begins, -1 behind its end: above zero is asked for.
-        change = np.zeros(len(self._done) + 1, np.int64)
+        change = np.zeros(len(done) + 1, np.int64)
         row = self._row_bytes
         np.add.at(change, (HEADER_BYTES + begin[some] * row) // BLOCK_BYTES, 1)
         np.add.at(change, (HEADER_BYTES + end[some] * row - 1) // BLOCK_BYTES + 1, -1)
         wanted = np.cumsum(change[:-1]) > 0
-        for number in np.flatnonzero(wanted & ~self._done).tolist():
-            self._check_blocks(number, number + 1)
+        # What was fetched may have been removed meanwhile.
+        return np.flatnonzero(wanted if self.is_remote else wanted & ~done).tolist()
 
-    def _block(self, row: int, *, last: bool = False) -> int:
-        at = HEADER_BYTES + row * self._row_bytes
-        return (at + self._row_bytes - 1 if last else at) // BLOCK_BYTES
+    def _array(self, mapped: Mapped) -> NDArray[Any]:
+        return np.frombuffer(mapped.raw, self.dtype, offset=HEADER_BYTES).reshape(self.shape)
+
+
+Rows = tuple[CheckedArray, "ArrayLike", "ArrayLike"]
+"""An array, and rows of it as for `check_many`."""
+
+
+def fetch_rows(wanted: Iterable[Rows]) -> None:
+    """Fetch rows of arrays in stores, of all at the same time; whoever checks them finds them."""
+    _fetch(
+        [
+            (file, *file._look(file._blocks(lo, hi)))  # noqa: SLF001 - our own
+            for file, lo, hi in wanted
+            if file.is_remote
+        ]
+    )
 
 
 def sync(folder: Path) -> None:

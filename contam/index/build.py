@@ -22,10 +22,10 @@ from contam.errors import (
     Statement,
     UsageError,
 )
-from contam.files.addresses import NAME_LOCAL_FOLDER, refuse_address
 from contam.files.stores import lies_in
 from contam.index.array_files import writing
 from contam.index.groups import PARTS, cut_groups, groups_of, with_groups
+from contam.index.home import local_folder
 from contam.index.manifest import (
     LOCK,
     MANIFEST,
@@ -144,8 +144,7 @@ def begun(
     overwrite: bool,
 ) -> tuple[Path, list[PathLike]]:
     """The folder of an index that may be built, and the paths of its corpus. Raises as `build`."""
-    refuse_address(index, "an index", NAME_LOCAL_FOLDER)
-    folder = Path(index)
+    folder = local_folder(index)
     paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
     check_limits(workers, memory)
     refuse_inside(folder, paths)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -30,6 +29,7 @@ from contam.index.build import (
     refuse_inside,
     remove_strays,
 )
+from contam.index.home import local_folder
 from contam.index.manifest import publish_manifest, read_manifest, writer_lock
 from contam.index.model import DOCUMENT_BITS
 from contam.index.open import check_normaliser
@@ -49,6 +49,7 @@ from contam.index.writing.write import merge_segments, merged_id
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -96,7 +97,7 @@ def add(
 
     Raises IndexMismatchError for a shard of a known name with other bytes, and what `build` raises.
     """
-    folder = Path(index)
+    folder = local_folder(index)
     paths = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
     check_limits(workers, memory)
     with _writing(folder):
@@ -158,7 +159,7 @@ def retire(
     documents  ids as evidence writes them: the corpus' own, else SHARD:ROW; all that have the id
     Raises UsageError when there is none of a name; then nothing is retired.
     """
-    folder = Path(index)
+    folder = local_folder(index)
     with _writing(folder):
         manifest = read_manifest(folder)
         live = {record.name for record in manifest.shards if not record.retired}
@@ -189,7 +190,7 @@ def compact(
 
     Raises UsageError when a build is unfinished, and IndexDamageError.
     """
-    folder = Path(index)
+    folder = local_folder(index)
     check_limits(workers, memory)
     with _writing(folder):
         manifest = read_manifest(folder)

@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from contam.errors import UsageError
-from contam.files.addresses import NAME_LOCAL_FOLDER, refuse_address
+from contam.files.addresses import is_address, refuse_address
+from contam.files.stores import place
 
+_COPY_AFTERWARDS: Final = (
+    "do that on this machine, and copy the folder to the store: it is read there"
+)
 _CHECKOUT: Final = Path(__file__).parents[2] / "indexes"
 
 
@@ -35,22 +39,26 @@ def index_home(home: str | Path | None = None) -> Path:
         ) from error
 
 
+def local_folder(index: str | Path) -> Path:
+    """The folder of an index that is written or verified. Raises UsageError for an address."""
+    refuse_address(index, "an index that is written or verified", _COPY_AFTERWARDS)
+    return Path(index)
+
+
 def resolve_index(
     name_or_path: str | Path, home: str | Path | None = None, *, to_write: bool = False
 ) -> Path:
-    """The folder of an index, which need not exist yet; `to_write` where it is made.
+    """The folder of an index, or its address where it is only read. It need not exist yet.
 
     A bare name is a folder in the home of indexes; whatever has a separator, or is a folder in the
-    current one and not in the home, is a path. Raises UsageError for an empty name or an address.
+    current one and not in the home, is a path. Raises UsageError for an empty name, and for an
+    address `to_write`.
     """
     text = os.fspath(name_or_path)
     if not text:
         raise UsageError("an index needs a name or a path", hint="give --index NAME or --index DIR")
-    refuse_address(
-        text,
-        "an index",
-        NAME_LOCAL_FOLDER if to_write else "copy it to this machine, and name the copy",
-    )
+    if is_address(name_or_path):
+        return local_folder(name_or_path) if to_write else place(name_or_path)
     path = Path(text)
     if os.sep in text or text in {".", ".."}:
         return path

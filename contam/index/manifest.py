@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from contam.corpus.formats.registry import NAMED
 from contam.errors import ConfigError, IndexBusyError, IndexMismatchError, UsageError
+from contam.files.addresses import Address
 from contam.files.disk import lock_file
 from contam.files.single import read_file
 from contam.index.array_files import damaged, reading, sync, write_synced, writing
@@ -45,16 +46,20 @@ _ID_DIGITS: Final = 16
 def read_manifest(folder: Path) -> Manifest:
     """What the index in the folder consists of.
 
-    Raises UsageError when there is no index, IndexMismatchError when it is of another format, and
-    IndexDamageError when the manifest is missing, altered or contradicts itself.
+    Raises UsageError when there is no index, IndexMismatchError when it is of another format,
+    IndexDamageError when the manifest is missing, altered or contradicts itself, and
+    IndexUnreachableError when its store does not answer.
     """
     path = folder / MANIFEST
-    if not path.exists() and not (folder / SEGMENTS).exists():
-        raise UsageError(
-            "{}: there is no index here", folder, hint="make one with `contam index build`"
-        )
     with reading(path):
-        raw = read_file(path)
+        try:
+            raw = read_file(path)
+        except FileNotFoundError as error:
+            if not isinstance(folder, Address) and (folder / SEGMENTS).exists():
+                raise
+            raise UsageError(
+                "{}: there is no index here", folder, hint="make one with `contam index build`"
+            ) from error
     return parse_manifest(raw, path)
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.unread import names_of
 from contam.errors import IndexDamageError, IndexMismatchError, Place, Public, Statement
+from contam.files.addresses import Address
 from contam.files.natural_order import natural_key
+from contam.files.stores import store_of
+from contam.index.array_files import reading
+from contam.index.blocks import opened_at_once
 from contam.index.home import resolve_index
 from contam.index.manifest import index_id, read_manifest
 from contam.index.recipe import current_normaliser
@@ -43,7 +47,11 @@ class Index:
         self.manifest = manifest
         self.id = index_id(manifest)
         self.segments = tuple(
-            Segment.open(folder, record, manifest.recipe) for record in manifest.segments
+            opened_at_once(
+                folder,
+                lambda record: Segment.open(folder, record, manifest.recipe),
+                manifest.segments,
+            )
         )
         self.retired = read_retired(folder, manifest.retired)
         self.states = read_states(folder)
@@ -60,9 +68,13 @@ class Index:
         """Open an index by its path, or by its name in the home of indexes.
 
         Raises UsageError when there is none, IndexMismatchError when this version of contam cannot
-        read it, IndexDamageError when a file is not as it was written.
+        read it, IndexDamageError when a file is not as it was written, IndexUnreachableError when
+        its store does not answer.
         """
         folder = resolve_index(name_or_path, home)
+        if isinstance(folder, Address):
+            with reading(folder):
+                folder = cast("Path", store_of(folder).pinned(folder))
         manifest = read_manifest(folder)
         for _ in range(_ATTEMPTS):
             try:

@@ -7,20 +7,22 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from contam.index.array_files import fetch_rows
 from contam.index.model import MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from contam.index.array_files import CheckedArray
+    from contam.index.array_files import CheckedArray, Rows
 
 _WORD: Final = 64
 #: Keys for which checking all blocks costs less than finding out which are needed.
 _MANY: Final = 1 << 12
 #: Numbers of pairs and keys, bits of a rest and of a document.
 _SIZES: Final = 4
+_MARKS: Final = {"heads": "head_marks", "ends": "end_marks"}
 
 PAIR_ARRAYS: Final = {
     "sizes": "<i8",
@@ -77,8 +79,7 @@ class PairTable:
     def of(cls, arrays: Mapping[str, CheckedArray], name: str) -> PairTable:
         """The table of this name among the arrays of a segment. Raises IndexDamageError."""
         files = {key: arrays[f"{name}_{key}"] for key in PAIR_ARRAYS}
-        files["sizes"].check_all()
-        n_pairs, n_keys, rest, width = files["sizes"].array.tolist()
+        n_pairs, n_keys, rest, width = files["sizes"].check_all().tolist()
         return cls(n_pairs, n_keys, rest, width, files)
 
     def find(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -86,18 +87,26 @@ class PairTable:
 
         Raises IndexDamageError when a block that is read is not as it was written.
         """
-        from contam.kernels.pairs import find_heads, find_keys, find_lists
+        from contam.kernels.pairs import find_lists
+
+        number = self._numbers(keys)
+        first, stop = np.empty_like(number), np.empty_like(number)
+        ends = self._around("ends", number[number >= 0])
+        find_lists(ends, self._files["end_marks"].check_all(), number, first, stop)
+        return first, stop
+
+    def _numbers(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """The number of each key in the table, -1 for one that is not there: int64[m]."""
+        from contam.kernels.pairs import find_heads, find_keys
 
         first, stop = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
-        head = (keys >> np.uint64(self.rest)).astype(np.int64)
-        heads, marks = self._marked("heads", "head_marks", head)
-        find_heads(heads, marks, keys, self.rest, first, stop)
-        rests = self._bits("rests", first, stop, self.rest)
-        find_keys(rests, keys, self.rest, first, stop)
-        number = first.copy()
-        ends, marks = self._marked("ends", "end_marks", number)
-        find_lists(ends, marks, number, first, stop)
-        return first, stop
+        heads = self._around("heads", self._heads(keys))
+        find_heads(heads, self._files["head_marks"].check_all(), keys, self.rest, first, stop)
+        find_keys(self._bits("rests", first, stop, self.rest), keys, self.rest, first, stop)
+        return first
+
+    def _heads(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+        return (keys >> np.uint64(self.rest)).astype(np.int64)
 
     def documents(self, first: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
         """The documents of these pairs, int64[their number], one list behind the other."""
@@ -122,46 +131,81 @@ class PairTable:
 
     def capped_keys(self) -> NDArray[np.uint64]:
         """The keys in too many documents, of which only some are kept, ascending."""
-        file = self._files["capped"]
-        file.check_all()
-        return file.array
+        return self._files["capped"].check_all()
 
     def unpacked(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """All pairs, and the keys that are capped: (uint64[n], uint64[c])."""
         from contam.kernels.pairs import unpack_pairs
 
-        for file in self._files.values():
-            file.check_all()
+        arrays = {name: file.check_all() for name, file in self._files.items()}
         out = np.empty(self.n_pairs, np.uint64)
-        heads, rests, ends, documents = (
-            self._files[name].array for name in ("heads", "rests", "ends", "documents")
-        )
-        unpack_pairs((heads, rests, ends, documents), (self.rest, self.width), out)
-        return out, self._files["capped"].array
+        rows = (arrays["heads"], arrays["rests"], arrays["ends"], arrays["documents"])
+        unpack_pairs(rows, (self.rest, self.width), out)
+        return out, arrays["capped"]
 
-    def _marked(
-        self, name: str, marks_name: str, number: NDArray[np.int64]
-    ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """A row of bits and its marks, checked around the ones with these numbers."""
-        bits, marks = self._files[name], self._files[marks_name]
-        marks.check_all()
-        if len(number) > _MANY:
-            bits.check_all()
-        elif len(marks):
-            before, behind = np.maximum(number - 1, 0) // MARK, number // MARK + 1
-            end = marks.array[np.minimum(behind, len(marks) - 1)]
-            end = np.where(behind < len(marks), end, (len(bits) - 1) * _WORD)
-            bits.check_many(marks.array[before] // _WORD, end // _WORD + 1)
-        return bits.array, marks.array
+    @property
+    def is_remote(self) -> bool:
+        """Whether blocks of the table have to be fetched."""
+        return any(file.is_remote for file in self._files.values())
+
+    def key_rows(self, keys: NDArray[np.uint64]) -> Iterator[Rows]:
+        """Where what `find` reads of heads and rests may be, as the marks have it."""
+        begin, end, before, behind = self._marked("heads", self._heads(keys))
+        yield self._files["heads"], begin // _WORD, end // _WORD + 1
+        yield self._of_bits(
+            "rests", begin - before, np.minimum(end - behind, self.n_keys), self.rest
+        )
+
+    def list_rows(self, keys: NDArray[np.uint64]) -> Iterator[Rows]:
+        """The same of ends and documents; heads and rests are read."""
+        number = self._numbers(keys)
+        begin, end, _, _ = self._marked("ends", number[number >= 0])
+        yield self._files["ends"], begin // _WORD, end // _WORD + 1
+        yield self._of_bits("documents", begin, np.minimum(end + 1, self.n_pairs), self.width)
+
+    def _marked(self, name: str, number: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+        """Bits between which the ones with these numbers, and those before them, stand.
+
+        return  int64[m] each: the first and the last bit, and how many ones there are before each
+        """
+        marks = self._files[_MARKS[name]].check_all()
+        before = np.maximum(number - 1, 0) // MARK
+        behind = number // MARK + 1
+        begin = np.where(number > 0, marks[before], 0)
+        known = behind < len(marks)
+        end = np.full(len(number), (len(self._files[name]) - 1) * _WORD)
+        end[known] = marks[behind[known]]
+        return begin, end, before * MARK, np.where(known, behind * MARK, 0)
+
+    def _around(self, name: str, number: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """A row of bits, checked around the ones with these numbers and those before them."""
+        file = self._files[name]
+        if len(number) > _MANY and not file.is_remote:
+            return file.check_all()
+        begin, end, _, _ = self._marked(name, number)
+        return file.check_many(begin // _WORD, end // _WORD + 1)
 
     def _bits(
         self, name: str, first: NDArray[np.int64], stop: NDArray[np.int64], width: int
     ) -> NDArray[np.uint64]:
         """Words of numbers of so many bits, checked where those first up to stop lie."""
         file = self._files[name]
-        if len(first) > _MANY:
-            file.check_all()
-        else:
-            begin = first * width // _WORD
-            file.check_many(begin, np.where(stop > first, stop * width // _WORD + 1, begin))
-        return file.array
+        if len(first) > _MANY and not file.is_remote:
+            return file.check_all()
+        return file.check_many(*self._of_bits(name, first, stop, width)[1:])
+
+    def _of_bits(
+        self, name: str, first: NDArray[np.int64], stop: NDArray[np.int64], width: int
+    ) -> Rows:
+        begin = first * width // _WORD
+        return self._files[name], begin, np.where(stop > first, stop * width // _WORD + 1, begin)
+
+
+def fetch_lists(asked: Iterable[tuple[PairTable, NDArray[np.uint64]]]) -> None:
+    """Fetch what finding these keys and reading their documents takes, where it lies in stores.
+
+    Of all tables at the same time, in two rounds: what is asked of them afterwards is there.
+    """
+    remote = [(table, keys) for table, keys in asked if table.is_remote and len(keys)]
+    fetch_rows(rows for table, keys in remote for rows in table.key_rows(keys))
+    fetch_rows(rows for table, keys in remote for rows in table.list_rows(keys))

@@ -9,6 +9,7 @@ import numpy as np
 
 from contam.corpus.documents import DocumentMeta
 from contam.index.array_files import CheckedArray, CheckedFile, damaged, reading
+from contam.index.blocks import opened_at_once
 from contam.index.manifest import SEGMENTS
 from contam.index.model import BUCKET_BITS
 from contam.index.pairs import PAIR_ARRAYS, PairTable, array_lengths
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from contam.index.model import Recipe, SegmentRecord
+    from contam.index.model import FileRecord, Recipe, SegmentRecord
     from contam.tables.documents import DocumentTable
 
 SKETCH_ENTRY_BYTES: Final = 5
@@ -29,6 +30,8 @@ DOCUMENTS: Final = "documents.parquet"
 TABLES: Final = ("grams", "letters")
 """The tables of pairs of a segment."""
 
+#: What every question reads of all arrays: of one in a store it is fetched at once.
+_RESIDENT: Final = ("_marks", "_capped", "minhash_starts", "minhash_windows")
 _META: Final = ("document_id", "url", "date", "source", "language")
 _TYPES: Final[dict[str, tuple[str, tuple[int, ...]]]] = {
     "doc_tokens": ("<u4", ()),
@@ -63,19 +66,28 @@ class Segment:
         for name in (DOCUMENTS, *(f"{name}.npy" for name in self._types)):
             if name not in files:
                 raise damaged(self.folder / name, "not listed in the manifest")
-        arrays = {
-            name.removesuffix(".npy"): CheckedArray(self.folder, file)
-            for name, file in files.items()
-            if name.endswith(".npy")
-        }
-        self.arrays: Mapping[str, CheckedArray] = MappingProxyType(arrays)
-        self._documents_file = CheckedFile(self.folder, files[DOCUMENTS])
         self._documents: DocumentTable | None = None
+        arrays = opened_at_once(index, self._opened, files.values())
+        self.arrays: Mapping[str, CheckedArray] = MappingProxyType(dict(filter(None, arrays)))
         spans = np.array([(s.shard, s.first_row, s.n_rows) for s in record.spans], np.int64)
         self._spans = spans.reshape(-1, 3)
         self._span_ends = np.cumsum(self._spans[:, 2])
         self._check_shapes()
         self.grams, self.letters = (PairTable.of(self.arrays, name) for name in TABLES)
+
+    def _opened(self, file: FileRecord) -> tuple[str, CheckedArray] | None:
+        """Open a file; of one in a store, fetch what every question needs."""
+        name, _, kind = file.name.partition(".")
+        if kind == "npy":
+            array = CheckedArray(self.folder, file)
+            if array.is_remote and name.endswith(_RESIDENT):
+                array.check_all()
+            return name, array
+        if file.name == DOCUMENTS:
+            self._documents_file = CheckedFile(self.folder, file)
+            if self._documents_file.is_remote:
+                self.document_table()
+        return None
 
     @classmethod
     def open(cls, index: Path, record: SegmentRecord, recipe: Recipe) -> Segment:
@@ -128,9 +140,8 @@ class Segment:
         lengths = {"doc_tokens": n_documents, "doc_crc": n_documents}
         ends: dict[str, int] = {}
         for table in TABLES:
-            sizes = self.arrays[f"{table}_sizes"]
-            sizes.check_all()
-            known = array_lengths(sizes.array, self.recipe.key_bits)
+            sizes = self.arrays[f"{table}_sizes"].check_all()
+            known = array_lengths(sizes, self.recipe.key_bits)
             capped = f"{table}_capped"
             lengths |= {f"{table}_{name}": length for name, length in known.items()}
             lengths[capped] = len(self.arrays[capped])
@@ -144,13 +155,11 @@ class Segment:
             ends["minhash_starts"] = lengths["minhash_entries"]
         for name, (code, tail) in self._types.items():
             file = self.arrays[name]
-            if file.array.dtype != np.dtype(code) or file.array.shape != (lengths.get(name), *tail):
-                found = f"{file.array.dtype} {file.array.shape}"
+            if file.dtype != np.dtype(code) or file.shape != (lengths.get(name), *tail):
+                found = f"{file.dtype} {file.shape}"
                 raise damaged(file.path, f"holds {found} for {n_documents} documents")
         for name, end in ends.items():
             file = self.arrays[name]
             last = len(file) - 1
-            file.check(0, 1)
-            file.check(last, last + 1)
-            if int(file.array[0]) != 0 or int(file.array[last]) != end:
+            if int(file.check(0, 1)[0]) != 0 or int(file.check(last, last + 1)[last]) != end:
                 raise damaged(file.path, f"does not run from 0 to {end}")

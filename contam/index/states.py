@@ -67,8 +67,7 @@ def read_retired(folder: Path, record: FileRecord | None) -> Retired:
     if record is None:
         return Retired(np.empty((0, 2), np.int64))
     file = CheckedArray(folder, record)
-    file.check_all()
-    pairs = file.array
+    pairs = file.check_all()
     if pairs.dtype != np.int64 or pairs.ndim != 2 or pairs.shape[1] != 2:  # noqa: PLR2004 - shard and row
         raise damaged(file.path, "is no list of shards and rows")
     retired = Retired(pairs)
@@ -104,10 +103,11 @@ def read_states(folder: Path) -> States:
     Raises IndexDamageError when the file is not as it was written.
     """
     path = folder / STATES
-    if not path.exists():
-        return {}
     with reading(path):
-        raw = read_file(path)
+        try:
+            raw = read_file(path)
+        except FileNotFoundError:
+            return {}
     try:
         found = json.loads(raw)
         return {

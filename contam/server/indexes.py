@@ -22,6 +22,9 @@ from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.quote import quote
 from contam.detect.policies.policy import get_policy, list_policies
 from contam.errors import ConfigError, IndexDamageError, IndexMismatchError, UsageError
+from contam.files.addresses import Address, is_address
+from contam.files.stores import place, real
+from contam.index.blocks import use_cache
 from contam.index.home import resolve_index
 from contam.index.manifest import SEGMENTS, index_id, read_manifest
 from contam.kernels.candidates import SHUT
@@ -39,13 +42,13 @@ _LEAST: Final = 256 * MIB
 _MOST: Final = 2048 * MIB
 
 
-def text_cache_bytes(cache_bytes: int, n_indexes: int, usable: int) -> int:
+def text_bytes(said: int, n_indexes: int, usable: int) -> int:
     """Bytes of text that each index keeps.
 
-    cache_bytes  as the operator says; 0 leaves it to us: an eighth of `usable` bytes for all
-                 indexes together, and for each at least 256 MiB and at most 2 GiB
+    said  by the operator; 0 leaves it to us: an eighth of `usable` bytes for all indexes together,
+          and for each at least 256 MiB and at most 2 GiB
     """
-    return cache_bytes or max(_LEAST, min(_MOST, usable // 8 // max(1, n_indexes)))
+    return said or max(_LEAST, min(_MOST, usable // 8 // max(1, n_indexes)))
 
 
 Stamp = tuple[int, int, int, int, int]
@@ -80,6 +83,8 @@ class Watched:
                     path = folder / SEGMENTS / segment.id / file.name
                     digests[str(path)] = file.sha256
                     digests[str(path.with_suffix(".crc"))] = file.checks
+                if isinstance(folder, Address):
+                    continue  # what is fetched of it is on this disk, and was compared
                 # Others may be written just now.
                 for path in (folder / SEGMENTS / segment.id).glob("*"):
                     stamp = stamp_of(str(path))
@@ -165,9 +170,8 @@ def answerable(opened: IndexSet) -> Iterator[str]:
 def _texts(opened: IndexSet) -> Iterator[str]:
     """The beginning of a document of each segment that can be read."""
     for part in opened.parts:
-        tokens = part.segment.arrays["doc_tokens"]
-        tokens.check_all()
-        counted = (tokens.array >= _LEAST_TOKENS) & (part.state != SHUT)
+        tokens = part.segment.arrays["doc_tokens"].check_all()
+        counted = (tokens >= _LEAST_TOKENS) & (part.state != SHUT)
         for number in np.flatnonzero(counted)[:1].tolist():
             shard, row = opened.place_of(part, np.array([number], np.int64))
             place = (opened.names[int(shard[0])], int(row[0]))
@@ -203,10 +207,10 @@ class IndexRegistry:
     A name is that of the folder, or NAME of `NAME=DIR`. Several threads may use one.
     """
 
-    def __init__(self, folders: dict[str, Path], corpus: Sequence[str], cache_bytes: int) -> None:
+    def __init__(self, folders: dict[str, Path], corpus: Sequence[str], n_text_bytes: int) -> None:
         self._folders = folders
         self._corpus = tuple(corpus) or None
-        self._cache_bytes = cache_bytes
+        self._text_bytes = n_text_bytes
         self._lock = threading.Lock()
         self._opening = threading.Lock()
         self._snapshots: dict[str, IndexSnapshot] = {}
@@ -218,8 +222,9 @@ class IndexRegistry:
         """Open, probe and warm up all indexes. Raises ContamError subclasses."""
         refuse_nothing(settings)
         folders = named_folders(settings.index, settings.home)
-        cache_bytes = text_cache_bytes(settings.cache_bytes, len(folders), usable_bytes())
-        registry = cls(folders, settings.corpus, cache_bytes)
+        use_cache(settings.cache_bytes, block_folder(settings))
+        n_bytes = text_bytes(settings.text_bytes, len(folders), usable_bytes())
+        registry = cls(folders, settings.corpus, n_bytes)
         for name in registry.names:
             registry._snapshots[name] = registry._open((name,))
         return registry
@@ -309,7 +314,7 @@ class IndexRegistry:
         of_file = [
             name
             for name, folder in zip(snapshot.names, snapshot.folders, strict=True)
-            if Path(error.file).is_relative_to(folder)
+            if place(error.file).is_relative_to(folder)
         ]
         with self._lock:
             held = self._snapshots if len(snapshot.names) == 1 else self._groups
@@ -349,13 +354,18 @@ class IndexRegistry:
         while True:
             # Before anything is read: what is written from now on is noticed.
             files = Watched.of(folders)
-            opened = IndexSet.open(folders, corpus=self._corpus, cache_bytes=self._cache_bytes)
+            opened = IndexSet.open(folders, corpus=self._corpus, text_bytes=self._text_bytes)
             reader = IndexReader(opened)
             if sorted(reader.ids) == sorted(files.states):
                 break
             # Another state was published in between, with segments that are not watched.
         probe(opened, reader)
         return IndexSnapshot(names, folders, reader.ids, opened, reader, files)
+
+
+def block_folder(settings: Settings) -> Path:
+    """Where the service and its jobs keep blocks of indexes in stores."""
+    return Path(settings.data, "blocks").resolve()
 
 
 def refuse_nothing(settings: Settings) -> None:
@@ -371,11 +381,11 @@ def named_folders(index: Sequence[str], home: str | None) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     for text in index:
-        name, equals, place = text.partition("=")
-        if not equals or Path(text).exists():
-            name, place = "", text
-        folder = resolve_index(place, home)
-        name = name or folder.resolve().name
+        name, equals, where = text.partition("=")
+        if not equals or is_address(text) or Path(text).exists():
+            name, where = "", text
+        folder = resolve_index(where, home)
+        name = name or real(folder).name
         if not NAME.fullmatch(name):
             raise ConfigError(
                 f"an index cannot be served under the name {name!r}",

@@ -37,7 +37,8 @@ AS_PAGE: Final = "contam.as_page"
 
 STATUS: Final = {
     **dict.fromkeys(("usage", "policy", "benchmark", "log", "index-mismatch"), 422),
-    **dict.fromkeys(("corpus", "shard", "incomplete", "index-damaged", "index-busy"), 503),
+    **dict.fromkeys(("corpus", "shard", "incomplete"), 503),
+    **dict.fromkeys(("index-damaged", "index-unreachable", "index-busy"), 503),
 }
 """HTTP status of the library's error codes; of all others it is 500."""
 
@@ -64,6 +65,7 @@ INSIDE: Final = {
     "shard": "a shard of the corpus cannot be read now",
     "incomplete": "the answer would not be complete",
     "index-damaged": "a file of an index is damaged",
+    "index-unreachable": "the store of an index does not answer",
     "index-busy": "the index is being changed",
 }
 

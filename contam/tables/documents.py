@@ -106,6 +106,7 @@ class DocumentTable:
             raise ValueError(f"is no Parquet file: {error}") from error
         if names != tuple(DOCUMENTS.names):
             raise ValueError(f"has the columns {', '.join(names)}")
+        self._fetch = fetch
         self._begins = [0]
         for group in range(meta.num_row_groups):
             self._begins.append(self._begins[-1] + meta.row_group(group).num_rows)
@@ -164,6 +165,11 @@ class DocumentTable:
 
     def _read_group(self, group: int) -> pa.Table:
         try:
+            # Arrow asks for column after column: from a store all are fetched at once.
+            about = self._file.metadata.row_group(group)
+            columns = [about.column(i) for i in range(about.num_columns)]
+            begin = min(one.dictionary_page_offset or one.data_page_offset for one in columns)
+            self._fetch(begin, begin + sum(one.total_compressed_size for one in columns))
             return self._file.read_row_group(group, use_threads=False)
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"cannot be read: {error}") from error

@@ -17,7 +17,7 @@ from contam.index.build import build
 from contam.index.change import add
 from contam.kernels._jit import INTERPRETED
 from contam.memory import usable_bytes
-from contam.server.indexes import text_cache_bytes
+from contam.server.indexes import text_bytes
 from tests.detect.indexed.indexes import WORDS
 from tests.server.running import REPOSITORY, serving
 from tests.waiting import HANG_S
@@ -275,7 +275,7 @@ MACHINE = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 def test_without_a_word_indexes_share_an_eighth_within_bounds(
     said, n_indexes, usable_mib, expected_mib
 ):
-    assert text_cache_bytes(said, n_indexes, usable_mib * MIB) == expected_mib * MIB
+    assert text_bytes(said, n_indexes, usable_mib * MIB) == expected_mib * MIB
 
 
 @pytest.mark.parametrize(

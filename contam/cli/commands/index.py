@@ -53,7 +53,7 @@ def build(
     """
     n_bytes = options.parse_size(memory, "--memory")
     share = None if shard is None else parse_share(shard, os.environ)
-    folder = _folder(index, home, to_write=True)
+    folder = _folder(index, home)
     from contam.index.recipe import load_recipe
 
     chosen = load_recipe(recipe, tokenizer=unit)
@@ -254,13 +254,15 @@ def show(
         contam index show --index web
         contam index show --index web --json
     """
-    _print_summary(_folder(index, home), as_json=as_json)
-
-
-def _folder(index: str, home: str | None, *, to_write: bool = False) -> Path:
     from contam.index.home import resolve_index
 
-    return resolve_index(index, home, to_write=to_write)
+    _print_summary(resolve_index(index, home), as_json=as_json)
+
+
+def _folder(index: str, home: str | None) -> Path:
+    from contam.index.home import resolve_index
+
+    return resolve_index(index, home, to_write=True)
 
 
 def _once(place: str, fact: str) -> str:
@@ -287,10 +289,11 @@ def print_built(
 
 def _print_summary(folder: Path, *, as_json: bool, more: dict[str, Any] | None = None) -> None:
     """Print what the index holds."""
+    from contam.files.addresses import Address
     from contam.index.open import Index
     from contam.index.shards import describe
 
-    facts = describe(Index.open(folder.absolute()))
+    facts = describe(Index.open(folder if isinstance(folder, Address) else folder.absolute()))
     if as_json:
         render.emit_json({**facts, **(more or {})})
         return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.benchmark.items import BenchItem
-from contam.corpus.rowcache import CACHE_BYTES
+from contam.corpus.rowcache import TEXT_BYTES
 from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import search
@@ -21,6 +21,7 @@ from contam.detect.plan import ordered, plan_of, view_for_unit
 from contam.detect.policies.policy import get_policy
 from contam.detect.query import answered
 from contam.errors import ShardError, UsageError
+from contam.index.pairs import fetch_lists
 from contam.kernels.candidates import CLOSED, Lists, open_by_grams
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text.tokenizer import tokenize_bytes
@@ -69,19 +70,19 @@ def count_phrase(opened: IndexSet, phrase: str) -> PhraseCount:
     documents: list[tuple[int, int]] = []
     exact = True
     opened.look_again()
+    fetch_lists((part.segment.grams, part.segment.keys_of(grams.key)) for part in opened.parts)
     for part in opened.parts:
         with opened.lock:
             chosen, capped = _holding(part, np.unique(part.segment.keys_of(grams.key)))
         exact &= not capped.all()
         shards, rows = opened.place_of(part, chosen)
-        crcs = part.segment.arrays["doc_crc"]
-        crcs.check_all()
+        crcs = part.segment.arrays["doc_crc"].check_many(chosen, chosen + 1)
         for shard in np.unique(shards).tolist():
             own = shards == shard
             order = np.argsort(rows[own])
             at = rows[own][order]
             try:
-                texts = opened.rows.texts(shard, at, crcs.array[chosen[own][order]])
+                texts = opened.rows.texts(shard, at, crcs[chosen[own][order]])
             except ShardError as error:
                 opened.fail(shard, error)
                 continue
@@ -213,18 +214,18 @@ def open_index(
     *,
     corpus: PathLike | Sequence[PathLike] | None = None,
     home: PathLike | None = None,
-    cache_bytes: int = CACHE_BYTES,
+    text_bytes: int = TEXT_BYTES,
 ) -> IndexReader:
     """Open an index, or several that answer as one, for questions asked one at a time.
 
-    index        paths or names, one or several
-    corpus       where the shards are now, if they were moved
-    home         folder in which bare names are looked up
-    cache_bytes  text of the corpus to keep in memory; a question that needs other text decodes it
+    index       paths, names or addresses in stores, one or several
+    corpus      where the shards are now, if they were moved
+    home        folder in which bare names are looked up
+    text_bytes  text of the corpus to keep in memory; a question that needs other text decodes it
 
-    Raises UsageError, IndexMismatchError, IndexDamageError or CorpusError.
+    Raises UsageError, IndexMismatchError, IndexDamageError, IndexUnreachableError or CorpusError.
     """
-    opened = IndexSet.open(index, corpus=corpus, home=home, cache_bytes=cache_bytes)
+    opened = IndexSet.open(index, corpus=corpus, home=home, text_bytes=text_bytes)
     return IndexReader(opened)
 
 

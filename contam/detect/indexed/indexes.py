@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
-from contam.corpus.rowcache import CACHE_BYTES, IndexedShard, RowCache
+from contam.corpus.rowcache import TEXT_BYTES, IndexedShard, RowCache
 from contam.corpus.shards import Shard
 from contam.detect.given import as_list
 from contam.detect.indexed.candidates import PlacedSegment
@@ -20,6 +21,7 @@ from contam.detect.indexed.near_copies import Windows
 from contam.errors import IndexMismatchError, Public, ShardError, UsageError
 from contam.files.listed import may_pass
 from contam.files.natural_order import natural_key
+from contam.files.stores import real
 from contam.index.open import Index
 from contam.index.shards import by_digest, not_indexed, placed
 from contam.index.states import change_since, state_for
@@ -84,19 +86,19 @@ class IndexSet:
         *,
         corpus: PathLike | Sequence[PathLike] | None = None,
         home: PathLike | None = None,
-        cache_bytes: int = CACHE_BYTES,
+        text_bytes: int = TEXT_BYTES,
     ) -> IndexSet:
         """Open indexes, and look whether their shards are still what was indexed.
 
         corpus       where the shards are now, if they were moved; found there by their digests
-        cache_bytes  text of the corpus that `rows` may keep in memory
+        text_bytes   text of the corpus that `rows` may keep in memory
 
         Raises UsageError, IndexMismatchError, IndexDamageError or CorpusError.
         """
         indexes = tuple(Index.open(path, home=home) for path in split_paths(index))
         if not indexes:
             raise UsageError("no index was named", hint="give --index DIR")
-        if len({each.folder.resolve() for each in indexes}) != len(indexes):
+        if len({real(each.folder) for each in indexes}) != len(indexes):
             raise UsageError("an index is named twice", hint="name each index once")
         _check_recipes(indexes)
         known, numbers = _numbering(indexes)
@@ -111,7 +113,7 @@ class IndexSet:
             names=tuple(shard.name for shard in known),
             records=tuple(shard.record for shard in known),
             parts=tuple(_parts(indexes, numbers)),
-            rows=RowCache([source or _NOWHERE for source in sources], capacity=cache_bytes),
+            rows=RowCache([source or _NOWHERE for source in sources], capacity=text_bytes),
             coverage=_coverage(indexes, known, moved),
             sources=sources,
         )
@@ -185,7 +187,7 @@ class IndexSet:
 
 def split_paths(index: PathLike | Sequence[PathLike]) -> list[PathLike]:
     """One path, several, or several in one text with commas between."""
-    if isinstance(index, Path):
+    if isinstance(index, os.PathLike):
         return [index]
     if isinstance(index, str):
         return [index] if Path(index).exists() else [path for path in index.split(",") if path]

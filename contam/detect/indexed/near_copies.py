@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam.detect.model import QUESTION
+from contam.index.array_files import fetch_rows
 from contam.index.minhash import MOST_WINDOWS
 from contam.kernels.minhash import hash_shingles
 from contam.kernels.windows import count_live, find_shingles, propose_documents
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from contam.detect.match.token_view import SearchView
     from contam.detect.model import Bools, Int64s
+    from contam.index.array_files import Rows
     from contam.index.model import MinHashRecipe
     from contam.index.segment import Segment
 
@@ -78,18 +80,16 @@ class Windows:
         """Read them. Raises IndexDamageError when a file is not what was written."""
         if segment.recipe.minhash is None:
             return cls(segment, np.zeros(1, np.int64), dead, bool(dead.any()), 0)
-        file = segment.arrays["minhash_windows"]
-        file.check_all()
-        segment.arrays["minhash_capped"].check_all()
-        first = file.array.astype(np.int64)
+        first = segment.arrays["minhash_windows"].check_all().astype(np.int64)
         return cls(segment, first, dead, bool(dead.any()), int(np.diff(first)[~dead].sum()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
-    """Where the keys of the questions stand in one segment: int64[m] each."""
+    """Where the keys of the questions stand in one segment's entries: int64[m] each."""
 
     windows: Windows
+    entries: NDArray[np.uint8]
     first: Int64s
     stop: Int64s
 
@@ -116,6 +116,7 @@ def _propose(
     questions = _questions(view, recipe)
     if not len(questions.keys):
         return {}
+    fetch_rows(_rows_of(window.segment, questions.keys) for window in windows)
     rows = [_look_up(window, questions.keys) for window in windows]
     weight, least = _weights(questions.keys, rows)
     tables = []
@@ -126,7 +127,7 @@ def _propose(
             questions.span,
             weight,
             least,
-            row.windows.segment.arrays["minhash_entries"].array,
+            row.entries,
             row.first,
             row.stop,
             row.windows.first,
@@ -163,15 +164,20 @@ def _questions(view: SearchView, recipe: MinHashRecipe) -> _Questions:
     )
 
 
-def _look_up(windows: Windows, keys: NDArray[np.uint32]) -> _Rows:
-    arrays = windows.segment.arrays
-    starts, entries = arrays["minhash_starts"], arrays["minhash_entries"]
-    starts.check_all()
+def _rows_of(segment: Segment, keys: NDArray[np.uint32]) -> Rows:
+    """The entries of the buckets of these keys."""
+    starts = segment.arrays["minhash_starts"].check_all()
     bucket = (keys >> np.uint32(16)).astype(np.int64)
-    entries.check_many(starts.array[bucket], starts.array[bucket + 1])
+    return segment.arrays["minhash_entries"], starts[bucket], starts[bucket + 1]
+
+
+def _look_up(windows: Windows, keys: NDArray[np.uint32]) -> _Rows:
+    file, lo, hi = _rows_of(windows.segment, keys)
+    entries = file.check_many(lo, hi)
     first, stop = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
-    find_shingles(keys, starts.array, entries.array, first, stop)
-    return _Rows(windows, first, stop)
+    starts = windows.segment.arrays["minhash_starts"].check_all()
+    find_shingles(keys, starts, entries, first, stop)
+    return _Rows(windows, entries, first, stop)
 
 
 def _weights(keys: NDArray[np.uint32], rows: Sequence[_Rows]) -> tuple[Int64s, int]:
@@ -183,16 +189,14 @@ def _weights(keys: NDArray[np.uint32], rows: Sequence[_Rows]) -> tuple[Int64s, i
     frequent = np.zeros(len(keys), np.bool_)
     n_windows = 0
     for row in rows:
-        arrays = row.windows.segment.arrays
-        capped = arrays["minhash_capped"].array
+        capped = row.windows.segment.arrays["minhash_capped"].check_all()
         if len(capped):
             # Sorted in the file, as every set of keys there.
             at = np.minimum(np.searchsorted(capped, keys), len(capped) - 1)
             frequent |= capped[at] == keys
         n_windows += row.windows.n_live
         if row.windows.any_dead:
-            entries = arrays["minhash_entries"].array
-            count_live(entries, row.first, row.stop, row.windows.first, row.windows.dead, count)
+            count_live(row.entries, row.first, row.stop, row.windows.first, row.windows.dead, count)
         else:
             count += row.stop - row.first
     n_windows = max(n_windows, LEAST_WINDOWS)

@@ -20,7 +20,9 @@ from contam.detect.match.matching import Matcher
 from contam.detect.match.workers import on_threads
 from contam.detect.partial import start_collections
 from contam.errors import ShardError
+from contam.index.array_files import fetch_rows
 from contam.index.model import LEAST_KEY_BITS
+from contam.index.pairs import fetch_lists
 from contam.kernels.letters import letter_hashes, new_letter_scratch
 from contam.kernels.pairs import DOCUMENT_BITS
 from contam.tables.distinct import distinct
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from contam.detect.match.collect import Collection
     from contam.detect.model import Bools, Int64s, Matches, Uint64s
     from contam.detect.plan import Plan
+    from contam.index.array_files import Rows
     from contam.index.segment import Segment
 
     Stretch = tuple[int, Int64s, NDArray[np.uint32]]
@@ -52,16 +55,23 @@ if TYPE_CHECKING:
 _HEAD_BITS: Final = LEAST_KEY_BITS
 
 
-def torn_documents(items: ItemTable, parts: Iterable[PlacedSegment]) -> dict[Path, Int64s]:
+def torn_documents(
+    items: ItemTable, parts: Iterable[PlacedSegment], grams: Uint64s
+) -> dict[Path, Int64s]:
     """Documents that a scan may put right by the items' letters, by the folder of their segment.
 
     Every document is among them of which a scan puts a word right: see contam.kernels.letters.
+
+    grams  hashes that the segments will be asked for as well: fetched along with the letters
     """
-    segments = [part.segment for part in parts if part.segment.letters.n_pairs]
-    if not segments:
-        return {}
-    hashes = _hashes(items, _heads(segments) if _is_many(items, segments) else None)
-    return {segment.folder: _documents(segment, hashes) for segment in segments}
+    segments = [part.segment for part in parts]
+    torn = [segment for segment in segments if segment.letters.n_pairs]
+    hashes = grams[:0]
+    if torn and segments[0].recipe.unit == "word":
+        hashes = _hashes(items, _heads(torn) if _is_many(items, torn) else None)
+    asked = [(segment.grams, segment.keys_of(grams)) for segment in segments]
+    fetch_lists([*asked, *((segment.letters, segment.keys_of(hashes)) for segment in torn)])
+    return {segment.folder: _documents(segment, hashes) for segment in torn if len(hashes)}
 
 
 def items_torn(items: ItemTable, segment: Segment, documents: Int64s) -> Bools:
@@ -246,7 +256,7 @@ def search(
     if opened.recipe.minhash is not None:
         proposed = near_copies(view, opened.windows)
     deadline.check()
-    torn = torn_documents(plan.items, opened.parts) if opened.unit == "word" else {}
+    torn = torn_documents(plan.items, opened.parts, lookup.grams[lookup.order])
     with opened.lock:
         found = find_candidates(lookup, opened.parts, proposed, torn)
     wanted = _wanted(opened, found)
@@ -310,6 +320,8 @@ def nothing_found(plan: Plan, opened: IndexSet) -> SearchResult:
 
 def _wanted(opened: IndexSet, found: Candidates) -> Wanted:
     """All chosen documents, by shard and row."""
+    chosen_of = zip(opened.parts, found.documents, strict=True)
+    fetch_rows(rows for part, chosen in chosen_of for rows in _rows_of(part, chosen))
     tables = [
         _wanted_of(opened, number, chosen, near)
         for number, (chosen, near) in enumerate(zip(found.documents, found.near, strict=True))
@@ -334,18 +346,22 @@ def _nothing_wanted() -> Wanted:
 def _wanted_of(opened: IndexSet, number: int, chosen: Int64s, near: Bools) -> Wanted:
     part = opened.parts[number]
     shard, row = opened.place_of(part, chosen)
-    crcs, n_tokens = (part.segment.arrays[name] for name in ("doc_crc", "doc_tokens"))
-    crcs.check_all()
-    n_tokens.check_all()
+    crcs, n_tokens = (file.check_many(lo, hi) for file, lo, hi in _rows_of(part, chosen))
     return Wanted(
         shard=shard.astype(np.int64),
         row=row,
         part=np.full(len(row), number),
         document=chosen,
-        crc=crcs.array[chosen],
-        n_bytes=_BYTES_PER_TOKEN * n_tokens.array[chosen].astype(np.int64),
+        crc=crcs[chosen],
+        n_bytes=_BYTES_PER_TOKEN * n_tokens[chosen].astype(np.int64),
         near=near,
     )
+
+
+def _rows_of(part: PlacedSegment, chosen: Int64s) -> list[Rows]:
+    """What tells of these documents how to find and read them."""
+    arrays = part.segment.arrays
+    return [(arrays[name], chosen, chosen + 1) for name in ("doc_crc", "doc_tokens")]
 
 
 def _match_documents(

@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, Any, Final
 import contam
 from contam.errors import ConfigError, ContamError, UsageError
 from contam.files.addresses import is_address
+from contam.files.stores import real
 from contam.server.answers import summary
-from contam.server.indexes import named_folders
+from contam.server.indexes import block_folder, named_folders
 from contam.server.jobs.store import MOST_ATTEMPTS, JobStore, StoreError
 from contam.server.jobs.task import DONE, FAILED, INPUT, RESULT
 from contam.server.problems import RequestError, tell
@@ -327,11 +328,12 @@ class Jobs:
             raise UsageError(f"the index {missing[0]} is not served any more")
         return {
             "folder": str(self.home / job.id),
-            "indexes": [str(served[name].resolve()) for name in names],
+            "indexes": [str(real(served[name])) for name in names],
             "corpus": [
                 path if is_address(path) else str(Path(path).resolve())
                 for path in self.settings.corpus
             ],
+            "blocks": [self.settings.cache_bytes, str(block_folder(self.settings))],
             "threads": self.settings.job_threads,
             "memory_bytes": self.settings.max_job_memory_bytes,
         }

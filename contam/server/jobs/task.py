@@ -137,9 +137,12 @@ def _check(
     """Judge the uploaded items by the indexes, into a folder as `contam query --out` writes it."""
     from contam.detect.query import query
     from contam.detect.report import report_draft
+    from contam.index.blocks import use_cache
 
     named = request["benchmarks"]
     items = named or next(Path(name) for name in ITEMS if Path(name).exists())
+    limit, folder = order["blocks"]
+    use_cache(limit, Path(folder))
     with report_draft(out) as draft:
         report.phase("reading items")
         result = query(
