@@ -1,11 +1,11 @@
 """What an item costs where the index lies in a store: requests and time, as segments grow.
 
-    python benchmarks/bench_index_remote.py --corpus PATH... --items PATH
+    python benchmarks/bench_index_remote.py --corpus DIR --items PATH
 
 An S3 server of ours on loopback, in a process of its own, waits 30 ms before it answers. Indexes of
-parts of the corpus, of one segment or several, are opened with an empty cache, and asked for items
-one after the other, each a first time (cold) and once more (warm); then opened once more. The texts
-of the corpus lie on disk. Medians, but for the sizes.
+more and more shards of a corpus, of one segment and of one for each shard, are asked for items:
+the index on disk, then the one in the store, opened with an empty cache (cold), and once more
+(warm). The corpus lies on disk, and is read for the first time but for `warm`. All are medians.
 """
 
 from __future__ import annotations
@@ -13,82 +13,65 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
-import statistics
 import sys
 import tempfile
 import time
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.bench_remote import _LATE_S, _SENT
+from benchmarks.bench_remote import LateHandler
 from contam.benchmark.read_files import read_benchmarks
 from contam.detect.indexed.index_reader import open_index
 from contam.index import change
 from contam.index.blocks import use_cache
 from contam.index.build import build
 from contam.index.open import Index
-from contam.tables import object_stores
-from tests.remote.s3 import S3Handler, put_folder
+from tests.remote.s3 import put_folder
 from tests.remote.server import running
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from multiprocessing.connection import Connection
 
-    from tests.remote.server import Request
-
 _BUCKET: Final = "indexes"
-_ITEMS: Final = 9
+_ITEMS: Final = 11
 #: Shards of the smaller indexes.
-_SHARDS: Final = (1, 2)
-
-
-class LateHandler(S3Handler):
-    """Answers as a store does that is far away."""
-
-    def answer(self, request: Request) -> None:
-        """Wait, then answer."""
-        n_bytes = request.range[1] - request.range[0] if request.range else 0
-        time.sleep(_LATE_S + n_bytes / _SENT)
-        super().answer(request)
+_FEW: Final = (1, 2, 4)
+_COLUMNS: Final = (
+    ("segments", ".0f"), ("MB", ".1f"), ("open ms", ".0f"), ("requests", ".0f"), ("MB", ".1f"),
+    ("disk ms", ".0f"), ("cold ms", ".0f"), ("requests", ".0f"), ("MB", ".1f"), ("warm ms", ".1f"),
+    ("open again", ".0f"),
+)  # fmt: skip
 
 
 def serve(home: Path, ask: Connection) -> None:
     """Serve a folder as a bucket, and say how many requests came and how many bytes were asked."""
     with running(LateHandler) as store:
-        files = sorted(path for path in home.rglob("*") if path.is_file())
+        files = [path for path in home.rglob("*") if path.is_file()]
         put_folder(
             store, _BUCKET, {str(path.relative_to(home)): path.read_bytes() for path in files}
         )
         ask.send(store.url)
         while ask.recv():
             ranges = [one.range for one in store.requests if one.range]
-            ask.send((len(store.requests), sum(end + 1 - begin for begin, end in ranges)))
+            ask.send((len(store.requests), sum(end + 1 - begin for begin, end in ranges) / 1e6))
             store.requests.clear()
 
 
-def indexes(corpus: Sequence[str], home: Path) -> Iterator[str]:
-    """Indexes of more and more shards, of one segment and of one for each shard."""
-    shards = [str(path) for one in corpus for path in sorted(Path(one).glob("*.parquet"))] or [
-        *corpus
-    ]
-    for n_shards in [*_SHARDS, len(shards)]:
+def make_indexes(corpus: Path, home: Path) -> Iterator[Path]:
+    """Indexes of some shards and of all, and one that has a segment for each."""
+    shards = sorted(corpus.rglob("*.parquet"))
+    for n_shards in (*_FEW, len(shards)):
         build(shards[:n_shards], home / f"whole-{n_shards}", workers=2)
-        yield f"whole-{n_shards}"
-    name = f"cut-{len(shards)}"
-    build(shards[:1], home / name, workers=2)
+        yield home / f"whole-{n_shards}"
+    build(shards[:1], home / "cut", workers=2)
     for shard in shards[1:]:
-        change.add(home / name, shard, workers=2)
-    yield name
-
-
-def _halves(rows: list[tuple[int, int]]) -> tuple[float, float]:
-    """The medians of requests, and of the megabytes that they asked for."""
-    counts, sizes = zip(*rows, strict=True)
-    return statistics.median(counts), statistics.median(sizes) / 1e6
+        change.add(home / "cut", shard, workers=2)
+    yield home / "cut"
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -101,7 +84,7 @@ def timed(work: Callable[[], object]) -> float:
 def main() -> None:
     """Print a line for each index."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--corpus", nargs="+", required=True)
+    parser.add_argument("--corpus", required=True)
     parser.add_argument("--items", required=True)
     given = parser.parse_args()
     os.environ |= {
@@ -112,48 +95,41 @@ def main() -> None:
     every = [item for one in read_benchmarks([given.items]) for item in one.items]
     items = every[:: max(1, len(every) // _ITEMS)][:_ITEMS]
     with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        (home / "indexes").mkdir()
-        names = list(indexes(given.corpus, home / "indexes"))
+        caches, home = Path(folder, "caches"), Path(folder, "indexes")
+        home.mkdir()
+        made = list(make_indexes(Path(given.corpus), home))
         ours, theirs = multiprocessing.Pipe()
         server = multiprocessing.get_context("spawn").Process(
-            target=serve, args=(home / "indexes", theirs), daemon=True
+            target=serve, args=(home, theirs), daemon=True
         )
         server.start()
         os.environ["AWS_ENDPOINT_URL"] = ours.recv()
-        object_stores._stores.clear()  # noqa: SLF001 - another server is asked now
+        open_index(made[0]).check(items)  # compiles
 
-        def requests() -> tuple[int, int]:
+        def asked() -> tuple[int, float]:
             ours.send(True)  # noqa: FBT003 - go on
-            found: tuple[int, int] = ours.recv()
+            found: tuple[int, float] = ours.recv()
             return found
 
-        print(
-            "segments     MB  open: ms requests     MB  cold: ms requests     MB  warm: ms  again"
-        )
-        for name in names:
-            record = Index.open(home / "indexes" / name).manifest.segments
-            size = sum(file.n_bytes for one in record for file in one.files)
-            open_index(home / "indexes" / name).check(items[0])
-            address = f"s3://{_BUCKET}/{name}"
-            opened, cold, warm, asked, at_open = [], [], [], [], []
+        print("".join(f"{name:>11}" for name, _ in _COLUMNS))
+        for index in made:
+            segments = Index.open(index).manifest.segments
+            size = sum(file.n_bytes for one in segments for file in one.files) / 1e6
+            address = f"s3://{_BUCKET}/{index.name}"
+            rows = []
             for number, item in enumerate(items):
-                use_cache(0, home / "cache" / f"{name}-{number}")
-                requests()
-                opened.append(timed(partial(open_index, address)))
-                at_open.append(requests())
+                use_cache(0, caches / f"{index.name}-{number}")
+                disk = timed(partial(open_index(index).check, item))
+                asked()
+                opened = timed(partial(open_index, address)), *asked()
                 reader = open_index(address)
-                requests()
-                cold.append(timed(partial(reader.check, item)))
-                asked.append(requests())
-                warm.append(timed(partial(reader.check, item)))
-            again = timed(partial(open_index, address))
-            figures = (
-                *(len(record), size / 1e6, statistics.median(opened), *_halves(at_open)),
-                *(statistics.median(cold), *_halves(asked), statistics.median(warm), again),
-            )
-            print("{:8} {:6.1f} {:9.0f} {:8.0f} {:6.1f} {:9.0f} {:8.0f} {:6.1f} {:9.1f} {:6.0f}"
-                  .format(*figures))  # fmt: skip
+                asked()
+                cold = timed(partial(reader.check, item)), *asked()
+                warm = timed(partial(reader.check, item))
+                again = timed(partial(open_index, address))
+                rows.append((len(segments), size, *opened, disk, *cold, warm, again))
+            figures = zip(map(median, zip(*rows, strict=True)), _COLUMNS, strict=True)
+            print("".join(f"{figure:11{form}}" for figure, (_, form) in figures))
         ours.send(False)  # noqa: FBT003 - stop
         server.join()
 
