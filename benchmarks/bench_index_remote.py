@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.bench_remote import LateHandler
+from bench_remote import LateHandler
+
 from contam.benchmark.read_files import read_benchmarks
 from contam.detect.indexed.index_reader import open_index
 from contam.index import change

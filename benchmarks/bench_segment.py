@@ -105,7 +105,7 @@ def main() -> None:
             segment: Any = SimpleNamespace(
                 folder=Path(folder),
                 n_documents=n,
-                recipe=SimpleNamespace(key_bits=own),
+                recipe=SimpleNamespace(key_bits=own, unit="word"),
                 keys_of=lambda grams, own=own: grams >> np.uint64(64 - own),
                 grams=written(Path(folder), "grams", table),
                 letters=written(Path(folder), "letters", letters),
@@ -113,8 +113,9 @@ def main() -> None:
             rest = int(table["sizes"][2])
             del table
             part = PlacedSegment(segment, np.zeros(1, np.int32), np.zeros(n, np.uint8))
-            torn = torn_documents(plan.items, (part,))
-            found = find_candidates(Lookup.of(view, recipe), (part,), None, torn)
+            lookup = Lookup.of(view, recipe)
+            torn = torn_documents(plan.items, (part,), lookup.grams)
+            found = find_candidates(lookup, (part,), None, torn)
             n_false = given.segments * len(found.documents[0]) / len(plan.items)
             spent = 0.0
             for _ in range(2):
@@ -125,7 +126,8 @@ def main() -> None:
                     own_view = view_for_unit(asked, "word", parameters, policies)
                     lookup = Lookup.of(own_view, recipe)
                     at = time.process_time()
-                    find_candidates(lookup, (part,), None, torn_documents(asked, (part,)))
+                    torn = torn_documents(asked, (part,), lookup.grams)
+                    find_candidates(lookup, (part,), None, torn)
                     spent += time.process_time() - at
         ms = 1000 * given.segments * spent / len(few)
         figures = (
