@@ -164,6 +164,7 @@ def test_a_shard_that_cannot_be_read_is_a_failure_until_it_is_repaired(home, cha
     assert not any(shard.failure for shard in finished(home).shards)
 
 
+@pytest.mark.slow
 def test_a_killed_share_leaves_nothing_that_counts(home):
     build(home / "corpus", home / "one")
     code = (
