@@ -1,12 +1,18 @@
-"""Peak memory of real scans does not follow the size of documents and row groups."""
+"""Peak memory of real scans and builds does not follow the size of documents and row groups."""
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pyarrow.parquet as pq
 import pytest
 
+from contam.index.manifest import read_manifest
+from tests.cli.processes import command, environment
+from tests.integration.inputs import compiled_only
 from tests.integration.processes import (
+    _MEASURED,
     fixture_texts,
     measured_scan,
     varied_texts,
@@ -15,7 +21,7 @@ from tests.integration.processes import (
 )
 from tests.text.tokenizer_files import save_tokenizer
 
-pytestmark = pytest.mark.slow
+pytestmark = [compiled_only, pytest.mark.slow]
 
 MOST_MB = 1500
 #: More than a scan of next to nothing takes: far from the 300 MB that a whole row group would add.
@@ -67,3 +73,31 @@ def test_long_lines_fit_in_the_unit_of_a_tokenizer_file_too(home, long_line):
     )
     assert run["coverage"]["rows"] == 2
     assert peak < MOST_MB, f"{peak} MB"
+
+
+ALLOWED = 256
+#: What the program itself takes in memory, as the command says of --memory.
+PROGRAM = 300
+
+
+def test_one_giant_row_group_is_indexed_within_the_memory_allowed(tmp_path):
+    texts = varied_texts(200_000_000)
+    write_parquet(tmp_path / "corpus" / "one.parquet", texts, row_group_size=len(texts))
+    del texts
+    write_parquet(tmp_path / "warm" / "one.parquet", ["a few words to compile everything"])
+    peak = tmp_path / "peak"
+    for corpus in ("warm", "corpus"):
+        call = command(
+            "index", "build", "--corpus", tmp_path / corpus, "--index", tmp_path / f"{corpus}.ix",
+            "--memory", f"{ALLOWED}MB", "--quiet",
+        )  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-c", _MEASURED, str(peak), *call],
+            capture_output=True,
+            text=True,
+            env=environment(),
+        )
+        assert done.returncode == 0, done.stderr
+    unit = 1_000_000 / (1 if sys.platform == "darwin" else 1024)
+    assert int(peak.read_text()) / unit < ALLOWED + PROGRAM
+    assert len(read_manifest(tmp_path / "corpus.ix").segments) > 1

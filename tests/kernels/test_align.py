@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contam.kernels import align, fill, match_rows
+from contam.kernels import align, fill
 from contam.kernels.run_together import Document
 from contam.kernels.runs import RUN_COLUMNS
 from tests.kernels.support import FEW, frozen, u64s
@@ -82,10 +82,6 @@ ANY_RUNS = st.lists(
 ).map(lambda runs: sorted(runs, key=lambda run: (run[1], run[0])))
 
 
-def most_tokens(runs: list[twin.Run]) -> int:
-    return max((i + n for i, _, n in runs), default=0)
-
-
 @given(ANY_RUNS, st.lists(SHARES, min_size=30, max_size=30), st.data())
 @example([(0, 0, 5)], [0.0] * 30, None)
 @example([(0, 0, 5), (5, 29, 5)], [1.0] * 30, None)
@@ -126,30 +122,6 @@ def test_a_block_that_goes_on_without_a_gap_lengthens_the_one_before(blocks):
         (*block, 4) for block in twin.joined(blocks)
     ]
     assert (table[n:] == -7).all()
-
-
-@given(ANY_RUNS, BLOCKS, st.data())
-def test_a_run_with_more_than_half_of_its_tokens_in_a_chain_is_used_up(runs, blocks, more):
-    used = np.array([more.draw(st.booleans()) for _ in runs], np.bool_)
-    want = [
-        was or 2 * sum(twin.shared_tokens(run, block) for block in blocks) > run[2]
-        for run, was in zip(runs, used.tolist(), strict=True)
-    ]
-    table, place = runs_of(runs)
-    chain = np.array([(9, 9, 9, 9), *((*block, 0) for block in blocks)], np.int32)
-    align.retire_runs(table, place, chain, (1, len(chain)), used)
-    assert used.tolist() == want
-
-
-@given(BLOCKS, SHARES)
-def test_what_a_chain_has_matched_weighs_nothing_any_more(blocks, weight):
-    m = most_tokens(blocks)
-    effective = np.full(m + 1, weight, np.float32)
-    table = np.array([(0, 0, m + 1, 0), *((*block, 1) for block in blocks)], np.int32)
-    gained = align.spend_tokens(table, 1, len(table), effective)
-    tokens = {t for i, _, n in blocks for t in range(i, i + n)}
-    assert gained == weight * len(tokens)
-    assert effective.tolist() == [0.0 if t in tokens else weight for t in range(m + 1)]
 
 
 def placed(
@@ -211,25 +183,3 @@ def test_a_further_chain_that_adds_too_little_is_left_out(lost, moved, n_chains)
 
 
 # ------------------------------------------------------------------------------- places
-
-
-@given(ANY_RUNS, st.integers(1, 12))
-def test_runs_are_parted_where_more_stands_between_than_the_part_has(runs, m):
-    spread = [(i, 20 * j, n) for i, j, n in runs]
-    table, (order, _, n) = runs_of(spread)
-    found, y = [], 0
-    while y < n:
-        end = match_rows.next_place(table, order, y, n, m + evidence.MORE_GAP)
-        found.append(spread[y:end])
-        y = end
-    assert found == evidence.split_places(spread, m)
-
-
-@given(ANY_RUNS)
-def test_a_token_is_believed_as_far_as_its_best_block(blocks):
-    m = most_tokens(blocks)
-    table = np.array([(0, 0, m, 0), *((*block, 1) for block in blocks)], np.int32)
-    worth = np.zeros(m, np.float32)
-    for b in range(1, len(table)):
-        match_rows.credit_block(table, b, worth)
-    assert worth.tolist() == evidence.believed(blocks, m)

@@ -36,24 +36,6 @@ def test_a_word_is_read_from_any_byte_little_endian(data, more):
     assert int(read_word(array, at)) == int.from_bytes(data[at : at + 8], "little")
 
 
-@given(st.binary(min_size=1, max_size=20), st.data())
-def test_bytes_are_read_as_far_as_they_are_asked_for(data, more):
-    at = more.draw(st.integers(0, len(data) - 1))
-    n = more.draw(st.integers(1, len(data) - at))
-    array = frozen(np.frombuffer(data, np.uint8), np.uint8)
-    want = int.from_bytes(data[at : at + min(n, 8)], "little")
-    assert int(bits.next_bytes(array, at, n)) == want
-
-
-@given(st.text("azAZ09", min_size=1, max_size=12), st.data())
-def test_a_word_is_read_in_lower_case_as_far_as_it_goes(word, more):
-    at = more.draw(st.integers(0, len(word) - 1))
-    for behind in ("", "-" * 8):
-        array = frozen(np.frombuffer((word + behind).encode(), np.uint8), np.uint8)
-        want = int.from_bytes(word[at : at + 8].lower().encode(), "little")
-        assert int(bits.lower_bytes(array, at, len(word) - at)) == want
-
-
 CLASSES = ("word", "hyphen", "blank", "colon", "bracket", "closed", "filler", "twice", "other")
 
 

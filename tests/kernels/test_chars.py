@@ -105,16 +105,3 @@ def test_utf8_is_decoded_and_looked_up_as_python_does_it(char):
     # A run of separators in a fold counts as one.
     said = [one for k, one in enumerate(said) if one[0] or k == 0 or said[k - 1][0]]
     assert read == said
-
-
-@given(st.text("abzAZ09-é", max_size=20))
-def test_names_end_and_hash_as_tokens_do(text):
-    data = text.encode()
-    array, lo, hi = embedded(data)
-    for digits in (False, True):
-        allowed = b"abzAZ09" if digits else b"abzAZ"
-        end = len(data) - len(data.lstrip(allowed))
-        assert chars.name_end(array, lo, hi, digits) == lo + end
-        name = data[:end].decode().lower()
-        assert int(chars.name_hash(array, lo, lo + end)) == twin.token_hash(name)
-    assert chars.name_value(array, lo, lo, TABLES) == 0

@@ -59,15 +59,6 @@ def test_a_code_point_beyond_the_table_of_kinds_is_a_sign():
     assert len(pieces) == 2
 
 
-@given(st.lists(st.lists(st.integers(0, 9), max_size=8), min_size=3, max_size=3), st.integers(1, 9))
-def test_different_words_of_a_row_are_counted_up_to_a_limit(texts, most):
-    words = np.array([word for text in texts for word in text], np.uint64)
-    rows = np.array([[0, 1, 2], [2, 2, 0]], np.int64)
-    found = decon.count_words(words, starts(texts), rows, most)
-    sets = [{word for text in row for word in texts[text]} for row in rows]
-    assert found.tolist() == [min(len(one), most) for one in sets]
-
-
 def grams(tokens, n):
     return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
 
@@ -93,17 +84,6 @@ def test_grams_are_numbered_once_a_text_and_apart_by_group(texts, n, groups):
     ]
     assert split(numbers, start) == ids(owned)
     assert n_different == len({one for some in owned for one in some})
-
-
-@given(TEXTS, st.lists(st.integers(0, 4), max_size=30), st.integers(1, 4))
-def test_grams_are_found_where_they_stand(texts, document, n):
-    table, numbers, start, _ = numbered(texts, n, [0] * 6)
-    known = {}
-    for text, some in zip(texts, split(numbers, start), strict=True):
-        known |= dict(zip(dict.fromkeys(grams(text, n)), some, strict=True))
-    place, number = decon.find_grams(np.array(document, np.int64), n, table)
-    expected = [(at, known[one]) for at, one in enumerate(grams(document, n)) if one in known]
-    assert list(zip(place.tolist(), number.tolist(), strict=True)) == expected
 
 
 @given(

@@ -94,16 +94,6 @@ def test_of_the_tokens_that_were_entered_every_one_is_known_and_no_other(step, i
     assert known == [one in inside for one in asked]
 
 
-@pytest.mark.parametrize("mode", [0, 1, -1])
-def test_one_token_said_over_and_over_is_matched_without_a_break(mode):
-    n_item, n_doc = constants.MOST_ITEM, constants.MOST_DOC
-    pairs = aligned([7] * n_item, [1.0] * n_item, [7] * n_doc, mode)
-    assert len(pairs) == n_item
-    if mode:
-        first = 0 if mode > 0 else n_doc - n_item
-        assert pairs == [(i, first + i) for i in range(n_item)]
-
-
 @pytest.mark.parametrize("mode", [1, -1])
 def test_of_too_long_a_stretch_the_part_at_the_anchor_is_aligned(mode):
     n_item, n_doc = constants.MOST_ITEM + 5, constants.MOST_DOC + 5

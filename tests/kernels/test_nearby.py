@@ -1,14 +1,16 @@
-"""Answers beside their question."""
+"""What stands beside a question: its answer, and pieces of other parts."""
 
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contam.kernels import constants, surroundings
+from contam.kernels import constants, match_rows, surroundings
 from tests.kernels.support import FEW, U64, U64_EDGES, u64s
 from tests.twins import nearby as twin
+from tests.twins import surroundings as around
+from tests.twins.evidence import Piece
 
 LETTER = 2**63 + 77
 NUMBER = 2**63 + 78
@@ -48,3 +50,26 @@ def test_an_answer_is_found_when_one_stands_near_enough(doc, answer, has_letter,
     announcing = set(ANNOUNCING)
     near = twin.answer_places(doc, answer, marks, announcing, (lo, hi, sure), constants.CLOSE)
     assert (at, n) in near if near else (at, n) == (-1, 0)
+
+
+PIECES = st.lists(
+    st.builds(
+        Piece, st.integers(0, 3), st.just(0), st.just(0), st.integers(0, 30), st.integers(1, 9)
+    ),
+    max_size=8,
+)
+ENDS = st.tuples(st.integers(0, 40), st.integers(0, 12)).map(lambda p: (p[0], p[0] + p[1]))
+
+
+@given(PIECES, ENDS)
+@example([Piece(0, 0, 0, 3, 4)], (3, 7))
+@example([Piece(0, 0, 0, 3, 5), Piece(0, 0, 0, 2, 6)], (3, 7))
+def test_the_end_is_that_of_the_first_larger_piece_of_another_part(pieces, ends):
+    table = np.array([(1, *piece) for piece in [Piece(2, 0, 0, 0, 40), *pieces]], np.int32)
+    rows = match_rows.MatchRows(
+        np.zeros((2, match_rows.MATCH_COLUMNS), np.int32),
+        np.zeros((2, match_rows.REAL_COLUMNS), np.float32),
+        table,
+        np.array([2, len(table), 0, 1], np.int64),
+    )
+    assert surroundings.end_of_more(*ends, 1, rows) == around.end_of_more(pieces, *ends)

@@ -111,20 +111,5 @@ def test_pairs_are_made_distinct_capped_and_packed(world, cap):
     assert (rows["heads"] & ~heads == 0).all()
 
 
-def test_many_keys_are_found_from_one_mark_to_the_next():
-    rng = np.random.default_rng(5)
-    key = np.unique(rng.integers(0, 2**36, 5000, dtype=np.uint64))
-    # Of one key more pairs than there are from mark to mark.
-    found = {(one, n % 700) for n, one in enumerate(key.tolist())}
-    found |= {(int(key[7]), document) for document in range(700)}
-    table = made(36, 700, found)
-    assert len(table["head_marks"]) > 2
-    assert len(table["end_marks"]) > 2
-    assert unpacked(table) == sorted(found)
-    some = key[::3].tolist()
-    want = {k: sorted(d for one, d in found if one == k) for k in some[:40]}
-    assert {k: looked_up(table, some)[k] for k in some[:40]} == want
-
-
 def test_the_format_has_the_numbers_of_the_kernels():
     assert (model.DOCUMENT_BITS, model.MARK) == (pairs.DOCUMENT_BITS, pairs.MARK)

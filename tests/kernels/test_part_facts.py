@@ -39,13 +39,6 @@ def test_words_are_what_split_finds(texts):
     assert counted.tolist() == [len(text.split()) for text in texts]
 
 
-@pytest.mark.parametrize("text", [*SPACES, *NEARLY, "a", "é", "中"])
-def test_white_space_is_what_python_takes_for_it(text):
-    data, _ = laid_out([text])
-    want = len(text.encode()) if text.isspace() else 0
-    assert part_facts.white_space_at(data, 0, len(data)) == want
-
-
 @pytest.mark.parametrize("unit", ["word", "char"])
 @given(texts=st.lists(LINES | NOISE, max_size=9), cut=st.integers(0, 3))
 @example(texts=["one\ntwo three\nfour"] * 4, cut=2)

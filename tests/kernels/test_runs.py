@@ -29,8 +29,6 @@ from tests.kernels.support import (
 )
 from tests.matrix import sampled
 
-Run = tuple[int, int, int, int]
-
 
 def hits_of(view: views.SearchView, document: str) -> tuple:
     """A document as `find_runs` takes it: its tokens, and its hits."""

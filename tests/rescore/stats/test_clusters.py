@@ -7,12 +7,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from contam.rescore.panel import RescoreSettings
-from contam.rescore.stats import clusters, gain, ranking
+from contam.rescore.stats import clusters, ranking
 from contam.rescore.stats.dealing import deal
 from contam.tables import schemas
 from tests.matrix import sampled
 from tests.rescore.panels import flags_of, series_of, tables_of
-from tests.rescore.stats.by_hand import mcnemar
 
 ROUNDS = 400
 #: What 5 % of false alarms may come out as in so many rounds: four standard errors.
@@ -73,18 +72,6 @@ def test_passages_that_cannot_swap_give_no_deletion_p_and_say_so():
         assert row["deletion_p"] is None
         assert row["kendall_tau"] is not None
         assert row["note"]
-
-
-def test_a_sweep_over_passages_raises_no_alarm():
-    alarms = 0
-    for seed in range(ROUNDS // 4):
-        rng = np.random.default_rng(seed)
-        contamination = np.repeat(rng.integers(0, 6, GROUPS) / 5, SIZE)
-        found = gain.sweep(
-            answers(rng), contamination, least=20, permutations=99, seed=seed, cluster=CLUSTER
-        )
-        alarms += found.p <= 0.05
-    assert alarms / (ROUNDS // 4) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / (ROUNDS // 4))
 
 
 def pair_p(first, second, cluster=None):
@@ -163,21 +150,6 @@ def test_the_error_of_a_mean_of_benchmarks_counts_passages_that_they_share():
     assert np.mean(naive) < 0.85 * np.std(means)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("passages", [3, 5, 10, 20])
-@pytest.mark.parametrize("size", [1, 5, 20])
-def test_among_equal_models_no_lead_is_significant_more_often_than_said(passages, size):
-    rng = np.random.default_rng(1)
-    cluster = np.append(np.repeat(np.arange(passages), size), 0)
-    alarms, rounds = 0, 400
-    for _ in range(rounds):
-        easy = np.append(np.repeat(rng.beta(1, 1, passages), size), 0.5)
-        scores = (rng.random((10, len(cluster))) < easy).astype(float)
-        found = ranking.pairwise(scores, cluster)
-        alarms += bool((found.adjusted < 0.05).any())
-    assert alarms / rounds <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / rounds)
-
-
 def leads(rng, gap, *, passages=0, n=400):
     """Two models of one skill; `gap` of what the first has wrong it remembers on flagged items."""
     flagged = np.arange(n) % 4 == 0
@@ -207,15 +179,6 @@ def test_a_lead_that_is_the_same_on_all_items_is_seldom_said_to_change(passages)
         found_rounds += ranking.changes(scores, flagged, ~flagged, cluster).p[0, 1] < 0.05
     assert alarms / rounds <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / rounds)
     assert found_rounds / rounds >= 0.8
-
-
-def test_mcnemar_s_test_is_that_of_items_that_share_no_clusters():
-    rng = np.random.default_rng(0)
-    scores = np.array([answers(rng), answers(rng)])
-    alone = [None, np.arange(len(CLUSTER))]
-    p, same = (ranking.pairwise(scores, cluster).p[0, 1] for cluster in alone)
-    assert p == same == mcnemar(*scores)
-    assert ranking.pairwise(scores, CLUSTER).p[0, 1] != p
 
 
 #: What 95 % coverage may fall short of in so many rounds: four standard errors.

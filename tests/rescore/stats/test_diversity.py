@@ -230,12 +230,3 @@ def test_a_search_that_is_cut_short_still_has_a_witness(monkeypatch, cells, work
     assert 0 < found.change.distance < 1
     again = board.in_field(ranking.win_shares(table), top, found.field)
     assert again == found.change
-
-
-def test_gaps_are_filled_by_the_nearest_models():
-    table = np.array([[1.0, 10.0], [1.1, 20.0], [9.0, 90.0], [1.0, np.nan]])
-    full = filled(table, neighbours=2)
-    assert full[3, 1] == pytest.approx(15.0)
-    assert (full[:3] == table[:3]).all()
-    alone = np.array([[1.0, np.nan], [3.0, np.nan], [np.nan, 2.0]])
-    assert filled(alone)[:, 1].tolist() == [2.0, 2.0, 2.0]

@@ -1,11 +1,18 @@
-"""A gain on flagged items is set beside what all models gain on them, easier as they are."""
+"""A gain on flagged items, or with exposure, is set beside what all models gain on them."""
+
+import itertools
 
 import numpy as np
 import pytest
 from scipy.special import expit
 from scipy.stats import fisher_exact
 
+from contam.rescore.panel import RescoreSettings
 from contam.rescore.stats import field
+from contam.rescore.stats.gain import LEAST_OTHERS, slopes
+from contam.tables import schemas
+from tests.matrix import sampled
+from tests.rescore.panels import flags_of, series_of, tables_of
 
 SEEDS = range(20)
 
@@ -150,14 +157,6 @@ def test_without_two_others_nothing_is_told():
     assert all(field.beyond_field(scores, flagged))
 
 
-def test_a_field_of_references_is_made_of_them_alone():
-    scores, flagged, _ = world(6, others=9, leaked=4)
-    found = field.beyond_field(scores, flagged, references=[4, 5, 6, 7, 8])[-1]
-    alone = field.beyond_field(scores[4:], flagged)[-1]
-    assert (found.n_field, alone.n_field) == (5, 5)
-    assert found.points == pytest.approx(alone.points, rel=1e-3)
-
-
 @pytest.mark.slow
 def test_of_many_models_some_of_all_abilities_are_the_field():
     scores, flagged, _ = world(7, others=60, n=120, seen=1.0)
@@ -171,3 +170,50 @@ def test_a_model_with_a_gain_of_its_own_is_left_out_by_the_others():
     scores[0, flagged] = 1
     found = field.beyond_field(scores, flagged)
     assert [(one.n_field, one.n_left_out) for one in found] == [(10, 0)] + [(9, 1)] * 10
+
+
+def exposed(rng, m, *, far=0.3, remembers=0.0, n=500):
+    """Models of several abilities on items of which the easier ones are found more often."""
+    exposure = np.where(rng.random(n) < 0.3, rng.random(n), 0)
+    difficulty = rng.normal(0, 1.2, n) - 1.5 * exposure
+    ability, steep = rng.normal(0, far, m), np.exp(rng.normal(0, 0.2, m))
+    scores = rng.random((m, n)) < expit(steep[:, None] * (ability[:, None] - difficulty))
+    scores[0] |= rng.random(n) < remembers * exposure
+    return scores.astype(float), exposure
+
+
+@pytest.mark.parametrize(("far", "m"), sampled(6, itertools.product([0.3, 1.2], [5, 10, 20])))
+def test_honest_models_rise_no_more_often_than_said_and_leaks_are_found(m, far):
+    rng, rounds, alarms, found, held = np.random.default_rng(m), 400, 0, 0, 0
+    for _ in range(rounds):
+        honest = slopes(*exposed(rng, m, far=far), np.arange(500))[0]
+        alarms += honest.p < 0.05
+        held += honest.low <= 0 <= honest.high
+        found += slopes(*exposed(rng, m, far=far, remembers=1.0), np.arange(500))[0].p < 0.05
+    three = 3 * np.sqrt(0.05 * 0.95 / rounds)
+    assert alarms / rounds <= 0.05 + three
+    assert held / rounds >= 0.95 - three
+    assert found / rounds >= 0.5
+
+
+def test_a_few_models_or_one_exposure_say_nothing():
+    scores, exposure = exposed(np.random.default_rng(0), LEAST_OTHERS + 1)
+    assert len(slopes(scores, exposure, np.arange(500))) == len(scores)
+    assert slopes(scores[1:], exposure, np.arange(500)) is None
+    assert slopes(scores, np.ones(500), np.arange(500)) is None
+
+
+def test_the_table_has_a_row_for_each_model_and_exposure():
+    scores, exposure = exposed(np.random.default_rng(1), 8, remembers=1.0)
+    series = [series_of(own, model=f"m{at}") for at, own in enumerate(scores)]
+    labels = np.where(exposure > 0.5, "contaminated", "clean")
+    flags = flags_of(list(labels), contamination=exposure)
+    settings = RescoreSettings(permutations=99, draws=20, sweep_permutations=99)
+    rows = schemas.rows(tables_of(series, [flags], settings)["dose"])
+    assert {(row["model"], row["exposure"]) for row in rows} == {
+        (f"m{at}", "share found") for at in range(8)
+    }
+    first = next(row for row in rows if row["model"] == "m0")
+    assert first["slope_low"] < first["slope"] < first["slope_high"]
+    assert first["p_holm"] < 0.05
+    assert min(row["p_holm"] for row in rows if row["model"] != "m0") > 0.05
