@@ -415,12 +415,3 @@ def test_copies_are_clustered_by_the_texts_of_the_logs(tmp_path):
         (row,) = [row for row in done.rows("scores") if row["subset_by"] == "all"]
         assert row["gap_p"] > 0.05
         assert not any("alone" in note for note in done.run["notes"])
-
-
-def test_a_threshold_does_not_win_over_labels_unsaid(tmp_path, logs):
-    found = [{**row, "score": 0.1} for row in rows()]
-    path = write(tmp_path / "mine.csv", found)
-    with refused(UsageError, "'label'"):
-        rescore(path, logs, threshold=0.5, settings=FAST)
-    done = rescore(path, logs, threshold=0.05, settings=FAST, verdict_columns={"label": ""})
-    assert {row["n_flagged"] for row in done.rows("scores") if row["subset_by"] == "all"} == {N}

@@ -127,16 +127,6 @@ def test_constat_is_seldom_wrong_about_honest_models():
     assert np.mean([one.p < 0.05 for one in found]) < 0.12
 
 
-@pytest.mark.slow
-def test_a_leak_is_significant_among_many_honest_models():
-    rng = np.random.default_rng(11)
-    known = (skilled(rng, 10, 300), skilled(rng, 10, 300))
-    tested, other = ((rng.random((40, 300)) < 0.55).astype(float) for _ in range(2))
-    tested[0] = 1
-    found = constat((tested, other), known, family=len(tested))
-    assert found[0].p < 0.05 / len(tested)
-
-
 def test_an_inflation_has_newcombe_limits_and_its_p():
     public = (np.arange(100) < 80).astype(float)
     retro = (np.arange(50) < 30).astype(float)
@@ -186,25 +176,6 @@ def test_questions_about_one_passage_are_no_independent_evidence():
     assert wrong["questions"] > 2 * wrong["passages"]
 
 
-@pytest.mark.slow
-def test_passages_make_equality_and_expectation_less_sure():
-    rng = np.random.default_rng(6)
-    answers, passage = on_passages(rng, 5)
-    scores = answers[None]
-    second = (rng.random(300) < 0.5).astype(float)
-    assert equivalent(scores[0], second, cluster=passage) > equivalent(scores[0], second)
-    known = skilled(rng, 8, 300), skilled(rng, 8, 4000)
-    both = (scores, (rng.random((1, 4000)) < 0.5).astype(float)), known
-    (alone,) = constat(*both, draws=200)
-    (together,) = constat(*both, draws=200, cluster=passage)
-    assert together.error > 1.15 * alone.error
-    # Clusters of one item each are items that stand alone.
-    single = np.arange(300)
-    assert inflation(second, 1 - second, single).p == pytest.approx(
-        stats.ttest_ind(second, 1 - second, equal_var=False, alternative="greater").pvalue, rel=1e-6
-    )
-
-
 def panel(rng, models, n, benchmark, lift=0.0, memo=None):
     scores = skilled(rng, models, n, lift)
     series = [series_of(row, model=f"m{at}", benchmark=benchmark) for at, row in enumerate(scores)]
@@ -237,18 +208,6 @@ def test_each_model_has_its_gain_beside_the_reference_benchmark():
     assert found["memo", "retro-holdout"]["gain"] == pytest.approx(0.4, abs=0.06)
     assert found["memo", "retro-holdout"]["gain_lo"] > 0.3
     assert found["m6", "retro-holdout"]["p"] > 0.01
-
-
-def test_leads_in_few_passages_are_no_sure_gain():
-    rng = np.random.default_rng(2)
-    passages = np.arange(400) // 50
-    second = np.ones(300)
-    public = (rng.random(400) < 0.5).astype(float)
-    assert np.isnan(inflation(public, second, passages).p)
-    known = (skilled(rng, 8, 400), skilled(rng, 8, 300))
-    (found,) = constat((public[None], second[None]), known, cluster=passages)
-    assert found.note
-    assert np.isnan(found.p)
 
 
 @pytest.mark.parametrize(

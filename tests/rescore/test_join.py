@@ -14,7 +14,7 @@ from contam.errors import LogError
 from contam.rescore.join import Joiner
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
 from contam.rescore.logs.read import read_logs
-from tests.rescore.logs.small import QUESTIONS, item, items_table, lm_eval
+from tests.rescore.logs.small import QUESTIONS, item, items_table
 from tests.rescore.panels import refused
 
 
@@ -253,16 +253,6 @@ def test_every_real_log_meets_its_benchmark(shared):
                 assert items[row].question.split()[-1] in one.prompt
             else:
                 assert one.item_id == items[row].item_id
-
-
-def test_logs_of_many_models_hold_their_items_once(tmp_path):
-    lm_eval(tmp_path / "one", [1.0, 0.0, 1.0], model="org/one")
-    lm_eval(tmp_path / "two", [0.0, 0.0, 1.0], model="org/two")
-    lm_eval(tmp_path / "few", [0.0, 1.0], model="org/few")
-    few, one, two = read_logs([tmp_path])
-    assert one.items is two.items
-    assert [item is other for item, other in zip(few.items, one.items, strict=False)] == [True] * 2
-    assert one.columns[0].score.tolist() != two.columns[0].score.tolist()
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.rescore.export.summary import markdown
-from contam.rescore.logs.model import combined, setup_of, words
 from contam.rescore.panel import RescoreSettings
 from contam.rescore.rankings import matrices
 from contam.tables import schemas
@@ -63,18 +62,6 @@ def test_a_short_run_changes_no_figure_of_the_others(n, seed, first):
     assert f"limited ({n:,} items)" in rows["m0"]["note"]
     assert f"limited \\({n:,} items" in markdown(together) or "limited (" in markdown(together)
     assert not [row for row in pairs if "limited" in (row["first"], row["second"])]
-
-
-def test_runs_that_are_all_short_are_ranked_among_themselves():
-    whole = run_of("whole")
-    short = [run_of(f"s{at}", items=range(100), p=0.2 + 0.1 * at) for at in range(5)]
-    (found,) = matrices([whole, *short])
-    assert set(found.models) == {"whole", *(one.model for one in short)}
-    assert len(found.items) == 100
-    assert [note.split()[0] for note in found.notes] == ["300"]
-    (found,) = matrices([whole, run_of("other"), *short])
-    assert found.models == ("other", "whole")
-    assert [one.model for one in found.short] == [f"s{at}" for at in range(5)]
 
 
 def test_models_that_each_lack_some_items_are_compared_pair_by_pair():
@@ -161,19 +148,3 @@ def test_runs_of_other_set_ups_have_rankings_of_their_own(name, values):
 
 def value_in(setup, model):
     return model.partition("-")[0] in setup
-
-
-def test_what_is_recorded_of_a_run_is_its_set_up():
-    parts = {"doc_to_text": "Q: {{question}}", "description": ""}
-    one = setup_of(version=3.0, examples=0, prompt=parts)
-    assert one == setup_of(version="3", examples="0", prompt={**parts, "gen_prefix": None})
-    assert words(one).startswith("version 3, 0-shot, prompt ")
-    assert one != setup_of(version=3, examples=0, prompt={"doc_to_text": "Question: {{question}}"})
-    shape = "<function text at 0x7f{}10>"
-    assert setup_of(prompt={"doc_to_text": shape.format("ab")}) == setup_of(
-        prompt={"doc_to_text": shape.format("cd")}
-    )
-    assert setup_of() == ()
-    other = setup_of(version=3, examples=5, prompt=parts)
-    assert dict(combined([one, one])) == dict(one)
-    assert dict(combined([one, other]))["few-shot"] not in ("0", "5")

@@ -129,19 +129,6 @@ def test_a_metric_that_is_asked_for_is_the_one_that_counts(labels, tmp_path, ask
         assert "weir" not in row["note"]
 
 
-def test_what_is_asked_for_goes_before_what_a_log_names(labels, tmp_path):
-    logs = [
-        olmes(tmp_path / "quay", "quay", ["acc_raw", "acc_per_char"], "acc_raw"),
-        *tables(tmp_path, mill="em"),
-    ]
-    result = scored(labels, *logs, metrics=["quay=acc_per_char"])
-    for model, row in aggregated(result).items():
-        assert row["metrics"] == "mill: em; quay: acc_per_char"
-        assert row["mean_full"] == pytest.approx(
-            mean({"quay": "acc_per_char", "mill": "em"}, model)
-        )
-
-
 def test_the_main_metric_that_a_log_names_is_the_one_that_counts(labels, tmp_path):
     logs = [
         olmes(tmp_path / "quay", "quay", ["acc_per_char", "acc_raw"], "acc_raw"),

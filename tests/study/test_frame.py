@@ -60,17 +60,6 @@ def test_a_study_is_written_whole_and_equal_studies_alike(study, tmp_path):
         write_study(study, out)
 
 
-def test_a_study_shows_itself_and_hands_out_frames(study):
-    html = study._repr_html_()
-    assert "Found." in html
-    assert "&lt;b&gt;" in html
-    assert study.rows()[1]["p_holm"] is None
-    assert list(study.to_pandas()["model"]) == ["a", "<b>"]
-    assert study.to_polars("models").height == 2
-    with pytest.raises(UsageError, match="gone"):
-        study.to_arrow("gone")
-
-
 TOTALS = "model,correct,n\na,8,10\nb,5,10\n"
 
 

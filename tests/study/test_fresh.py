@@ -210,13 +210,6 @@ def test_models_of_one_base_are_one_model_in_a_line():
     assert false[False] > false[True]
 
 
-def test_diminishing_returns_are_seen():
-    rng = np.random.default_rng(8)
-    original, other = invented(rng, m=40, n=5000, k=5000, slope=0.6)
-    study = fresh(original, other, settings=FreshSettings(draws=300))
-    assert fit_of(study)["reading"] == "below 1"
-
-
 def test_leave_one_out_residuals_are_those_of_a_line_without_the_model():
     rng = np.random.default_rng(9)
     x = rng.random(12)

@@ -248,13 +248,6 @@ def test_a_score_that_is_no_score_does_not_pass_the_check(tmp_path):
         self_check(found)
 
 
-def test_choices_that_are_digits_are_choices(tmp_path):
-    one = sample(0, "C", choices=["0", "4", "2"], target="B")
-    (found,) = read_logs([write_json(tmp_path / "a.json", inspect_log([one], [1]))])
-    assert found.items[0].choices == ("0", "4", "2")
-    assert found.items[0].answer == "4"
-
-
 # ------------------------------------------------------------------------------------- the others
 
 

@@ -11,7 +11,7 @@ from contam.errors import LogError
 from contam.rescore.join import Joiner
 from contam.rescore.logs.model import self_check
 from contam.rescore.logs.read import find_logs, read_logs
-from tests.rescore.logs.small import QUESTIONS, item, items_table, lm_eval, write_lines
+from tests.rescore.logs.small import QUESTIONS, item, items_table
 from tests.rescore.logs.tools import (
     RIGHT,
     eval_plus,
@@ -46,15 +46,6 @@ def test_eval_plus_has_a_metric_for_each_set_of_tests(tmp_path):
     assert [one.item_id for one in log.items] == [f"Quay/{i}" for i in range(6)]
     edited(next(tmp_path.iterdir()), lambda one: one.update(pass_at_k={"base": {"pass@1": 0.5}}))
     self_check(read_logs([tmp_path])[0])
-
-
-def test_the_older_form_of_eval_plus_is_read(tmp_path):
-    tasks = {
-        "Quay/0": {"nfiles": 2, "base": [["success", []], ["failed", []]], "plus": []},
-        "Quay/1": {"nfiles": 2, "base": [["success", []]] * 2, "plus": []},
-    }
-    (log,) = read_logs([write_json(tmp_path / "eval_results.json", {"eval": tasks})])
-    assert log.column("pass@1,base").score.tolist() == [0.5, 1]
 
 
 # -------------------------------------------------------------------------------------- SWE-bench
@@ -127,14 +118,6 @@ def test_olmes_predictions_alone_have_ids_and_say_so(tmp_path):
     assert log.items[0].question is None
     assert any("no requests file" in note for note in log.notes)
     assert any("no metrics file" in note for note in log.notes)
-
-
-def test_a_request_or_metrics_file_of_olmes_leads_to_its_predictions(tmp_path):
-    olmes(tmp_path)
-    for name in ("requests.jsonl", "metrics.json"):
-        (log,) = read_logs([tmp_path / f"task-000-lantern-{name}"])
-        assert log.path.endswith("-predictions.jsonl")
-    assert not find_logs([tmp_path]).skipped
 
 
 # ------------------------------------------------------------------------------------ OpenCompass
@@ -256,12 +239,3 @@ def test_outputs_without_scores_per_item_say_what_to_export(tmp_path, document, 
     (tmp_path / "t.csv").write_text("id,score\na,1\n", encoding="utf-8")
     ((_, reason),) = find_logs([tmp_path]).skipped
     assert fact in reason
-
-
-def test_requests_alone_are_listed_as_left_out(tmp_path):
-    lm_eval(tmp_path, [1, 0])
-    rows = [{"doc_id": n, "native_id": n, "request": {"context": "?"}} for n in range(2)]
-    write_lines(tmp_path / "task-000-quay-requests.jsonl", rows)
-    ((path, reason),) = find_logs([tmp_path]).skipped
-    assert path.endswith("requests.jsonl")
-    assert "not beside it" in reason

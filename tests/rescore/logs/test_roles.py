@@ -142,14 +142,6 @@ def test_a_gold_column_beside_models_is_a_question(tmp_path):
     assert means(path, models="heron+plover") == {"heron": HERON, "plover": PLOVER}
 
 
-@pytest.mark.parametrize("name", ["heron_dev", "heron-test", "heron.train", "all_heron_test"])
-def test_a_model_keeps_the_whole_name_of_its_file(tmp_path, name):
-    for own in (name, "heron"):
-        rows = [{"question": q, "correct": r} for q, r in zip(ASKED, RIGHT, strict=True)]
-        write_lines(tmp_path / f"{own}.jsonl", rows)
-    assert set(means([tmp_path])) == {"heron", name}
-
-
 def test_a_row_per_model_is_read_and_what_may_be_one_is_asked(tmp_path):
     cells = {item: [RIGHT[i], WRONG[i]] for i, item in enumerate(IDS)}
     both = {"heron": HERON, "plover": PLOVER}
@@ -184,14 +176,6 @@ def test_a_record_per_model_is_asked_for_and_named_after_its_model(tmp_path):
     asked(path, "--columns models=small.is_correct+large.is_correct")
     found = means(path, models="small.is_correct+large.is_correct")
     assert found == {"small": HERON, "large": PLOVER}
-
-
-def test_a_list_of_rows_in_a_record_is_read_beside_other_lists(tmp_path):
-    rows = [{"item_id": i, "score": r} for i, r in zip(IDS, RIGHT, strict=True)]
-    document = {"model": "heron", "performances": rows, "models": [{"name": "heron", "score": 0.5}]}
-    assert means(write_json(tmp_path / "p.json", document)) == {"heron": HERON}
-    with pytest.raises(LogError):
-        read_logs([write_json(tmp_path / "q.json", {"a": {"acc": 1}, "b": {"acc": 0.5}})])
 
 
 @pytest.mark.parametrize(
@@ -261,26 +245,6 @@ def test_results_of_lm_eval_that_hold_the_samples_are_read(tmp_path):
         assert log.columns[0].reported == log.columns[0].score.mean() == HERON[1]
 
 
-@pytest.mark.parametrize(
-    ("name", "document", "fact"),
-    [
-        ("v1.json", {"version": 1, "eval": {}, "status": "success", "plan": {}}, "version 1"),
-        ("p.json", {"evalId": "e", "results": {"version": 3, "results": []}}, "promptfoo"),
-        ("s.json", {"raw_generations": {}, "raw_scored_generations": {}}, "CRUXEval"),
-        (
-            "e.json",
-            {"config": {}, "summary": {"dps": 50}, "eval": {"o/1": {"dps": 50}}},
-            "EvalPerf",
-        ),
-        ("r.json", {"no_generation": [], "no_logs": [], "resolved": ["o__1"]}, "SWE-bench"),
-        ("b.json", {"accuracy": 0.5, "correct_count": 1, "total_count": 2}, "failures"),
-    ],
-)
-def test_what_is_no_log_is_refused_for_the_true_reason(tmp_path, name, document, fact):
-    with pytest.raises(LogError, match=fact):
-        read_logs([write_json(tmp_path / name, document)])
-
-
 def test_a_reply_that_looks_like_a_score_is_none(tmp_path):
     rows = [
         {"question": q, "answer": "yes", "response": "yes" if r else "no", "correct": r}
@@ -337,12 +301,6 @@ def test_a_lone_score_in_a_record_is_found_and_one_of_two_is_asked_for(tmp_path)
         read_logs([tmp_path / "t.jsonl"], columns={"score": "metrics.bleu"})
     with pytest.raises(LogError, match=r"no column 'a\+b'"):
         read_logs([tmp_path / "t.jsonl"], columns={"score": "metrics.em", "question": "a+b"})
-
-
-def test_a_field_that_some_records_lack_is_no_score(tmp_path):
-    rows = [{"id": "a", "m": {"acc": 1}}, {"id": "b", "m": {}}, {"id": "c", "m": None}]
-    (log,) = read_logs([write_lines(tmp_path / "t.jsonl", rows)], columns={"score": "m.acc"})
-    assert log.n_unscored == 2
 
 
 def test_a_benchmark_is_made_of_a_plain_table(tmp_path):
