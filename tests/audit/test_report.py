@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import shutil
-from datetime import date
 
 import pytest
 from hypothesis import given
@@ -35,33 +34,6 @@ def test_the_parts_of_a_bar_are_shares_of_all_items_and_do_not_overlap(counts):
         assert part["width"] == pytest.approx(100 * part["n"] / sum(counts), abs=0.002)
         end = part["x"] + part["width"]
     assert end == pytest.approx(100)
-
-
-MONTHS = st.dates(date(1900, 1, 1), date(2030, 12, 31)).map(lambda day: f"{day:%Y-%m}")
-
-
-@given(st.dictionaries(MONTHS, st.integers(1, 50), max_size=12), st.integers(0, 5), st.dates())
-def test_columns_stand_in_order_within_the_picture(months, unknown, released):
-    counted = [{"name": name, "n": n} for name, n in sorted(months.items())]
-    counted += [{"name": "unknown", "n": unknown}] if unknown else []
-    drawn = render.months({"months": counted, "n_items": 100}, released.isoformat())
-    if not months:
-        assert drawn is None
-        return
-    assert drawn["unknown"] == unknown
-    assert {one["month"]: one["n"] for one in drawn["columns"]} == months
-    assert max(one["height"] for one in drawn["columns"]) == 100
-    assert drawn["top"] == max(months.values()) / 100
-    ends = [(one["x"], one["x"] + one["width"]) for one in drawn["columns"]]
-    assert ends == sorted(ends)
-    assert all(-0.01 <= low < high <= 100.01 for low, high in ends)
-    # Documents left of the line are of an earlier month, those right of it of a later one.
-    if drawn["released"] is not None:
-        for column in drawn["columns"]:
-            if column["month"] < released.isoformat()[:7]:
-                assert column["x"] + column["width"] <= drawn["released"] + 0.01
-            elif column["month"] > released.isoformat()[:7]:
-                assert column["x"] >= drawn["released"] - 0.01
 
 
 def test_months_count_flagged_items_of_the_evidence(audited):

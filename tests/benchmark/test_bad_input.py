@@ -122,12 +122,6 @@ def test_saved_dataset_with_a_part_missing_is_an_error(tmp_path: Path):
     assert "lacks its file data-0.arrow" in str(failure(tmp_path))
 
 
-def test_format_is_seen_from_content_when_the_name_says_nothing(tmp_path: Path):
-    path = tmp_path / "items"
-    path.write_bytes(GOOD)
-    assert len(read_benchmarks([path])[0].items) == 1
-
-
 def test_empty_questions_are_listed(write_jsonl: WriteRows):
     path = write_jsonl("m.jsonl", [{"question": " "}, {"question": "Q?"}, {"question": None}])
     (benchmark,) = read_benchmarks([path])

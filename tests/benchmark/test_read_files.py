@@ -85,12 +85,6 @@ def test_native_ids_are_kept_as_text(write_jsonl: WriteRows, value: object, item
     assert benchmark.items[0].item_id == item_id
 
 
-def test_row_without_its_id_is_named_by_content(write_jsonl: WriteRows):
-    rows = [{"id": "a", "question": "Q?"}, {"id": None, "question": "R?"}]
-    (benchmark,) = read_benchmarks([write_jsonl("m.jsonl", rows)])
-    assert [item.item_id for item in benchmark.items] == ["a", "c78d9b5529e5fadd"]
-
-
 def test_duplicates_are_grouped_whatever_the_order_of_choices(write_jsonl: WriteRows):
     rows = [
         {"question": "Which “one” floats?", "choices": ["moss", "reed"], "answer": 1},

@@ -71,13 +71,6 @@ def test_beside_a_question_of_its_own_a_text_is_passage(write_jsonl: WriteRows, 
     assert [item.passage for item in found.items] == [story(k) for k in range(N)]
 
 
-def test_a_column_called_passage_stays_one_beside_a_template(write_jsonl: WriteRows):
-    rows = [{"question": SHARED, "context": story(k), "answer": "no"} for k in range(N)]
-    found = only(write_jsonl("tales.jsonl", rows))
-    assert {item.question for item in found.items} == {SHARED}
-    assert [item.passage for item in found.items] == [story(k) for k in range(N)]
-
-
 def test_a_question_that_differs_only_in_its_numbers_is_a_template(write_jsonl: WriteRows):
     rows = [
         {"question": f"Who lives in house {k}?", "puzzle": story(k), "answer": "Olav"}
@@ -173,16 +166,6 @@ def test_texts_at_any_depth_are_read(write_jsonl: WriteRows, name: str):
     found = only(write_jsonl("deep.jsonl", [NESTED[name](k) for k in range(N)]))
     for k, item in enumerate(found.items):
         assert all(half in item.question for half in _halves(k)) or story(k) in item.question
-
-
-def test_a_mapping_reaches_into_records_and_an_error_names_their_paths(write_jsonl: WriteRows):
-    path = write_jsonl("deep.jsonl", [NESTED["deep in a record"](k) for k in range(N)])
-    deep = "scenario.instructions.task_instructions"
-    found = only(path, mapping={"question": deep})
-    assert [item.question for item in found.items] == [story(k) for k in range(N)]
-    with pytest.raises(BenchmarkError, match=r"scenario\.instructions\.tasks") as caught:
-        only(path, mapping={"question": "scenario.instructions.tasks"})
-    assert deep in caught.value.hint
 
 
 @pytest.mark.parametrize("kind", ["json", "jsonl", "key", "frame", "parquet"])

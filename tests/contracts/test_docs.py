@@ -135,13 +135,6 @@ def test_every_make_target_that_is_named_exists(repository):
             assert target in targets, f"{path.name}: make {target}"
 
 
-def test_an_output_that_is_wrong_is_noticed():
-    page = "```console\n$ contam --version\ncontam 0.0.0-never\n```\n"
-    (shown,) = pages.things_run(page)
-    with pages.reader() as session:
-        assert not pages.same(session.run(shown), shown.output, shown.kind)
-
-
 # ---------------------------------------------------------------------------------- links
 
 
@@ -318,9 +311,3 @@ def test_the_pictures_are_current(repository, tmp_path):
         # A picture of a page that opens offline fetches nothing.
         assert "href" not in text
         assert "<title>" in text
-
-
-def test_the_readme_shows_the_pictures(repository):
-    text = (repository / "README.md").read_text(encoding="utf-8")
-    for path in (repository / PICTURES).glob("*.svg"):
-        assert f"]({PICTURES}/{path.name})" in text

@@ -89,15 +89,6 @@ def test_only_unreadable_shards_are_failures_not_a_wrong_column(tmp_path):
     assert plan_chunks(find_shards([tmp_path]), found) == ([], [])
 
 
-def test_an_open_index_does_not_count_its_shards_again_for_every_answer(monkeypatch):
-    counts = {shard: ShardCoverage(units=1, rows=shard) for shard in range(50)}
-    coverage = Coverage(tuple(map(str, counts)), (1,) * 50, counts)
-    first = coverage.to_dict()
-    monkeypatch.setattr(ShardCoverage, "__add__", None)
-    assert coverage.to_dict() == first
-    assert first["rows"] == sum(range(50))
-
-
 def test_a_failure_keeps_the_facts_of_its_error_and_travels(tmp_path):
     path = tmp_path / "cut.parquet"
     path.write_bytes(b"PAR1")

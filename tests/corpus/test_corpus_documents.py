@@ -162,21 +162,6 @@ def test_positions_in_a_chat_lead_to_their_turn(tmp_path, kind):
     assert document.turn_at(len(text) + 5) is None
 
 
-def test_only_row_groups_that_hold_wanted_rows_are_read(tmp_path):
-    path = tmp_path / "a.parquet"
-    table = pa.table({"text": [f"document number {i}" for i in range(100)]})
-    pq.write_table(table, path, row_group_size=10, compression="none", use_dictionary=False)
-    raw = bytearray(path.read_bytes())
-    start = pq.ParquetFile(path).metadata.row_group(9).column(0).data_page_offset
-    raw[start : start + 60] = bytes([0xFF] * 60)
-    path.write_bytes(raw)
-    shard = find_shards([path])[0]
-    selection = select_columns(shard)
-    assert read_texts(shard, selection, [5, 85]) == ["document number 5", "document number 85"]
-    with pytest.raises(ShardError):
-        read_texts(shard, selection, [95])
-
-
 ROWS = [{"id": str(n), "text": f"document {n} of a few words"} for n in range(5)]
 #: More than there are threads, so that each reads several.
 COPIES = 40

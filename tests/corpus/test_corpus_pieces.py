@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -119,20 +118,6 @@ def test_a_file_that_shrinks_meanwhile_is_an_error(tmp_path):
     path.write_text('{"text": "x"}\n' * 3)
     with pytest.raises(ShardError, match="ends at byte 42"):
         list(span_pieces(str(path), ByteSpan(28, 60)))
-
-
-def test_small_compressed_and_streamed_files_stay_whole(tmp_path, monkeypatch):
-    raw = "".join(json.dumps({"text": text}) + "\n" for text in TEXTS).encode()
-    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(raw))
-    (tmp_path / "b.jsonl").write_bytes(raw[:100].rpartition(b"\n")[0])
-    table = pa.table({"text": TEXTS})
-    with ipc.new_stream(tmp_path / "c.arrow", table.schema) as writer:
-        writer.write_table(table, max_chunksize=7)
-    monkeypatch.setattr(opening, "CHUNK_BYTES", 2000)
-    found, n_units = documents(tmp_path)
-    assert n_units == 3
-    assert [text for shard, _, text in found if shard == 0] == TEXTS
-    assert [text for shard, _, text in found if shard == 2] == TEXTS
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "arrow"])

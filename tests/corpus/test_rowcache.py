@@ -113,16 +113,6 @@ def test_what_is_kept_never_takes_more_than_the_room(shard):
     assert ROOM / 2 < most <= ROOM
 
 
-def test_without_room_only_what_leads_to_the_row_is_decoded(shard, reads, monkeypatch):
-    # Batches of about two documents.
-    monkeypatch.setattr(rowcache, "BATCH_BYTES", 2 * len(TEXTS[0]))
-    rows = cache(shard, capacity=GROUP_BYTES)
-    ask(rows, 0)
-    assert reads.documents <= 4
-    ask(rows, 9)
-    assert reads.documents > ROWS_PER_GROUP
-
-
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_shard_that_changes_while_it_is_open_is_an_error_and_nothing_kept_of_it_answers(
     tmp_path, kept
@@ -180,14 +170,6 @@ def test_a_row_that_is_not_there_is_an_error(tmp_path, name, capacity):
         stream(rows, 1, 3)
 
 
-def test_null_and_empty_documents_are_rows_like_any_other(tmp_path):
-    lines = [{"text": "first"}, {"text": None}, {"text": ""}, {"other": 1}, {"text": "last"}]
-    texts = [str(line.get("text") or "") for line in lines]
-    rows = cache(write_jsonl(tmp_path / "one.jsonl", lines))
-    for _ in range(2):
-        assert ask(rows, 0, 1, 2, 3, 4, texts=texts) == texts
-
-
 def test_lines_with_no_row_groups_are_read_back_with_and_without_room(tmp_path, reads):
     path = tmp_path / "one.jsonl"
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
@@ -197,11 +179,3 @@ def test_lines_with_no_row_groups_are_read_back_with_and_without_room(tmp_path, 
         assert ask(rows, 2, 77) == [TEXTS[2], TEXTS[77]]
     # Without room each time, with room once.
     assert len(reads.groups) == 3
-
-
-def test_stretches_for_streaming_are_whole_row_groups_of_about_the_size_asked(shard):
-    rows = cache(shard)
-    wanted = np.array([1, 2, 15, 31, 32, 79], np.int64)
-    assert rows.spans_of(0, wanted, 1) == [(0, 2), (2, 3), (3, 5), (5, 6)]
-    assert rows.spans_of(0, wanted, 2 * rows._open(0).group_bytes[0] + 100) == [(0, 3), (3, 6)]
-    assert rows.spans_of(0, wanted, 1 << 30) == [(0, 6)]

@@ -9,7 +9,6 @@ import tempfile
 from pathlib import Path
 from textwrap import indent
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 
 import contam
 from contam.errors import BenchmarkError, CorpusError, UsageError
-from tests.detect.indexed.indexes import make
 
 FIXTURES = Path(__file__).parents[2] / "bench_fixtures"
 ROWS = [
@@ -130,13 +128,6 @@ def test_tables_and_paths_are_searched_together_under_their_names(tmp_path):
     assert len(result) == len(ITEMS)
 
 
-def test_a_name_is_for_tables_without_one_and_for_all_rows():
-    assert list(contam.scan(DOCUMENTS, ITEMS, name="lantern").counts()) == ["lantern"]
-    rows = [{**ITEMS[0], "benchmark": "own"}, {**ITEMS[1], "split": "test"}]
-    named = {(v.benchmark, v.split) for v in contam.scan(DOCUMENTS, rows)}
-    assert named == {("own", ""), ("items", "test")}
-
-
 def test_a_data_set_has_its_name_and_splits():
     datasets = pytest.importorskip("datasets", reason="datasets is not installed")
     splits = datasets.DatasetDict(train=dataset(ITEMS[:3]), test=dataset(ITEMS[3:5]))
@@ -147,17 +138,6 @@ def test_a_data_set_has_its_name_and_splits():
     assert list(contam.scan(DOCUMENTS, splits["test"]).counts()) == ["lantern/hard"]
     with pytest.raises(UsageError, match="stream"):
         contam.scan(DOCUMENTS, splits["test"].to_iterable_dataset())
-
-
-def test_rows_may_lack_fields_that_others_have_and_hold_numbers_of_numpy():
-    rows = [
-        {"question": ITEMS[0]["question"]},
-        {"question": ITEMS[1]["question"], "choices": ["a", "b"], "answer": np.int64(1)},
-    ]
-    items = contam.scan(DOCUMENTS, rows).items.to_pylist()
-    assert sorted((item["choices"], item["answer"]) for item in items if item["choices"]) == [
-        (["a", "b"], "b")
-    ]
 
 
 QUESTION = "Which of the nine brass lanterns, did they say, was polished? "
@@ -279,16 +259,6 @@ def test_no_package_is_loaded_that_the_caller_does_not_use(repository):
     # Arrow looks for pandas by itself.
     loaded = "import sys\nprint({'polars', 'datasets'} & set(sys.modules))"
     assert run(SCAN + loaded, repository) == ["['contaminated']", "set()"]
-
-
-def test_an_index_answers_for_a_table_as_for_a_file(tmp_path):
-    pq.write_table(pa.Table.from_pylist(DOCUMENTS), tmp_path / "corpus.parquet")
-    pq.write_table(pa.Table.from_pylist(ITEMS), tmp_path / "items.parquet")
-    index = make(tmp_path / "corpus.parquet", tmp_path / "index")
-    expected = contam.query(index, tmp_path / "items.parquet")
-    assert expected.flagged()
-    for form in (FORMS["rows"], FORMS["arrow"], pandas_frame):
-        assert contam.query(index, form(ITEMS)).verdicts.equals(expected.verdicts)
 
 
 @pytest.mark.parametrize("texts", [[QUESTION], [QUESTION * 99], ["one\ntwo"], QUESTION * 99])

@@ -12,11 +12,10 @@ import contam
 from contam.detect import finish
 from contam.detect.finish import verdict_columns
 from contam.detect.labels import SHOWN
-from contam.detect.notebook import result_line
 from contam.detect.policies.verdict import COLUMNS, Verdict
 from contam.detect.report import TABLES, load_report, write_report
 from contam.detect.result import OPTIONAL, VERDICTS, item_ranks, label_counts
-from contam.errors import InternalError, OutputError, UsageError
+from contam.errors import OutputError, UsageError
 from contam.files.natural_order import natural_key
 from contam.files.single import fingerprint
 from contam.tables import schemas
@@ -72,22 +71,6 @@ def test_a_score_of_nan_is_no_score():
     assert schemas.column(result.verdicts, "score") == [None] * 6
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"label": [None] * 6},
-        {"label": ["clean"]},
-        {"nonsense": [1] * 6},
-        {"n_documents": ["x"] * 6},
-    ],
-)
-def test_columns_that_do_not_fit_are_a_defect_of_ours(change):
-    result = make_result()
-    result.verdict_columns = {**result.verdict_columns, **change}
-    with pytest.raises(InternalError):
-        result.verdicts  # noqa: B018
-
-
 def test_a_notebook_shows_counts_coverage_and_notes_and_no_text(tmp_path):
     result = make_result()
     texts = {*schemas.column(result.items, "question"), *schemas.column(result.verdicts, "reason")}
@@ -101,20 +84,6 @@ def test_a_notebook_shows_counts_coverage_and_notes_and_no_text(tmp_path):
     assert not [text for text in texts if text in shown]
     write_report(result, tmp_path / "out")
     assert load_report(tmp_path / "out")._repr_html_() == shown
-
-
-def test_an_interpreter_shows_a_result_in_a_line_without_its_texts(tmp_path):
-    result = make_result()
-    texts = {*schemas.column(result.items, "question"), *schemas.column(result.verdicts, "reason")}
-    write_report(result, tmp_path / "out")
-    for one in (result, load_report(tmp_path / "out")):
-        shown = repr(one)
-        assert shown.startswith(f"<{type(one).__name__}: maths by contam 1 clean; ")
-        assert "; quiz by contam 1 contaminated, 1 clean; " in shown
-        assert shown.endswith("; complete>")
-        assert not [text for text in (*texts, str(tmp_path), "\n") if text in shown]
-    many = {f"b{n}": {"contam": {"clean": 1}} for n in range(300)}
-    assert len(result_line("ScanResult", many, {"complete": False})) < 500
 
 
 @pytest.mark.parametrize("name", ["verdicts", "evidence", "items"])

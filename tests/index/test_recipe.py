@@ -37,28 +37,6 @@ def test_the_recipes_that_ship_keep_their_guarantees():
         assert from_dict(to_dict(recipe)) == recipe
 
 
-@pytest.fixture(scope="session")
-def tokenizer_file(tmp_path_factory):
-    from tokenizers import Tokenizer, models, pre_tokenizers
-
-    tokenizer = Tokenizer(models.WordLevel({"a": 0, "b": 1, "?": 2}, unk_token="?"))  # noqa: S106 - no secret
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.json"
-    tokenizer.save(str(path))
-    return path
-
-
-def test_a_tokenizer_is_pinned_by_its_digest(tokenizer_file):
-    with pytest.raises(UsageError, match="needs a tokenizer"):
-        load_recipe("bpe")
-    recipe = load_recipe("bpe", tokenizer=tokenizer_file)
-    assert (recipe.unit, recipe.guarantee, recipe.normaliser) == ("tokenizer", 5, "bpe-1")
-    assert recipe.tokenizer["path"] == str(tokenizer_file)
-    assert len(recipe.tokenizer["sha256"]) == 64
-    with pytest.raises(UsageError, match="no use for a tokenizer"):
-        load_recipe("complete", tokenizer=tokenizer_file)
-
-
 WRONG = {
     "gram = 5": ("gram = 0", "gram is 0"),
     "stride = 4": ("stride = 1000", "stride is 1000"),

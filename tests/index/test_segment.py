@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from contam.errors import IndexDamageError, IndexMismatchError
 from contam.index.manifest import publish_manifest
 from contam.index.model import RowSpan
 from contam.index.open import Index
-from contam.index.states import write_retired
 from tests.index.tiny import (
     BASE,
     RECIPE,
@@ -93,22 +91,6 @@ def test_shards_are_numbered_as_a_scan_would_and_retired_ones_left_out(made):
         "part-9.parquet": "cut short",
     }
     assert all(failure.hints for failure in coverage.failures)
-
-
-def test_retired_documents_are_looked_up_by_shard_and_row(made):
-    folder, manifest, _ = made
-    record = write_retired(folder, np.array([[1, 4], [0, 2], [0, 2], [1, 0]]))
-    publish_manifest(folder, replace(manifest, retired=record))
-    retired = Index.open(folder).retired
-    assert retired.pairs.tolist() == [[0, 2], [1, 0], [1, 4]]
-    found = retired.holds(np.array([0, 0, 1, 1, 1], np.int32), np.array([2, 0, 0, 1, 4]))
-    assert found.tolist() == [True, False, True, False, True]
-    assert write_retired(folder, np.empty((0, 2), np.int64)) is None
-    raw = bytearray((folder / record.name).read_bytes())
-    raw[-1] ^= 1
-    (folder / record.name).write_bytes(raw)
-    with pytest.raises(IndexDamageError, match="retired"):
-        Index.open(folder)
 
 
 def test_an_index_of_another_normaliser_is_refused(made):

@@ -11,7 +11,6 @@ from contam.config import Settings
 from contam.corpus.shards import shard_digest
 from contam.detect.query import query
 from contam.errors import IndexDamageError, IndexMismatchError
-from contam.index import change as change_module
 from contam.index.change import add
 from contam.index.manifest import read_manifest
 from contam.index.states import STATES, read_states
@@ -122,14 +121,6 @@ def test_adding_an_edited_shard_does_not_pass_it_over(shard, folder):
     in_place(shard)
     with pytest.raises(IndexMismatchError, match="with other bytes"):
         add(folder, shard)
-
-
-def test_what_add_had_to_compare_it_need_not_compare_again(shard, folder, monkeypatch):
-    (folder / STATES).unlink()
-    assert add(folder, shard).passed_over == (shard.name,)
-    assert list(read_states(folder)) == [str(shard)]
-    monkeypatch.setattr(change_module, "file_sha256", None)
-    assert add(folder, shard).passed_over == (shard.name,)
 
 
 def touched(path):

@@ -54,11 +54,3 @@ def test_half_a_benchmark_that_was_skipped_is_said_once(tmp_path, command, quiet
         "half": {"n_skipped": 6, "n_rows": 12, "reasons": {"empty question": 6}}
     }
     assert sum("empty question" in note for note in load_report(tmp_path / "out").run["notes"]) == 6
-
-
-def test_rows_of_another_split_are_counted(tmp_path):
-    rows = [{**row, "split": "train" if n else "test"} for n, row in enumerate(ROWS)]
-    path = write_jsonl(tmp_path / "quiz.jsonl", rows)
-    corpus = corpus_of(tmp_path / "corpus", [FILLER])
-    process = run_scan(corpus, path, tmp_path / "out", "--split", "test", "-q")
-    assert "quiz: 1 of 2 rows skipped (another split)" in process.stdout.splitlines()

@@ -118,16 +118,6 @@ def test_a_column_of_lists_or_records_is_refused(tmp_path, bench, value):
             contam.scan(corpus / name, bench, columns={"id": "key"})
 
 
-def test_dots_lead_into_records_and_json(tmp_path, bench):
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
-    row = {"text": QUESTION, "meta": {"key": "in-a-record"}, "more": json.dumps({"key": "in-json"})}
-    (corpus / "a.jsonl").write_text(json.dumps(row) + "\n")
-    for path, expected in (("meta.key", "in-a-record"), ("more.key", "in-json")):
-        found = contam.scan(corpus, bench, columns={"id": path})
-        assert {row["document_id"] for row in found.evidence.to_pylist()} == {expected}
-
-
 def test_a_document_without_the_named_id_is_called_by_its_place(tmp_path, bench):
     corpus = tmp_path / "corpus"
     corpus.mkdir()

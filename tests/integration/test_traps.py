@@ -5,17 +5,14 @@ import unicodedata
 import pytest
 
 from contam.detect.policies.policy import list_policies
-from contam.detect.scan import scan
 from tests.integration.inputs import (
     ABSENT,
     FILLER,
     QUESTION,
-    corpus_of,
     labels,
     quoted,
     search,
     verdict,
-    write_jsonl,
 )
 
 ALL = [spec.id for spec in list_policies()]
@@ -60,14 +57,6 @@ def test_t6_spans_are_positions_in_the_original_texts(tmp_path, form):
     assert said == item
     # Marks and joiners behind the last letter are quoted with it.
     assert text == form(item)
-
-
-def test_t7_a_gram_shared_by_two_benchmarks_counts_for_both(tmp_path):
-    one = write_jsonl(tmp_path / "one.jsonl", [{"id": "a", "question": QUESTION}])
-    two = write_jsonl(tmp_path / "two.jsonl", [{"id": "b", "question": QUESTION + " Say why."}])
-    corpus = corpus_of(tmp_path / "corpus", [FILLER + QUESTION])
-    found = labels(scan(corpus, [one, two]))
-    assert found == {"a": "contaminated", "b": "contaminated"}
 
 
 def test_t14_a_shared_instruction_alone_flags_nothing(tmp_path):

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING
 
-import numba
-import numpy as np
 import pytest
 
-from contam.corpus.batches import read_chunk
-from contam.detect import partial as partials
-from contam.detect.chunk_scan import scan_chunk, scan_chunks
+from contam.detect.chunk_scan import scan_chunks
 from contam.detect.corpus import Corpus
 from contam.detect.finish import finish_scan
-from contam.detect.match.matching import matcher_of
 from contam.detect.parameters import ScanParameters
 from contam.detect.partial import PartialResult
 from contam.detect.parts.part_file import Part
 from contam.detect.plan import make_plan
 from contam.errors import InternalError
-from contam.kernels.document import scan_batch
 from tests.property.worlds import ALL_POLICIES, write_items, write_shard
 
 if TYPE_CHECKING:
@@ -60,35 +53,6 @@ def world(tmp_path):
     return written(tmp_path, (rows, [row["question"] for row in rows]))
 
 
-def spoilt(array: np.ndarray) -> np.ndarray:
-    """The same values as a way through files may leave them: read-only, and in another order."""
-    found = np.asfortranarray(array)
-    found.setflags(write=False)
-    return found
-
-
-def test_kernels_take_what_was_merged_without_compiling_anew(world):
-    plan, shards = opened(*world, policies=("contam",))
-    first, rest = shards.chunks[0], shards.chunks[1:]
-    part = part_of_chunks(plan, shards, rest)
-    for one in part.collected:
-        object.__setattr__(one, "runs", spoilt(one.runs))
-        for table in (one.matches, one.pieces, *(count.best for count in one.counts)):
-            for name in table.__dataclass_fields__:
-                object.__setattr__(table, name, spoilt(getattr(table, name)))
-    whole = PartialResult.start(plan, shards)
-    (collection,) = whole.collections
-    before = numba.typeof(collection.longest_at)
-    matchers = [matcher_of(view) for view in plan.search_views]
-    batches = [*read_chunk(first, shards.shards, shards.selections)]
-    scan_chunk(shards, first, batches, matchers, whole)
-    compiled = list(scan_batch.signatures)
-    whole.take(part)
-    assert numba.typeof(collection.longest_at) == before
-    scan_chunk(shards, first, batches, matchers, PartialResult([collection], whole.read))
-    assert list(scan_batch.signatures) == compiled
-
-
 def test_a_part_that_is_merged_twice_is_refused(world):
     plan, shards = opened(*world)
     part = part_of_chunks(plan, shards, shards.chunks[:1])
@@ -105,11 +69,3 @@ def test_a_missing_part_leaves_nothing_clean(world):
     result = finish_scan(plan, shards, whole, workers=1, started=time.time())
     assert not result.coverage["complete"]
     assert "clean" not in {verdict.label for verdict in result}
-
-
-@pytest.mark.parametrize("n_items", [0, 1, 2, 5])
-def test_a_question_is_the_same_text_in_pieces(monkeypatch, n_items):
-    monkeypatch.setattr(partials, "_ROWS", 2)
-    items = [["quiz", "", f"q{n}, \u00e9"] for n in range(n_items)]
-    pieces = partials._json_pieces({"versions": ["1"], "items": iter(items), "every_hit": True})
-    assert "".join(pieces) == json.dumps({"versions": ["1"], "items": items, "every_hit": True})

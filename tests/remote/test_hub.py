@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from contam.benchmark.read_files import read_benchmarks
 from contam.corpus.shards import shard_digest, survey
 from contam.errors import CorpusError, MissingExtraError, UsageError
-from tests.corpus_files import WRITERS
 from tests.integration.inputs import labels
 from tests.remote.conftest import report
 from tests.remote.hub import COMMITS, HERE, NAME, TOKEN, HubHandler, put_data_set
@@ -41,14 +39,6 @@ def test_a_shard_is_pinned_to_the_commit_that_was_listed(endpoint, folder):
     assert old.state.stamp != new.state.stamp
     (by_commit,) = survey([f"{HERE}@{COMMITS['v2']}/data/c.jsonl"])[0]
     assert by_commit == new
-
-
-def test_a_benchmark_of_the_hub_has_the_name_of_its_data_set(endpoint):
-    rows = [{"question": f"How many {n}?", "answer": str(n)} for n in range(3)]
-    data = WRITERS["parquet"](rows)
-    put_data_set(endpoint, "openai/gsm8k", {"main/test-00000-of-00001.parquet": data})
-    (found,) = read_benchmarks(["hf://datasets/openai/gsm8k/main"])
-    assert (found.name, len(found.items)) == ("gsm8k", 3)
 
 
 @pytest.mark.parametrize("do", ["500", "503", "reset", "reset body", "cut body", "stall"])

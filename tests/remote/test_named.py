@@ -80,17 +80,6 @@ def test_a_name_is_fetched_and_its_commit_noted(hub):
     assert not [one for one in hub.requests if one.method == "GET" and "/resolve/" in one.path]
 
 
-def test_configurations_stand_in_the_ids_and_can_be_chosen(hub):
-    put_entry(hub, "global_mmlu", folders=["de/test", "en/test", "en/dev"])
-    (found,) = read_benchmarks(["global_mmlu"])
-    assert len(found.items) == 2 * N_ROWS
-    assert {item.item_id.partition("/")[0] for item in found.items} == {"de", "en"}
-    (german,) = read_benchmarks(["global_mmlu:de"])
-    assert len(german.items) == N_ROWS
-    (dev,) = read_benchmarks(["global_mmlu"], split="dev")
-    assert len(dev.items) == N_ROWS
-
-
 def test_without_a_network_the_cache_answers_or_a_command_is_told(hub, monkeypatch):
     from huggingface_hub import constants
 

@@ -79,18 +79,6 @@ def test_what_comes_next_is_read_once_there_is_work(bucket):
     assert not names_of_threads()
 
 
-@pytest.mark.usefixtures("bucket")
-def test_large_chunks_and_those_without_a_first_row_wait_for_their_turn(bucket, monkeypatch):
-    monkeypatch.setattr(batches_module, "_LARGEST_AHEAD", 0)
-    corpus = opened(DATA)
-    bucket.requests.clear()
-    with_work = read_chunks(corpus.chunks, corpus.shards, corpus.selections, BATCH_BYTES)
-    _, batches = next(with_work)
-    next(iter(batches))
-    with_work.close()
-    assert len({request.path for request in bucket.requests}) == 1
-
-
 def test_a_shard_that_fails_lets_the_others_be_read(s3, files):
     shards = {"1.parquet": "a.parquet", "2.jsonl": "c.jsonl", "3.arrow": "b.arrow"}
     put_folder(s3, BUCKET, {name: files[like] for name, like in shards.items()})

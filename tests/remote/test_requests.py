@@ -58,15 +58,6 @@ def test_a_scan_looks_before_and_after_and_once_at_the_end(many, tmp_path):
     assert asked(many) == Counter([(5, 2)] * (COPIES - 1) + [described(many, 5, 2)])
 
 
-def test_who_comes_later_opens_no_shard_that_another_has_opened(many, tmp_path):
-    items = write_items(tmp_path / "items.jsonl", QUESTION, ABSENT)
-    scan_share([MANY], [items], Division(folder=str(tmp_path / "parts")))
-    many.requests.clear()
-    work = scan_share([MANY], [items], Division(folder=str(tmp_path / "parts")))
-    assert (work.done, work.kept) == ((), (1,))
-    assert asked(many) == {(0, 0): COPIES}
-
-
 def test_an_object_that_was_replaced_is_opened_again(many, tmp_path):
     items = write_items(tmp_path / "items.jsonl", QUESTION, ABSENT)
     division = Division(folder=str(tmp_path / "parts"))

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from contam.corpus import opening, streams
-from contam.corpus.batches import read_chunk
+from contam.corpus import opening
 from contam.corpus.listing import passed_over
 from contam.corpus.opening import open_shards
 from contam.corpus.shards import shard_digest, survey
@@ -113,28 +112,3 @@ def test_plain_json_lines_are_cut_as_on_disk(s3, workers, items, tmp_path, monke
         assert len(cut) == -(-len(data) // 400)
     local, remote = found.values()
     assert local == remote
-
-
-def test_line_numbers_of_an_object_that_is_read_in_order_need_no_other_request(s3, monkeypatch):
-    monkeypatch.setattr(opening, "CHUNK_BYTES", 1 << 20)
-    # So long that no one range has all of them.
-    row = json.dumps({"text": "nothing but filler " * 1000}).encode()
-    s3.put(f"/{BUCKET}/c/a.jsonl", b"".join([row + b"\n"] * 200))
-    opened = open_shards(survey([f"s3://{BUCKET}/c"])[0])
-    cut = opened.chunks
-    assert len(cut) > 3
-
-    def read(chosen):
-        before = len(s3.requests)
-        rows = [
-            batch.first_row
-            for one in chosen
-            for batch in read_chunk(one, opened.shards, opened.selections)
-        ]
-        return rows, len(s3.requests) - before
-
-    in_order, n_in_order = read(cut)
-    streams._counts.cache_clear()
-    backwards, n_backwards = read(cut[::-1])
-    assert in_order == backwards[::-1]
-    assert n_in_order < n_backwards

@@ -143,25 +143,6 @@ def test_further_fields_are_bounded_like_the_rest_of_a_request(client):
     assert "item 0" in long.json()["detail"]
 
 
-STORY = " ".join(
-    f"On evening {n} the keeper of pier {n * 7} wrote down what the gulls did." for n in range(9)
-)
-
-
-def test_an_answer_says_how_items_were_read(client):
-    item = {"id": "1", "benchmark": "murder", "question": QUESTION, "rationale": STORY}
-    other = {**item, "id": "2", "benchmark": "saga", "story_so_far": STORY}
-    reply = client.post("/v1/check", json={"items": [item, other]}).json()
-    assert reply["read"]["murder"]["left_out"] == ["rationale"]
-    assert reply["read"]["murder"]["incomplete"] == {}
-    assert reply["read"]["saga"]["fields"]["passage"] == ["story_so_far"]
-    # One row alone does not tell whether the story is what is asked.
-    assert sum(reply["read"]["saga"]["incomplete"].values()) == 1
-    labels = {verdict["benchmark"]: verdict["label"] for verdict in reply["verdicts"]}
-    assert labels["saga"] == "not_checkable"
-    assert client.post("/v1/check", json={"text": QUESTION}).json()["read"] == {}
-
-
 ITEM = {"id": "1", "question": "How many pears does the merchant of the harbour buy at 14 each?"}
 POLICY = "contam-meaning"
 

@@ -97,14 +97,6 @@ def test_a_folder_from_the_service_is_byte_for_byte_that_of_a_query(client, job,
     client.save(job, ours, overwrite=True)
 
 
-def test_a_repeated_submission_makes_no_second_job(client, items, job):
-    again = client.submit(items, policies=POLICIES, keep_text=True, key="all items")
-    assert again.id == job.id
-    with pytest.raises(ServiceError) as caught:
-        client.submit(items[:5], policies=POLICIES, key="all items")
-    assert caught.value.exit_code == 2
-
-
 def test_a_rescoring_is_that_of_the_library(client, job, bench_fixtures, tmp_path):
     log = bench_fixtures / "logs" / "brook_math.csv"
     folder = client.save(job, tmp_path / "verdicts")

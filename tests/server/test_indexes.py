@@ -103,18 +103,6 @@ def test_damage_met_by_a_question_to_several_indexes_ends_the_answers_of_its_own
         pytest.fail("it must not be asked")
 
 
-def test_damage_that_a_reload_has_ended_is_not_noted_again(held):
-    _, registry, path = held
-
-    def reload_what_was_written_to():
-        path.write_bytes(path.read_bytes())
-        registry.reload("small")
-
-    with pytest.raises(IndexDamageError), registry.snapshot():
-        reload_what_was_written_to()
-    assert registry.damaged == ()
-
-
 def test_an_index_that_is_removed_goes_on_to_answer_and_cannot_be_opened_again(held):
     folder, registry, _ = held
     shutil.rmtree(folder)

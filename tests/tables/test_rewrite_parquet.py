@@ -1,9 +1,7 @@
 """A Parquet shard that is written again keeps all that no edit asks to change."""
 
-import argparse
 import datetime as dt
 import decimal
-import inspect
 from importlib.util import find_spec
 
 import duckdb
@@ -137,25 +135,6 @@ def test_only_what_an_edit_names_changes(tmp_path, way, replacement):
     n_leaves = pq.read_metadata(path).num_columns
     kept = [one for number, one in enumerate(options_of(path)) if number // n_leaves != 3]
     assert options_of(target) == kept
-
-
-def real_texts():
-    """800 texts in which stronger levels find more."""
-    whole = inspect.getsource(argparse)
-    return pa.table({"text": [whole[at : at + 400] for at in range(0, 80_000, 100)]})
-
-
-@pytest.mark.parametrize(
-    ("codec", "level"), [("zstd", 1), ("zstd", 3), ("zstd", 12), ("gzip", 2), ("gzip", 9)]
-)
-def test_what_is_written_anew_is_about_as_small_as_it_was(tmp_path, codec, level):
-    table = real_texts().append_column("id", pa.array(range(800)))
-    how = {"row_group_size": 400, "compression": codec, "use_dictionary": ["id"]}
-    path = written(tmp_path, table, compression_level=level, **how)
-    target, _ = again(path, [Edit(0, drop=True)])
-    old, new = (pq.read_metadata(one).row_group(1) for one in (path, target))
-    sizes = [one.column(0).total_compressed_size for one in (old, new)]
-    assert abs(sizes[1] / sizes[0] - 1) < 0.05
 
 
 def test_bloom_filters_are_named_as_lost_and_page_indexes_written_anew(tmp_path):

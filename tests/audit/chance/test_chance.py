@@ -146,17 +146,6 @@ def test_every_row_has_the_q_value_of_the_policy_that_speaks_for_it(audited):
     assert len({row["q"] for row in rows}) > 2
 
 
-def test_every_flag_of_every_policy_is_told_with_its_q_value(audited):
-    chance = q_values(audited.folder)
-    rows, page = embedded(audited.folder, "rows"), embedded(audited.folder, "page-0")
-    for row, one in zip(rows[: len(page)], page, strict=True):
-        flagged = {p for p, label in row["labels"].items() if label in FLAGGED}
-        assert set(one["chance"]) == flagged
-        for policy, said in one["chance"].items():
-            key = (row["benchmark"], row["split"], row["item"], policy)
-            assert said == f"q {chance.of(*key):.3g}"
-
-
 def test_q_values_do_not_fall_from_a_found_item_to_one_found_better(audited):
     # Of the items of one benchmark and policy the better found cannot be the more accidental.
     chance = q_values(audited.folder)

@@ -24,11 +24,6 @@ from contam.errors import ConfigError
 from contam.rescore.stats.dealing import deal
 
 
-@pytest.fixture(scope="module")
-def cases(audited):
-    return population(load_report(audited.folder / "checks" / "together"), "contam")
-
-
 def ask(monkeypatch, folder, path, answers, *more, reader="anna"):
     monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{answer}\n" for answer in answers)))
     return main(
@@ -98,16 +93,6 @@ def test_answers_go_into_no_pack(pack, tmp_path, monkeypatch, capsys):
 def test_what_cannot_be_a_name_is_no_reader(audited, tmp_path, monkeypatch, reader):
     assert ask(monkeypatch, audited.folder, tmp_path / "x.jsonl", ["t"], reader=reader) == 2
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_larger_sample_holds_the_smaller_and_every_stratum(cases):
-    small = draw(cases, flagged=5, clean=5, seed=0)
-    large = draw(cases, flagged=12, clean=10, seed=0)
-    assert {case.judged for case in small} < {case.judged for case in large}
-    assert {case.stratum for case in small} == {case.stratum for case in cases}
-    assert draw(cases[::-1], flagged=5, clean=5, seed=0) == small
-    assert draw(cases, flagged=5, clean=5, seed=1) != small
-    assert not any(case.flagged for case in draw(cases, flagged=0, clean=5, seed=0))
 
 
 def test_labels_of_other_evidence_are_counted_and_not_used():

@@ -70,13 +70,6 @@ def test_the_documents_of_the_evidence_are_a_view(result):
     assert told[0].split()[-3] == told[1].split()[-3]
 
 
-def test_times_with_a_zone_need_no_other_package(result):
-    query = "set timezone = 'UTC'; select timestamptz '2020-01-01 00:00:00+02' as t"
-    assert "2019-12-31 22:00:00+00:00" in contam_here("sql", result, query).stdout
-    far = contam_here("sql", result, "select 'infinity'::timestamptz as t")
-    assert_one_line_error(far, 2, "::varchar")
-
-
 def test_text_cannot_steer_the_terminal(result):
     shown = contam_here("sql", result, "select chr(27) || '[31m' as x").stdout
     assert "\x1b" not in shown

@@ -52,25 +52,6 @@ def test_every_text_type(tmp_path, read_corpus, form, schema_stored):
     assert read_corpus(tmp_path).texts == [READ]
 
 
-def test_a_chat_column_reads_only_what_it_needs(tmp_path, read_corpus):
-    turns = [
-        {"role": "user", "content": "Hi", "tools": ["x"]},
-        {"role": "bot", "content": "Yo", "tools": []},
-    ]
-    write(tmp_path / "a.parquet", {"id": ["1", "2"], "messages": [turns, None]})
-    assert read_corpus(tmp_path).texts == [["Hi\nYo", ""]]
-
-
-def test_shards_may_differ_in_columns_and_types(tmp_path, read_corpus):
-    write(tmp_path / "1.parquet", {"text": ["a"], "extra": [1]})
-    write(tmp_path / "2.parquet", {"extra": [1], "text": pa.array(["b"], pa.large_string())})
-    write(tmp_path / "3.parquet", {"text": pa.nulls(2), "id": ["x", "y"]})
-    write(tmp_path / "4.parquet", {"raw_content": ["d"]})
-    corpus = read_corpus(tmp_path)
-    assert corpus.texts == [["a"], ["b"], ["", ""], ["d"]]
-    assert corpus.coverage.total.n_null == 2
-
-
 def test_bytes_that_are_not_utf8_are_counted(tmp_path, read_corpus):
     raw = pa.array([b"ok", b"a\xffb", b"\xe6\xbc"], pa.binary())
     disguised = pa.Array.from_buffers(pa.string(), 3, raw.buffers())

@@ -16,13 +16,12 @@ from pyarrow import feather
 from tokenizers import Tokenizer
 
 import contam
-from contam.cleaning.clean import clean
 from contam.corpus import opening
 from contam.corpus.batches import read_chunk
 from contam.corpus.documents import read_documents
 from contam.corpus.shards import survey
 from contam.corpus.tokens import settled
-from contam.errors import ContamError, UsageError
+from contam.errors import ContamError
 from contam.index.build import build
 from contam.index.change import add
 from contam.index.recipe import load_recipe
@@ -372,22 +371,6 @@ def test_an_index_without_its_ids_is_a_shard_that_was_not_read(tmp_path, items, 
     (corpus / f"lost{ids}").unlink()
     found = contam.scan(corpus, items, columns=HOW, workers=1)
     assert set(labels(found).values()) == {"not_checkable"}
-
-
-def test_documents_are_listed_with_their_tokens_and_not_written(tmp_path, items):
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
-    ids = encoded(TEXTS)
-    datatrove(corpus, ids)
-    with pytest.raises(UsageError):
-        clean(corpus, items, tmp_path / "out", columns=HOW)
-    clean(corpus, items, tmp_path / "out", columns=HOW, action="list")
-    (row,) = pq.read_table(tmp_path / "out" / "removed" / "part.ds.parquet").to_pylist()
-    assert row["row"] == 1
-    assert (row["first_token"], row["last_token"]) == (
-        len(ids[0]) + 1,
-        len(ids[0]) + 1 + len(ids[1]),
-    )
 
 
 def test_models_beside_shards_are_left_out_by_name(tmp_path, items):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 
 import numpy as np
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 import contam
 from contam.detect.match import collect
 from contam.detect.match.collect import Collection
-from contam.detect.match.counts import COUNTED, Grouped, PolicyCount
+from contam.detect.match.counts import Grouped, PolicyCount
 from contam.detect.match.pieces import Pieces
 from contam.detect.model import Matches
 from contam.detect.policies.policy import get_policy
@@ -106,15 +105,6 @@ def test_only_items_that_were_found_take_memory_and_all_is_counted(found, more):
             assert place == (item if mine else -1, shard, row)
 
 
-@pytest.mark.parametrize("items", [[0, 0], [1, 0], [-1, 0]])
-def test_counts_of_a_part_with_items_that_are_not_in_order_are_refused(items):
-    best = Matches.zeros(2)
-    best.item[:] = items
-    columns = {name: np.zeros(2) for name in COUNTED}
-    with pytest.raises(ValueError, match="not in order"):
-        PolicyCount.of_rows(3, 0, columns, best)
-
-
 QUESTION = (
     "which of the red kettles did the miller carry over the old bridge before the first bell of the"
     " morning rang and who held the lamp for him while he did it"
@@ -162,17 +152,6 @@ def test_case_and_marks_hide_no_copy_from_a_policy_with_tokens_of_a_file(
         tmp_path, bench, change(QUESTION), policies=["decon-default"], unit=str(tokenizer)
     )
     assert {v.item_id: v.label for v in result} == {"0": "contaminated", "1": "clean", "2": "clean"}
-
-
-def test_the_record_of_a_run_names_the_file_that_was_read_with(tmp_path, bench, tokenizer):
-    result = scan(
-        tmp_path, bench, QUESTION, policies=["decon-default", "lmeval-13"], unit=str(tokenizer)
-    )
-    words, tokens = result.run["parameters"]["lanes"]
-    digest = hashlib.sha256(tokenizer.read_bytes()).hexdigest()
-    assert (words["unit"], words["reads_with"]) == ("word", digest)
-    assert (tokens["unit"], tokens["sha256"]) == (str(tokenizer), digest)
-    assert "reads_with" not in tokens
 
 
 def test_a_policy_says_the_same_in_company(tmp_path, bench):

@@ -2,24 +2,14 @@
 
 import json
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import contam
-from contam.benchmark.read_files import read_benchmarks
-from contam.detect.match.token_view import build_view
 from contam.detect.parameters import ScanParameters
 from contam.detect.plan import make_plan
 from contam.errors import PolicyError, UsageError
-
-
-def view_of(folder, *questions):
-    path = folder / "quiz.jsonl"
-    rows = [{"id": f"i{at}", "question": question} for at, question in enumerate(questions)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return build_view(read_benchmarks([path])[0].items, unit="word", seed=5, min_run=8)
 
 
 @pytest.mark.parametrize("options", [{"seed": 4}, {"min_run": 60}])
@@ -60,15 +50,6 @@ def test_a_policy_that_needs_other_runs_is_refused_before_the_corpus_is_read(
     parameters = ScanParameters(policies=("contam", policy), **sizes)
     with pytest.raises(PolicyError, match=policy):
         make_plan([path], parameters)
-
-
-def test_a_token_weighs_the_same_however_it_is_written(tmp_path):
-    view = view_of(
-        tmp_path, "é x 中 กี ab7 the", "e\u0301 Ｘ \\u4e2d ก\u0e35\u200b ab\u03017 ＴＨＥ"
-    )
-    plain, written = np.split(view.gram_table.weight, 2)
-    assert plain.tolist() == written.tolist()
-    assert view.items.n_single[:, 1].tolist() == [2, 2]
 
 
 def test_evidence_quotes_the_marks_of_its_last_character(tmp_path):

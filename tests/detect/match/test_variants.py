@@ -189,16 +189,3 @@ def test_what_runs_together_without_a_word_equals_no_other():
     twelve = tokenize_bytes(b"12").hashes[0]
     kept = view.gram_table.token[variants.n_tokens :]
     assert (kept == twelve).sum() == len(variants.owner)
-
-
-def test_the_most_words_in_a_row_of_a_reading_are_known():
-    question = (
-        r"Find \frac{alpha}{beta} of the lantern, 1/2 of \sqrt{gamma} and the old harbour wall"
-    )
-    view = build_view(
-        [make_item(0, question=question)], unit="word", seed=5, min_run=8, with_variants=True
-    )
-    assert view.variants is not None
-    # Without braces the number stays two words, and nothing is doubtful.
-    assert view.variants.n_words.tolist() == [14, 13]
-    assert view.variants.sure.tolist() == [14, 7]

@@ -9,12 +9,11 @@ import pytest
 
 import contam
 from contam.cleaning.clean import clean
-from contam.detect.meaning import vectors
 from contam.detect.policies.policy import get_policy, list_policies
 from contam.errors import ConfigError, IndexMismatchError, MissingExtraError, PolicyError
 from contam.index.build import build
 from tests.detect.meaning.small_model import install
-from tests.detect.parts.test_parts import compute, in_one, in_parts
+from tests.detect.parts.test_parts import in_one, in_parts
 from tests.property.worlds import write_items, write_shard
 
 ITEMS = [
@@ -126,20 +125,6 @@ def test_a_short_question_belongs_to_the_item_that_fits_better(world):
     assert labels == {"in place": "not_checkable", "other": "suspect"}
 
 
-def test_examples_of_code_are_no_words_of_the_question(world):
-    question = (
-        "def glacier(meadow, canyon):\n    turbine saddle to barrel copper\n"
-        "    >>> glacier(violin, kettle)\n    parcel\n\n    glacier(thimble, feather) is anchor\n"
-    )
-    (found,) = contam.scan(
-        [{"text": TEXTS["code"]}],
-        [{"id": "code", "question": question}],
-        policies=[str(world / "small.toml")],
-    )
-    assert found.label == "suspect"
-    assert "7 of its 7 rare words" in found.reason
-
-
 @pytest.mark.parametrize("item", ITEMS[:4], ids=lambda item: item["id"])
 def test_an_item_matches_itself(world, item):
     texts = [f"{item['question']} feather", "before. " * 9 + item["question"].upper()]
@@ -198,13 +183,6 @@ def test_with_another_model_nothing_is_judged_either(world):
     (world / "site/wordllama/weights/l2_supercat_256.safetensors").unlink()
     with pytest.raises(ConfigError, match="has none of"):
         contam.scan(world / "corpus", world / "bench.jsonl", policies=["contam-meaning"])
-
-
-def test_a_share_without_the_model_fails(world):
-    install(world / "site", seed=8)
-    vectors._load.cache_clear()
-    with pytest.raises(ConfigError, match="another model"):
-        compute(world, policies=(str(world / "small.toml"),))
 
 
 def test_an_index_refuses_it_and_names_the_way_out(world):

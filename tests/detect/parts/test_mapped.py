@@ -53,15 +53,6 @@ def test_our_objects_come_back(tmp_path):
     assert MappedFile.tree(written(tmp_path / "a", tree)) == tree
 
 
-def test_known_objects_are_given_again_and_not_written(tmp_path):
-    thing = object()
-    path = written(tmp_path / "a", [thing], {"it": thing})
-    other = object()
-    assert MappedFile.tree(path, {"it": other}) == [other]
-    with pytest.raises(TreeError, match="it"):
-        MappedFile.tree(path, {})
-
-
 class Call:
     """Pickled, it is a call."""
 

@@ -27,7 +27,6 @@ from tests.cli.processes import ROOT, environment
 from tests.kernels.support import few
 from tests.property.test_verdicts import worlds
 from tests.property.worlds import ALL_POLICIES, folder, write_items, write_shard
-from tests.text.tokenizer_files import save_tokenizer
 from tests.waiting import HANG_S
 
 TABLES = ("verdicts.parquet", "evidence.parquet", "items.parquet")
@@ -119,15 +118,6 @@ def test_a_second_call_computes_nothing(home, monkeypatch):
     assert compute(home)[:4] == (N_SHARDS, (), (1, 2, 3, 4, 5), ())
 
 
-def test_what_is_left_is_computed(home):
-    work = compute(home, 1, 2)
-    assert (work.total, work.done, work.kept) == (N_SHARDS, (2, 4), ())
-    before = parts_of(home)
-    assert len(before) == 2
-    assert in_parts(home) == in_one(home)
-    assert before.items() <= parts_of(home).items()
-
-
 def test_equal_parts_are_equal_bytes_whoever_computes_them(home):
     compute(home)
     compute(home, parts="other")
@@ -200,16 +190,6 @@ def test_a_damaged_part_is_no_part_and_made_again(home, spoil):
     assert path.read_bytes() == data
 
 
-def test_parts_under_each_other_s_names_are_made_again(home):
-    whole = in_parts(home)
-    (one, first), (two, second), *_ = parts_of(home).items()
-    one.write_bytes(second)
-    two.write_bytes(first)
-    assert len(in_parts(home, only=True)["run"]["coverage"]["shards_failed"]) == 2
-    assert in_parts(home) == whole
-    assert (one.read_bytes(), two.read_bytes()) == (first, second)
-
-
 @pytest.mark.parametrize("instead", ["a folder", "a pipe"])
 def test_what_cannot_be_read_in_the_place_of_a_part_is_named(home, instead):
     in_parts(home)
@@ -273,15 +253,6 @@ def test_a_policy_file_that_changes_makes_all_parts_anew(home):
     assert compute(home, **asked).done == (1, 2, 3, 4, 5)
     assert compute(home, **asked).done == ()
     path.write_text('base = "lmeval-13"\nn = 12\n')
-    assert compute(home, **asked).done == (1, 2, 3, 4, 5)
-
-
-def test_a_tokenizer_file_that_changes_makes_all_parts_anew(home):
-    path = save_tokenizer(home, "byte_bpe")
-    asked = {"unit": str(path)}
-    assert compute(home, **asked).done == (1, 2, 3, 4, 5)
-    assert in_parts(home, asked=asked) == in_one(home, **asked)
-    save_tokenizer(home, "wordpiece").replace(path)
     assert compute(home, **asked).done == (1, 2, 3, 4, 5)
 
 

@@ -143,11 +143,6 @@ def test_one_changed_token_passes_the_gate_from_37_and_flags_from_41():
     assert np.all(flagged[lengths >= 41])
 
 
-def test_a_base_of_exactly_1_is_not_shrunk():
-    assert f.scaled_score(1.0, 0.8, 1.0) == 1.0
-    assert f.scaled_score(0.999, 0.8, 1.0) == pytest.approx(0.7992)
-
-
 def test_a_text_of_items_has_the_tokens_of_a_document():
     texts = ["A t\u03a3", "\u0130\u0307 x", "?!", "\u6771\u4eac 1234", "\x1c\x1cb"]
     tokens = PieceTokens()

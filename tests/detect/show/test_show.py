@@ -111,12 +111,6 @@ def test_a_shard_that_is_not_what_was_scanned_is_said_and_no_crash(report, corpu
     assert matches(document.parts[0].item) == [QUESTION]
 
 
-def test_a_run_that_names_no_such_shard_is_said(tmp_path):
-    report = load_report(write_report(make_result(), tmp_path / "out"))
-    (view,) = view_items(report, [Q9])
-    assert "not among the inputs" in view.documents[0].problem
-
-
 def test_secret_items_show_the_document_alone(tmp_path, corpus):
     result = make_result(shard=shard_entry(corpus), keep_text=False)
     (view,) = view_items(load_report(write_report(result, tmp_path / "secret")), [Q9])
@@ -125,19 +119,6 @@ def test_secret_items_show_the_document_alone(tmp_path, corpus):
     assert matches(view.documents[0].parts[0].document) == [QUESTION]
     for file in (tmp_path / "secret").iterdir():
         assert b"apples" not in file.read_bytes()
-
-
-def test_documents_beyond_the_limit_are_counted(tmp_path, corpus):
-    result = make_result(shard=shard_entry(corpus))
-    columns = {name: list(values) * 3 for name, values in result.evidence_columns.items()}
-    columns["row"] = [0, 1, 0]
-    result.evidence_columns = columns
-    report = load_report(write_report(result, tmp_path / "out2"))
-    (view,) = view_items(report, [Q9], max_documents=1)
-    assert [d.row for d in view.documents] == [0]
-    assert view.n_more_documents == 1
-    (view,) = view_items(report, [Q9], max_documents=9)
-    assert [d.row for d in view.documents] == [0, 1]
 
 
 def test_a_chat_names_the_turn(tmp_path):

@@ -123,23 +123,6 @@ def equal(one, two) -> bool:
     )
 
 
-@given(documents)
-def test_windows_are_counted_as_they_are_entered(texts):
-    found = minhash.window_counts(np.array([len(t) for t in texts], np.int64), SMALL)
-    base, spread = int(GRAM_BASE), int(GRAM_SPREAD)
-    want = [len(twin.windows(twin.shingles(t, 2, base, spread), 6, 3)) for t in texts]
-    assert found.tolist() == want
-
-
-@given(documents, st.data())
-def test_batches_decide_nothing(texts, data):
-    at = data.draw(st.integers(0, len(texts)))
-    make = minhash.sketcher(SMALL)
-    assert equal(
-        make.arrays([sketched(texts)]), make.arrays([sketched(texts[:at]), sketched(texts[at:])])
-    )
-
-
 @given(documents, st.data())
 def test_merged_segments_are_the_segment_of_all_documents_that_count(texts, data):
     at = data.draw(st.integers(0, len(texts)))
