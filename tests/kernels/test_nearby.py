@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -65,7 +67,7 @@ ENDS = st.tuples(st.integers(0, 40), st.integers(0, 12)).map(lambda p: (p[0], p[
 @example([Piece(0, 0, 0, 3, 4)], (3, 7))
 @example([Piece(0, 0, 0, 3, 5), Piece(0, 0, 0, 2, 6)], (3, 7))
 def test_the_end_is_that_of_the_first_larger_piece_of_another_part(pieces, ends):
-    table = np.array([(1, *piece) for piece in [Piece(2, 0, 0, 0, 40), *pieces]], np.int32)
+    table = np.array([(1, *astuple(piece)) for piece in [Piece(2, 0, 0, 0, 40), *pieces]], np.int32)
     rows = match_rows.MatchRows(
         np.zeros((2, match_rows.MATCH_COLUMNS), np.int32),
         np.zeros((2, match_rows.REAL_COLUMNS), np.float32),
