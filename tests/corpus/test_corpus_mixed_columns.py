@@ -1,4 +1,4 @@
-"""Rows that have their text elsewhere: nothing is skipped silently, in any format."""
+"""Rows that have their text elsewhere, or in parts: nothing is skipped silently, in any format."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import ipc
 
+from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_documents
-from contam.errors import ShardError
-from tests.corpus_files import read_texts
+from contam.errors import CorpusError, ShardError
+from tests.corpus_files import find_shards, read_texts
 
 FORMATS = ["parquet", "arrow", "stream", "jsonl"]
 
@@ -145,23 +146,6 @@ def test_other_columns_of_every_type(tmp_path, read_corpus, kind, column):
     assert [text.lstrip("\n") for text in corpus.texts[0]] == ["", "b", "", "d"]
     assert corpus.coverage.total.n_moved == 2
     second_look(corpus)
-
-
-def test_other_columns_are_read_once_and_only_from_row_groups_that_need_them(tmp_path, read_corpus):
-    texts = [f"row {i}" for i in range(100)]
-    others = [f"other {i}" for i in range(100)]
-    for i in (15, 16, 57):
-        texts[i] = None
-    table = pa.table({"text": texts, "content": others})
-    path = tmp_path / "a.parquet"
-    pq.write_table(table, path, row_group_size=10, compression="none", use_dictionary=False)
-    raw = bytearray(path.read_bytes())
-    start = pq.ParquetFile(path).metadata.row_group(9).column(1).data_page_offset
-    raw[start : start + 60] = bytes([0xFF] * 60)
-    path.write_bytes(raw)
-    corpus = read_corpus(tmp_path, batch_bytes=20)
-    expected = [text or other for text, other in zip(texts, others, strict=True)]
-    assert corpus.texts == [expected]
 
 
 SFT = [
@@ -310,3 +294,53 @@ def test_null_structs_and_nested_nulls(tmp_path, read_corpus):
     assert corpus.texts == [["\n\n\ndeep", "", ""]]
     assert corpus.coverage.total.n_null == 3 - corpus.coverage.total.n_moved
     second_look(corpus)
+
+
+ASK, SAY = "Which lantern burns longest?", "The red one, by two hours."
+USER, ASSISTANT = {"role": "user", "content": ASK}, {"role": "assistant", "content": SAY}
+STEP = {"thought": "Look for lanterns.", "action": "search[lantern]", "observation": "Four burn."}
+#: A row, and the texts of it in order. `id` and numbers are never text.
+SHAPES = {
+    "a prompt of messages": ({"prompt": [USER], "ability": "math", "id": "1"}, [ASK]),
+    "verl": (
+        {"data_source": "x", "prompt": [USER], "reward_model": {"ground_truth": "4", "style": "rule"}},
+        [ASK],
+    ),
+    "preferences as texts": ({"chosen": f"{ASK} {SAY}", "rejected": f"{ASK} No."}, [SAY, "No."]),
+    "preferences as chats": ({"chosen": [USER, ASSISTANT], "rejected": [USER]}, [ASK, SAY, ASK]),
+    "a list of texts": ({"id": "1", "data": [ASK, SAY]}, [ASK, SAY]),
+    "a trajectory": ({"trajectory": [STEP, {**STEP, "thought": "Done."}]}, [*STEP.values(), "Done."]),
+    "steps with a call": (
+        {"steps": [{"thought": "Ask.", "action": {"name": "find", "args": {"q": "oldest lamp"}}}]},
+        ["Ask.", "oldest lamp"],
+    ),
+    "a history of turns": ({"history": [USER, ASSISTANT]}, [ASK, SAY]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "jsonl"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_a_row_says_is_read_in_its_order(tmp_path, kind, shape, read_corpus):
+    row, texts = SHAPES[shape]
+    store(tmp_path, kind, [row] * 3)
+    corpus = read_corpus(tmp_path)
+    for text in corpus.texts[0]:
+        at = 0
+        for one in texts:
+            at = text.index(one, at) + len(one)
+    second_look(corpus)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_a_column_of_data_is_text_only_as_a_list(tmp_path, kind):
+    path = store(tmp_path, kind, [{"data": "some words of anything", "n": 1}])
+    (shard,) = find_shards([path])
+    with pytest.raises(CorpusError, match="data"):
+        select_columns(shard)
+
+
+@pytest.mark.parametrize("named", ["chosen,rejected", "chosen+rejected"])
+def test_several_columns_are_named_with_commas(tmp_path, named):
+    row = {"prompt": "unused", "chosen": ASK, "rejected": SAY}
+    (shard,) = find_shards([store(tmp_path, "parquet", [row])])
+    assert read_texts(shard, select_columns(shard, named), [0]) == [f"{ASK}\n{SAY}"]
