@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.audit.facts import read_facts, to_tree
+from contam.audit.facts import read_facts
 from contam.audit.pack import run_audit
 from contam.audit.report import render
 from contam.audit.report.build import seen_by_models
@@ -57,23 +57,6 @@ def test_months_count_flagged_items_of_the_evidence(audited):
                 name: len([1 for month, _ in pairs if month == name]) for name, _ in pairs
             }
             assert len(found) > 1
-
-
-def test_an_overview_row_holds_the_counts_of_its_policy(audited):
-    tree = to_tree(read_facts(audited.folder / "report.json"))
-    rows = render.overview(tree)
-    together = [
-        policy
-        for bench in tree["benchmarks"]
-        for policy in bench["policies"]
-        if policy["corpus"] == "together"
-    ]
-    for row, policy in zip(rows, together, strict=True):
-        assert sum(part["n"] for part in row["labels"]) == policy["n_items"]
-        assert sum(part["n"] for part in row["exposures"]) == row["n_flagged"]
-        assert {part["name"] for part in row["exposures"]} <= {
-            name for name, _ in render.key_of(rows, "exposures")
-        }
 
 
 def test_the_headline_has_three_numbers_and_says_what_follows(audited):

@@ -257,33 +257,6 @@ def test_without_logs_there_are_pictures_with_a_key_that_fit_a_phone(browser, wi
         assert page.run("return document.querySelectorAll('.' + arguments[0]).length", kind), name
 
 
-def test_ours_come_first_and_no_name_is_broken(browser, pack):
-    page = browser()
-    page.open(pack / "report.html")
-    page.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-    tables = page.run(
-        "return [...document.querySelectorAll('section .models')]"
-        ".map(one => [...one.querySelectorAll('.name')].map(name => name.textContent))"
-    )
-    assert tables
-    assert all(names[0] == "quokka-7b" and len(names) > 1 for names in tables)
-    assert page.run(
-        "return [...document.querySelectorAll('.name')].every(one => one.getClientRects().length < 2)"
-    )
-
-
-def test_no_row_of_the_list_is_empty_on_a_phone(browser, pack):
-    page = browser(375, 800)
-    page.open(pack / "report.html")
-    assert (
-        page.run(
-            "return [...document.querySelectorAll('#items td')].filter("
-            "one => one.offsetHeight && !one.textContent.trim()).length"
-        )
-        == 0
-    )
-
-
 def test_paper_shows_all_of_it_within_its_edges(browser, pack):
     page = browser(688, 900)  # A4 within margins of 14 mm
     page.open(pack / "report.html")

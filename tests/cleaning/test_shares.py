@@ -14,7 +14,6 @@ from contam.cleaning.clean import Share, clean_share
 from contam.cleaning.run import Cleaned
 from contam.cleaning.work_folder import WorkFolder
 from contam.cleaning.writer import share_of
-from contam.detect.every_hit import PartHits
 from contam.detect.parts.part_store import Division
 from contam.errors import IncompleteError, OutputError
 from tests.cleaning.inputs import N_PLANTED, PLANTED, rows_of, tree, write_corpus
@@ -150,16 +149,6 @@ def test_what_workers_wrote_is_not_written_again(home, expected, tmp_path, monke
         patch.setattr("contam.cleaning.writer.copy", None)
         publish(home, out, "cut")
     assert tree(out) == expected["cut"]
-
-
-def test_a_worker_reads_the_hits_of_its_own_shards(home, tmp_path, monkeypatch):
-    asked = []
-    hits = PartHits.of_shard
-    monkeypatch.setattr(PartHits, "of_shard", lambda self, n: asked.append(n) or hits(self, n))
-    done = share(home, tmp_path / "out", "drop", 0, 2)
-    names = [path.name for path in sorted((home / "corpus").rglob("*.*"))]
-    touched = [name for name in done.done if PLANTED[name]]
-    assert 0 < len(asked) == len(touched) < len(names)
 
 
 def test_other_options_are_refused_and_nobody_publishes_while_others_write(home, tmp_path):

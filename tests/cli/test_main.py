@@ -111,38 +111,11 @@ def test_a_group_without_a_command_prints_its_help(group):
     [
         (["scn"], ["scn", "scan"]),
         (["scan"], ["--corpus"]),
-        (["scan", "--out", "o"], ["--corpus"]),
         (["scan", "--corpus", "a", "--benchmark", "b"], ["--out"]),
-        (["scan", "--corpus", "--benchmark", "b"], ["--corpus"]),
         (["scan", "--corpus", "a", "--nonsense"], ["--nonsense"]),
-        (
-            [
-                "clean",
-                "--corpus",
-                "a",
-                "--benchmark",
-                "b",
-                "--out",
-                "o",
-                "--benchmark-weight",
-                "b=1,b=0",
-            ],
-            ["--benchmark-weight", "b"],
-        ),
         (["scan", "--corpus", "a", "--benchmark", "b", "--out", "o", "stray"], ["stray"]),
-        (
-            ["scan", "--corpus", "a", "--benchmark", "b", "--out", "o", "--workers", "0"],
-            ["--workers"],
-        ),
-        (["scan", "--corpus", "a", "--benchmark", "b", "--out", "o", "--seed", "9"], ["--min-run"]),
-        (
-            ["scan", "--corpus", "a", "--benchmark", "b", "--out", "o", "--policy", ","],
-            ["policies"],
-        ),
-        (["scan", "--corpus", "a", "--benchmark", "b", "--out", "o", "--map", "x"], ["mapping"]),
         (["policies", "no-such"], ["no-such", "known"]),
         (["show"], ["DIR"]),
-        (["--nonsense"], ["--nonsense"]),
     ],
 )
 def test_a_wrong_call_is_exit_code_2_and_one_line(arguments, words, tmp_path):

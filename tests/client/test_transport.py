@@ -5,8 +5,6 @@ import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import anyio
-import anyio.to_thread
 import pytest
 
 from contam.client import (
@@ -230,27 +228,12 @@ def test_the_key_goes_into_a_header_and_into_no_message(peer):
     assert key not in f"{caught.value!r} {caught.value.message} {caught.value.hint}"
 
 
-def test_the_key_comes_from_the_environment(monkeypatch):
-    monkeypatch.setenv("CONTAM_KEY", " abc\n")
-    with Client("http://127.0.0.1:1") as client:
-        assert client._http.headers["Authorization"] == "Bearer abc"
-
-
 @pytest.mark.parametrize(
     "address", ["", "localhost:8000", "ftp://a", "http://", "http://u:p@host", "http://h?a=b"]
 )
 def test_an_address_that_is_none_is_refused(address):
     with pytest.raises(UsageError):
         Client(address)
-
-
-def test_an_event_loop_asks_on_a_thread(peer):
-    async def ask():
-        with Client(peer.url, retry=FAST) as client:
-            return await anyio.to_thread.run_sync(client.check, ITEM)
-
-    peer.answers[:] = [busy(503), says(ANSWER)]
-    assert [verdict.label for verdict in anyio.run(ask)] == ["clean"]
 
 
 def test_a_file_is_sent_whole_again_when_the_service_was_busy(peer, tmp_path):

@@ -77,11 +77,6 @@ def test_what_builds_the_package_is_pinned():
         assert all(version in builder.specifier for version in pins(name)[builder.name])
 
 
-def test_locks_name_no_place_to_install_from():
-    for path in (ROOT / "requirements").glob("*.txt"):
-        assert "://" not in path.read_text(), path
-
-
 def test_the_image_is_built_on_one_image_known_by_its_digest_and_from_locks():
     text = (ROOT / "service" / "Containerfile").read_text()
     assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["${BASE}", "${BASE}"]

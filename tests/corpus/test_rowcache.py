@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -133,16 +132,6 @@ def test_a_shard_that_changes_while_it_is_open_is_an_error_and_nothing_kept_of_i
     path.unlink()
     with pytest.raises(ShardError, match="cannot be read"):
         ask(rows, 0)
-
-
-def test_a_shard_written_anew_with_the_same_bytes_goes_on_answering(shard):
-    rows = cache(shard)
-    ask(rows, 5)
-    raw = shard.read_bytes()
-    shard.unlink()
-    shard.write_bytes(raw)
-    os.utime(shard, ns=(1, 1))
-    assert ask(rows, 5) == [TEXTS[5]]
 
 
 def test_a_text_that_is_not_the_one_indexed_is_an_error_with_its_row(shard):

@@ -34,12 +34,6 @@ def content(out):
     return {path.name: path.read_text() for path in Path(out).iterdir()}
 
 
-def test_a_result_appears_with_its_parents(tmp_path):
-    publish(tmp_path / "a" / "b" / "out", "new")
-    assert content(tmp_path / "a" / "b" / "out") == {"data": "new data", "mark": "new mark"}
-    assert names(tmp_path / "a" / "b") == ["out"]
-
-
 def test_an_error_leaves_nothing_not_even_parents(tmp_path):
     with (
         pytest.raises(KeyboardInterrupt),
@@ -104,15 +98,6 @@ def test_two_runs_into_one_folder_the_later_one_is_refused(tmp_path):
         publish(tmp_path / "out", "slow", meanwhile=lambda: publish(tmp_path / "out", "quick"))
     assert content(tmp_path / "out")["data"] == "quick data"
     assert names(tmp_path) == ["out"]
-
-
-def test_a_file_left_out_of_the_draft_publishes_nothing(tmp_path):
-    with (
-        pytest.raises(OutputError),
-        publishing(tmp_path / "out", names=NAMES, last="mark") as draft,
-    ):
-        (draft / "data").write_text("x")
-    assert names(tmp_path) == []
 
 
 @pytest.mark.parametrize("out", ["/dev/null/out", "/proc/contam/out", "/dev/null", "/", "x" * 300])

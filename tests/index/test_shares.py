@@ -93,16 +93,6 @@ def test_every_machine_gives_a_large_corpus_longer_keys(home, monkeypatch):
     assert build(home / "corpus", home / "small").recipe.key_bits == 36
 
 
-def test_what_was_indexed_is_kept_and_a_build_takes_it(home, monkeypatch):
-    shared(home, 0, 2)
-    before = content(home / "all")
-    again = shared(home, 0, 1)
-    assert (again.n_done, again.n_kept) == (2, 3)
-    assert content(home / "all").items() >= before.items()
-    monkeypatch.setattr("contam.index.build.write_segment", None)
-    assert len(finished(home).segments) == N_SHARDS
-
-
 @pytest.mark.parametrize("spoil", ["cut", "changed", "empty", "list", "segment", "gone"])
 def test_a_group_that_is_not_as_it_was_written_is_indexed_again(home, spoil):
     build(home / "corpus", home / "one")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -71,16 +70,6 @@ def test_the_committed_floors_name_known_classes():
             assert named <= set(FALSE_FLAG_AIMS)
 
 
-def test_what_is_left_of_a_question_is_counted_in_its_own_words():
-    from survival import surviving_share, words
-
-    question = words("How many boats left the harbour before noon?")
-    assert surviving_share(question, question) == 1.0
-    assert surviving_share(question, words("Before noon, how many boats left")) == 0.5
-    assert surviving_share(question, words("How the boats")) == 0.0
-    assert words("船Abc 港") == ["船", "abc", "港"]
-
-
 def index_part(found=(100, 90)):
     rows = [{"recall": [{"class": "edit6", "n": 60, "found": one - 40},
                         {"class": "edit6", "n": 40, "found": 40},
@@ -110,20 +99,3 @@ def test_an_index_is_set_beside_the_scan_class_by_class_with_its_bytes():
         ["for each byte of text", "", "0.000", "0.420"],
         ["documents read", "", "50", "7"],
     ]
-
-
-def test_the_answers_of_an_index_have_floors_of_their_own(tmp_path, monkeypatch, capsys):
-    import quality
-    from index_figures import INDEXED
-
-    answer = {"policies": measured(), "data": "pack"}
-    monkeypatch.setattr(quality, "measure", lambda *_: answer)
-    monkeypatch.setattr(quality, "build_index", lambda *_: 1.0)
-    monkeypatch.setattr(quality, "measure_index", lambda *_: index_part())
-    floor = tmp_path / "floor.json"
-    floor.write_text(json.dumps({**FLOOR, INDEXED: {"recall": {"case": 0.95}}}))
-    arguments = ["--data", "pack", "--out", str(tmp_path / "out"), "--floor", str(floor), "--json"]
-    assert quality.main(arguments) == 1
-    assert f"below the floor: {INDEXED}: recall of case is 0.9" in capsys.readouterr().err
-    written = json.loads((tmp_path / "out" / "quality.json").read_text())
-    assert written["index"]["build_cpu_seconds"] == 1.0

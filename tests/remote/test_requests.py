@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 
 import pytest
 
 from contam.detect.corpus import Corpus
-from contam.detect.parameters import ScanParameters
 from contam.detect.parts.part_store import Division
-from contam.detect.parts.search import compute_share
-from contam.detect.scan import open_scan, scan, scan_share
+from contam.detect.scan import scan, scan_share
 from tests.corpus_files import WRITERS
 from tests.integration.inputs import ABSENT, FILLER, QUESTION, write_items
 from tests.remote.conftest import BUCKET
 from tests.remote.s3 import put_folder
-from tests.waiting import HANG_S
 
 MANY = f"s3://{BUCKET}/many"
 #: More than there are threads.
@@ -66,24 +62,6 @@ def test_an_object_that_was_replaced_is_opened_again(many, tmp_path):
     many.put(path, many.contents[path].data)
     work = scan_share([MANY], [items], division)
     assert (work.done, work.kept, work.failures) == ((1,), (), ())
-
-
-@pytest.mark.parametrize("many", ["parquet"], indirect=True)
-def test_a_part_looks_at_many_shards_at_once(many, tmp_path, monkeypatch):
-    # Nothing is asked for twice because it was late.
-    monkeypatch.setenv("CONTAM_STORE_TIMEOUT", "1000")
-    items = write_items(tmp_path / "items.jsonl", QUESTION, ABSENT)
-    corpus, plan = open_scan([MANY], [items], ScanParameters())
-    many.requests.clear()
-    compute_share(plan, corpus, Division(folder=str(tmp_path / "one")), workers=1)
-    n_looks = sum(request.method == "HEAD" for request in many.requests)
-    # Of those after all is read, the first two are answered when both have come.
-    meeting = threading.Barrier(2, timeout=HANG_S)
-    many.fail(meeting.wait, method="HEAD", key="/many/", after=n_looks - COPIES, times=2)
-    done = compute_share(plan, corpus, Division(folder=str(tmp_path / "two")), workers=1)
-    assert not done.failures
-    assert not meeting.broken
-    assert all(fault.seen >= fault.after + 2 for fault in many.faults)
 
 
 def described(store, heads, gets):

@@ -10,7 +10,7 @@ import pytest
 import contam
 from contam.benchmark.read_files import read_benchmarks
 from contam.cli.main import main
-from contam.client import Client, ItemName, ServiceError
+from contam.client import Client, ServiceError
 from contam.detect.indexed.index_reader import open_index
 from contam.detect.report import load_report
 from contam.detect.show.choose import flagged_items
@@ -53,22 +53,6 @@ def job(client, items):
 
 def as_set(verdicts):
     return sorted((v.to_dict() for v in verdicts), key=repr)
-
-
-def test_a_check_gives_the_verdicts_and_evidence_of_a_query(client, items, queried):
-    answer = client.check(items, policies=POLICIES)
-    assert as_set(answer) == as_set(queried)
-    assert isinstance(answer.verdicts[0], contam.Verdict)
-    assert answer.counts() == queried.counts()
-    assert (answer.complete, answer.exit_code(), answer.guarantee_tokens) == (True, 0, 5)
-    rows = queried.evidence.to_pylist()
-    name = ItemName("lantern_quiz", "", "lantern-001")
-    ours = [row for row in rows if row["item_id"] == name.item_id]
-    assert ours
-    for row, one in zip(ours, answer.evidence[name], strict=True):
-        assert {key: getattr(one, key) for key in row if key not in name._fields} == {
-            key: value for key, value in row.items() if key not in name._fields
-        }
 
 
 def test_more_items_than_one_check_takes_are_judged_together_by_a_job(client, items):

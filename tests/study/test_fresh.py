@@ -11,7 +11,7 @@ import contam
 from contam.errors import ContamError
 from contam.study import FreshSettings, fresh
 from contam.study.inputs import read_scores
-from contam.study.lines import far_out, fit_line, freed_slope, residuals
+from contam.study.lines import fit_line, freed_slope, residuals
 from tests.matrix import sampled
 
 SIDES = {"MatchedFrequency": "matched", "Threshold0.7": "thr07", "TopImages": "top"}
@@ -208,21 +208,6 @@ def test_models_of_one_base_are_one_model_in_a_line():
             false[named] += any(row["falls"] for row in honest[:7])
     assert false[True] <= 60 * 0.05 + 3 * np.sqrt(60 * 0.05 * 0.95)
     assert false[False] > false[True]
-
-
-def test_leave_one_out_residuals_are_those_of_a_line_without_the_model():
-    rng = np.random.default_rng(9)
-    x = rng.random(12)
-    y = 0.2 + 0.7 * x + rng.normal(0, 0.02, 12)
-    found = residuals(x, y)
-    for at in range(12):
-        rest = np.arange(12) != at
-        slope, intercept = np.polyfit(x[rest], y[rest], 1)
-        assert found.expected[at] == pytest.approx(intercept + slope * x[at], rel=1e-9)
-    reference = np.arange(12) < 6
-    slope, intercept = np.polyfit(x[:6], y[:6], 1)
-    assert residuals(x, y, reference).expected[8] == pytest.approx(intercept + slope * x[8])
-    assert not far_out(np.linspace(0, 1, 20)).any()
 
 
 # ----------------------------------------------------- 1.6 d and e: references, ConStat, admission

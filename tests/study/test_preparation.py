@@ -223,14 +223,6 @@ def test_limits_of_the_lead_cover_it_and_no_lead_is_seldom_claimed():
         assert claimed[name] / n_sims < 0.05 + spread + 0.02, name
 
 
-def test_the_hinge_finds_its_knot():
-    rng = np.random.default_rng(4)
-    compute, group = rng.uniform(20, 24, 200), np.arange(200) % 2.0
-    y = 0.25 + 0.2 * np.maximum(0, compute - 22) + 0.1 * group
-    found = hinge(y, compute, group, 0.25, draws=100, seed=1)
-    assert (found.knot, found.theta, found.slope) == pytest.approx((22, 0.1, 0.2), abs=1e-5)
-
-
 def test_a_lead_by_preparation_is_told_from_one_that_stays():
     rng = np.random.default_rng(3)
     rows = invented(rng)

@@ -48,13 +48,6 @@ def test_every_form_of_text_and_a_slice_of_it_give_the_same_documents(form, befo
     assert not block.offsets.flags.writeable
 
 
-def test_string_data_is_a_view_of_the_arrow_buffer():
-    array = pa.array(["some text", "more"])
-    address = array.buffers()[2].address
-    assert text_block(array).data.ctypes.data == address
-    assert text_block(array.slice(1)).data.ctypes.data == address + len("some text")
-
-
 def test_bytes_under_a_null_are_not_text():
     offsets = pa.py_buffer(np.array([0, 2, 5, 7], np.int32).tobytes())
     valid = pa.py_buffer(bytes([0b101]))

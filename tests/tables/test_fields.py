@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from contam.tables.blocks import texts_of
-from contam.tables.chat import Turn, joined, turn_at, turns_of
+from contam.tables.chat import joined, turn_at, turns_of
 from contam.tables.columns import ColumnRef, describe
 from contam.tables.fields import as_text_block, take_rows, turns_at, values_at, wanted_leaves
 
@@ -56,24 +56,6 @@ def test_turns_are_joined_by_line_feeds(kind, make):
     block = as_text_block(batch, ref)
     assert texts_of(block) == JOINED
     assert block.n_null == 1
-
-
-def test_from_and_value_are_turns_too():
-    batch = batch_of(
-        conversations=[[{"from": "human", "value": "Q"}, {"from": "gpt", "value": "A"}]]
-    )
-    ref = ref_of(batch, "conversations")
-    assert ref.kind == "chat"
-    assert texts_of(as_text_block(batch, ref)) == ["Q\nA"]
-    assert turns_at(batch, ref, 0) == [Turn("human", "Q"), Turn("gpt", "A")]
-
-
-def test_contents_made_of_parts_are_joined_and_other_media_are_empty():
-    parts = [{"type": "text", "text": "look"}, {"type": "image", "text": None}]
-    batch = batch_of(messages=[[{"role": "user", "content": parts}], None])
-    ref = ref_of(batch, "messages")
-    assert texts_of(as_text_block(batch, ref)) == ["look\n", ""]
-    assert turns_at(batch, ref, 0) == [Turn("user", "look\n")]
 
 
 def test_undecodable_turns_are_repaired_alike_in_text_and_turns():

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from contam.corpus.batches import read_chunk
 from contam.corpus.columns import select_columns
-from contam.corpus.opening import CHUNK_BYTES
 from contam.errors import CorpusError, ShardError
 from tests.corpus_files import find_shards, plan_chunks
 
@@ -61,26 +59,6 @@ def test_bytes_that_are_not_utf8_are_counted(tmp_path, read_corpus):
     assert corpus.texts == [["ok", "a\ufffdb", "\ufffd"]] * 2
     assert corpus.coverage.total.n_undecodable == 4
     assert corpus.coverage.total.undecodable_bytes == 6
-
-
-def test_units_cover_every_row_group_once(tmp_path):
-    big = np.random.default_rng(1).integers(97, 122, 3 << 20, np.uint8).tobytes().decode()
-    texts = [f"{i}{big}" for i in range(30)]
-    write(tmp_path / "a.parquet", {"text": texts}, row_group_size=2, compression="none")
-    shards = find_shards([tmp_path])
-    selection = select_columns(shards[0])
-    units, _ = plan_chunks(shards, selection)
-    assert len(units) > 1
-    assert [g for unit in units for g in unit.row_groups] == list(range(15))
-    assert all(unit.n_bytes <= CHUNK_BYTES for unit in units)
-    seen = 0
-    for unit in units:
-        assert unit.first_row == seen
-        for batch in read_chunk(unit, shards, [selection]):
-            assert batch.first_row == seen
-            assert batch.n_bytes <= 8 << 20
-            seen += batch.n_docs
-    assert seen == 30
 
 
 def test_one_giant_row_group_is_streamed_in_small_batches(tmp_path):

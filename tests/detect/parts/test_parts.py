@@ -22,7 +22,7 @@ from contam.corpus.coverage import ShardFailure
 from contam.detect.parts import part_store, pieces, search
 from contam.detect.parts.part_store import Division, PartStore
 from contam.detect.scan import scan_share
-from contam.errors import ContamError, OutputError, UsageError
+from contam.errors import ContamError, OutputError
 from tests.cli.processes import ROOT, environment
 from tests.kernels.support import few
 from tests.property.test_verdicts import worlds
@@ -159,16 +159,6 @@ def test_a_missing_part_leaves_its_shards_unread_and_nothing_clean(home, allow_m
     assert [one["shard"] for one in failed] == ["part-1.parquet", "part-3.parquet"]
     assert failed[0]["reason"] == "part 2 of 5 is not there"
     assert "clean" not in {verdict.label for verdict in result}
-
-
-def test_without_a_folder_of_parts_nothing_is_read(home):
-    divided = Division(folder=str(home / "parts"), only=True)
-    result = scan(home, division=divided)
-    assert (result.exit_code(), len(result.coverage["shards_failed"])) == (4, N_SHARDS)
-    with pytest.raises(UsageError, match="no folder of parts"):
-        Division(only=True)
-    with pytest.raises(UsageError, match="no folder of parts"):
-        Division(share=(0, 2))
 
 
 @pytest.mark.parametrize("spoil", ["cut", "flip", "flip of its list", "longer", "empty", "zeros"])

@@ -116,28 +116,6 @@ def test_the_page_of_the_service_counts_alike():
     assert [part.n_tokens for part in document.parts] == [3]
 
 
-def shown(marks):
-    return "".join({"match": f"[{m.text}]", "text": m.text, "gap": "~"}[m.kind] for m in marks)
-
-
-@pytest.mark.parametrize(
-    ("spans", "context", "expected"),
-    [
-        ([(4, 7)], 99, "one [two] three four five"),
-        ([(4, 7)], 2, "~e [two] t~"),
-        ([(0, 3), (19, 23)], 2, "[one] t~r [five]"),
-        ([(4, 7), (5, 13)], 1, "~ [two three] ~"),
-        ([(4, 7), (7, 13)], 0, "~[two three]~"),
-        ([(8, 13), (0, 3)], 3, "[one] two [three] fo~"),
-        ([(-5, 3), (19, 99)], 0, "[one]~[five]"),
-        ([(5, 5), (50, 60)], 3, "one tw~"),
-        ([], 99, "one two three four five"),
-    ],
-)
-def test_spans_become_matches_with_context(spans, context, expected):
-    assert shown(mark("one two three four five", spans, context)) == expected
-
-
 @given(
     st.text(max_size=60),
     st.lists(st.tuples(st.integers(-5, 70), st.integers(-5, 70)), max_size=5),

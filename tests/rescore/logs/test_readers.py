@@ -10,7 +10,7 @@ from contam.rescore.logs import read as reading
 from contam.rescore.logs.aggregate import CORPUS
 from contam.rescore.logs.log_files import LogFile, LogReader, document
 from contam.rescore.logs.model import Log, LoggedItem, mean_column, self_check
-from contam.rescore.logs.read import find_logs, read_logs
+from contam.rescore.logs.read import read_logs
 from tests.rescore.logs.small import TIME, lm_eval
 from tests.rescore.logs.tools import RUNS
 from tests.rescore.panels import refused
@@ -25,47 +25,6 @@ def test_no_file_of_a_run_fits_two_readers(tmp_path, name):
     parts = [reading.parts_of(file) for file in files]
     assert all(len(found) <= 1 for found in parts)
     assert not any(found and belongs for found, belongs in zip(fitting, parts, strict=True))
-
-
-def read_points(file):
-    points = file.document["points"]
-    if file.document["n"] != len(points):
-        raise LogError(f"{file.path}: {len(points)} points, it counts {file.document['n']}")
-    return Log(
-        tool="points",
-        path=str(file.path),
-        digest=file.digest,
-        model="m",
-        benchmark="b",
-        items=tuple(LoggedItem(item_id=name) for name in points),
-        columns=(mean_column("points", np.array(list(points.values()), np.float64)),),
-    )
-
-
-def test_a_reader_is_added_by_naming_it(tmp_path, monkeypatch):
-    own = LogReader(
-        title="points",
-        fits=document(lambda value: "points" in value),
-        read=read_points,
-        is_part=document(lambda value: "points_of" in value),
-        rows_of=lambda path: [path.with_name("run.json")],
-    )
-    monkeypatch.setattr(reading, "READERS", (*reading.READERS, own))
-    run = tmp_path / "run.json"
-    run.write_text(json.dumps({"n": 2, "points": {"a": 1, "b": 0}}), encoding="utf-8")
-    about = tmp_path / "about.json"
-    about.write_text('{"points_of": "run"}', encoding="utf-8")
-    for given in (tmp_path, run, about):
-        (log,) = read_logs([given])
-        assert (log.tool, log.columns[0].score.tolist()) == ("points", [1, 0])
-    assert not find_logs([tmp_path]).skipped
-    run.write_text(json.dumps({"n": 3, "points": {"a": 1, "b": 0}}), encoding="utf-8")
-    with refused(LogError, "2 points", 3):
-        read_logs([tmp_path])
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    with refused(LogError, "points"):
-        read_logs([empty])
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from contam.errors import LogError
 from contam.rescore.join import Joiner
 from contam.rescore.logs.aggregate import find_groups
 from contam.rescore.logs.model import benchmark_of, self_check, write_items
-from contam.rescore.logs.read import find_logs, read_logs
+from contam.rescore.logs.read import read_logs
 from tests.rescore.logs.small import items_table
 
 pytestmark = pytest.mark.labelled
@@ -229,19 +229,6 @@ def test_a_run_that_only_predicted_is_refused_with_the_reason(home):
 def test_repeats_are_counted_and_voted_scores_kept(logs):
     (log,) = (one for one in logs if one.benchmark == "gsm8k_local_sc4")
     assert (log.columns[0].repeats == 4).all()
-
-
-def test_what_belongs_to_a_log_is_not_listed_as_left_out(home):
-    found = find_logs([home / "helm", home / "lighteval", home / "lm-eval"])
-    assert found.skipped == ()
-
-
-def test_a_results_file_leads_to_its_rows(home):
-    (results,) = (home / "lm-eval/mmlu/replay__memo-40").glob("results_*.json")
-    assert {log.benchmark for log in read_logs([results])} == {
-        "mmlu_local_abstract_algebra",
-        "mmlu_local_anatomy",
-    }
 
 
 @pytest.mark.parametrize(

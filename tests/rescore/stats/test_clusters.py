@@ -293,14 +293,6 @@ def test_the_interval_of_a_few_graded_scores_covers(n):
     assert covered / ROUNDS >= LEAST
 
 
-@pytest.mark.parametrize("scores", [[0.5], [7.0], [-0.25], [7.0, 7.0, 7.0]])
-def test_scores_without_a_spread_have_no_limits(scores):
-    found = clusters.interval_of(np.array(scores))
-    assert found.estimate == scores[0]
-    assert np.isnan([found.low, found.high]).all()
-    assert found.method in {"one item only", "no spread between items"}
-
-
 @pytest.mark.parametrize(
     ("draw", "mean"),
     [
