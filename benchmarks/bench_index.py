@@ -40,7 +40,7 @@ from contam.index.build import build
 from contam.index.recipe import load_recipe
 recipe = load_recipe(asked["recipe"])
 if not asked["minhash"]:
-    recipe = dataclasses.replace(recipe, minhash=None)
+    recipe = dataclasses.replace(recipe, minhash=False)
 warm = asked["out"] + "-warm"
 build(asked["warm"], warm, recipe, workers=1, overwrite=True)
 unit = 1 if sys.platform == "darwin" else 1024

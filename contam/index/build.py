@@ -383,13 +383,7 @@ class _Builder:
         self._n_docs = sum(part.n_docs for part in self._parts)
         if not parts:
             return
-        record = write_segment(
-            self._folder,
-            self.manifest.recipe,
-            parts,
-            self._records,
-            sketcher=self._tools.sketcher,
-        )
+        record = write_segment(self._folder, self.manifest.recipe, parts, self._records)
         self._pieces.append(record)
         release_unused()
 

@@ -43,7 +43,6 @@ from contam.index.states import (
     write_retired,
 )
 from contam.index.writing.intake import new_record, shard_of
-from contam.index.writing.sampling import sketcher_of
 from contam.index.writing.write import merge_segments, merged_id
 
 if TYPE_CHECKING:
@@ -387,5 +386,4 @@ def _compacted(folder: Path, manifest: Manifest, group: list[SegmentRecord]) -> 
     whole = all(mask.all() for mask in kept)
     if len(group) == 1 and (whole or name == group[0].id):
         return group
-    sketcher = sketcher_of(recipe.minhash)
-    return [merge_segments(folder, recipe, segments, shards, kept, sketcher=sketcher)]
+    return [merge_segments(folder, recipe, segments, shards, kept)]

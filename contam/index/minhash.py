@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from datasketch import LeanMinHash, MinHash
     from numpy.typing import NDArray
 
-    from contam.index.model import MinHashRecipe
-
 
 SEED: Final = 1
 """The default seed of datasketch's permutations."""
@@ -141,6 +139,14 @@ def sign_batch(
     return out
 
 
+SHINGLE: Final = 3
+WINDOW: Final = 24
+BANDS: Final = 8
+"""Words of a shingle, shingles of a window, and the permutations that choose of a window."""
+
+#: Permutations that are drawn: of another number the first are others.
+_N_PERM: Final = 128
+
 MOST_WINDOWS: Final = 1000
 """A shingle of more windows than this is no evidence: its windows are dropped."""
 
@@ -166,89 +172,77 @@ class MinHashSketch:
         return 2 * self.entries.nbytes + self.windows.nbytes
 
 
-class MinHashSketcher:
-    """Makes the MinHash part of segments by one recipe; several threads may call `sketch`."""
-
-    def __init__(self, recipe: MinHashRecipe) -> None:
-        self._recipe = recipe
-        self._factor, self._shift = permutations(recipe.n_perm, recipe.scheme)
-        self._scheme = SCHEME_CODES[recipe.scheme]
-
-    def sketch(self, hashes: NDArray[np.uint64], starts: NDArray[np.int64]) -> MinHashSketch:
-        """Sketch a batch: the tokens of document i are hashes[starts[i] : starts[i + 1]]."""
-        recipe = self._recipe
-        lengths = np.diff(starts)
-        scratch = np.empty((2, int(lengths.max(initial=0))), np.uint32)
-        windows = window_counts(lengths, recipe)
-        entries = np.empty(recipe.bands * int(windows.sum(dtype=np.int64)) + 1, np.uint64)
-        geometry = (recipe.shingle, recipe.window, recipe.step)
-        bands = slice(recipe.bands)
-        n, _ = enter_windows(
-            hashes,
-            starts,
-            geometry,
-            self._scheme,
-            self._factor[bands],
-            self._shift[bands],
-            scratch[0],
-            scratch[1],
-            entries,
-        )
-        return MinHashSketch(entries[:n].copy(), windows)
-
-    def arrays(self, sketches: Sequence[MinHashSketch]) -> dict[str, NDArray[Any]]:
-        """All sketches of a segment, in the order of its documents, as the arrays to be written.
-
-        Raises OutputError when a segment has more windows than can be numbered.
-        """
-        entries = np.empty(sum(len(sketch.entries) for sketch in sketches), np.uint64)
-        window = at = 0
-        for sketch in sketches:
-            entries[at : at + len(sketch.entries)] = sketch.entries + np.uint64(window)
-            at += len(sketch.entries)
-            window += int(sketch.windows.sum(dtype=np.int64))
-        windows = _concatenated([sketch.windows for sketch in sketches], np.empty(0, np.uint32))
-        return _arrays(entries, windows, np.empty(0, np.uint32))
-
-    def merge(
-        self,
-        segments: Sequence[Mapping[str, NDArray[Any]]],
-        n_documents: Sequence[int],
-        kept: NDArray[np.bool_],
-    ) -> dict[str, NDArray[Any]]:
-        """The arrays of one segment that has the documents of several, for compaction.
-
-        n_documents  documents of each segment
-        kept         bool[documents of all]: of the others only their number remains
-        """
-        parts, window, document = [], 0, 0
-        for arrays, n in zip(segments, n_documents, strict=True):
-            first = arrays["minhash_windows"].astype(np.int64)
-            entries = unpack(arrays["minhash_starts"], arrays["minhash_entries"])
-            owner = np.searchsorted(first, entries & _WINDOW_MASK, side="right") - 1
-            parts.append(entries[kept[document : document + n][owner]] + np.uint64(window))
-            window += int(first[-1])
-            document += n
-        windows = _concatenated(
-            [np.diff(arrays["minhash_windows"]) for arrays in segments], np.empty(0, np.uint32)
-        )
-        frequent = [arrays["minhash_capped"] for arrays in segments]
-        capped = distinct(_concatenated(frequent, np.empty(0, np.uint32)))
-        return _arrays(_concatenated(parts, np.empty(0, np.uint64)), windows, capped)
+def window_permutations() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Factors and shifts of those that choose of a window, uint64[BANDS]; raises ConfigError."""
+    factor, shift = permutations(_N_PERM, "affine32")
+    return factor[:BANDS], shift[:BANDS]
 
 
-@cache
-def sketcher(recipe: MinHashRecipe) -> MinHashSketcher:
-    """The sketcher of a recipe."""
-    return MinHashSketcher(recipe)
+def sketch(hashes: NDArray[np.uint64], starts: NDArray[np.int64]) -> MinHashSketch:
+    """Sketch a batch: the tokens of document i are hashes[starts[i] : starts[i + 1]]."""
+    factor, shift = window_permutations()
+    lengths = np.diff(starts)
+    scratch = np.empty((2, int(lengths.max(initial=0))), np.uint32)
+    windows = window_counts(lengths)
+    entries = np.empty(BANDS * int(windows.sum(dtype=np.int64)) + 1, np.uint64)
+    n, _ = enter_windows(
+        hashes,
+        starts,
+        (SHINGLE, WINDOW),
+        factor,
+        shift,
+        scratch[0],
+        scratch[1],
+        entries,
+    )
+    return MinHashSketch(entries[:n].copy(), windows)
 
 
-def window_counts(n_tokens: NDArray[np.int64], recipe: MinHashRecipe) -> NDArray[np.uint32]:
+def sketch_arrays(sketches: Sequence[MinHashSketch]) -> dict[str, NDArray[Any]]:
+    """All sketches of a segment, in the order of its documents, as the arrays to be written.
+
+    Raises OutputError when a segment has more windows than can be numbered.
+    """
+    entries = np.empty(sum(len(one.entries) for one in sketches), np.uint64)
+    window = at = 0
+    for one in sketches:
+        entries[at : at + len(one.entries)] = one.entries + np.uint64(window)
+        at += len(one.entries)
+        window += int(one.windows.sum(dtype=np.int64))
+    windows = _concatenated([one.windows for one in sketches], np.empty(0, np.uint32))
+    return _arrays(entries, windows, np.empty(0, np.uint32))
+
+
+def merged_sketches(
+    segments: Sequence[Mapping[str, NDArray[Any]]],
+    n_documents: Sequence[int],
+    kept: NDArray[np.bool_],
+) -> dict[str, NDArray[Any]]:
+    """The arrays of one segment that has the documents of several, for compaction.
+
+    n_documents  documents of each segment
+    kept         bool[documents of all]: of the others only their number remains
+    """
+    parts, window, document = [], 0, 0
+    for arrays, n in zip(segments, n_documents, strict=True):
+        first = arrays["minhash_windows"].astype(np.int64)
+        entries = unpack(arrays["minhash_starts"], arrays["minhash_entries"])
+        owner = np.searchsorted(first, entries & _WINDOW_MASK, side="right") - 1
+        parts.append(entries[kept[document : document + n][owner]] + np.uint64(window))
+        window += int(first[-1])
+        document += n
+    windows = _concatenated(
+        [np.diff(arrays["minhash_windows"]) for arrays in segments], np.empty(0, np.uint32)
+    )
+    frequent = [arrays["minhash_capped"] for arrays in segments]
+    capped = distinct(_concatenated(frequent, np.empty(0, np.uint32)))
+    return _arrays(_concatenated(parts, np.empty(0, np.uint64)), windows, capped)
+
+
+def window_counts(n_tokens: NDArray[np.int64]) -> NDArray[np.uint32]:
     """Windows of documents of so many tokens, uint32[docs]."""
-    n_shingles = np.maximum(n_tokens - recipe.shingle, 0) + 1
-    beyond = np.maximum(n_shingles - recipe.window, 0)
-    windows = np.where(n_tokens > 0, 1 + -(-beyond // recipe.step), 0)
-    return windows.astype(np.uint32)
+    n_shingles = np.where(n_tokens > 0, np.maximum(n_tokens - SHINGLE, 0) + 1, 0)
+    return (-(-n_shingles // WINDOW)).astype(np.uint32)
 
 
 def unpack(starts: NDArray[np.int64], rows: NDArray[np.uint8]) -> NDArray[np.uint64]:

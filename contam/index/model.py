@@ -36,28 +36,6 @@ CAPPED_DOCUMENTS: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MinHashRecipe:
-    """How documents are sketched.
-
-    n_perm     permutations that are drawn; `affine32` draws others for another number
-    scheme     "affine32" or "mersenne61": datasketch's name of the permutations
-    shingle    words of a shingle
-    window     shingles of a window; step  shingles from one window to the next, a divisor of it
-    bands, rows  band geometry of the windows: the first `bands` permutations, one row each
-    threshold  similarity for which datasketch finds this geometry best
-    """
-
-    n_perm: int
-    scheme: str
-    shingle: int
-    window: int
-    step: int
-    bands: int
-    rows: int
-    threshold: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """What decides the content of an index, apart from the corpus.
 
@@ -68,6 +46,7 @@ class Recipe:
             for each that many
     key_bits  of the hash of a gram or of letters; 0, before an index is begun, for as many as its
             corpus needs
+    minhash  whether there are windows, which lead to edited copies
     """
 
     name: str
@@ -78,7 +57,7 @@ class Recipe:
     key_bits: int
     normaliser: str
     tokenizer: dict[str, str] | None = None
-    minhash: MinHashRecipe | None = None
+    minhash: bool = False
 
     @property
     def guarantee(self) -> int:

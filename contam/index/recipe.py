@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
 from contam.errors import ConfigError, Place, Plain, Statement, UsageError
 from contam.index.json_values import PlainError, from_plain, to_plain
-from contam.index.model import LEAST_KEY_BITS, MOST_KEY_BITS, MinHashRecipe, Recipe
+from contam.index.model import LEAST_KEY_BITS, MOST_KEY_BITS, Recipe
 
 LONGEST_GRAM: Final = 64
 LONGEST_STRIDE: Final = 256
 MOST_POSTINGS: Final = 1 << 31
 UNITS: Final = ("word", "char", "tokenizer")
-SCHEMES: Final = ("affine32", "mersenne61")
 
 _SHIPPED: Final = Path(__file__).with_name("recipes")
 _CHECKOUT: Final = Path(__file__).parents[2] / "indexes" / "recipes"
@@ -57,13 +55,10 @@ def load_recipe(name_or_path: str | Path, *, tokenizer: str | Path | None = None
         "name": path.stem,
         "normaliser": current_normaliser(found.get("unit")),
         "tokenizer": pinned,
-        "minhash": None,
+        "minhash": False,
         "key_bits": 0,
         **found,
     }
-    sketch = found.get("minhash")
-    if isinstance(sketch, dict) and type(sketch.get("threshold")) is int:
-        plain["minhash"] = {**sketch, "threshold": float(sketch["threshold"])}
     return from_dict(plain)
 
 
@@ -100,27 +95,8 @@ def check_recipe(recipe: Recipe) -> None:
         raise _refused(recipe.name, 'a tokenizer goes with unit "tokenizer", and with no other')
     if recipe.tokenizer is not None and not {"path", "sha256"} <= set(recipe.tokenizer):
         raise _refused(recipe.name, "of the tokenizer, the path or the digest is missing")
-    if recipe.minhash is not None:
-        _check_minhash(recipe, recipe.minhash)
-
-
-def _check_minhash(recipe: Recipe, minhash: MinHashRecipe) -> None:
-    if recipe.unit != "word":
-        raise _refused(recipe.name, 'MinHash sketches are made of words: unit must be "word"')
-    if minhash.scheme not in SCHEMES:
-        raise _refused(recipe.name, f"minhash.scheme is not one of {', '.join(SCHEMES)}")
-    for field in fields(minhash):
-        value = getattr(minhash, field.name)
-        if isinstance(value, int) and value < 1:
-            raise _refused(recipe.name, f"minhash.{field.name} is {value}, not at least 1")
-    if not 0.0 < minhash.threshold <= 1.0:
-        raise _refused(recipe.name, f"minhash.threshold is {minhash.threshold}, not in (0, 1]")
-    if minhash.bands * minhash.rows > minhash.n_perm:
-        raise _refused(recipe.name, "minhash: bands x rows is more than n_perm")
-    if minhash.rows != 1:
-        raise _refused(recipe.name, "minhash.rows is not 1, the only geometry of windows there is")
-    if minhash.window % minhash.step:
-        raise _refused(recipe.name, "minhash.window is not a multiple of minhash.step")
+    if recipe.minhash and recipe.unit != "word":
+        raise _refused(recipe.name, 'minhash goes with unit "word", and with no other')
 
 
 def _pin(name: str, unit: object, tokenizer: str | Path | None) -> dict[str, str] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class Segment:
         self.folder = index / SEGMENTS / record.id
         files = {file.name: file for file in record.files}
         self._types: dict[str, tuple[str, tuple[int, ...]]] = {**_TYPES}
-        if recipe.minhash is not None:
+        if recipe.minhash:
             self._types |= _SKETCH_TYPES
         for name in (DOCUMENTS, *(f"{name}.npy" for name in self._types)):
             if name not in files:
@@ -113,7 +113,9 @@ class Segment:
 
     def documents(self, documents: Iterable[int]) -> list[DocumentMeta]:
         """Metadata of the documents, in the order asked, as the corpus had it when indexed."""
-        rows = self._rows(documents, _META)
+        table = self.document_table()
+        with reading(self.folder / DOCUMENTS):
+            rows = table.rows([int(number) for number in documents], _META)
         return [DocumentMeta(row[0] or "", *row[1:]) for row in rows]
 
     def document_table(self) -> DocumentTable:
@@ -129,11 +131,6 @@ class Segment:
             self._documents = table
         return self._documents
 
-    def _rows(self, documents: Iterable[int], names: tuple[str, ...]) -> list[tuple[Any, ...]]:
-        table = self.document_table()
-        with reading(self.folder / DOCUMENTS):
-            return table.rows([int(number) for number in documents], names)
-
     def _check_shapes(self) -> None:
         """The arrays belong together: types, lengths, and first and last values that are known."""
         n_documents = self.n_documents
@@ -145,7 +142,7 @@ class Segment:
             capped = f"{table}_capped"
             lengths |= {f"{table}_{name}": length for name, length in known.items()}
             lengths[capped] = len(self.arrays[capped])
-        if self.recipe.minhash is not None:
+        if self.recipe.minhash:
             lengths |= {
                 "minhash_starts": (1 << BUCKET_BITS) + 1,
                 "minhash_entries": len(self.arrays["minhash_entries"]),

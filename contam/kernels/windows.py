@@ -1,8 +1,8 @@
 """Sketch windows of text and find windows that share rare shingles.
 
-A document of n shingles has windows of `window` shingles, one every `step`, the last one cut by
-its end. A window is entered under the shingle that each permutation makes smallest, unless the
-window before it (of the same document) is entered under that shingle as well.
+A document is cut in windows of `window` shingles, the last one shorter. A window is entered under
+the shingle that each permutation (affine32) makes smallest, unless the window before it (of the
+same document) is entered under that shingle as well.
 
 An entry is 40 bits: the 12 lower bits of the higher 28 of the shingle, then the number of the
 window (28 bits). The 16 highest bits of the shingle are the bucket that holds it.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.kernels._jit import int64, kernel
-from contam.kernels.minhash import AFFINE32, hash_shingles, mix32, permuted61
+from contam.kernels.minhash import hash_shingles, mix32
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,44 +41,37 @@ _HIT_BITS = 24
 
 
 @kernel
-def least_of_block(
+def choose_shingles(
     shingle: NDArray[np.uint32],
-    mixed: NDArray[np.uint32],
     limits: tuple[int, int],
-    scheme: int,
     factor: NDArray[np.uint64],
     shift: NDArray[np.uint64],
-    out: NDArray[np.uint64],
+    mixed: NDArray[np.uint32],
+    chosen: NDArray[np.uint32],
 ) -> None:
-    """The shingle that each permutation makes smallest, of equals the smaller: value << 32 | it.
+    """The shingle that each permutation makes smallest, of equals the smaller.
 
-    shingle  uint32[n]; mixed  uint32[n], their values after `mix32`
-    limits   first shingle of the block, and the one behind its last
-    factor, shift  uint64[p]; out  uint64[p], written
+    limits  first shingle of the window, and the one behind its last
+    mixed   uint32[as many as shingle], scratch;  chosen  uint32[p], written
     """
     first, last = limits
-    for p in range(out.shape[0]):
-        a, b = factor[p], shift[p]
+    for i in range(first, last):
+        mixed[i] = mix32(shingle[i])
+    for p in range(chosen.shape[0]):
+        a, b = np.uint32(factor[p]), np.uint32(shift[p])
         low = _LARGEST
         # Value and shingle in one word: the smallest of them is found without a branch.
-        if scheme == AFFINE32:
-            a32, b32 = np.uint32(a), np.uint32(b)
-            for i in range(first, last):
-                value = np.uint64(np.uint32(a32 * mixed[i] + b32)) << _HALF
-                low = min(low, value | np.uint64(shingle[i]))
-        else:
-            for i in range(first, last):
-                value = np.uint64(permuted61(a, b, np.uint64(shingle[i]))) << _HALF
-                low = min(low, value | np.uint64(shingle[i]))
-        out[p] = low
+        for i in range(first, last):
+            value = np.uint64(np.uint32(a * mixed[i] + b)) << _HALF
+            low = min(low, value | np.uint64(shingle[i]))
+        chosen[p] = np.uint32(low & _LOW)
 
 
 @kernel
 def enter_windows(
     token: NDArray[np.uint64],
     starts: NDArray[np.int64],
-    geometry: tuple[int, int, int],
-    scheme: int,
+    geometry: tuple[int, int],
     factor: NDArray[np.uint64],
     shift: NDArray[np.uint64],
     shingle: NDArray[np.uint32],
@@ -87,49 +80,34 @@ def enter_windows(
 ) -> tuple[int, int]:
     """Entries of all windows of all documents token[starts[i] : starts[i + 1]].
 
-    geometry        tokens of a shingle, shingles of a window (a multiple of the step), of a step
+    geometry        tokens of a shingle, shingles of a window
     factor, shift   uint64[p]
     shingle, mixed  uint32[>= tokens of the longest document], scratch
     out             uint64[> p * windows], written: shingle << 32 | window, numbered from 0
     return          entries, windows
     """
-    n, window, step = geometry
+    n, window = geometry
     n_perm = factor.shape[0]
-    ring = window // step
-    blocks = np.empty((ring, n_perm), np.uint64)
     chosen = np.empty(n_perm, np.uint32)
     before = np.empty(n_perm, np.uint32)
     used = 0
     number = 0
     for d in range(starts.shape[0] - 1):
         count = hash_shingles(token, starts[d], starts[d + 1], n, shingle)
-        for i in range(count):
-            mixed[i] = mix32(shingle[i])
-        n_blocks = (count + step - 1) // step
-        blocks[:] = _LARGEST
-        follows = False
-        for block in range(n_blocks):
-            limits = (block * step, min(block * step + step, count))
-            least_of_block(shingle, mixed, limits, scheme, factor, shift, blocks[block % ring])
-            if block < ring - 1 and block < n_blocks - 1:
-                continue
-            for p in range(n_perm):
-                low = blocks[0, p]
-                for r in range(1, ring):
-                    low = min(low, blocks[r, p])
-                chosen[p] = np.uint32(low & _LOW)
+        for at in range(0, count, window):
+            limits = (at, min(at + window, count))
+            choose_shingles(shingle, limits, factor, shift, mixed, chosen)
             for p in range(n_perm):
                 fresh = True
                 for q in range(p):
                     fresh &= chosen[q] != chosen[p]
-                if follows:
+                if at > 0:
                     for q in range(n_perm):
                         fresh &= before[q] != chosen[p]
                 # Written in any case and kept only when it is new: a branch here is a coin toss.
                 out[used] = (np.uint64(chosen[p]) << _HALF) | np.uint64(number)
                 used += int64(fresh)
             before[:] = chosen
-            follows = True
             number += 1
     return used, number
 

@@ -79,7 +79,7 @@ def index_answer(snapshot: IndexSnapshot) -> dict[str, Any]:
         "tokenizer_sha256": None if recipe.tokenizer is None else recipe.tokenizer["sha256"],
         "stride": recipe.stride,
         "guarantee_tokens": recipe.guarantee,
-        "near_copies": recipe.minhash is not None,
+        "near_copies": recipe.minhash,
         "corpus": [PurePath(path).name for path in figures["corpus"]],
         "coverage": {
             "not_indexed": [],

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from contam.index.build import build
 from contam.index.change import add, retire
 from contam.index.manifest import publish_manifest, read_manifest
-from contam.index.model import FORMAT, Manifest, MinHashRecipe, Recipe
+from contam.index.model import FORMAT, Manifest, Recipe
 from contam.index.states import STATES
 from contam.text.text_tables import NORMALISER
 
@@ -193,16 +193,6 @@ def longest_run(one: str, other: str) -> int:
 
 def recipe() -> Recipe:
     """Every run of eight words, and near copies, whatever the recipes that ship say by now."""
-    sketches = MinHashRecipe(
-        n_perm=128,
-        scheme="affine32",
-        shingle=3,
-        window=24,
-        step=12,
-        bands=8,
-        rows=1,
-        threshold=0.15,
-    )
     return Recipe(
         name="golden",
         unit="word",
@@ -211,7 +201,7 @@ def recipe() -> Recipe:
         cap=10_000,
         key_bits=36,
         normaliser=NORMALISER,
-        minhash=sketches,
+        minhash=True,
     )
 
 

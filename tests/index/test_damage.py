@@ -18,7 +18,6 @@ from contam.errors import IndexDamageError, IndexMismatchError
 from contam.index.manifest import LOCK, MANIFEST, publish_manifest, read_manifest
 from contam.index.open import Index
 from contam.index.pairs import PAIR_ARRAYS
-from contam.index.recipe import load_recipe
 from contam.index.states import STATES, write_retired
 from contam.index.verify import verify
 from contam.kernels.pairs import DOCUMENT_BITS
@@ -62,7 +61,7 @@ def home(tmp_path_factory):
         texts = some_texts(12, first=12 * number)
         write_shard(home / "corpus" / f"part-{number}.parquet", texts)
     write_shard(home / "corpus" / "part-9.parquet", ["", f"Homework. {ITEM} Answer: seven.", NEAR])
-    recipe = recipe_of(minhash=load_recipe("compact").minhash)
+    recipe = recipe_of(minhash=True)
     build(home / "corpus", home / "index", recipe, memory=10_000)
     manifest = read_manifest(home / "index")
     assert len(manifest.segments) > 2

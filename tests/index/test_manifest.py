@@ -27,12 +27,9 @@ from contam.index.manifest import (
     read_manifest,
     writer_lock,
 )
-from contam.index.model import FileRecord, MinHashRecipe, RowSpan
+from contam.index.model import FileRecord, RowSpan
 from tests.index.tiny import RECIPE, shard, write_index
 
-SKETCH = MinHashRecipe(
-    n_perm=8, scheme="affine32", shingle=3, window=12, step=4, bands=8, rows=1, threshold=0.5
-)
 RETIRED = FileRecord(name="retired-0a.npy", n_bytes=144, sha256="0" * 64, checks="1" * 64)
 
 
@@ -53,7 +50,7 @@ def test_a_manifest_is_read_back_as_it_was_published(tmp_path):
     made, _ = write_index(tmp_path)
     odd = replace(
         made,
-        recipe=replace(RECIPE, minhash=SKETCH),
+        recipe=replace(RECIPE, minhash=True),
         paths=("caf\u00e9", os.fsdecode(b"not-utf8-\xff")),
         shards=(*made.shards, shard("more.jsonl", 0, format="jsonl", failure="cut short")),
         pending=("other.parquet",),

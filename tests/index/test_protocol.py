@@ -37,7 +37,7 @@ def home(golden, tmp_path_factory):
     """Indexes of the golden corpus, one of every kind."""
     home = tmp_path_factory.mktemp("protocol")
     corpus, recipe = golden / "corpus", read_manifest(golden / "index").recipe
-    assert recipe.minhash is not None
+    assert recipe.minhash
     build(corpus, home / "one", recipe)
     build(corpus, home / "many", recipe, memory=1500)
     build(corpus, home / "compacted", recipe, memory=1500)

@@ -34,32 +34,26 @@ def signature(values: list[int], scheme: int, perms: list[tuple[int, int]]) -> l
     return [min([permuted(v, scheme, a, b) for v in values], default=NOTHING) for a, b in perms]
 
 
-def windows(values: list[int], window: int, step: int) -> list[list[int]]:
-    """From every `step`-th shingle on `window` shingles, until one reaches the end."""
-    found = []
-    at = 0
-    while values and (not found or at - step + window < len(values)):
-        found.append(values[at : at + window])
-        at += step
-    return found
+def windows(values: list[int], window: int) -> list[list[int]]:
+    return [values[at : at + window] for at in range(0, len(values), window)]
 
 
-def chosen(values: list[int], scheme: int, perms: list[tuple[int, int]]) -> list[int]:
+def chosen(values: list[int], perms: list[tuple[int, int]]) -> list[int]:
     """The distinct shingles that some permutation makes smallest, in the permutations' order."""
-    every = [min(values, key=lambda v: (permuted(v, scheme, a, b), v)) for a, b in perms]
+    every = [min(values, key=lambda v: (permuted(v, AFFINE32, a, b), v)) for a, b in perms]
     return list(dict.fromkeys(every))
 
 
 def entries(
-    documents: list[list[int]], geometry: tuple[int, int], scheme: int, perms: list[tuple[int, int]]
+    documents: list[list[int]], window: int, perms: list[tuple[int, int]]
 ) -> tuple[list[tuple[int, int]], int]:
     """(shingle, window) pairs, and the number of windows; documents are lists of shingles."""
     found = []
     number = 0
     for values in documents:
         before: list[int] = []
-        for window in windows(values, *geometry):
-            here = chosen(window, scheme, perms)
+        for block in windows(values, window):
+            here = chosen(block, perms)
             found += [(shingle, number) for shingle in here if shingle not in before]
             before = here
             number += 1

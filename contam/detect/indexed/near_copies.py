@@ -14,7 +14,7 @@ import numpy as np
 
 from contam.detect.model import QUESTION
 from contam.index.array_files import fetch_rows
-from contam.index.minhash import MOST_WINDOWS
+from contam.index.minhash import MOST_WINDOWS, SHINGLE, WINDOW
 from contam.kernels.minhash import hash_shingles
 from contam.kernels.windows import count_live, find_shingles, propose_documents
 from contam.tables.distinct import distinct
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from contam.detect.match.token_view import SearchView
     from contam.detect.model import Bools, Int64s
     from contam.index.array_files import Rows
-    from contam.index.model import MinHashRecipe
     from contam.index.segment import Segment
 
 CHANCE: Final = 1e-4
@@ -78,8 +77,6 @@ class Windows:
     @classmethod
     def of(cls, segment: Segment, dead: Bools) -> Windows:
         """Read them. Raises IndexDamageError when a file is not what was written."""
-        if segment.recipe.minhash is None:
-            return cls(segment, np.zeros(1, np.int64), dead, bool(dead.any()), 0)
         first = segment.arrays["minhash_windows"].check_all().astype(np.int64)
         return cls(segment, first, dead, bool(dead.any()), int(np.diff(first)[~dead].sum()))
 
@@ -102,18 +99,7 @@ def near_copies(view: SearchView, windows: Sequence[Windows]) -> dict[Path, Int6
 
     Raises IndexDamageError when a file of an index is not what was written.
     """
-    found: dict[Path, Int64s] = {}
-    for recipe in {window.segment.recipe.minhash for window in windows}:
-        if recipe is not None and view.unit == "word":
-            same = [window for window in windows if window.segment.recipe.minhash == recipe]
-            found |= _propose(view, recipe, same)
-    return found
-
-
-def _propose(
-    view: SearchView, recipe: MinHashRecipe, windows: Sequence[Windows]
-) -> dict[Path, Int64s]:
-    questions = _questions(view, recipe)
+    questions = _questions(view)
     if not len(questions.keys):
         return {}
     fetch_rows(_rows_of(window.segment, questions.keys) for window in windows)
@@ -140,7 +126,7 @@ def _propose(
     }
 
 
-def _questions(view: SearchView, recipe: MinHashRecipe) -> _Questions:
+def _questions(view: SearchView) -> _Questions:
     n_items = view.items.n_items
     token, starts = view.gram_table.token, view.gram_table.part_start[: 4 * n_items + 1]
     out = np.empty(int(starts[-1]) + 1, np.uint32)
@@ -149,7 +135,7 @@ def _questions(view: SearchView, recipe: MinHashRecipe) -> _Questions:
     begins = starts[QUESTION::4].tolist()
     ends = starts[QUESTION + 1 :: 4].tolist()
     for item, (lo, hi) in enumerate(zip(begins, ends, strict=True)):
-        n_shingles[item] = hash_shingles(token, lo, hi, recipe.shingle, out[total:])
+        n_shingles[item] = hash_shingles(token, lo, hi, SHINGLE, out[total:])
         total += int(n_shingles[item])
     owner = np.repeat(np.arange(n_items, dtype=np.uint64), n_shingles)
     shingle = (out[:total] & _KEY_MASK).astype(np.uint64)
@@ -160,7 +146,7 @@ def _questions(view: SearchView, recipe: MinHashRecipe) -> _Questions:
         keys=keys,
         first=np.searchsorted(owner_of, np.arange(n_items + 1)).astype(np.int64),
         which=which.astype(np.int64),
-        span=2 + n_shingles // recipe.step,
+        span=2 + n_shingles // WINDOW,
     )
 
 

@@ -253,7 +253,7 @@ def search(
     deadline.check()
     opened.look_again()
     proposed = None
-    if opened.recipe.minhash is not None:
+    if opened.recipe.minhash:
         proposed = near_copies(view, opened.windows)
     deadline.check()
     torn = torn_documents(plan.items, opened.parts, lookup.grams[lookup.order])

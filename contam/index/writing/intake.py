@@ -15,12 +15,12 @@ from contam.corpus.documents import MetadataStream
 from contam.corpus.opening import map_shards, open_shard
 from contam.corpus.shards import Shard, file_sha256, shard_digest, unchanged
 from contam.errors import CorpusError, InternalError, ShardError
+from contam.index.minhash import window_permutations
 from contam.index.model import ShardRecord
 from contam.index.writing.sampling import (
     TOKENIZER_BATCH_BYTES,
     Sampled,
     Sampler,
-    sketcher_of,
     tokenizer_of,
 )
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from contam.corpus.columns import Selection
     from contam.corpus.formats.base import Chunk
     from contam.corpus.opening import OpenedShard
-    from contam.index.minhash import MinHashSketcher
     from contam.index.model import Manifest, Recipe
     from contam.text.bpe import FileTokenizer
 
@@ -208,12 +207,13 @@ class Tools:
 
     recipe: Recipe
     tokenizer: FileTokenizer | None
-    sketcher: MinHashSketcher | None
 
     @classmethod
     def of(cls, recipe: Recipe) -> Tools:
         """Load what a recipe needs. Raises ContamErrors of the tokenizer file."""
-        return cls(recipe, tokenizer_of(recipe), sketcher_of(recipe.minhash))
+        if recipe.minhash:
+            window_permutations()
+        return cls(recipe, tokenizer_of(recipe))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -294,7 +294,7 @@ class IntakeReader:
         self._intake = intake
         self._records = records
         self._progress = progress
-        self._sampler = Sampler(tools.recipe, tools.tokenizer, tools.sketcher)
+        self._sampler = Sampler(tools.recipe, tools.tokenizer)
         slow = tools.tokenizer is not None
         self._batch_bytes = TOKENIZER_BATCH_BYTES if slow else BATCH_BYTES
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contam.errors import IndexMismatchError, Place
+from contam.index.minhash import sketch
 from contam.kernels.letters import new_letter_scratch
 from contam.kernels.sample_grams import sample_text, sample_tokens
 from contam.kernels.tokens import CHARS, WORDS
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
     from contam.corpus.batches import DocBatch
     from contam.corpus.documents import MetaColumns
-    from contam.index.minhash import MinHashSketch, MinHashSketcher
-    from contam.index.model import MinHashRecipe, Recipe
+    from contam.index.minhash import MinHashSketch
+    from contam.index.model import Recipe
     from contam.text.bpe import FileTokenizer
 
 TOKENIZER_BATCH_BYTES = 1 << 20
@@ -70,16 +71,13 @@ class Sampled:
 class Sampler:
     """One worker's buffers for one recipe. Not shared between threads.
 
-    tokenizer, sketcher  as the recipe has them; these may be shared
+    tokenizer  as the recipe has it; it may be shared
     """
 
-    def __init__(
-        self, recipe: Recipe, tokenizer: FileTokenizer | None, sketcher: MinHashSketcher | None
-    ) -> None:
+    def __init__(self, recipe: Recipe, tokenizer: FileTokenizer | None) -> None:
         self._recipe = recipe
         self._sizes = recipe.gram, recipe.stride, recipe.key_bits
         self._tokenizer = tokenizer
-        self._sketcher = sketcher
         self._unit = CHARS if recipe.unit == "char" else WORDS
         self._hashes = np.empty(0, np.uint64)
         self._spans = np.empty((0, 2), np.int32)
@@ -99,7 +97,9 @@ class Sampler:
             most = len(hashes) // self._recipe.stride + batch.n_docs
             self._entries = _capacity(self._entries, most)
             n = sample_tokens(hashes, starts, self._sizes, self._entries)
-        sketch = self._sketcher.sketch(hashes, starts) if self._sketcher is not None else None
+        found = None
+        if self._recipe.minhash:
+            found = sketch(hashes, starts)
         return Sampled(
             shard=batch.shard,
             first_row=batch.first_row,
@@ -109,14 +109,14 @@ class Sampler:
             doc_bytes=np.diff(batch.offsets),
             letters=self._letters[:n_letters].copy(),
             metadata=metadata,
-            sketch=sketch,
+            sketch=found,
         )
 
     def _sample_text(
         self, batch: DocBatch
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64], int, int]:
         recipe, n_docs = self._recipe, batch.n_docs
-        keep = self._sketcher is not None
+        keep = recipe.minhash
         longest = int(np.diff(batch.offsets).max(initial=0))
         each = 5 if self._unit == CHARS else 2
         most = each * batch.n_bytes + 16 * n_docs
@@ -173,12 +173,3 @@ def tokenizer_of(recipe: Recipe) -> FileTokenizer | None:
             hint="put the old file back, or build the index again",
         )
     return loaded
-
-
-def sketcher_of(recipe: MinHashRecipe | None) -> MinHashSketcher | None:
-    """The sketcher of a recipe; None where it has no MinHash."""
-    if recipe is None:
-        return None
-    from contam.index.minhash import sketcher
-
-    return sketcher(recipe)

@@ -15,8 +15,10 @@ from contam.errors import InternalError
 from contam.index.array_files import record_file, sync, write_array, writing
 from contam.index.json_values import to_plain
 from contam.index.manifest import SEGMENTS
+from contam.index.minhash import merged_sketches, sketch_arrays
 from contam.index.model import CAPPED_DOCUMENTS, RowSpan, SegmentRecord
 from contam.index.pairs import words_of
+from contam.index.segment import DOCUMENTS
 from contam.kernels.pairs import (
     DOCUMENT_BITS,
     MARK,
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.corpus.columns import MetadataField
-    from contam.index.minhash import MinHashSketcher
     from contam.index.model import FileRecord, Recipe, ShardRecord
     from contam.index.pairs import PairTable
     from contam.index.segment import Segment
@@ -94,8 +95,6 @@ def _set_ones(words: NDArray[np.uint64], first: int, stop: int) -> None:
     raw[first // 8 : -(-stop // 8)] = np.packbits(bits, bitorder="little")
 
 
-DOCUMENTS: Final = "documents.parquet"
-
 _COLUMN: Final[dict[str, str]] = {"id": "document_id"}
 
 
@@ -136,8 +135,6 @@ def write_segment(
     recipe: Recipe,
     parts: list[Sampled],
     shards: Sequence[ShardRecord],
-    *,
-    sketcher: MinHashSketcher | None,
 ) -> SegmentRecord:
     """Write the segment of these documents and make sure that it is on disk.
 
@@ -157,8 +154,8 @@ def write_segment(
     firsts = np.cumsum([0, *(part.n_docs for part in parts)])[:-1].tolist()
     letters = _numbered([part.letters for part in parts], firsts)
     others: dict[str, NDArray[Any]] = {"doc_tokens": tokens, "doc_crc": crc}
-    if sketcher is not None:
-        others.update(sketcher.arrays([part.sketch for part in parts if part.sketch]))
+    if recipe.minhash:
+        others.update(sketch_arrays([part.sketch for part in parts if part.sketch]))
     entries = _numbered([part.entries for part in parts], firsts)
     parts.clear()
     files = [write_document_table(folder, spans, metadata, tokens, n_bytes)]
@@ -271,8 +268,6 @@ def merge_segments(
     segments: Sequence[Segment],
     shards: Sequence[ShardRecord],
     kept: Sequence[NDArray[np.bool_]],
-    *,
-    sketcher: MinHashSketcher | None,
 ) -> SegmentRecord:
     """Write one segment of the documents of several, and make sure that it is on disk.
 
@@ -288,13 +283,13 @@ def merge_segments(
         for name in ("doc_tokens", "doc_crc")
     }
     n_documents = len(arrays["doc_tokens"])
-    if sketcher is not None:
+    if recipe.minhash:
         sketches = [
             {name: _array(segment, name) for name in segment.arrays if name.startswith("minhash_")}
             for segment in segments
         ]
         counts = [segment.n_documents for segment in segments]
-        arrays.update(sketcher.merge(sketches, counts, np.concatenate(kept)))
+        arrays.update(merged_sketches(sketches, counts, np.concatenate(kept)))
     files = write_arrays(folder, arrays)
     entries, capped = _merged([segment.grams for segment in segments], kept)
     letters, _ = _merged([segment.letters for segment in segments], kept)

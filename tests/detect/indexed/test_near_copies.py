@@ -13,11 +13,9 @@ from contam.detect.indexed.near_copies import Windows
 from contam.errors import IndexDamageError
 from contam.index import minhash
 from contam.index.array_files import CheckedArray, write_array
-from contam.index.recipe import load_recipe
 from contam.text.tokenizer import tokenize_bytes
 from tests.kernels.support import make_item, view_of
 
-RECIPE = load_recipe("compact")
 QUESTION = (
     "a baker in Lyon sells forty loaves every morning and twice as many rolls in the afternoon; "
     "how many pieces leave her shop on a day when it rains and half of the rolls are kept back"
@@ -38,7 +36,6 @@ class Piece:
 
     folder: Path
     arrays: dict[str, CheckedArray]
-    recipe = RECIPE
 
 
 def filler(seed: int, n_words: int = 300) -> str:
@@ -52,7 +49,7 @@ def sketch(texts: list[str]) -> minhash.MinHashSketch:
     tokens = [tokenize_bytes(text.encode()).hashes for text in texts]
     starts = np.cumsum([0, *map(len, tokens)]).astype(np.int64)
     flat = np.concatenate([np.empty(0, np.uint64), *tokens])
-    return minhash.sketcher(RECIPE.minhash).sketch(flat, starts)
+    return minhash.sketch(flat, starts)
 
 
 def piece(folder: Path, arrays: dict[str, np.ndarray]) -> Piece:
@@ -63,7 +60,7 @@ def piece(folder: Path, arrays: dict[str, np.ndarray]) -> Piece:
 
 
 def segment(folder: Path, texts: list[str]) -> Piece:
-    return piece(folder, minhash.sketcher(RECIPE.minhash).arrays([sketch(texts)]))
+    return piece(folder, minhash.sketch_arrays([sketch(texts)]))
 
 
 def ask(questions: list[str], pieces: list[Piece], dead=None) -> list[list[int]]:
@@ -104,7 +101,7 @@ def test_of_many_documents_the_best_are_proposed_and_all_that_tie(tmp_path, monk
 
 @pytest.mark.parametrize("name", ["starts", "entries", "windows", "capped"])
 def test_a_damaged_array_is_noticed_before_it_is_used(tmp_path, name):
-    arrays = dict(minhash.sketcher(RECIPE.minhash).arrays([sketch(CORPUS)]))
+    arrays = dict(minhash.sketch_arrays([sketch(CORPUS)]))
     arrays["minhash_capped"] = np.array([16], np.uint32)
     one = piece(tmp_path / "s", arrays)
     path = tmp_path / "s" / f"minhash_{name}.npy"

@@ -27,7 +27,7 @@ def ask(tmp_path):
         lines = [json.dumps({"id": f"d{n}", "text": text}) for n, text in enumerate(texts)]
         corpus.write_text("\n".join(lines) + "\n", encoding="utf-8")
         items.write_text(json.dumps({"id": "q", "question": QUESTION}) + "\n", encoding="utf-8")
-        index = tmp_path / f"index-{recipe.minhash is not None}"
+        index = tmp_path / f"index-{recipe.minhash}"
         build(corpus, index, recipe, workers=1)
         return contam.query(index, items), contam.scan(corpus, items)
 
@@ -50,7 +50,7 @@ def without(rows, *names):
 )
 def test_an_edited_copy_without_a_sampled_gram_says_how_much_it_holds(ask, text, kind):
     texts = [filler(1), text]
-    blind, scanned = ask(texts, replace(SAMPLED, minhash=None))
+    blind, scanned = ask(texts, replace(SAMPLED, minhash=False))
     assert not similarities(blind)
     assert similarities(scanned) == {"d1": {None}}
     found, _ = ask(texts)
