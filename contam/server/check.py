@@ -47,13 +47,13 @@ def known_policies() -> dict[str, PolicySpec]:
 
 def checked_policies(names: Sequence[str]) -> tuple[str, ...]:
     """The names, if all are known to indexes and none comes twice. Raises RequestError, 422."""
-    for spec in list_policies(optional=True):
-        if spec.id in names and spec.id not in known_policies():
+    unknown = set(names).difference(known_policies())
+    for spec in list_policies(optional=True) if unknown else ():
+        if spec.id in unknown:
             raise RequestError(
                 422, f"{spec.id} looks for words in any order, which an index does not keep",
                 code="policy", hint="leave the policy out, or scan the corpus",
             )  # fmt: skip
-    unknown = [at for at, name in enumerate(names) if name not in known_policies()]
     if unknown or len(set(names)) != len(names):
         raise RequestError(
             422, "a policy is unknown" if unknown else "a policy is named twice",

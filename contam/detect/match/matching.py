@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -26,13 +27,27 @@ if TYPE_CHECKING:
     from contam.detect.match.collect import Collection
     from contam.detect.match.token_view import SearchView
     from contam.detect.model import Float32s, Int32s, Int64s
+    from contam.kernels.document import DocBuffers
     from contam.kernels.match_rows import MatchRows
 
     Tokens = tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int64]]
 
-_FIRST_CAPACITY = 1 << 20
+#: Documents up to this length are read with buffers of their thread: to take some anew for each
+#: question costs a service as much as a short answer takes in all.
+_FIRST_CAPACITY = 1 << 16
+_NEXT_CAPACITY = 1 << 20
 #: Buffers for a document longer than this are let go behind it: few are, and all of it was used.
 _MOST_CAPACITY = 1 << 22
+
+
+class _Shared(threading.local):
+    """The buffers of a thread, by unit."""
+
+    def __init__(self) -> None:
+        self.buffers: dict[int, DocBuffers] = {}
+
+
+_shared = _Shared()
 
 
 class DocumentMatcher(Protocol):
@@ -147,11 +162,17 @@ class Matcher:
     def _ensure_capacity(self, longest: int) -> None:
         """Buffers for a document of that many bytes, or of that many given tokens."""
         if longest > self._capacity:
-            self._set_capacity(longest)
+            self._set_capacity(max(longest, _NEXT_CAPACITY))
 
     def _set_capacity(self, longest: int) -> None:
+        unit, kept = self._spec.unit, _shared.buffers
         self._capacity = longest
-        self._buffers = new_buffers(longest, self._spec.unit)
+        if longest > _FIRST_CAPACITY:
+            self._buffers = new_buffers(longest, unit)
+            return
+        if unit not in kept:
+            kept[unit] = new_buffers(longest, unit)
+        self._buffers = kept[unit]
 
     def _let_go(self) -> None:
         if self._capacity > _MOST_CAPACITY:

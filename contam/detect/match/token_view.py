@@ -107,7 +107,7 @@ def _mark_hashes(marks: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def _choice_marks(
-    items: ItemTable, marks: tuple[str, ...], tokenizer: FileTokenizer | None
+    right: NDArray[np.int64], marks: tuple[str, ...], tokenizer: FileTokenizer | None
 ) -> NDArray[np.uint64]:
     """Hash of the mark (a letter, a number) of each item's right choice, 0 where there is none."""
     if tokenizer is None:
@@ -117,7 +117,6 @@ def _choice_marks(
         hashes = [int(tokens[0]) if len(tokens) else 0 for tokens in found]
     # Behind the last: what has no such mark.
     known = np.array([*hashes, 0], np.uint64)
-    right = items.right_choices()
     return known[np.where((right >= 0) & (right < len(marks)), right, -1)]
 
 
@@ -236,8 +235,9 @@ def _facts(
     items: ItemTable, alike: NDArray[np.int32], tokenizer: FileTokenizer | None
 ) -> ItemFacts:
     """Letters and numbers of the right choices, of the items and those like them."""
-    letter = _choice_marks(items, _LETTERS, tokenizer)
-    number = _choice_marks(items, _NUMBERS, tokenizer)
+    right = items.right_choices()
+    letter = _choice_marks(right, _LETTERS, tokenizer)
+    number = _choice_marks(right, _NUMBERS, tokenizer)
     return ItemFacts(
         letter=np.concatenate([letter, letter[alike]]),
         number=np.concatenate([number, number[alike]]),

@@ -9,7 +9,7 @@ its passage; a passage alone never contaminates an item, and a long answer alone
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import numpy as np
 
@@ -53,6 +53,21 @@ def _renumbered(matches: Matches, most: float) -> Bools:
     return result
 
 
+class Asked(NamedTuple):
+    """What a run tells of the question of each match.
+
+    words      int32[m], its words
+    run        float64[m], tokens in a row that are a phrase in its script: n words; in a script
+               without spaces, where n characters are a phrase, as many characters as n words have
+    no_chance  float64[m], tokens in a row that are unlikely to match by chance: a phrase, or half
+               of the question. Never more than that has
+    """
+
+    words: Int32s
+    run: Float64s
+    no_chance: Float64s
+
+
 @dataclass(frozen=True, slots=True)
 class WeightedCoverage:
     """The default policy at work."""
@@ -80,8 +95,8 @@ class WeightedCoverage:
         found = own * question + lent * support
         score = found / np.maximum(own + lent, LEAST_WEIGHT)
         # The score drops for weight that is still missing, and for a missing run.
-        words = question_words(matches, items.n_tokens)
-        no_run = self._missing_run(matches, items, support)
+        words = (asked := self.asked(matches, items)).words
+        no_run = self._missing_run(matches, asked, own, support)
         missing = (lack - lent) / informative
         # Both together are worse than their sum: few scattered words prove nothing.
         penalty = (numbers.strictness * missing + no_run) * (1.0 + missing * no_run)
@@ -103,9 +118,9 @@ class WeightedCoverage:
         half = matches.covered[:, QUESTION] >= numbers.half * words
         half &= found >= numbers.half_weighs * informative
         # So is nearly all of a long question, however many items share its words.
-        shared = self._nearly_whole(matches, items, stem)
+        shared = self._nearly_whole(matches, asked, stem)
         # And a short one with its answer beside it, where nothing else could tell it from chance.
-        short = self._short_whole(matches, items) & matches.answer_near
+        short = self._short_whole(matches, items, words) & matches.answer_near
         least = whole | half | shared | short
         score = np.where(least, np.maximum(score, threshold("suspect")), score)
         score = np.where(certain, 1.0, score)
@@ -117,19 +132,19 @@ class WeightedCoverage:
         score = np.where(alone | borrowed, np.minimum(score, below), score)
         # Text of another item, or with other numbers and other words, drops the label one step.
         has_competitor = matches.competing_item >= 0
-        long = matches.longest[:, QUESTION] >= numbers.run_certain * self._run_of(items, matches)
+        long = matches.longest[:, QUESTION] >= numbers.run_certain * asked.run
         another = has_competitor | (_renumbered(matches, numbers.renumbered) & ~long)
         another &= score < threshold("contaminated")
         # So does a match with little content and no run, or one scattered in other text.
         unsure = (
             has_competitor
             | _renumbered(matches, numbers.renumbered_sure)
-            | self._loose(matches, items)
+            | self._loose(matches, asked)
         )
         unsure |= (no_run > 0.0) & (own < informative) & ~beside
         score = np.where(unsure, np.minimum(score, below), score)
-        chance = (stem & ~shared) | another | self._few(matches, items, found)
-        chance |= self._scattered(matches, items) & ~beside
+        chance = (stem & ~shared) | another | self._few(matches, words, found)
+        chance |= self._scattered(matches, asked) & ~beside
         clean = numbers.just_below * threshold("suspect")
         score = np.where(chance, np.minimum(score, clean), score)
         score = np.where(question > 0.0, np.minimum(score, 1.0), 0.0)
@@ -138,18 +153,11 @@ class WeightedCoverage:
         result: Float64s = np.maximum(score, told)
         return result
 
-    def run_lengths(self, items: ViewItems, matches: Matches) -> Float64s:
-        """Tokens in a row, float64[m], that are unlikely to match a question by chance.
-
-        n words; in a script without spaces, where n characters are a phrase, as many characters as
-        n words have, or half of the question. Never more than the question has.
-        """
+    def asked(self, matches: Matches, items: ViewItems) -> Asked:
+        """What a run tells of the question of each match."""
         words = question_words(matches, items.n_tokens)
-        return self._at_most_half(self._run_of(items, matches), words)
-
-    def _run_of(self, items: ViewItems, matches: Matches) -> Float64s:
-        """Tokens in a row that are a phrase in the script of each match's question, float64[m]."""
-        return self.spec.n * self._words_of(items, matches, QUESTION)
+        run = self.spec.n * self._words_of(items, matches, QUESTION)
+        return Asked(words, run, self._at_most_half(run, words))
 
     def _words_of(self, items: ViewItems, matches: Matches, part: int) -> Float64s:
         """Tokens that say as much as a word, in the script of this part of a match, float64[m]."""
@@ -178,39 +186,36 @@ class WeightedCoverage:
         result: Bools = (matches.told > 0) & (matches.told >= ANSWER_RUN * words)
         return result
 
-    def _short_whole(self, matches: Matches, items: ViewItems) -> Bools:
+    def _short_whole(self, matches: Matches, items: ViewItems, words: Int32s) -> Bools:
         """Whether a short question without passage and choices is there, word for word."""
-        words = question_words(matches, items.n_tokens)
         alone = (items.n_tokens[matches.item][:, [PASSAGE, CHOICES]] == 0).all(axis=1)
         alone &= matches.item >= 0
         result: Bools = matches.exact[:, QUESTION] & (words < self.spec.n) & alone
         return result & (words >= items.seed)
 
-    def _few(self, matches: Matches, items: ViewItems, found: Float64s) -> Bools:
+    def _few(self, matches: Matches, words: Int32s, found: Float64s) -> Bools:
         """Whether only a few words with little content match: a term, not a copy.
 
         Weights alone do not show it: words with little content weigh little where missing, too.
         """
-        words = question_words(matches, items.n_tokens)
         few = matches.aligned[:, QUESTION] < self.numbers.half * words
         result: Bools = few & (found < self.numbers.few_weigh)
         return result
 
-    def _loose(self, matches: Matches, items: ViewItems) -> Bools:
+    def _loose(self, matches: Matches, asked: Asked) -> Bools:
         """Whether short runs are scattered in so much other text that the match is unsure."""
-        run = self.numbers.loose_runs * self._run_of(items, matches)
+        run = self.numbers.loose_runs * asked.run
         result: Bools = matches.scattered > self.numbers.most_loose
         return result & (matches.longest[:, QUESTION] < run)
 
-    def _nearly_whole(self, matches: Matches, items: ViewItems, stem: Bools) -> Bools:
+    def _nearly_whole(self, matches: Matches, asked: Asked, stem: Bools) -> Bools:
         """Whether the document contains nearly all of a long question, counted in words.
 
         Wording that many items share weighs next to nothing: a question made of such wording would
         always be clean if only weights counted.
         """
-        words = question_words(matches, items.n_tokens)
+        words, run, numbers = asked.words, asked.run, self.numbers
         longest = matches.longest[:, QUESTION]
-        run, numbers = self._run_of(items, matches), self.numbers
         long = (longest >= numbers.run_long * run) & ~stem
         long |= longest >= numbers.run_certain * run
         edited = (longest >= run) & (words >= numbers.certain_runs * run) & ~stem
@@ -218,23 +223,27 @@ class WeightedCoverage:
         result: Bools = (long & (longest >= numbers.run_share * words)) | edited
         return result
 
-    def _scattered(self, matches: Matches, items: ViewItems) -> Bools:
+    def _scattered(self, matches: Matches, asked: Asked) -> Bools:
         """Whether words of a question are scattered in other text, without a run."""
-        short = matches.longest[:, QUESTION] < self.run_lengths(items, matches)
+        short = matches.longest[:, QUESTION] < asked.no_chance
         result: Bools = short & (matches.scattered > self.numbers.most_scattered)
         return result
 
-    def _missing_run(self, matches: Matches, items: ViewItems, support: Float64s) -> Float64s:
-        """Penalty for each share that is missing: the shorter the longest run, the higher."""
-        own = items.part_weight[matches.item, QUESTION]
+    def _missing_run(
+        self, matches: Matches, asked: Asked, own: Float64s, support: Float64s
+    ) -> Float64s:
+        """Penalty for each share that is missing: the shorter the longest run, the higher.
+
+        own  what the words of each question weigh
+        """
         longest = matches.longest[:, QUESTION]
-        needed = self._informative_run_lengths(question_words(matches, items.n_tokens), own)
+        needed = self._informative_run_lengths(asked.words, own)
         missing = np.clip((needed - longest) / np.maximum(needed, 1.0), 0.0, 1.0)
         lost = self.numbers.no_run * 2.0 * missing
         # Scattered words are less likely by chance if passage or choices are there, too.
         beside = support >= self.numbers.least_support
         lost = np.where(beside, np.minimum(lost, self.numbers.no_run_beside), lost)
-        return np.where(longest < self.run_lengths(items, matches), lost, 0.0)
+        return np.where(longest < asked.no_chance, lost, 0.0)
 
     def hits(self, matches: Matches, items: ViewItems, score: Float64s) -> Bools:
         """Documents that reach the lowest threshold."""
@@ -252,7 +261,9 @@ class WeightedCoverage:
         # Whatever else of it was found: an item without a question cannot be called clean.
         label[(label == CLEAN) & (items.n_tokens[:, QUESTION] == 0)] = NOT_CHECKABLE
         # Nor one that is there, every word, and too common to be told from chance.
-        label[(label == CLEAN) & self._short_whole(totals.best_match, items)] = NOT_CHECKABLE
+        best = totals.best_match
+        words = question_words(best, items.n_tokens)
+        label[(label == CLEAN) & self._short_whole(best, items, words)] = NOT_CHECKABLE
         return Judgements(label=label, score=score)
 
     def reasons(
@@ -260,13 +271,15 @@ class WeightedCoverage:
     ) -> list[str]:
         """One sentence for each with the figures behind its label."""
         label = judgement.label[rows]
-        found = (label != NOT_CHECKABLE) & (totals.best_match.item[rows] >= 0)
-        found |= self._short_whole(totals.best_match, items)[rows]
+        best = totals.best_match
+        words = question_words(best, items.n_tokens)
+        found = (label != NOT_CHECKABLE) & (best.item[rows] >= 0)
+        found |= self._short_whole(best, items, words)[rows]
         compared = rows[found]
         texts = iter(
             self._compared(
                 items,
-                totals.best_match.take(compared),
+                best.take(compared),
                 judgement.label[compared],
                 judgement.score[compared],
             )
@@ -293,12 +306,12 @@ class WeightedCoverage:
         self, items: ViewItems, best: Matches, label: Int8s, score: Float64s
     ) -> list[str]:
         """The figures of the best document of each item, and what they lack."""
-        words = question_words(best, items.n_tokens)
+        asked = self.asked(best, items)
         support = np.where(best.coverage[:, PASSAGE] >= best.coverage[:, CHOICES], PASSAGE, CHOICES)
         supported = best.coverage[np.arange(len(best)), support]
         units = unit_names(self.spec, items, best.item, ["question"])
         other_units = unit_names(self.spec, items, best.item, ["passage", "choices", "answer"])
-        doubts = self._doubts(items, best, label, score)
+        doubts = self._doubts(items, best, asked, label, score)
         told = self._told_texts(items, best, label)
         least = self.numbers.least_support
         texts = []
@@ -306,7 +319,7 @@ class WeightedCoverage:
             zip(
                 best.coverage[:, QUESTION].tolist(),
                 best.longest[:, QUESTION].tolist(),
-                words.tolist(),
+                asked.words.tolist(),
                 best.exact[:, QUESTION].tolist(),
                 best.variant_words.tolist(),
                 best.answer_near.tolist(),
@@ -359,11 +372,12 @@ class WeightedCoverage:
             for n, unit in zip(told.tolist(), units, strict=True)
         ]
 
-    def _doubts(self, items: ViewItems, best: Matches, label: Int8s, score: Float64s) -> list[str]:
+    def _doubts(
+        self, items: ViewItems, best: Matches, asked: Asked, label: Int8s, score: Float64s
+    ) -> list[str]:
         """Why the best document of each item does not make it contaminated, "" where it does."""
         numbers, threshold = self.numbers, self.spec.threshold
-        share = best.coverage[:, QUESTION]
-        words = question_words(best, items.n_tokens)
+        share, words = best.coverage[:, QUESTION], asked.words
         clean, has_competitor = label == CLEAN, best.competing_item >= 0
         nearly = (share.astype(np.float64) >= numbers.borrowed_from) | best.exact[:, QUESTION]
         alone = np.maximum(best.coverage[:, PASSAGE], best.coverage[:, CHOICES]) == 0.0
@@ -371,7 +385,7 @@ class WeightedCoverage:
         enough = clean & (share >= threshold("suspect"))
         sure = share >= threshold("contaminated")
         raised = score <= threshold("suspect")
-        raised &= self._nearly_whole(best, items, np.zeros(len(best), np.bool_))
+        raised &= self._nearly_whole(best, asked, np.zeros(len(best), np.bool_))
         cases: list[tuple[Bools, str]] = [
             (label == CONTAMINATED, ""),
             (clean & nearly & alone, "; but nothing of the passage that it is asked of"),
@@ -391,7 +405,7 @@ class WeightedCoverage:
                 enough & (best.aligned[:, QUESTION] < numbers.half * words),
                 "; but fewer than half of its words do, and they say little",
             ),
-            (enough & self._scattered(best, items), _SCATTERED),
+            (enough & self._scattered(best, asked), _SCATTERED),
             (
                 ~clean & _renumbered(best, numbers.renumbered_sure),
                 "; but all its numbers are others there",
@@ -399,7 +413,7 @@ class WeightedCoverage:
             (nearly & (words < CONTAM.n), "; but so few words may stand anywhere"),
             (nearly, "; but that wording says little, or many items share it"),
             (clean, "; too little, or too common, to tell it from chance"),
-            (sure & self._loose(best, items), _SCATTERED),
+            (sure & self._loose(best, asked), _SCATTERED),
             (raised, "; nearly all of its words do, but many items share them"),
         ]
         # The first that holds says why.

@@ -98,7 +98,7 @@ def test_a_run_of_characters_is_longer_than_one_of_words(tokens, single, needed)
     n_single = np.array([[0, single, 0, 0]], np.int32)
     items = view([[0, tokens, 0, 0]], range(1, tokens + 1), n_single=n_single)
     matches = replace(Matches.zeros(1), item=np.zeros(1, np.int32))
-    assert build(CONTAM).run_lengths(items, matches).tolist() == [needed]
+    assert build(CONTAM).asked(matches, items).no_chance.tolist() == [needed]
 
 
 LONG = (
