@@ -20,6 +20,7 @@ from contam.detect.parameters import ScanParameters
 from contam.detect.plan import ordered, plan_of, view_for_unit
 from contam.detect.policies.policy import get_policy
 from contam.detect.query import answered
+from contam.detect.warm import match_a_little
 from contam.errors import ShardError, UsageError
 from contam.index.pairs import fetch_lists
 from contam.kernels.candidates import CLOSED, Lists, open_by_grams
@@ -223,9 +224,12 @@ def open_index(
     home        folder in which bare names are looked up
     text_bytes  text of the corpus to keep in memory; a question that needs other text decodes it
 
+    What every answer needs is loaded now, so that the first need not wait for it.
+
     Raises UsageError, IndexMismatchError, IndexDamageError, IndexUnreachableError or CorpusError.
     """
     opened = IndexSet.open(index, corpus=corpus, home=home, text_bytes=text_bytes)
+    match_a_little()
     return IndexReader(opened)
 
 
