@@ -1,4 +1,4 @@
-"""The loops of decon's rules: cut texts into pieces, number their grams, find clusters of them.
+"""The loops of decon's rules: cut texts into pieces, number their grams, find what holds them.
 
 The rules themselves are told in `contam.detect.policies.decon`.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from contam.kernels._jit import int64, kernel, lean_kernel
+from contam.kernels.chars import decode_utf8
 from contam.kernels.rare_words import filter_shift
 
 if TYPE_CHECKING:
@@ -43,24 +44,26 @@ def _mixed(value: np.uint64) -> np.uint64:
 
 @kernel
 def cut_pieces(
-    codes: NDArray[np.uint32],
+    data: NDArray[np.uint8],
     start: NDArray[np.int64],
+    lower: NDArray[np.uint32],
     kinds: NDArray[np.uint8],
     piece_start: NDArray[np.int64],
     word_start: NDArray[np.int64],
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Hashes of the pieces of m texts in lower case, and of their words, each text by itself.
 
-    codes        uint32[k], code points;  start  int64[m + 1], where in them each text begins
-    kinds        uint8[2**b], the kind of each code point; those beyond are signs
+    data         uint8[k], UTF-8;  start  int64[m + 1], where in it each text begins
+    lower        uint32[2**b], the lower case of each code point; those beyond have none
+    kinds        uint8[2**b], the kind of each code point in lower case; those beyond are signs
     piece_start, word_start  int64[m + 1], where each text's pieces and words begin; written
 
     Signs of kind BLANK are as a space, and several as one; none stands at the end of a text, and
     one before its first word. A word reaches from space to space.
     """
     n_texts = start.shape[0] - 1
-    pieces = np.empty(codes.shape[0] + n_texts, np.uint64)
-    words = np.empty((codes.shape[0] + n_texts) // 2 + 1, np.uint64)
+    pieces = np.empty(data.shape[0] + n_texts, np.uint64)
+    words = np.empty((data.shape[0] + n_texts) // 2 + 1, np.uint64)
     n_pieces = 0
     n_words = 0
     for text in range(n_texts):
@@ -69,9 +72,18 @@ def cut_pieces(
         is_open, in_word, waiting, apart = False, False, True, False
         before = BLANK
         digits = 0
-        for i in range(start[text], start[text + 1]):
-            code = codes[i]
-            kind = int64(kinds[code]) if code < kinds.shape[0] else SIGN
+        at, end = start[text], start[text + 1]
+        while at < end:
+            given, at = decode_utf8(data, at)
+            code, kind = np.uint64(given), SIGN
+            if given < kinds.shape[0]:
+                code = np.uint64(lower[given])
+                kind = int64(kinds[code])
+            if kind == LETTER and before == LETTER and not waiting:
+                # Most are: they go on with what the one before them began.
+                word = word * _BASE + code
+                piece = piece * _BASE + code
+                continue
             if kind == BLANK or kind == ODD_SPACE:
                 if in_word:
                     words[n_words] = _mixed(word)
@@ -83,7 +95,7 @@ def cut_pieces(
                     continue
             else:
                 in_word = True
-                word = word * _BASE + np.uint64(code)
+                word = word * _BASE + code
             if waiting:
                 if is_open:
                     pieces[n_pieces] = _mixed(piece)
@@ -106,7 +118,7 @@ def cut_pieces(
                 pieces[n_pieces] = _mixed(piece)
                 n_pieces += 1
                 piece = _ZERO
-            piece = piece * _BASE + np.uint64(code)
+            piece = piece * _BASE + code
             before = kind
         if is_open:
             pieces[n_pieces] = _mixed(piece)
@@ -170,12 +182,18 @@ def new_gram_table(n_grams: int) -> GramTable:
 
 
 @lean_kernel
-def _gram_key(tokens: NDArray[np.int64], at: int, n: int) -> np.uint64:
-    """What stands for the n tokens in a row that begin there."""
-    key = np.uint64(n)
-    for i in range(at, at + n):
-        key = (key + np.uint64(tokens[i])) * _BASE
-        key ^= key >> _SHIFT_3
+def _set_factors(factors: NDArray[np.uint64]) -> None:
+    """Odd numbers, by which the tokens of a gram are multiplied."""
+    for i in range(factors.shape[0]):
+        factors[i] = _mixed(np.uint64(i + 1)) | _ONE
+
+
+@lean_kernel
+def _gram_key(tokens: NDArray[np.int64], at: int, factors: NDArray[np.uint64]) -> np.uint64:
+    """What stands for the tokens in a row, as many as there are factors, that begin there."""
+    key = _ZERO
+    for i in range(factors.shape[0]):
+        key += np.uint64(tokens[at + i]) * factors[i]
     return _mixed(key)
 
 
@@ -202,12 +220,14 @@ def number_grams(
     last = np.full(tokens.shape[0], -1, np.int64)
     mask = np.uint64(table.key.shape[0] - 1)
     shift = filter_shift(table.bits)
+    factors = np.empty(n, np.uint64)
+    _set_factors(factors)
     n_different = 0
     count = 0
     for text in range(n_texts):
         gram_start[text] = count
         for i in range(start[text], start[text + 1] - n + 1):
-            key = _gram_key(tokens, i, n)
+            key = _gram_key(tokens, i, factors)
             if group[text] != 0:
                 key = _mixed(key + np.uint64(group[text]) * _BASE)
             at = key & mask
@@ -238,9 +258,11 @@ def find_grams(
     number = np.empty(n_grams, np.int32)
     mask = np.uint64(table.key.shape[0] - 1)
     shift = filter_shift(table.bits)
+    factors = np.empty(n, np.uint64)
+    _set_factors(factors)
     count = 0
     for i in range(n_grams):
-        key = _gram_key(tokens, i, n)
+        key = _gram_key(tokens, i, factors)
         bit = key >> shift
         if (np.uint64(table.bits[bit >> _THREE]) >> (bit & _BYTE)) & _ONE == _ZERO:
             continue
@@ -257,11 +279,13 @@ class Questions(NamedTuple):
     """The questions of n items as clusters need them.
 
     start   int64[n + 1], where each one's grams begin in `number` (int32) and `idf` (float64)
+    length  int64[n], its tokens
     least   float32[n], the share of the rarity of its grams from which decon goes on
     misses  grams in a row that end a cluster when none of them is new to it
     """
 
     start: NDArray[np.int64]
+    length: NDArray[np.int64]
     number: NDArray[np.int32]
     idf: NDArray[np.float64]
     least: NDArray[np.float32]
@@ -404,3 +428,207 @@ def _walk(
         outermost = following
         following += step
     return outermost, at + step * (most_misses - misses)
+
+
+class Beside(NamedTuple):
+    """Texts that are looked for beside a question.
+
+    tokens, start  int64[k], a text's from start[i] to start[i + 1]
+    idf, first     float64[g], how rare each text's different grams are, as they come, and where
+                   in that each text's begin
+    n, window      tokens of a gram, and those that are looked at: twice the text's, if that is more
+    misses         tokens between two grams that part them: those before are forgotten
+    """
+
+    tokens: NDArray[np.int64]
+    start: NDArray[np.int64]
+    idf: NDArray[np.float64]
+    first: NDArray[np.int64]
+    n: int
+    window: int
+    misses: int
+
+
+class Rows(NamedTuple):
+    """The rows of n items: a question with one answer each.
+
+    first        int64[n + 1], where an item's rows begin;  taken  bool[r], decon indexes the row
+    informative  bool[r], its short answer has a token that is not everywhere
+    short, short_window  tokens of a short answer, and those in which it must begin
+    """
+
+    first: NDArray[np.int64]
+    taken: NDArray[np.bool_]
+    informative: NDArray[np.bool_]
+    short: int
+    short_window: int
+
+
+class Overlaps(NamedTuple):
+    """What was found of rows, in the order of pairs, places and rows.
+
+    pair, row  int64[c];  share  float32[c, 3], O_q, O_a and O_p
+    """
+
+    pair: NDArray[np.int64]
+    row: NDArray[np.int64]
+    share: NDArray[np.float32]
+
+
+class _Scratch(NamedTuple):
+    """The grams of one text: key uint64[2**b], number int32[2**b], slot and seen by number."""
+
+    key: NDArray[np.uint64]
+    number: NDArray[np.int32]
+    slot: NDArray[np.uint64]
+    seen: NDArray[np.bool_]
+
+
+@lean_kernel
+def _window(beside: Beside, text: int) -> int:
+    return max(2 * int64(beside.start[text + 1] - beside.start[text]), beside.window)
+
+
+@lean_kernel
+def _share(
+    tokens: NDArray[np.int64],
+    begin: int,
+    end: int,
+    text: int,
+    beside: Beside,
+    factors: NDArray[np.uint64],
+    scratch: _Scratch,
+) -> np.float32:
+    """The share of the rarity of a text's grams that stand in tokens[begin:end]; 0 of none."""
+    key, number, slot, seen = scratch
+    n = factors.shape[0]
+    lo, hi = beside.start[text], beside.start[text + 1]
+    size = 8
+    while size < 2 * (hi - lo):
+        size *= 2
+    mask = np.uint64(size - 1)
+    n_different = 0
+    for i in range(lo, hi - n + 1):
+        gram = _gram_key(beside.tokens, i, factors)
+        at = gram & mask
+        while key[at] != _ZERO and key[at] != gram:
+            at = (at + _ONE) & mask
+        if key[at] == _ZERO:
+            key[at], number[at] = gram, np.int32(n_different)
+            slot[n_different], seen[n_different] = at, False
+            n_different += 1
+    last = -1
+    for i in range(begin, min(end, tokens.shape[0]) - n + 1):
+        gram = _gram_key(tokens, i, factors)
+        at = gram & mask
+        while key[at] != _ZERO and key[at] != gram:
+            at = (at + _ONE) & mask
+        if key[at] == gram:
+            if last >= 0 and i - last - 1 > beside.misses:
+                seen[:n_different] = False
+            seen[number[at]] = True
+            last = i
+    total = 0.0
+    there = 0.0
+    for i in range(n_different):
+        key[slot[i]] = _ZERO
+        rarity = beside.idf[beside.first[text] + i]
+        total += rarity
+        if seen[i]:
+            there += rarity
+    return np.float32(there / total if total > 0 else 0.0)
+
+
+@lean_kernel
+def _stands(tokens: NDArray[np.int64], begin: int, end: int, text: int, beside: Beside) -> bool:
+    """Whether a text stands there whole, begun in tokens[begin:end]."""
+    lo, hi = beside.start[text], beside.start[text + 1]
+    for at in range(begin, min(end, tokens.shape[0] - (hi - lo) + 1)):
+        step = 0
+        while lo + step < hi and tokens[at + step] == beside.tokens[lo + step]:
+            step += 1
+        if lo + step == hi:
+            return True
+    return False
+
+
+@kernel
+def find_overlaps(
+    tokens: NDArray[np.int64],
+    start: NDArray[np.int64],
+    items: NDArray[np.int64],
+    pair_start: NDArray[np.int64],
+    n: int,
+    table: GramTable,
+    questions: Questions,
+    answers: Beside,
+    passages: Beside,
+    rows: Rows,
+) -> Overlaps:
+    """Where documents hold enough of questions, and what of each row stands beside them.
+
+    tokens      of the documents, one's from start[d] to start[d + 1]
+    items       int64[p], those to look for, a document's from pair_start[d] to pair_start[d + 1]
+    n, table    tokens of a gram of questions, and all those
+    answers     of r rows;  passages  of n items
+    """
+    longest = 8
+    for beside in (answers, passages):
+        for text in range(beside.start.shape[0] - 1):
+            longest = max(longest, int64(beside.start[text + 1] - beside.start[text]))
+    size = 8
+    while size < 2 * longest:
+        size *= 2
+    scratch = _Scratch(
+        np.zeros(size, np.uint64),
+        np.empty(size, np.int32),
+        np.empty(longest, np.uint64),
+        np.empty(longest, np.bool_),
+    )
+    answer_factors, passage_factors = (
+        np.empty(answers.n, np.uint64),
+        np.empty(passages.n, np.uint64),
+    )
+    _set_factors(answer_factors)
+    _set_factors(passage_factors)
+    room = 64
+    found = np.empty((room, 2), np.int64)
+    share = np.empty((room, 3), np.float32)
+    count = 0
+    for d in range(start.shape[0] - 1):
+        document = tokens[start[d] : start[d + 1]]
+        n_grams = document.shape[0] - n + 1
+        if document.shape[0] < 2 * n:
+            continue
+        lo = pair_start[d]
+        mine = items[lo : pair_start[d + 1]]
+        place, number = find_grams(document, n, table)
+        clusters = find_clusters(place, number, n_grams, mine, questions)
+        for c in range(clusters.item.shape[0]):
+            item = mine[clusters.item[c]]
+            first, end = clusters.first[c], clusters.last[c] + n - 1
+            o_p = np.float32(0)
+            if passages.start[item] < passages.start[item + 1]:
+                begin = max(0, first - 1 - _window(passages, item))
+                o_p = _share(document, begin, first - 1, item, passages, passage_factors, scratch)
+            # Where grams of the question recur behind it, the answer may begin before the end.
+            end -= max(0, end - first + 1 - questions.length[item])
+            for row in range(rows.first[item], rows.first[item + 1]):
+                if not rows.taken[row]:
+                    continue
+                if answers.start[row + 1] - answers.start[row] > rows.short:
+                    behind = end + 1 + _window(answers, row)
+                    o_a = _share(document, end + 1, behind, row, answers, answer_factors, scratch)
+                else:
+                    behind = end + 1 + rows.short_window
+                    there = _stands(document, end + 1, behind, row, answers)
+                    o_a = np.float32(rows.informative[row] and there)
+                if count == room:
+                    room *= 2
+                    more, shares = np.empty((room, 2), np.int64), np.empty((room, 3), np.float32)
+                    more[:count], shares[:count] = found, share
+                    found, share = more, shares
+                found[count, 0], found[count, 1] = lo + clusters.item[c], row
+                share[count, 0], share[count, 1], share[count, 2] = clusters.share[c], o_a, o_p
+                count += 1
+    return Overlaps(found[:count, 0], found[:count, 1], share[:count])

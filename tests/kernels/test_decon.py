@@ -16,6 +16,9 @@ KIND |= {"1": decon.NUMBER, "!": decon.SIGN, "s": decon.ODD_SPACE, "h": decon.ID
 #: How cl100k cuts a text in which `_` is the space, and how we cut ideographs.
 PIECE = re.compile(r"[_!s]?(?:h|[ab]+)|1{1,3}|_?!+|[_s]")
 
+LOWER = np.arange(128, dtype=np.uint32)
+LOWER[65:91] += 32
+
 
 def kinds():
     table = np.full(128, decon.SIGN, np.uint8)
@@ -42,9 +45,9 @@ def split(hashes, start):
 @example(["a!b", "a!!b", "_!b", "1111s!b", "s_sa", "", "__", "ahhb1h!h_h"])
 def test_pieces_are_those_of_the_expression_and_words_those_between_spaces(texts):
     cleaned = [re.sub("[_-]+", "_", text.replace("\u4e2d", "!")).strip("_") for text in texts]
-    codes = np.array([ord(one) for text in texts for one in text.replace("\u4e2d", "!")], np.uint32)
+    data = np.frombuffer("".join(texts).replace("\u4e2d", "!").encode(), np.uint8)
     piece_start, word_start = np.empty((2, len(texts) + 1), np.int64)
-    found = decon.cut_pieces(codes, starts(texts), kinds(), piece_start, word_start)
+    found = decon.cut_pieces(data, starts(texts), LOWER, kinds(), piece_start, word_start)
     pieces = [PIECE.findall(f"_{text}") if text else [] for text in cleaned]
     # A blank is always as one and the same space.
     assert ids(split(found[0], piece_start)) == ids(pieces)
@@ -54,8 +57,9 @@ def test_pieces_are_those_of_the_expression_and_words_those_between_spaces(texts
 
 def test_a_code_point_beyond_the_table_of_kinds_is_a_sign():
     bounds = np.empty((2, 2), np.int64)
-    codes = np.array([ord("a"), 0x20000, ord("b")], np.uint32)
-    pieces, _ = decon.cut_pieces(codes, starts(["abc"]), kinds(), *bounds)
+    text = "a\U00020000b".encode()
+    data = np.frombuffer(text, np.uint8)
+    pieces, _ = decon.cut_pieces(data, starts([text]), LOWER, kinds(), *bounds)
     assert len(pieces) == 2
 
 
@@ -94,7 +98,8 @@ def test_clusters_are_those_of_the_walk(texts, document, misses, least):
     table, numbers, start, n_different = numbered(texts, n, [0] * 6)
     rarity = np.random.default_rng(1).integers(1, 9, n_different + 1).astype(np.float64)
     share = np.full(len(texts), least, np.float32)
-    questions = decon.Questions(start, numbers, rarity[numbers], share, misses)
+    lengths = np.diff(starts(texts))
+    questions = decon.Questions(start, lengths, numbers, rarity[numbers], share, misses)
     place, number = decon.find_grams(np.array(document, np.int64), n, table)
     there = grams(document, n)
     found = decon.find_clusters(place, number, len(there), np.arange(len(texts)), questions)

@@ -151,12 +151,15 @@ class Matcher:
         # The variants of an item are numbered from n_items on: readers know only the items.
         wanted = np.flatnonzero(matches.item < self._view.items.n_items)
         order = wanted[np.argsort(document[wanted], kind="stable")]
-        edges = np.flatnonzero(np.diff(document[order], prepend=-1))
-        for rows in np.split(order, edges)[1:]:
-            begin, end = batch.offsets[document[rows[0]] : document[rows[0]] + 2]
-            text = batch.data[begin:end].tobytes().decode()
-            for number, reader in enumerate(readers):
-                found[rows, number] = reader.read(text, matches.item[rows].tolist())
+        start = np.flatnonzero(np.diff(document[order], prepend=-1, append=-1))
+        edges = batch.offsets.tolist()
+        texts = [
+            batch.data[edges[at] : edges[at + 1]].tobytes()
+            for at in document[order[start[:-1]]].tolist()
+        ]
+        items = matches.item[order].astype(np.int64)
+        for number, reader in enumerate(readers):
+            found[order, number] = reader.read(texts, items, start)
         return found
 
     def _ensure_capacity(self, longest: int) -> None:

@@ -27,7 +27,7 @@ question, a question under 5 tokens, or one whose grams are all in every row.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
@@ -36,12 +36,12 @@ from contam.detect.model import PASSAGE, QUESTION, ItemsRead
 from contam.detect.policies import decon_formulas as formulas
 from contam.detect.policies.common import COUNTS_RUNS, judgements, passes, percent
 from contam.detect.policies.decon_rows import BENCHMARK, RUN, numbered, read_rows
-from contam.detect.policies.decon_tokens import FileTokens, PieceTokens, Texts
+from contam.detect.policies.decon_tokens import FileTokens, PieceTokens
 from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import require_view
 from contam.errors import PolicyError
 from contam.facts import counted
-from contam.kernels.decon import Questions, find_clusters, find_grams, new_gram_table
+from contam.kernels.decon import Beside, Questions, Rows, find_overlaps, new_gram_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,14 +51,14 @@ if TYPE_CHECKING:
         Bools,
         Float32s,
         Float64s,
-        Int32s,
         Int64s,
         Judgements,
         Matches,
         Totals,
         ViewItems,
     )
-    from contam.detect.policies.decon_rows import DeconRows
+    from contam.detect.policies.decon_rows import DeconRows, TextGrams
+    from contam.detect.policies.decon_tokens import Texts
     from contam.detect.policies.policy import Policy
     from contam.detect.policies.policy_spec import PolicyTraits
     from contam.text.bpe import FileTokenizer
@@ -137,6 +137,8 @@ PRESETS: Final[Mapping[str, Mapping[str, object]]] = {
 # decon compares 32-bit scores; in the spec a threshold has 64.
 _TOLERANCE: Final = 1e-6
 _SCORE, _QUESTION, _ANSWER, _PASSAGE = range(4)
+#: More tokens than lie between any two.
+_NEVER: Final = 1 << 40
 
 
 class DeconReader:
@@ -163,12 +165,17 @@ class DeconReader:
             },
         )
 
-    def read(self, text: str, items: Sequence[int]) -> Float32s:
-        """Score, O_q, O_a and O_p of each of these items, float32[n, 4]."""
-        wanted = np.array(items, np.int64)
-        if not self.known.checkable[wanted].any():
-            return np.zeros((len(items), 4), np.float32)
-        return self._scorer.scores(self._tokens.of_document(text), wanted)
+    def read(self, texts: Sequence[bytes], items: Int64s, start: Int64s) -> Float32s:
+        """Score, O_q, O_a and O_p of each of these items, float32[n, 4]: see `TextReader`."""
+        found = np.zeros((len(items), 4), np.float32)
+        possible = np.flatnonzero(self.known.checkable[items])
+        edges = np.searchsorted(possible, start)
+        wanted = np.flatnonzero(np.diff(edges))
+        if len(wanted):
+            tokens = self._tokens.of_documents([texts[at] for at in wanted.tolist()])
+            edges = edges[np.append(wanted, len(texts))].astype(np.int64)
+            found[possible] = self._scorer.scores(tokens, items[possible], edges)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,18 +317,6 @@ def build(spec: PolicySpec) -> Policy:
     return Decon(spec)
 
 
-class Cluster(NamedTuple):
-    """Where a question stands in a document.
-
-    first, last  the outermost of its grams, numbered by their first token
-    share        O_q, of the rarity of all its grams
-    """
-
-    first: int
-    last: int
-    share: float
-
-
 class Scorer:
     """decon's rules over the rows of all items. Threads may share it."""
 
@@ -332,92 +327,60 @@ class Scorer:
         number, start, _ = numbered(rows.questions, spec.n, everywhere, self._table)
         self._questions = Questions(
             start=start,
+            length=rows.questions.lengths,
             number=number,
             idf=rows.question.idf,
             least=np.maximum(formulas.early_gate(spec.threshold("contaminated")), rows.gate),
             misses=int(spec.number("question_misses")),
         )
+        self._answers = self._beside("answer", rows.answers, rows.answer, _NEVER)
+        misses = int(spec.number("passage_misses"))
+        self._passages = self._beside("passage", rows.passages, rows.passage, misses)
+        self._rows = Rows(
+            first=rows.first,
+            taken=rows.taken,
+            informative=rows.informative,
+            short=int(spec.number("short_answer")),
+            short_window=int(spec.number("short_answer_window")),
+        )
 
-    def scores(self, tokens: Int64s, items: Int64s) -> Float32s:
-        """Score, O_q, O_a and O_p of the best row and place of each item: float32[n, 4]."""
-        n = self.spec.n
+    def scores(self, tokens: Texts, items: Int64s, pair_start: Int64s) -> Float32s:
+        """Score, O_q, O_a and O_p of the best row and place of each pair: float32[p, 4].
+
+        tokens  of the documents;  items  int64[p], a document's from pair_start[i] on
+        """
+        found = find_overlaps(
+            tokens.tokens,
+            tokens.start,
+            items,
+            pair_start,
+            self.spec.n,
+            self._table,
+            self._questions,
+            self._answers,
+            self._passages,
+            self._rows,
+        )
+        weight = formulas.Weights(*(part[found.row] for part in self.rows.weight))
+        base = formulas.base_score(weight, *found.share.T)
+        needed = self.rows.needed[found.row]
+        score = formulas.scaled_score(base, self.spec.threshold("contaminated"), needed)
+        # The first of those that score most, of each pair.
+        order = np.lexsort((-score, found.pair))
+        order = order[np.diff(found.pair[order], prepend=-1) != 0]
+        order = order[score[order] > 0]
         best = np.zeros((len(items), 4), np.float32)
-        if len(tokens) < 2 * n:
-            return best
-        place, number = find_grams(tokens, n, self._table)
-        at = np.flatnonzero(self.rows.findable[items])
-        found = find_clusters(place, number, len(tokens) - n + 1, items[at], self._questions)
-        for number, *where in zip(*(part.tolist() for part in found), strict=True):
-            item = at[number]
-            scores = self._score(tokens, int(items[item]), Cluster(*where))
-            if scores[0] > best[item, 0]:
-                best[item] = scores
+        best[found.pair[order], _SCORE] = score[order]
+        best[found.pair[order], _QUESTION:] = found.share[order]
         return best
 
-    def _score(self, tokens: Int64s, item: int, cluster: Cluster) -> tuple[float, ...]:
-        """Score, O_q, O_a and O_p of the item's best row at a cluster."""
-        rows = self.rows
-        o_p = self._passage(tokens, item, cluster.first)
-        end = cluster.last + self.spec.n - 1
-        # Where grams of the question recur behind it, the answer may begin before the end.
-        end -= max(0, end - cluster.first + 1 - int(rows.questions.lengths[item]))
-        mine = np.arange(rows.first[item], rows.first[item + 1])
-        mine = mine[rows.taken[mine]]
-        o_a = np.array([self._answer(tokens, row, end + 1) for row in mine], np.float32)
-        weight = formulas.Weights(*(part[mine] for part in rows.weight))
-        base = formulas.base_score(weight, cluster.share, o_a, o_p)
-        score = formulas.scaled_score(base, self.spec.threshold("contaminated"), rows.needed[mine])
-        best = int(score.argmax())
-        return float(score[best]), cluster.share, float(o_a[best]), float(o_p)
-
-    def _answer(self, tokens: Int64s, row: int, begin: int) -> np.float32:
-        """O_a of a row's answer behind the question."""
-        answer = self.rows.answers.text(row)
-        if len(answer) <= self.spec.number("short_answer"):
-            end = begin + int(self.spec.number("short_answer_window"))
-            return np.float32(self.rows.informative[row] and _stands(tokens, answer, begin, end))
-        window = max(2 * len(answer), int(self.spec.number("answer_window")))
-        _, which = _hits(
-            answer, tokens[begin : begin + window], int(self.spec.number("answer_gram"))
+    def _beside(self, part: str, texts: Texts, grams: TextGrams, misses: int) -> Beside:
+        return Beside(
+            tokens=texts.tokens,
+            start=texts.start,
+            idf=grams.idf,
+            first=grams.start,
+            n=int(self.spec.number(f"{part}_gram")),
+            window=int(self.spec.number(f"{part}_window")),
+            misses=misses,
         )
-        return _share(self.rows.answer.text(row), which)
-
-    def _passage(self, tokens: Int64s, item: int, question: int) -> np.float32:
-        """O_p of the item's passage before the question's first token."""
-        passage = self.rows.passages.text(item)
-        end = question - 1
-        begin = max(0, end - max(2 * len(passage), int(self.spec.number("passage_window"))))
-        if not len(passage) or end <= begin:
-            return np.float32(0)
-        places, which = _hits(passage, tokens[begin:end], int(self.spec.number("passage_gram")))
-        # Read leftwards: misses before the first gram are free, later ones end it.
-        broken = np.flatnonzero(np.diff(places) - 1 > self.spec.number("passage_misses"))
-        return _share(
-            self.rows.passage.text(item), which[broken[-1] + 1 :] if len(broken) else which
-        )
-
-
-def _hits(text: Int64s, window: Int64s, n: int) -> tuple[Int32s, Int32s]:
-    """Where grams of the text stand in the window, and which of its different ones."""
-    table = new_gram_table(len(text))
-    numbered(Texts(text, np.array([0, len(text)])), n, np.zeros(1, np.int64), table)
-    return find_grams(window, n, table)
-
-
-def _share(idf: Float64s, which: Int32s) -> np.float32:
-    """The share of the rarity of all grams that these hold; 0 where none is rare."""
-    total = idf.sum()
-    there = np.zeros(len(idf), np.bool_)
-    there[which] = True
-    return np.float32(idf[there].sum() / total if total > 0 else 0)
-
-
-def _stands(tokens: Int64s, answer: Int64s, begin: int, end: int) -> bool:
-    """Whether the answer stands there whole, begun in tokens[begin:end]."""
-    end = min(end, len(tokens) - len(answer) + 1)
-    if end <= begin:
-        return False
-    found = np.ones(end - begin, np.bool_)
-    for step, token in enumerate(answer):
-        found &= tokens[begin + step : end + step] == token
-    return bool(found.any())

@@ -7,10 +7,12 @@ the rows of one benchmark, as if decon were given that benchmark alone, or over 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import add
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from contam.benchmark.item_table import ItemTable
 from contam.detect.policies import decon_formulas as formulas
 from contam.kernels.decon import GramTable, count_words, new_gram_table, number_grams
 
@@ -121,16 +123,16 @@ class DeconRows:
     needed: Float32s
 
 
-def answers_of(item: BenchItem, parts: Sequence[str]) -> list[str]:
-    """The answers of an item's rows: its options, else its answer; one row without, if neither."""
-    options = list(item.choices) if "choices" in parts else []
-    if (
-        "answer" in parts
-        and item.answer
-        and (not options or item.answer_index is None)
-        and item.answer not in options
-    ):
-        options.append(item.answer)
+def answers_of(
+    choices: Sequence[str], answer: str | None, index: int | None, parts: Sequence[str]
+) -> list[str]:
+    """The answers of an item's rows: its options, else its answer; one row without, if neither.
+
+    index  of the right one among the choices, if that is known
+    """
+    options = list(choices) if "choices" in parts else []
+    if "answer" in parts and answer and (not options or index is None) and answer not in options:
+        options.append(answer)
     return options or [""]
 
 
@@ -138,13 +140,15 @@ def read_rows(
     items: Sequence[BenchItem], spec: PolicySpec, tokens: FileTokens | PieceTokens
 ) -> DeconRows:
     """Rows, grams and rarities of all items."""
-    n = len(items)
-    passages = [item.passage or "" for item in items]
-    options = [answers_of(item, spec.parts) for item in items]
+    table, n = ItemTable.of(items), len(items)
+    benchmarks, asked = table.column("benchmark"), table.column("question")
+    passages = [passage or "" for passage in table.column("passage")]
+    answer_columns = (table.column(name) for name in ("choices", "answer", "answer_index"))
+    options = [answers_of(*one, spec.parts) for one in zip(*answer_columns, strict=True)]
     item_of = np.repeat(np.arange(n), [len(some) for some in options])
     answers = [answer for some in options for answer in some]
     read = passages if "passage" in spec.parts else [""] * n
-    texts, words = tokens.of_items([*(item.question for item in items), *read, *answers])
+    texts, words = tokens.of_items([*asked, *read, *answers])
     question, passage, answer = (
         texts.some(0, n),
         texts.some(n, 2 * n),
@@ -160,11 +164,11 @@ def read_rows(
         words.tokens.view(np.uint64), words.start, of_row, max(least, least_words)
     )
     taken = (n_solid >= least) & (n_words >= least_words) & (question.lengths[item_of] > 0)
-    own_row = _first_of_their_kind(items, passages, options, taken).astype(np.int64)
+    own_row = _first_of_their_kind(benchmarks, list(map(add, passages, asked)), options, taken)
     rows_of = np.bincount(item_of, weights=own_row, minlength=n).astype(np.int64)
 
     within_run = spec.parameter("rarity_within") == RUN
-    group = _groups(["" if within_run else item.benchmark for item in items])
+    group = _groups([""] * n if within_run else benchmarks)
     question_grams = text_grams(question, spec.n, rows_of, group)
     threshold = spec.threshold("contaminated")
     start, end = spec.number("ramp_start"), spec.number("ramp_end")
@@ -218,24 +222,23 @@ def _most(values: Int64s, item_of: Int64s, n_items: int) -> Int64s:
 
 
 def _first_of_their_kind(
-    items: Sequence[BenchItem],
-    passages: Sequence[str],
-    options: Sequence[Sequence[str]],
-    taken: Bools,
-) -> Bools:
-    """Which rows taken have no copy before them: the texts of a row are compared end to end."""
+    benchmarks: Sequence[str], texts: Sequence[str], options: Sequence[Sequence[str]], taken: Bools
+) -> Int64s:
+    """1 for rows taken that have no copy before them, else 0: int64[r].
+
+    The texts of a row are compared end to end;  texts  passage and question of each item
+    """
     seen: set[tuple[str, str]] = set()
-    first = np.zeros(len(taken), np.bool_)
-    row = 0
-    for item, passage, answers in zip(items, passages, options, strict=True):
-        text = passage + item.question
+    is_taken = iter(taken.tolist())
+    first = []
+    for benchmark, text, answers in zip(benchmarks, texts, options, strict=True):
         for answer in answers:
-            key = (item.benchmark, text + answer)
-            if taken[row] and key not in seen:
-                first[row] = True
+            key = (benchmark, text + answer)
+            is_first = next(is_taken) and key not in seen
+            first.append(is_first)
+            if is_first:
                 seen.add(key)
-            row += 1
-    return first
+    return np.array(first, np.int64)
 
 
 def _tokens_of_answers(

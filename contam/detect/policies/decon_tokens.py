@@ -39,6 +39,8 @@ _NUMERALS: Final = (
 _IDEOGRAPHS: Final = "[\u3041-\u3096\u30a1-\u30fa\u3400-\u9fff\uac00-\ud7a3\U00020000-\U0003ffff]+"
 #: No letter, number or space has a code point as high.
 _N_KINDS: Final = 0x40000
+#: A capital sigma, whose lower case depends on what is beside it, and an I that becomes two.
+_BY_CONTEXT: Final = tuple(map(str.encode, "\u03a3\u0130"))
 #: A longer text is cut before a space, where every such tokenizer begins a new word.
 _LONGEST: Final = 1 << 16
 #: Texts of items that are made into tokens together.
@@ -77,29 +79,38 @@ class PieceTokens:
     """
 
     def __init__(self) -> None:
-        self.space = int(self.of_document("7")[0])
+        self.space = int(self.of_documents([b"7"]).tokens[0])
 
     def of_items(self, texts: Sequence[str]) -> tuple[Texts, Texts]:
         """The tokens of texts of items, and the words between their spaces."""
         return _cut(texts)
 
-    def of_document(self, text: str) -> Int64s:
-        """The tokens of a document, as it is."""
-        return _pieces([text])[0].tokens
+    def of_documents(self, texts: Sequence[bytes]) -> Texts:
+        """The tokens of documents, as they are."""
+        return _pieces(texts)[0]
 
 
 def _cut(texts: Sequence[str]) -> tuple[Texts, Texts]:
     """The pieces of texts, and their words."""
-    parts = [_pieces(texts[at : at + _AT_ONCE]) for at in range(0, len(texts), _AT_ONCE)]
+    parts = [
+        _pieces([text.encode("utf-8", "surrogatepass") for text in texts[at : at + _AT_ONCE]])
+        for at in range(0, len(texts), _AT_ONCE)
+    ]
     return _joined([one for one, _ in parts]), _joined([one for _, one in parts])
 
 
-def _pieces(texts: Sequence[str]) -> tuple[Texts, Texts]:
-    lower = [text.lower() for text in texts]
-    codes = np.frombuffer("".join(lower).encode("utf-32-le", "surrogatepass"), np.uint32)
+def _pieces(texts: Sequence[bytes]) -> tuple[Texts, Texts]:
+    whole = b"".join(texts)
+    if any(letter in whole for letter in _BY_CONTEXT):
+        texts = [
+            text.decode("utf-8", "surrogatepass").lower().encode("utf-8", "surrogatepass")
+            for text in texts
+        ]
+        whole = b"".join(texts)
     start, piece_start, word_start = np.zeros((3, len(texts) + 1), np.int64)
-    np.cumsum(np.fromiter(map(len, lower), np.int64, len(lower)), out=start[1:])
-    pieces, words = cut_pieces(codes, start, _kinds(), piece_start, word_start)
+    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=start[1:])
+    data = np.frombuffer(whole, np.uint8)
+    pieces, words = cut_pieces(data, start, _lower(), _kinds(), piece_start, word_start)
     return Texts(pieces.view(np.int64), piece_start), Texts(words.view(np.int64), word_start)
 
 
@@ -108,6 +119,18 @@ def _joined(parts: Sequence[Texts]) -> Texts:
     none = np.empty(0, np.int64)
     start = np.concatenate([[0], np.cumsum(np.concatenate([none, *lengths]))])
     return Texts(np.concatenate([none, *(part.tokens for part in parts)]), start)
+
+
+@cache
+def _lower() -> NDArray[np.uint32]:
+    """The lower case of every code point below `_N_KINDS`, of those of `_BY_CONTEXT` themselves."""
+    every = np.arange(_N_KINDS, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    for letter in _BY_CONTEXT:
+        every = every.replace(letter.decode(), "_")
+    lower = np.frombuffer(every.lower().encode("utf-32-le", "surrogatepass"), np.uint32).copy()
+    for letter in _BY_CONTEXT:
+        lower[ord(letter.decode())] = ord(letter.decode())
+    return lower
 
 
 @cache
@@ -139,17 +162,20 @@ class FileTokens:
 
     def of_items(self, texts: Sequence[str]) -> tuple[Texts, Texts]:
         """The tokens of texts of items, and the words between their spaces."""
+        return self._of_texts(texts), _cut(texts)[1]
+
+    def of_documents(self, texts: Sequence[bytes]) -> Texts:
+        """The tokens of documents, as they are."""
+        return self._of_texts([text.decode() for text in texts])
+
+    def _of_texts(self, texts: Sequence[str]) -> Texts:
         parts = []
         for begin in range(0, len(texts), _AT_ONCE):
             stretches = [_stretches(clean(text)) for text in texts[begin : begin + _AT_ONCE]]
             encoded = self._encode([stretch for some in stretches for stretch in some])
             edges = np.cumsum([0, *map(len, stretches)])
             parts.append(Texts(encoded.tokens, encoded.start[edges]))
-        return _joined(parts), _cut(texts)[1]
-
-    def of_document(self, text: str) -> Int64s:
-        """The tokens of a document, as it is."""
-        return self._encode(_stretches(clean(text))).tokens
+        return _joined(parts)
 
     def _encode(self, texts: list[str]) -> Texts:
         ids = [ids.astype(np.int64) + 1 for ids in self._tokenizer.token_ids(texts)]

@@ -79,8 +79,11 @@ class TextReader(Protocol):
     def known(self) -> ItemsRead:
         """What it knows of the items."""
 
-    def read(self, text: str, items: Sequence[int]) -> Float32s:
-        """What the document holds of each of these items: a score and three figures of [n, 4]."""
+    def read(self, texts: Sequence[bytes], items: Int64s, start: Int64s) -> Float32s:
+        """What documents hold of items: a score and three figures of [n, 4].
+
+        items  int64[n], those to look for: in texts[i] from start[i] to start[i + 1]
+        """
 
 
 class ReadingPolicy(Policy, Protocol):

@@ -44,7 +44,9 @@ def rows(items, **parameters):
     ],
 )
 def test_an_option_is_a_row_and_so_is_an_answer_that_is_none_of_them(given, answers):
-    assert answers_of(item("q", **given), DECON_DEFAULT.parts) == answers
+    one = item("q", **given)
+    parts = DECON_DEFAULT.parts
+    assert answers_of(one.choices, one.answer, one.answer_index, parts) == answers
 
 
 def test_a_row_is_taken_by_its_own_length():
@@ -143,14 +145,18 @@ def test_one_changed_token_passes_the_gate_from_37_and_flags_from_41():
     assert np.all(flagged[lengths >= 41])
 
 
+def in_document(tokens, text):
+    return tokens.of_documents([text.encode()]).tokens.tolist()
+
+
 def test_a_text_of_items_has_the_tokens_of_a_document():
     texts = ["A t\u03a3", "\u0130\u0307 x", "?!", "\u6771\u4eac 1234", "\x1c\x1cb"]
     tokens = PieceTokens()
     found, _ = tokens.of_items(texts)
     for at, text in enumerate(texts):
-        assert found.text(at).tolist() == tokens.of_document(text).tolist()
-        assert tokens.of_document(clean(text)).tolist() == found.text(at).tolist()
-    assert tokens.of_document("7").tolist()[0] == tokens.space
+        assert found.text(at).tolist() == in_document(tokens, text)
+        assert in_document(tokens, clean(text)) == found.text(at).tolist()
+    assert in_document(tokens, "7")[0] == tokens.space
 
 
 @pytest.fixture
@@ -166,15 +172,15 @@ def test_tokens_of_a_file_keep_the_space_before_a_number(words_of_a_file):
     mine, words = words_of_a_file.of_items(["1 red kettle"])
     assert mine.tokens.tolist() == [4, 5, 2, 3]
     assert words.lengths.tolist() == [3]
-    assert words_of_a_file.of_document("").tolist() == []
+    assert in_document(words_of_a_file, "") == []
 
 
 def test_a_long_text_has_the_tokens_of_its_stretches(words_of_a_file, monkeypatch):
     text = " ".join(["red kettle 1"] * 50)
-    whole = words_of_a_file.of_document(text)
+    whole = in_document(words_of_a_file, text)
     monkeypatch.setattr(decon_tokens, "_LONGEST", 40)
     monkeypatch.setattr(decon_tokens, "_AT_ONCE", 3)
-    assert np.array_equal(words_of_a_file.of_document(text), whole)
+    assert in_document(words_of_a_file, text) == whole
     found, _ = words_of_a_file.of_items([text, "", "red", text, text[:60]])
     assert found.lengths[:4].tolist() == [len(whole), 0, 1, len(whole)]
     assert np.array_equal(found.text(3), whole)

@@ -79,6 +79,11 @@ def worlds(draw):
     return items, [a_document(pick, items) for _ in range(draw(st.integers(1, 4)))]
 
 
+def read(reader, document, items):
+    """What a document holds of these items."""
+    return reader.read([document.encode()], np.array(items), np.array([0, len(items)]))
+
+
 @pytest.mark.parametrize(("name", "rules"), VARIANTS, ids=[name for name, _ in VARIANTS])
 @given(world=worlds())
 @few
@@ -87,7 +92,7 @@ def test_the_score_of_every_pair_is_the_twins(name, rules, world):
     reader = get_policy(name).reader(bench_items(items), None)
     index = decon.Index(items, rules)
     for document in documents:
-        found = reader.read(document, range(len(items)))
+        found = read(reader, document, range(len(items)))
         for item in range(len(items)):
             possible = [index.score(item, document, slack) for slack in (-1e-6, 1e-6)]
             assert any(found[item, 0] == pytest.approx(one, abs=2e-6) for one in possible)
@@ -109,7 +114,7 @@ def test_a_whole_copy_scores_as_the_twins_where_the_sum_of_its_parts_is_rounded(
     items = [{"question": question, "answer": answer, "passage": passage}, other]
     # The tool does not read the token right before a question.
     document = f"{passage} between {question} {answer}"
-    found = get_policy("decon-default").reader(bench_items(items), None).read(document, [0])
+    found = read(get_policy("decon-default").reader(bench_items(items), None), document, [0])
     score = decon.Index(items, decon.Settings()).score(0, document)
     assert found[0, 1:].tolist() == [1.0, 1.0, 1.0]
     assert found[0, 0] == pytest.approx(score, abs=2e-6)
@@ -125,7 +130,7 @@ def test_a_question_without_spaces_between_most_of_its_words_is_found_character_
     document = f"\u3042\u3044\u3046 {question}\u3042\u3044 \u30a2\u30a4\u30a6\u30a8"
     reader = get_policy("decon-default").reader(bench_items(items), None)
     assert reader.known.checkable.all()
-    assert reader.read(document, [0, 1])[:, 0].tolist() == [1.0, 0.0]
+    assert read(reader, document, [0, 1])[:, 0].tolist() == [1.0, 0.0]
     assert decon.Index(items, decon.Settings()).score(0, document) == 1.0
 
 
@@ -148,7 +153,7 @@ def test_a_short_answer_whose_rarities_cancel_out_counts_as_nothing(first):
     ]
     items[0] |= {"answer": f"{rare} {usual} {common}", "passage": f"{usual} {common}"}
     document = f"{items[0]['passage']} between {items[0]['question']} {items[0]['answer']}"
-    found = get_policy("decon-default").reader(bench_items(items), None).read(document, [0])
+    found = read(get_policy("decon-default").reader(bench_items(items), None), document, [0])
     assert found[0, 2] == 0.0
     score = decon.Index(items, decon.Settings()).score(0, document)
     assert found[0, 0] == pytest.approx(score, abs=2e-6)
