@@ -50,6 +50,7 @@ def cut_pieces(
     kinds: NDArray[np.uint8],
     piece_start: NDArray[np.int64],
     word_start: NDArray[np.int64],
+    with_words: bool,
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Hashes of the pieces of m texts in lower case, and of their words, each text by itself.
 
@@ -57,6 +58,7 @@ def cut_pieces(
     lower        uint32[2**b], the lower case of each code point; those beyond have none
     kinds        uint8[2**b], the kind of each code point in lower case; those beyond are signs
     piece_start, word_start  int64[m + 1], where each text's pieces and words begin; written
+    with_words   whether words are wanted
 
     Signs of kind BLANK are as a space, and several as one; none stands at the end of a text, and
     one before its first word. A word reaches from space to space.
@@ -66,6 +68,11 @@ def cut_pieces(
     words = np.empty((data.shape[0] + n_texts) // 2 + 1, np.uint64)
     n_pieces = 0
     n_words = 0
+    # Letters of one byte, in lower case.
+    letters = np.zeros(256, np.uint8)
+    for byte in range(128):
+        if lower[byte] < 128 and kinds[lower[byte]] == LETTER:
+            letters[byte] = np.uint8(lower[byte])
     for text in range(n_texts):
         piece_start[text], word_start[text] = n_pieces, n_words
         piece, word = _ZERO, _ZERO
@@ -74,16 +81,21 @@ def cut_pieces(
         digits = 0
         at, end = start[text], start[text + 1]
         while at < end:
+            if before == LETTER and not waiting:
+                # Most are: they go on with what the one before them began.
+                while at < end and letters[data[at]] != 0:
+                    code = np.uint64(letters[data[at]])
+                    piece = piece * _BASE + code
+                    if with_words:
+                        word = word * _BASE + code
+                    at += 1
+                if at == end:
+                    break
             given, at = decode_utf8(data, at)
             code, kind = np.uint64(given), SIGN
             if given < kinds.shape[0]:
                 code = np.uint64(lower[given])
                 kind = int64(kinds[code])
-            if kind == LETTER and before == LETTER and not waiting:
-                # Most are: they go on with what the one before them began.
-                word = word * _BASE + code
-                piece = piece * _BASE + code
-                continue
             if kind == BLANK or kind == ODD_SPACE:
                 if in_word:
                     words[n_words] = _mixed(word)
@@ -94,7 +106,7 @@ def cut_pieces(
                     waiting = True
                     continue
             else:
-                in_word = True
+                in_word = with_words
                 word = word * _BASE + code
             if waiting:
                 if is_open:
@@ -173,9 +185,12 @@ class GramTable(NamedTuple):
     bits: NDArray[np.uint8]
 
 
+@kernel
 def new_gram_table(n_grams: int) -> GramTable:
     """Room for so many different grams."""
-    size = 1 << max(n_grams * 3 // 2, 8).bit_length()
+    size = 16
+    while size <= n_grams * 3 // 2:
+        size *= 2
     return GramTable(
         np.zeros(size, np.uint64), np.empty(size, np.int32), np.zeros(size // 2, np.uint8)
     )
@@ -216,8 +231,9 @@ def number_grams(
     Returns the numbers and how many grams are in the table.
     """
     n_texts = start.shape[0] - 1
-    numbers = np.empty(tokens.shape[0], np.int32)
-    last = np.full(tokens.shape[0], -1, np.int64)
+    room = start[n_texts] - start[0]
+    numbers = np.empty(room, np.int32)
+    last = np.full(room, -1, np.int32)
     mask = np.uint64(table.key.shape[0] - 1)
     shift = filter_shift(table.bits)
     factors = np.empty(n, np.uint64)
@@ -241,7 +257,7 @@ def number_grams(
                 n_different += 1
             number = table.number[at]
             if last[number] != text:
-                last[number] = text
+                last[number] = np.int32(text)
                 numbers[count] = number
                 count += 1
     gram_start[n_texts] = count
@@ -278,7 +294,8 @@ def find_grams(
 class Questions(NamedTuple):
     """The questions of n items as clusters need them.
 
-    start   int64[n + 1], where each one's grams begin in `number` (int32) and `idf` (float64)
+    start   int64[n + 1], where each one's grams begin in key (uint64), number (int32) and idf
+            (float64)
     length  int64[n], its tokens
     least   float32[n], the share of the rarity of its grams from which decon goes on
     misses  grams in a row that end a cluster when none of them is new to it
@@ -286,6 +303,7 @@ class Questions(NamedTuple):
 
     start: NDArray[np.int64]
     length: NDArray[np.int64]
+    key: NDArray[np.uint64]
     number: NDArray[np.int32]
     idf: NDArray[np.float64]
     least: NDArray[np.float32]
@@ -475,6 +493,27 @@ class Overlaps(NamedTuple):
     share: NDArray[np.float32]
 
 
+@kernel
+def _table_of(items: NDArray[np.int64], questions: Questions) -> GramTable:
+    """The grams of some items' questions: few enough to stay in a core's own cache."""
+    n_grams = 0
+    for item in items:
+        n_grams += questions.start[item + 1] - questions.start[item]
+    table = new_gram_table(n_grams)
+    mask = np.uint64(table.key.shape[0] - 1)
+    shift = filter_shift(table.bits)
+    for item in items:
+        for i in range(questions.start[item], questions.start[item + 1]):
+            key = questions.key[i]
+            at = key & mask
+            while table.key[at] != _ZERO and table.key[at] != key:
+                at = (at + _ONE) & mask
+            table.key[at], table.number[at] = key, questions.number[i]
+            bit = key >> shift
+            table.bits[bit >> _THREE] |= np.uint8(_ONE << (bit & _BYTE))
+    return table
+
+
 class _Scratch(NamedTuple):
     """The grams of one text: key uint64[2**b], number int32[2**b], slot and seen by number."""
 
@@ -559,7 +598,6 @@ def find_overlaps(
     items: NDArray[np.int64],
     pair_start: NDArray[np.int64],
     n: int,
-    table: GramTable,
     questions: Questions,
     answers: Beside,
     passages: Beside,
@@ -569,7 +607,7 @@ def find_overlaps(
 
     tokens      of the documents, one's from start[d] to start[d + 1]
     items       int64[p], those to look for, a document's from pair_start[d] to pair_start[d + 1]
-    n, table    tokens of a gram of questions, and all those
+    n           tokens of a gram of questions
     answers     of r rows;  passages  of n items
     """
     longest = 8
@@ -602,7 +640,7 @@ def find_overlaps(
             continue
         lo = pair_start[d]
         mine = items[lo : pair_start[d + 1]]
-        place, number = find_grams(document, n, table)
+        place, number = find_grams(document, n, _table_of(mine, questions))
         clusters = find_clusters(place, number, n_grams, mine, questions)
         for c in range(clusters.item.shape[0]):
             item = mine[clusters.item[c]]

@@ -47,7 +47,7 @@ def test_pieces_are_those_of_the_expression_and_words_those_between_spaces(texts
     cleaned = [re.sub("[_-]+", "_", text.replace("\u4e2d", "!")).strip("_") for text in texts]
     data = np.frombuffer("".join(texts).replace("\u4e2d", "!").encode(), np.uint8)
     piece_start, word_start = np.empty((2, len(texts) + 1), np.int64)
-    found = decon.cut_pieces(data, starts(texts), LOWER, kinds(), piece_start, word_start)
+    found = decon.cut_pieces(data, starts(texts), LOWER, kinds(), piece_start, word_start, True)
     pieces = [PIECE.findall(f"_{text}") if text else [] for text in cleaned]
     # A blank is always as one and the same space.
     assert ids(split(found[0], piece_start)) == ids(pieces)
@@ -59,7 +59,7 @@ def test_a_code_point_beyond_the_table_of_kinds_is_a_sign():
     bounds = np.empty((2, 2), np.int64)
     text = "a\U00020000b".encode()
     data = np.frombuffer(text, np.uint8)
-    pieces, _ = decon.cut_pieces(data, starts([text]), LOWER, kinds(), *bounds)
+    pieces, _ = decon.cut_pieces(data, starts([text]), LOWER, kinds(), *bounds, True)
     assert len(pieces) == 2
 
 
@@ -98,8 +98,8 @@ def test_clusters_are_those_of_the_walk(texts, document, misses, least):
     table, numbers, start, n_different = numbered(texts, n, [0] * 6)
     rarity = np.random.default_rng(1).integers(1, 9, n_different + 1).astype(np.float64)
     share = np.full(len(texts), least, np.float32)
-    lengths = np.diff(starts(texts))
-    questions = decon.Questions(start, lengths, numbers, rarity[numbers], share, misses)
+    lengths, keys = np.diff(starts(texts)), np.empty(0, np.uint64)
+    questions = decon.Questions(start, lengths, keys, numbers, rarity[numbers], share, misses)
     place, number = decon.find_grams(np.array(document, np.int64), n, table)
     there = grams(document, n)
     found = decon.find_clusters(place, number, len(there), np.arange(len(texts)), questions)

@@ -322,12 +322,15 @@ class Scorer:
 
     def __init__(self, spec: PolicySpec, rows: DeconRows) -> None:
         self.spec, self.rows = spec, rows
-        self._table = new_gram_table(rows.question.n_different)
+        table = new_gram_table(rows.question.n_different)
         everywhere = np.zeros(len(rows.findable), np.int64)
-        number, start, _ = numbered(rows.questions, spec.n, everywhere, self._table)
+        number, start, n_different = numbered(rows.questions, spec.n, everywhere, table)
+        key = np.empty(n_different, np.uint64)
+        key[table.number[table.key != 0]] = table.key[table.key != 0]
         self._questions = Questions(
             start=start,
             length=rows.questions.lengths,
+            key=key[number],
             number=number,
             idf=rows.question.idf,
             least=np.maximum(formulas.early_gate(spec.threshold("contaminated")), rows.gate),
@@ -355,7 +358,6 @@ class Scorer:
             items,
             pair_start,
             self.spec.n,
-            self._table,
             self._questions,
             self._answers,
             self._passages,

@@ -39,8 +39,9 @@ _NUMERALS: Final = (
 _IDEOGRAPHS: Final = "[\u3041-\u3096\u30a1-\u30fa\u3400-\u9fff\uac00-\ud7a3\U00020000-\U0003ffff]+"
 #: No letter, number or space has a code point as high.
 _N_KINDS: Final = 0x40000
-#: A capital sigma, whose lower case depends on what is beside it, and an I that becomes two.
-_BY_CONTEXT: Final = tuple(map(str.encode, "\u03a3\u0130"))
+#: Capital letters whose lower case is not one letter, whatever is beside them.
+_SIGMA, _DOTTED = "\u03a3".encode(), "\u0130".encode()
+_UTF8: Final = ("utf-8", "surrogatepass")
 #: A longer text is cut before a space, where every such tokenizer begins a new word.
 _LONGEST: Final = 1 << 16
 #: Texts of items that are made into tokens together.
@@ -87,30 +88,30 @@ class PieceTokens:
 
     def of_documents(self, texts: Sequence[bytes]) -> Texts:
         """The tokens of documents, as they are."""
-        return _pieces(texts)[0]
+        return _pieces(texts, with_words=False)[0]
 
 
 def _cut(texts: Sequence[str]) -> tuple[Texts, Texts]:
     """The pieces of texts, and their words."""
     parts = [
-        _pieces([text.encode("utf-8", "surrogatepass") for text in texts[at : at + _AT_ONCE]])
+        _pieces(
+            [text.encode(*_UTF8) for text in texts[at : at + _AT_ONCE]],
+            with_words=True,
+        )
         for at in range(0, len(texts), _AT_ONCE)
     ]
     return _joined([one for one, _ in parts]), _joined([one for _, one in parts])
 
 
-def _pieces(texts: Sequence[bytes]) -> tuple[Texts, Texts]:
-    whole = b"".join(texts)
-    if any(letter in whole for letter in _BY_CONTEXT):
-        texts = [
-            text.decode("utf-8", "surrogatepass").lower().encode("utf-8", "surrogatepass")
-            for text in texts
-        ]
-        whole = b"".join(texts)
+def _pieces(texts: Sequence[bytes], *, with_words: bool) -> tuple[Texts, Texts]:
+    texts = [
+        text.decode(*_UTF8).lower().encode(*_UTF8) if _SIGMA in text or _DOTTED in text else text
+        for text in texts
+    ]
     start, piece_start, word_start = np.zeros((3, len(texts) + 1), np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)), out=start[1:])
-    data = np.frombuffer(whole, np.uint8)
-    pieces, words = cut_pieces(data, start, _lower(), _kinds(), piece_start, word_start)
+    data = np.frombuffer(b"".join(texts), np.uint8)
+    pieces, words = cut_pieces(data, start, _lower(), _kinds(), piece_start, word_start, with_words)
     return Texts(pieces.view(np.int64), piece_start), Texts(words.view(np.int64), word_start)
 
 
@@ -123,14 +124,11 @@ def _joined(parts: Sequence[Texts]) -> Texts:
 
 @cache
 def _lower() -> NDArray[np.uint32]:
-    """The lower case of every code point below `_N_KINDS`, of those of `_BY_CONTEXT` themselves."""
+    """The lower case of every code point below `_N_KINDS`; of a sigma and a dotted I, nothing."""
     every = np.arange(_N_KINDS, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
-    for letter in _BY_CONTEXT:
-        every = every.replace(letter.decode(), "_")
-    lower = np.frombuffer(every.lower().encode("utf-32-le", "surrogatepass"), np.uint32).copy()
-    for letter in _BY_CONTEXT:
-        lower[ord(letter.decode())] = ord(letter.decode())
-    return lower
+    for letter in (_SIGMA, _DOTTED):
+        every = every.replace(letter.decode(), "\0")
+    return np.frombuffer(every.lower().encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
 @cache
