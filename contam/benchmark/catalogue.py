@@ -184,8 +184,7 @@ def fitting(path: Path, row: Row) -> Entry | None:
     None where the nearest name that fits has entries that read the row in different ways.
     """
     for name in _names_of(path):
-        found = [entry for entry in entries().values() if _is_called(entry, name)]
-        found = [entry for entry in found if entry.fits(row)]
+        found = [entry for entry in _called().get(name, ()) if entry.fits(row)]
         if found:
             readings = {tuple(entry.mapping.items()) for entry in found}
             exact = [entry for entry in found if entry.name == name]
@@ -203,10 +202,16 @@ def _names_of(path: Path) -> Iterator[str]:
         yield f"{cached[1]}/{cached[2]}".lower() if cached else _plain(folder)
 
 
-def _is_called(entry: Entry, name: str) -> bool:
-    data_set = entry.dataset.lower()
-    own = _plain(data_set.rpartition("/")[2])
-    return name in (entry.name, *entry.aliases, own) or name == data_set
+@cache
+def _called() -> dict[str, list[Entry]]:
+    """The entries that a file or folder of each name may be."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries().values():
+        data_set = entry.dataset.lower()
+        own = _plain(data_set.rpartition("/")[2])
+        for name in {entry.name, *entry.aliases, own, data_set}:
+            found.setdefault(name, []).append(entry)
+    return found
 
 
 def _plain(name: str) -> str:

@@ -120,3 +120,93 @@ def test_clusters_are_those_of_the_walk(texts, document, misses, least):
                 expected.append((item, first, last, part))
     assert [row[:3] for row in rows] == [row[:3] for row in expected]
     assert np.allclose([row[3] for row in rows], [row[3] for row in expected])
+
+
+def beside(texts, n, window, misses):
+    """Texts with made-up rarities, and these by text and gram."""
+    own = [list(dict.fromkeys(grams(text, n))) for text in texts]
+    first = starts(own)
+    idf = np.random.default_rng(n).integers(0, 9, first[-1]).astype(np.float64)
+    tokens = np.array([one for text in texts for one in text], np.int64)
+    weight = [
+        dict(zip(some, idf[lo:hi], strict=True))
+        for some, (lo, hi) in zip(own, pairwise(first), strict=True)
+    ]
+    return decon.Beside(tokens, starts(texts), idf, first, n, window, misses), weight
+
+
+def share(weight, there):
+    total = sum(weight.values())
+    return np.float32(sum(weight[gram] for gram in there) / total if total else 0)
+
+
+def to_the_left(window, weight, n, misses):
+    """The grams of a text that stand in a window, from its end on, up to where too many miss."""
+    there, last = set(), None
+    for at in range(len(window) - n, -1, -1):
+        if tuple(window[at : at + n]) in weight:
+            if last is not None and last - at - 1 > misses:
+                break
+            last = at
+            there.add(tuple(window[at : at + n]))
+    return there
+
+
+FEW = st.lists(st.integers(0, 3), max_size=6)
+
+
+@given(
+    st.lists(st.tuples(FEW, FEW, st.lists(FEW, min_size=1, max_size=3)), min_size=1, max_size=4),
+    st.lists(st.lists(st.integers(0, 4), max_size=40), min_size=1, max_size=3),
+    st.integers(1, 3),
+    st.integers(1, 12),
+)
+def test_overlaps_are_those_of_sets_of_grams(items, documents, misses, window):
+    asked, passages, answers = zip(*items, strict=True)
+    rows = [answer for some in answers for answer in some]
+    table, numbers, start, n_different = numbered(asked, 2, [0] * 6)
+    key = np.empty(n_different, np.uint64)
+    key[table.number[table.key != 0]] = table.key[table.key != 0]
+    questions = decon.Questions(
+        start,
+        np.diff(starts(asked)),
+        key[numbers],
+        numbers,
+        np.random.default_rng(2).integers(1, 9, len(numbers)).astype(np.float64),
+        np.full(len(items), 0.3, np.float32),
+        misses,
+    )
+    long, of_answer = beside(rows, 2, window, 1 << 40)
+    before, of_passage = beside(passages, 3, window, misses)
+    taken = np.arange(len(rows)) % 4 != 1
+    informative = np.arange(len(rows)) % 3 != 0
+    about = decon.Rows(starts(answers), taken, informative, 1, window)
+    everyone = np.tile(np.arange(len(items)), len(documents))
+    tokens = np.array([one for document in documents for one in document], np.int64)
+    edges = np.arange(len(documents) + 1) * len(items)
+    found = decon.find_overlaps(
+        tokens, starts(documents), everyone, edges, 2, questions, long, before, about
+    )
+    expected = []
+    for number, document in enumerate(documents):
+        place, gram = decon.find_grams(np.array(document, np.int64), 2, table)
+        places = decon.find_clusters(
+            place, gram, len(document) - 1, np.arange(len(items)), questions
+        )
+        for item, first, last, part in zip(*(one.tolist() for one in places), strict=True):
+            begin = max(0, first - 1 - max(2 * len(passages[item]), window))
+            left = document[begin : max(first - 1, begin)]
+            o_p = share(of_passage[item], to_the_left(left, of_passage[item], 3, misses))
+            end = min(last + 2, first + len(asked[item]))
+            for row in range(*about.first[item : item + 2]):
+                answer = rows[row]
+                behind = document[end : end + max(2 * len(answer), window)]
+                o_a = share(of_answer[row], {*grams(behind, 2)} & of_answer[row].keys())
+                if len(answer) <= 1:
+                    begun = [document[at : at + len(answer)] for at in range(end, end + window)]
+                    stands = answer in begun[: max(0, len(document) - len(answer) + 1 - end)]
+                    o_a = np.float32(stands and informative[row])
+                if taken[row] and len(document) >= 4:
+                    expected.append((number * len(items) + item, row, part, o_a, o_p))
+    got = zip(found.pair.tolist(), found.row.tolist(), found.share.tolist(), strict=True)
+    assert [(pair, row, *parts) for pair, row, parts in got] == expected
