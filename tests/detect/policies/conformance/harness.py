@@ -113,7 +113,8 @@ def evidence(
     read = np.zeros((len(found.pairs), len(readers), 4), np.float32)
     for row, pair in enumerate(found.pairs):
         for number, reader in enumerate(readers):
-            read[row, number] = reader.read(corpus[pair.document], [pair.item])[0]
+            text = corpus[pair.document].encode()
+            read[row, number] = reader.read([text], np.array([pair.item]), np.arange(2))[0]
     return view, _pairs(found.pairs, view, read), np.array(longest_at, np.int32)
 
 
