@@ -143,10 +143,8 @@ def read_rows(
     table, n = ItemTable.of(items), len(items)
     benchmarks, asked = table.column("benchmark"), table.column("question")
     passages = [passage or "" for passage in table.column("passage")]
-    named = zip(
-        *(table.column(name) for name in ("choices", "answer", "answer_index")), strict=True
-    )
-    options = [answers_of(*one, parts=spec.parts) for one in named]
+    choices, stated, right = map(table.column, ("choices", "answer", "answer_index"))
+    options = [answers_of(*one, spec.parts) for one in zip(choices, stated, right, strict=True)]
     item_of = np.repeat(np.arange(n), [len(some) for some in options])
     answers = [answer for some in options for answer in some]
     read = passages if "passage" in spec.parts else [""] * n
