@@ -78,7 +78,7 @@ demo: $(READY) ## scan the small corpus in bench_fixtures, score three models wi
 test: $(STAMP) ## the test suite, with few examples of each property
 	$(PYTEST) $(SPREAD) -m 'not (slow or $(APART))'
 
-slow: $(STAMP) ## tests that kill, stop or starve runs, or compile and read a great deal, and properties with all examples
+slow: $(STAMP) ## tests that kill, stop or starve runs, simulate, or compile and read a great deal; all cases and examples
 	HYPOTHESIS_PROFILE=full $(PYTEST) $(SPREAD) -m '(slow or hypothesis) and not ($(APART))' --ignore tests/kernels
 
 lowest: ## what meets a dependency, with the lowest release of everything that pyproject.toml allows
