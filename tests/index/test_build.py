@@ -312,3 +312,12 @@ def test_the_tokens_of_a_tokenizer_file_are_sampled_and_the_file_is_pinned(corpu
     file.write_text(file.read_text("utf-8") + " ", "utf-8")
     with pytest.raises(IndexMismatchError, match="not the tokenizer"):
         build(corpus, tmp_path / "ix", recipe, overwrite=True)
+
+
+def test_a_half_downloaded_shard_is_expected_and_not_read(tmp_path):
+    corpus_of(tmp_path / "corpus", some_texts(5))
+    (tmp_path / "corpus" / "next.parquet.part").write_bytes(b"PAR1 and no more")
+    build(tmp_path / "corpus", tmp_path / "index")
+    coverage = Index.open(tmp_path / "index").coverage()
+    assert not coverage.complete
+    assert [failure.name for failure in coverage.failures] == ["next.parquet.part"]

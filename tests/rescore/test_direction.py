@@ -274,3 +274,16 @@ def test_a_column_of_a_table_says_which_way_its_scores_count(tmp_path, column, c
     path.write_text(f"id,model-a,{column}\n" + "".join(f"q{at},0.{at},{cell}\n" for at in range(9)))
     (log,) = directed(read_logs([path]))
     assert (log.model, log.columns[0].higher_is_better) == ("model-a", expected)
+
+
+@pytest.mark.parametrize(
+    ("cells", "line"), [(["", "true"], 2), (["maybe", "true"], 2), (["true", "false"], 9)]
+)
+def test_a_cell_that_does_not_say_it_and_rows_that_disagree_are_errors(tmp_path, cells, line):
+    path = tmp_path / "scores.csv"
+    first, last = cells
+    text = ROWS.format(head=",lower_is_better", cell=",true")
+    text = text.replace("0.1,true", f"0.1,{first}").replace("0.8,true", f"0.8,{last}")
+    path.write_text(text)
+    with refused(LogError, f"{path}:{line}"):
+        read_logs([path])

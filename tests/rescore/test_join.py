@@ -289,3 +289,9 @@ def test_numbers_join_where_the_hashes_of_documents_are_those_of_the_rows(
     path.unlink()
     with pytest.raises(LogError):
         Joiner(items, sources).join(log)
+
+
+def test_keys_of_another_version_are_refused(monkeypatch):
+    monkeypatch.setattr("contam.rescore.join.KEY_VERSION", "ck9")
+    with pytest.raises(LogError, match="ck1"):
+        Joiner(items_table(plain_items()))

@@ -9,11 +9,12 @@ import pytest
 
 import contam
 from contam.cleaning.clean import clean
+from contam.detect.meaning import vectors
 from contam.detect.policies.policy import get_policy, list_policies
 from contam.errors import ConfigError, IndexMismatchError, MissingExtraError, PolicyError
 from contam.index.build import build
 from tests.detect.meaning.small_model import install
-from tests.detect.parts.test_parts import in_one, in_parts
+from tests.detect.parts.test_parts import compute, in_one, in_parts
 from tests.property.worlds import write_items, write_shard
 
 ITEMS = [
@@ -209,3 +210,10 @@ def test_it_is_optional_and_says_suspect_at_most(world):
     )
     with pytest.raises(PolicyError, match="no more than suspect"):
         get_policy(world / "sure.toml")
+
+
+def test_a_share_without_the_model_fails(world):
+    install(world / "site", seed=8)
+    vectors._load.cache_clear()
+    with pytest.raises(ConfigError, match="another model"):
+        compute(world, policies=(str(world / "small.toml"),))

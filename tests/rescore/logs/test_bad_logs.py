@@ -429,3 +429,9 @@ def test_paths_that_hold_no_log_are_errors(tmp_path):
         read_logs([tmp_path / "items.jsonl"])
     with pytest.raises(UsageError):
         read_logs([])
+
+
+def test_an_archive_without_its_header_is_refused(tmp_path):
+    log = inspect_log([sample(0, "C")], [1])
+    with pytest.raises(LogError, match=r"b\.eval"):
+        read_logs([zipped(tmp_path / "b.eval", log, header=False)])
