@@ -6,7 +6,7 @@ Haimes et al. 2024 (retro-holdouts). Gaps are original - fresh, in shares.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,6 @@ from contam.rescore.stats.clusters import newcombe
 from contam.rescore.stats.dealing import adjust
 from contam.rescore.stats.gain import LEAST, two_proportions
 from contam.rescore.stats.holdout import LEAST_REFERENCES, MARGIN, constat, equivalent, inflation
-from contam.rescore.stats.ranking import kendall
 from contam.study.fresh_words import finding_of, pictures_of
 from contam.study.inputs import GIVE_SHARES, families, read_scores, refuse_unknown_sides
 from contam.study.lines import LEAST_MODELS, far_out, fit_line, freed_slope, residuals
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 ORIGINAL, FRESH = "original", "fresh"
 ALL, CLEAN = "all", "clean"
 ACCURACY, PROBIT = "accuracy", "probit"
-LIKELIHOOD: Final = {"loglik": ("loglik", "log_likelihood", "loglikelihood", "mean_loglik")}
 
 MODELS: Final = {
     "model": str, "items": str, "original": float, "fresh": float,
@@ -73,7 +71,6 @@ CHECKS: Final[Mapping[str, Mapping[str, type]]] = {
         "model": str, "score": float, "expected": float, "delta": float, "error": float,
         "low": float, "p": float, "p_holm": float, "p_bh": float,
     },
-    "link": {"statistic": str, "n": int, "value": float, "p": float, "p_one_sided": float},
 }  # fmt: skip
 TABLES: Final = {"models": MODELS, "fits": FITS, "sets": SETS, **CHECKS}
 
@@ -81,8 +78,6 @@ SURE: Final = 0.05
 LEAST_FOR_SLOPE: Final = 20
 """Models without which a slope below 1 is not called diminishing returns."""
 
-_DRAWS: Final = 9_999
-_HAIR: Final = 1e-12
 _TESTED: Final = ("gap_p", "rise_p", "residual_p", "residual_probit_p")
 
 
@@ -168,8 +163,7 @@ def fresh(
     easier    further fresh sets by name, of items that people agree on more: if the gap closes on
               them, the fresh set is harder, and nothing was memorised
     columns   ROLE -> column of a table, or INPUT.ROLE for one input alone; INPUT is original, fresh
-              or a name of `easier`. The role `loglik` of the original is the log-likelihood of a
-              character of the public set under each model.
+              or a name of `easier`
     verdicts  what a scan says of the original items: everything is then shown on the clean ones too
     policy, metric  of the verdicts and of the logs, where they have several
 
@@ -183,7 +177,7 @@ def fresh(
         raise UsageError("an easier set needs a name of its own", hint="rename one")
     refuse_unknown_sides(columns, [ORIGINAL, *sides])
     read = partial(read_scores, columns=columns, metric=metric)
-    public = read(original, ORIGINAL, more=LIKELIHOOD, verdicts=verdicts, policy=policy)
+    public = read(original, ORIGINAL, verdicts=verdicts, policy=policy)
     new = {name: read(given, name) for name, given in sides.items()}
     notes = [note for one in (public, *new.values()) for note in one.notes]
     refusals: list[Refusal] = []
@@ -191,7 +185,7 @@ def fresh(
     if verdicts is not None:
         n_clean = 0 if public.clean is None else int(public.clean.n.min())
         if public.clean is not None and n_clean >= asked.least:
-            subsets.append((CLEAN, replace(public.clean, more=public.more)))
+            subsets.append((CLEAN, public.clean))
         else:
             reason = f"a model has {n_clean} clean items, fewer than {asked.least}"
             refusals.append(Refusal("scores on clean items", reason))
@@ -216,8 +210,7 @@ def fresh(
     rows["constat"], no_constat = _constat_rows(
         *both, names, chance=asked.chance, draws=asked.draws, seed=asked.seed
     )
-    rows["link"], no_link = _link_rows(main.original.more.get("loglik"), main.gap, asked.seed)
-    refusals += [one for one in (not_admitted, no_constat, no_link) if one is not None]
+    refusals += [one for one in (not_admitted, no_constat) if one is not None]
     return Study(
         name=FRESH,
         finding=finding_of(rows, admitted=bool(names) and not_admitted is None),
@@ -495,46 +488,3 @@ def _constat_rows(
     rows = [{"model": model, **asdict(one)} for model, one in zip(tested, found, strict=True)]
     adjust(rows, ["p"], lambda _: "")
     return rows, None
-
-
-def _link_rows(
-    likelihood: Floats | None, gap: Floats, seed: int
-) -> tuple[list[Row], Refusal | None]:
-    """How the gap goes with the log-likelihood of the public set, over models with both.
-
-    likelihood  float64[models], mean log-likelihood of a character, nan where not given
-    """
-    if likelihood is None:
-        return [], Refusal("the log-likelihood link", "no log-likelihoods are given")
-    known = ~np.isnan(likelihood) & ~np.isnan(gap)
-    x, y = likelihood[known], gap[known]
-    if len(x) < LEAST_MODELS:
-        reason = f"{len(x)} models with a log-likelihood, fewer than {LEAST_MODELS}"
-        return [], Refusal("the log-likelihood link", reason)
-    if np.ptp(x) == 0 or np.ptp(y) == 0:
-        return [], Refusal("the log-likelihood link", "all models have one value")
-    # Imported here: it takes longer than all else of a study.
-    from scipy.stats import pearsonr, spearmanr
-
-    found = {
-        name: (test(x, y).statistic, test(x, y).pvalue, test(x, y, alternative="greater").pvalue)
-        for name, test in (("spearman", spearmanr), ("pearson_r", pearsonr))
-    }
-    r, *p_of_r = found["pearson_r"]
-    found["pearson_r2"] = (r**2, *p_of_r)
-    found["kendall_tau_b"] = _kendall(x, y, seed)
-    found["slope"] = (fit_line(x, y).slope, *p_of_r)
-    rows = [
-        {"statistic": name, "n": len(x), "value": value, "p": p, "p_one_sided": one_sided}
-        for name, (value, p, one_sided) in found.items()
-    ]
-    return rows, None
-
-
-def _kendall(x: Floats, y: Floats, seed: int) -> tuple[float, float, float]:
-    """Tau, its p, and that of none above 0: by permutation, as few models tie often."""
-    shuffled = np.random.default_rng(seed).permuted(np.tile(y, (_DRAWS, 1)), axis=1)
-    tau, *taus = kendall(x, np.stack([y, *shuffled]))
-    beyond = np.abs(taus) >= abs(tau) - _HAIR, taus >= tau - _HAIR
-    p, one_sided = ((1 + int(own.sum())) / (1 + _DRAWS) for own in beyond)
-    return float(tau), p, one_sided

@@ -243,7 +243,6 @@ class Scores:
     score   float64[m], means within 0 and 1;  n  int64[m], items behind each
     items   by model, what each item scored; empty where only totals are given
     same_items  whether all models have the same items, in one order; for totals it is taken so
-    more    further columns of a table of totals, float64[m] by name, nan where empty
     family  the base that each model is made of, "" where not given; empty without such a column
     clean   the same on the items that verdicts call clean; None without verdicts
     sources, notes, coverage  what run.json says of the inputs
@@ -255,7 +254,6 @@ class Scores:
     n: Ints
     items: Mapping[str, Floats] = field(default_factory=dict)
     same_items: bool = True
-    more: Mapping[str, Floats] = field(default_factory=dict)
     family: tuple[str, ...] = ()
     clean: Scores | None = None
     sources: tuple[Mapping[str, Any], ...] = ()
@@ -283,7 +281,6 @@ class Scores:
             models=tuple(models),
             score=self.score[at],
             n=self.n[at],
-            more={name: values[at] for name, values in self.more.items()},
             family=tuple(self.family[one] for one in at.tolist()) if self.family else (),
             clean=None,
         )
@@ -294,7 +291,6 @@ def read_scores(
     name: str,
     *,
     columns: Mapping[str, str] | None = None,
-    more: Mapping[str, Sequence[str]] | None = None,
     verdicts: Verdicts | None = None,
     policy: str = "",
     metric: str = "",
@@ -302,7 +298,6 @@ def read_scores(
     """Scores on one set: a table with `model`, `n` and `correct` or `score`, or else logs.
 
     columns   role -> column, or NAME.role for the set of this name
-    more      further roles of a table of totals -> their usual names
     verdicts  of the items in logs; a table of totals cannot be split by them
     metric    of the logs, where they have several
 
@@ -313,7 +308,7 @@ def read_scores(
         if verdicts is not None:
             said = "{}: a table of totals cannot be split into clean and flagged items"
             raise UsageError(said, Public(name), hint=GIVE_ROWS)
-        return _totals(given, name, columns, more or {})
+        return _totals(given, name, columns)
     paths = [given] if _path(given) else list(given)
     # Whoever gave a table is not told of logs alone where it is missing.
     logs = open_logs(list(expanded(paths, f"table or log of the {name} set", LogError)), columns)
@@ -367,14 +362,9 @@ def _path(given: object) -> bool:
     return isinstance(given, str | Path)
 
 
-def _totals(
-    given: Source,
-    name: str,
-    columns: Mapping[str, str] | None,
-    more: Mapping[str, Sequence[str]],
-) -> Scores:
+def _totals(given: Source, name: str, columns: Mapping[str, str] | None) -> Scores:
     source = given[0] if isinstance(given, list | tuple) and _path(given[0]) else given
-    rows = Rows(source, name, usual={**USUAL, **FAMILY, **more}, columns=columns)
+    rows = Rows(source, name, usual={**USUAL, **FAMILY}, columns=columns)
     models = rows.texts("model")
     rows.refuse_doubles(models, "model")
     n = rows.numbers("n")
@@ -392,7 +382,6 @@ def _totals(
         models=tuple(models),
         score=score,
         n=n.astype(np.int64),
-        more={role: rows.numbers(role, empty=True) for role in more if rows.has(role)},
         family=tuple(rows.texts("family", empty=True)) if rows.has("family") else (),
         sources=({"set": name, **rows.source},),
     )

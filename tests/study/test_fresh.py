@@ -271,32 +271,6 @@ def test_equivalence_is_claimed_of_sets_at_the_margin_as_seldom_as_it_says():
     assert claimed / 400 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
 
 
-def test_the_log_likelihood_link_is_that_of_scipy():
-    from scipy import stats
-
-    rng = np.random.default_rng(13)
-    original, other = invented(rng, m=15)
-    likelihood = rng.normal(-0.5, 0.1, 15)
-    for row, value in zip(original, likelihood, strict=True):
-        row["loglik"] = value
-    study = fresh(original, other, settings=FreshSettings(draws=200))
-    rows = {row["statistic"]: row for row in study.rows("link")}
-    gap = np.array([row["gap"] for row in study.rows()])
-    for name, known in (
-        ("spearman", stats.spearmanr(likelihood, gap)),
-        ("pearson_r", stats.pearsonr(likelihood, gap)),
-    ):
-        assert rows[name]["value"] == pytest.approx(known.statistic)
-        assert rows[name]["p"] == pytest.approx(known.pvalue)
-    tau = stats.kendalltau(likelihood, gap)
-    assert rows["kendall_tau_b"]["value"] == pytest.approx(tau.statistic)
-    assert rows["kendall_tau_b"]["p"] == pytest.approx(tau.pvalue, abs=0.03)
-    above = stats.kendalltau(likelihood, gap, alternative="greater")
-    assert rows["kendall_tau_b"]["p_one_sided"] == pytest.approx(above.pvalue, abs=0.03)
-    assert rows["pearson_r2"]["value"] == pytest.approx(rows["pearson_r"]["value"] ** 2)
-    assert rows["slope"]["value"] == pytest.approx(np.polyfit(likelihood, gap, 1)[0])
-
-
 # ---------------------------------------------------------------------------- bad input
 
 

@@ -50,11 +50,11 @@ def logs(
 
     found = find_logs(paths, columns=parse_mapping(columns or []), skip_damaged=True)
     groups = find_groups(found.logs)
-    problems = {id(log): problem for log in found.logs if (problem := _problem(log))}
+    problems = [_problem(log) for log in found.logs]
     if as_json:
         render.emit_json(
             {
-                "logs": [_tree(log, problems.get(id(log))) for log in found.logs],
+                "logs": [_tree(*one) for one in zip(found.logs, problems, strict=True)],
                 "groups": [_group(group) for group in groups],
                 "skipped": [{"path": path, "reason": reason} for path, reason in found.skipped],
                 "damaged": [{"path": path, "reason": reason} for path, reason in found.damaged],
@@ -62,7 +62,7 @@ def logs(
         )
     else:
         render.emit_renderable(*_table(found, groups))
-    for problem in problems.values():
+    for problem in filter(None, problems):
         raise problem
     if found.damaged:
         talk(
