@@ -61,16 +61,14 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlaggedShare(Rule):
-    """The share of flagged items, of all items.
+    """The share of flagged items, of all items, without flags that a person accepted.
 
-    count_accepted  whether flags that a person accepted count, too
-    unchecked       "count": what could not be checked may be flagged; "ignore": it is left out
+    unchecked  "count": what could not be checked may be flagged; "ignore": it is left out
     """
 
     check: Literal["flagged_share"]
     most_percent: Percent
     corpus: str = TOGETHER
-    count_accepted: bool = False
     unchecked: Literal["count", "ignore"] = "count"
 
 
@@ -109,7 +107,7 @@ class Leads(Rule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFlags(Rule):
-    """Items that an earlier pack did not flag.
+    """Items that an earlier pack did not flag, and nobody accepted.
 
     baseline  that pack, relative to the rules
     """
@@ -117,7 +115,6 @@ class NewFlags(Rule):
     check: Literal["new_flags"]
     baseline: str
     most: Annotated[int, Ge(0)] = 0
-    count_accepted: bool = False
 
 
 AnyRule = FlaggedShare | ScoreGap | FullCoverage | Leads | NewFlags
@@ -232,9 +229,7 @@ def flagged_share(
         if found is None:
             parts.append(RulePart(UNKNOWN, of, "not in this audit"))
             continue
-        left_out = 0
-        if not rule.count_accepted:
-            left_out = accepted.counts.get((bench.name, found.policy, found.corpus), 0)
+        left_out = accepted.counts.get((bench.name, found.policy, found.corpus), 0)
         flagged = found.contaminated + found.suspect - left_out
         strict = rule.unchecked == "count"
         unchecked = found.not_checkable + bench.n_skipped if strict else 0
@@ -414,7 +409,7 @@ def new_flags(
             item
             for item in difference.items
             if (item.benchmark, item.policy, item.change) == (bench, policy, "newly_flagged")
-            and (rule.count_accepted or item.flag not in accepted.flags)
+            and item.flag not in accepted.flags
         ]
         named = ", ".join(item.item_id for item in new[:_MOST_ITEMS])
         named += ", ..." if len(new) > _MOST_ITEMS else ""

@@ -34,9 +34,6 @@ Unit = Annotated[
         metavar="UNIT", help="What a token is: word, char, or the path of a tokenizer.json."
     ),
 ]
-MinRun = Annotated[
-    int, typer.Option(min=1, metavar="N", help="Report every run of at least this many tokens.")
-]
 Policies = Annotated[
     list[str] | None,
     typer.Option(
@@ -54,92 +51,7 @@ Workers = Annotated[
         help="Threads; any number gives the same results. [default: one per CPU]",
     ),
 ]
-Text = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="The corpus column that holds the text (`meta.text`)."),
-]
-IdColumn = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="The corpus column that holds document ids.")
-]
-UrlColumn = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="The corpus column that holds urls.")
-]
-DateColumn = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="The corpus column that holds dates.")
-]
-SourceColumn = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN", help="The corpus column that names the source, for the table by source."
-    ),
-]
-Tokenizer = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE|NAME",
-        help="The tokenizer.json that made a corpus of token ids, or a name in the Hub's cache.",
-    ),
-]
-Special = Annotated[
-    str | None,
-    typer.Option(metavar="ID,...", help="Token ids that are no text and not in the tokenizer."),
-]
-TokenBytes = Annotated[
-    str | None, typer.Option(metavar="2|4", help="Bytes of a token id, where no format says.")
-]
-Exclude = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="GLOB...",
-        help="Leave out shards on purpose: names of shards, files or folders; the results say so.",
-    ),
-]
-Lines = Annotated[
-    bool, typer.Option("--lines", help="Of plain text, a line is a document, not a file.")
-]
-Mapping = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--map",
-        metavar="PART=FIELD,...",
-        help="Which benchmark field is which part: question=prompt,answer=solution",
-    ),
-]
-Ignore = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="FIELD...",
-        help="Benchmark fields that are no part of an item: notes, translations, results.",
-    ),
-]
-Name = Annotated[str | None, typer.Option(metavar="NAME", help="What to call the benchmark.")]
-Split = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SPLIT", help="Take rows of this split; rows without a split get this name."
-    ),
-]
-IncludePath = Annotated[
-    list[str] | None,
-    typer.Option(metavar="DIR...", help="Folders with tasks of your own, for lm-eval:TASK."),
-]
-NoText = Annotated[
-    bool, typer.Option("--no-text", help="Leave the items' texts out of the results.")
-]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
-MaxEvidence = Annotated[
-    int,
-    typer.Option(
-        min=1, metavar="N", help="Documents kept as evidence per item; counts stay exact."
-    ),
-]
-Seed = Annotated[
-    int,
-    typer.Option(min=2, metavar="N", help="Shortest run, in tokens, that can lead to a match."),
-]
-FailOnFlagged = Annotated[
-    bool, typer.Option("--fail-on-flagged", help="Exit with 3 if an item is flagged.")
-]
 Home = Annotated[
     str | None,
     typer.Option(
@@ -259,11 +171,34 @@ BuildMemory = Annotated[
 class BenchmarkOptions:
     """How benchmarks are read."""
 
-    mapping: Mapping = None
-    ignore: Ignore = None
-    name: Name = None
-    split: Split = None
-    include_path: IncludePath = None
+    mapping: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            metavar="PART=FIELD,...",
+            help="Which benchmark field is which part: question=prompt,answer=solution",
+        ),
+    ] = None
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD...",
+            help="Benchmark fields that are no part of an item: notes, translations, results.",
+        ),
+    ] = None
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What to call the benchmark.")
+    ] = None
+    split: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPLIT", help="Take rows of this split; rows without a split get this name."
+        ),
+    ] = None
+    include_path: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DIR...", help="Folders with tasks of your own, for lm-eval:TASK."),
+    ] = None
 
     def arguments(self) -> dict[str, Any]:
         """The same as the library's calls take it. Raises UsageError for what does not fit."""
@@ -283,8 +218,13 @@ class ItemOptions(BenchmarkOptions):
     """How benchmarks are read, and their items matched and judged."""
 
     policy: Policies = None
-    seed: Seed = 5
-    min_run: MinRun = 8
+    seed: Annotated[
+        int,
+        typer.Option(min=2, metavar="N", help="Shortest run, in tokens, that can lead to a match."),
+    ] = 5
+    min_run: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Report every run of at least this many tokens.")
+    ] = 8
 
     def arguments(self) -> dict[str, Any]:
         """The same as the library's calls take it. Raises UsageError for what does not fit."""
@@ -305,16 +245,51 @@ class ItemOptions(BenchmarkOptions):
 class ColumnOptions:
     """Which shards of a corpus are read, and which of their columns."""
 
-    text: Text = None
-    id_column: IdColumn = None
-    url_column: UrlColumn = None
-    date_column: DateColumn = None
-    source_column: SourceColumn = None
-    tokenizer: Tokenizer = None
-    special: Special = None
-    token_bytes: TokenBytes = None
-    exclude: Exclude = None
-    lines: Lines = False
+    text: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The corpus column that holds the text (`meta.text`)."),
+    ] = None
+    id_column: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The corpus column that holds document ids."),
+    ] = None
+    url_column: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The corpus column that holds urls.")
+    ] = None
+    date_column: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The corpus column that holds dates.")
+    ] = None
+    source_column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="The corpus column that names the source, for the table by source.",
+        ),
+    ] = None
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|NAME",
+            help="The tokenizer.json of a corpus of token ids, or a name in the Hub's cache.",
+        ),
+    ] = None
+    special: Annotated[
+        str | None,
+        typer.Option(metavar="ID,...", help="Token ids that are no text and not in the tokenizer."),
+    ] = None
+    token_bytes: Annotated[
+        str | None, typer.Option(metavar="2|4", help="Bytes of a token id, where no format says.")
+    ] = None
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GLOB...",
+            help="Leave out shards on purpose, by shard, file or folder; the results say so.",
+        ),
+    ] = None
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Of plain text, a line is a document, not a file.")
+    ] = False
 
     def arguments(self) -> dict[str, Any]:
         """The same as the library's calls take it."""
@@ -333,9 +308,16 @@ class ColumnOptions:
 class KeptOptions:
     """What of the items and documents stands in the results."""
 
-    no_text: NoText = False
+    no_text: Annotated[
+        bool, typer.Option("--no-text", help="Leave the items' texts out of the results.")
+    ] = False
     allow_missing: AllowMissing = False
-    max_evidence: MaxEvidence = 20
+    max_evidence: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="N", help="Documents kept as evidence per item; counts stay exact."
+        ),
+    ] = 20
 
     def arguments(self) -> dict[str, Any]:
         """The same as the library's calls take it."""
@@ -359,7 +341,9 @@ class OutputOptions:
 class VerdictOptions(OutputOptions):
     """The same of a command that gives verdicts."""
 
-    fail_on_flagged: FailOnFlagged = False
+    fail_on_flagged: Annotated[
+        bool, typer.Option("--fail-on-flagged", help="Exit with 3 if an item is flagged.")
+    ] = False
 
 
 def shared(command: Callable[..., int]) -> Callable[..., int]:

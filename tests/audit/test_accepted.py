@@ -76,7 +76,6 @@ def test_a_gate_leaves_out_what_was_accepted_and_lists_it(audited, gate):
         assert gate(rows, "most_percent = 0", 'unchecked = "ignore"', f'corpus = "{corpus}"').passed
     one = [row for row in rows if row.item != rows[0].item]
     assert not gate(one, "most_percent = 0", 'unchecked = "ignore"').passed
-    assert not gate(rows, "most_percent = 0", "count_accepted = true").passed
     # The rows are about one policy's flags.
     assert not gate(rows, "most_percent = 0", 'policy = "lmeval-13"').passed
     assert not gate(rows, "most_percent = 0", today=LATER + dt.timedelta(days=1)).passed
