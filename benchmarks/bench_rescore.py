@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.detect.labels import CLEAN, CONTAMINATED
+from contam.rescore.metrics import main_metrics
 from contam.rescore.panel import Flags, RescoreSettings, Series
 from contam.rescore.tables import make_tables
 
@@ -68,7 +69,7 @@ def main() -> None:
     given = parser.parse_args()
     series, flags = made_up(given.models, given.items)
     wall, cpu, serial = time.perf_counter(), time.process_time(), time.thread_time()
-    tables, _ = make_tables(series, [flags], RescoreSettings())
+    tables, _ = make_tables(series, [flags], RescoreSettings(), main_metrics(series))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     sys.stdout.write(
         f"re-scoring {given.models} models x {given.items:,} items: "

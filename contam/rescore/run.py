@@ -182,8 +182,8 @@ def rescore(
         series,
         flags,
         settings,
-        _second_series(second_logs),
         main,
+        _second_series(second_logs),
         field_series,
     )
     sources = [_source(own.log, own.joined) for own in joined_logs]

@@ -9,7 +9,6 @@ import numpy as np
 
 from contam.rescore.adjusted import adjusted_figures
 from contam.rescore.holdouts import holdout_rows
-from contam.rescore.metrics import main_metrics
 from contam.rescore.panel import ALL, GROUP, Split, oriented
 from contam.rescore.rankings import (
     Across,
@@ -293,20 +292,18 @@ def make_tables(
     series: Sequence[Series],
     flags: Sequence[Flags],
     settings: RescoreSettings,
+    main: Mapping[str, MainMetric],
     second: Sequence[Series] = (),
-    main: Mapping[str, MainMetric] | None = None,
     field: Sequence[Series] = (),
 ) -> tuple[dict[str, Table], list[Row]]:
     """All tables by file name, without suffix, and the `families` of the tests of scores.
 
-    second  scores on the reference benchmarks of `settings`
-    main    by benchmark; as its logs and the settings say where it is not given
+    main    by benchmark;  second  scores on the reference benchmarks of `settings`
     field   see `score_rows`
     """
     # From here on a higher score is better; the series' `units` show figures as they were logged.
     every = oriented(series)
     own, grouped = ([run for run in every if run.kind == kind] for kind in ("log", "group"))
-    main = main or main_metrics([*own, *grouped], settings.metrics)
     primary = {benchmark: metric.shown for benchmark, metric in main.items()}
     lined_up = matrices(own, mixed_setups=settings.mixed_setups)
     ranked = [*lined_up, *matrices(grouped, mixed_setups=settings.mixed_setups)]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from contam.detect.labels import LABELS
+from contam.rescore.metrics import main_metrics
 from contam.rescore.panel import Flags, Series
 from contam.rescore.tables import make_tables
 from contam.tables import schemas
@@ -46,7 +47,8 @@ def series_of(scores, *, model="m", benchmark="b", metric="acc", item=None):
 
 def tables_of(series, flags, settings):
     """The tables of a re-scoring by name."""
-    return make_tables(series, flags, settings)[0]
+    main = main_metrics(series, settings.metrics)
+    return make_tables(series, flags, settings, main)[0]
 
 
 def scores_in(tables):
