@@ -1,19 +1,32 @@
-"""Define what a client returns: verdicts, evidence and jobs."""
+"""Define what a client returns, encode items, and decode answers: what all clients share."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from contam.benchmark.items import ItemName
-from contam.detect.labels import SHOWN
+from contam.benchmark.fields import RowError
+from contam.benchmark.items import BenchItem, ItemName
+from contam.benchmark.rows import read_item
+from contam.client.failures import AnswerError
+from contam.detect.given import given_benchmark, is_table
+from contam.detect.labels import LABELS, SHOWN
 from contam.detect.notebook import result_html, result_line
-from contam.errors import IncompleteError
+from contam.detect.policies.verdict import COLUMNS, Verdict
+from contam.errors import BenchmarkError, IncompleteError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
-    from contam.detect.policies.verdict import Verdict
+    from contam.detect.given import Source
+
+    Item: TypeAlias = BenchItem | Mapping[str, Any]
+    Items: TypeAlias = (
+        list[Item] | list[BenchItem] | list[dict[str, Any]] | tuple[Item, ...] | Source
+    )
+    Row: TypeAlias = dict[str, Any]
 
 LATE: Final = "deadline"
 """How the reason of a verdict begins for which there was no time."""
@@ -148,3 +161,272 @@ class Rescored:
     tables: Mapping[str, list[dict[str, Any]]]
     summary: str
     run: Mapping[str, Any] = field(repr=False)
+
+
+BENCHMARK: Final = "items"
+"""The benchmark of items that name none, as the service has it, too."""
+
+TEXT_ITEM: Final = ItemName("text", "", "1")
+"""The name of the item that a bare text is sent as."""
+
+_FIELDS: Final = (
+    "id", "benchmark", "split", "passage", "question", "choices", "answer", "answer_index",
+    "incomplete",
+)  # fmt: skip
+_HINT: Final = f"fields: {', '.join(_FIELDS)}"
+_STATES: Final = ENDED | {"queued", "running"}
+
+
+def item_row(item: BenchItem) -> Row:
+    """One item as the service takes it, without what it has not. Raises UsageError."""
+    if not item.item_id or not item.question:
+        raise UsageError("an item needs an id and a question")
+    row = {"id": item.item_id, **{name: getattr(item, name) for name in _FIELDS if name != "id"}}
+    row = {name: value for name, value in row.items() if value not in (None, "", ())}
+    if "choices" in row:
+        row["choices"] = list(row["choices"])
+    return row
+
+
+def given_items(items: Source) -> list[BenchItem]:
+    """Items as they are, those of dictionaries, of a table, or of tables by name.
+
+    Dictionaries and tables are read as `contam.query` reads them. Raises UsageError for a row that
+    is no item: none is left out unsaid.
+    """
+    if not (is_table(items) or _is_named(items)):
+        entries = [items] if isinstance(items, Mapping) else items
+        return [_given_item(entry, number) for number, entry in enumerate(entries, 1)]
+    # Here, not above: a client that is given no table need not load what reads one.
+    from contam.benchmark.read_files import read_benchmarks
+
+    try:
+        found = read_benchmarks(given_benchmark(items, BENCHMARK))
+    except BenchmarkError as error:
+        raise UsageError(error.message, hint=_HINT) from error
+    for row in (row for benchmark in found for row in benchmark.skipped):
+        raise UsageError(f"{row.source}, row {row.line}: {row.reason}")
+    return [item for benchmark in found for item in benchmark.items]
+
+
+def _is_named(items: object) -> bool:
+    """Whether it is tables, or lists of rows, by name: an item has texts, too."""
+    return (
+        isinstance(items, Mapping)
+        and bool(items)
+        and all(is_table(value) or isinstance(value, list | tuple) for value in items.values())
+    )
+
+
+def _given_item(entry: object, number: int) -> BenchItem:
+    if isinstance(entry, BenchItem):
+        return entry
+    if not isinstance(entry, Mapping):
+        kind = type(entry).__name__
+        raise UsageError(
+            f"item {number} is of type {kind}", hint="give `BenchItem`s or dictionaries"
+        )
+    try:
+        return read_item(entry, BENCHMARK)
+    except RowError as error:
+        at = f", field {error.field!r}" if error.field else ""
+        raise UsageError(f"item {number}{at}: {error.message}", hint=_HINT) from error
+
+
+def item_rows(items: Source) -> list[Row]:
+    """Items as the service takes them, each named once; UsageError otherwise."""
+    rows = [item_row(item) for item in given_items(items)]
+    names = {name_of(row) for row in rows}
+    if not rows or len(names) != len(rows):
+        raise UsageError("items must be one or more, each named once")
+    return rows
+
+
+def name_of(row: Row) -> ItemName:
+    """The name of a row's item, as the service will give it."""
+    return ItemName(row.get("benchmark", BENCHMARK), row.get("split", ""), row["id"])
+
+
+def json_bytes(value: object) -> bytes:
+    """Compact JSON. A text with half a character in it, which no JSON holds, is a UsageError."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except (UnicodeEncodeError, TypeError, ValueError) as error:
+        raise UsageError(f"not to be written as JSON: {type(error).__name__}") from error
+
+
+def parsed(body: bytes, where: str) -> Row:
+    """A body that has to be a JSON object; AnswerError otherwise."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise AnswerError(f"{where}: the answer is not JSON") from error
+    if not isinstance(found, dict):
+        raise AnswerError(f"{where}: the answer is no JSON object")
+    return found
+
+
+def problem_of(body: bytes) -> Row:
+    """The problem document of a refusal, {} when the body is none (a proxy's page)."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def answer_of(
+    tree: Mapping[str, Any],
+    wanted: Sequence[ItemName],
+    n_policies: int,
+    *,
+    allow_missing: bool = False,
+    evidence: bool = True,
+) -> Answer:
+    """The answer to a check of `wanted` items by `n_policies` policies; evidence: was it asked for.
+
+    Raises AnswerError when anything is missing, of a wrong type, or not about just these items: an
+    item that was left out must not look clean.
+    """
+    rows = _typed(tree, "verdicts", list)
+    return Answer(
+        **_judged(rows, wanted, n_policies, evidence=evidence),
+        index=_index(tree),
+        states=tuple(map(str, tree.get("states") or ())),
+        guarantee_tokens=_typed(tree, "guarantee_tokens", int),
+        coverage=_typed(tree, "coverage", dict),
+        capped=tree.get("capped") or {},
+        read=tree.get("read") or {},
+        allow_missing=allow_missing,
+    )
+
+
+def _judged(
+    rows: Iterable[object], wanted: Sequence[ItemName], n_policies: int, *, evidence: bool
+) -> Row:
+    verdicts: list[Verdict] = []
+    by_item: dict[ItemName, tuple[EvidenceRow, ...]] = {}
+    judged: dict[ItemName, set[str]] = {name: set() for name in wanted}
+    for row in rows:
+        if not isinstance(row, dict):
+            raise AnswerError("a verdict is no JSON object")
+        verdict = verdict_of(row)
+        name = ItemName.of(verdict)
+        if name not in judged or verdict.policy in judged[name]:
+            raise AnswerError("a verdict about an item or policy that was not asked, or again")
+        judged[name].add(verdict.policy)
+        verdicts.append(verdict)
+        if evidence:
+            by_item.setdefault(name, tuple(map(evidence_of, _typed(row, "evidence", list))))
+    if missing := [name for name, policies in judged.items() if len(policies) != n_policies]:
+        raise AnswerError(
+            f"{len(missing)} of {len(judged)} items were not answered by every policy"
+        )
+    return {"verdicts": tuple(verdicts), "evidence": by_item}
+
+
+def verdict_of(row: Mapping[str, Any]) -> Verdict:
+    """A verdict of the wire as the library's; AnswerError for one that cannot be."""
+    known: dict[str, Any] = {column.name: row.get(column.name) for column in COLUMNS}
+    if wrong := [column.name for column in COLUMNS if not column.holds(known[column.name])]:
+        raise AnswerError(f"a verdict without {wrong[0]}")
+    if known["label"] not in LABELS:
+        raise AnswerError("a verdict without a known label")
+    for column in COLUMNS:
+        if column.kind is float and known[column.name] is not None:
+            known[column.name] = float(known[column.name])
+    return Verdict(**known)
+
+
+def evidence_of(row: object) -> EvidenceRow:
+    """A row of evidence; AnswerError when a field that every row has is missing."""
+    if not isinstance(row, dict):
+        raise AnswerError("a row of evidence is no JSON object")
+    known = {own.name: row[own.name] for own in fields(EvidenceRow) if own.name in row}
+    for own in fields(EvidenceRow):
+        if own.default is MISSING and known.get(own.name) is None:
+            raise AnswerError(f"a row of evidence without {own.name}")
+    return EvidenceRow(**known)
+
+
+def _index(tree: Mapping[str, Any]) -> tuple[str, ...]:
+    found = tree.get("index")
+    if isinstance(found, str):
+        return (found,)
+    if not isinstance(found, list) or not found:
+        raise AnswerError("the answer names no index")
+    return tuple(map(str, found))
+
+
+def job_of(tree: Mapping[str, Any]) -> Job:
+    """A job of the wire; AnswerError when it has no id or no state that is known."""
+    state = _typed(tree, "state", str)
+    if state not in _STATES:
+        raise AnswerError(f"a job in the unknown state {state[:40]!r}")
+    progress = tree.get("progress")
+    progress = progress if isinstance(progress, dict) else {}
+    share, phase = progress.get("share"), progress.get("phase")
+    return Job(
+        id=_typed(tree, "id", str),
+        state=state,
+        share=1.0 if state == "done" else float(share) if isinstance(share, int | float) else 0.0,
+        phase=phase if isinstance(phase, str) else "",
+        tree=tree,
+    )
+
+
+def job_mapping(rows: Iterable[Row]) -> dict[str, str]:
+    """Which field of uploaded rows is which part: all are named, so that none is guessed."""
+    used = {name for row in rows for name in row}
+    return {name: name for name in _FIELDS if name in used}
+
+
+def job_answer(
+    job: Job,
+    run: Mapping[str, Any],
+    verdicts: Sequence[Row],
+    evidence: Iterable[Row],
+    wanted: Sequence[ItemName] | None,
+) -> Answer:
+    """The answer that the tables of a finished job make; AnswerError as for `answer_of`.
+
+    run     the run.json of its result;  wanted  None takes the items that it has verdicts of
+    """
+    by_item: dict[ItemName, list[EvidenceRow]] = {}
+    for row in evidence:
+        by_item.setdefault(_named(row), []).append(evidence_of(row))
+    if wanted is None:
+        wanted = list(dict.fromkeys(map(_named, verdicts)))
+    parameters = _typed(run, "parameters", dict)
+    policies = _typed(parameters, "policies", list)
+    index = _typed(run, "index", dict)
+    return Answer(
+        verdicts=_judged(verdicts, wanted, len(policies), evidence=False)["verdicts"],
+        evidence={name: tuple(rows) for name, rows in by_item.items()},
+        index=_index(job.tree),
+        states=tuple(map(str, _typed(index, "ids", list))),
+        guarantee_tokens=_typed(index, "guarantee_tokens", int),
+        coverage=_typed(run, "coverage", dict),
+        capped=_typed(index, "capped", dict),
+        allow_missing=parameters.get("allow_missing") is True,
+    )
+
+
+def _named(row: Row) -> ItemName:
+    return ItemName(*(str(row.get(field)) for field in ItemName._fields))
+
+
+def lines_of(body: bytes, where: str) -> Iterator[Row]:
+    """JSON lines; AnswerError for one that is none, the last without its line feed included."""
+    if body and not body.endswith(b"\n"):
+        raise AnswerError(f"{where}: the last line is cut off")
+    for line in body.splitlines():
+        if line.strip():
+            yield parsed(line, where)
+
+
+def _typed(tree: Mapping[str, Any], name: str, kind: type[Any]) -> Any:  # noqa: ANN401 - `kind`
+    value = tree.get(name)
+    if not isinstance(value, kind):
+        raise AnswerError(f"the answer has no {name}")
+    return value

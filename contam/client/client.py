@@ -16,7 +16,7 @@ import httpx
 
 import contam
 from contam.benchmark.items import BenchItem
-from contam.client import wire
+from contam.client import answers
 from contam.client.answers import Rescored
 from contam.client.failures import (
     PATIENT,
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from contam.benchmark.items import ItemName
-    from contam.client.answers import Answer, Job
-    from contam.client.wire import Item, Items, Row
+    from contam.client.answers import Answer, Item, Items, Job, Row
 
     PathLike = str | Path
     Watcher = Callable[[Job], object]
@@ -126,17 +125,17 @@ class Client:
         """
         asked = _asked(options)
         if isinstance(items, str):
-            return self._check({"text": items}, [wire.TEXT_ITEM], asked)
-        rows = wire.item_rows([items] if isinstance(items, BenchItem) else items)
+            return self._check({"text": items}, [answers.TEXT_ITEM], asked)
+        rows = answers.item_rows([items] if isinstance(items, BenchItem) else items)
         if len(rows) <= CHECK_ITEMS:
             try:
-                return self._check({"items": rows}, list(map(wire.name_of, rows)), asked)
+                return self._check({"items": rows}, list(map(answers.name_of, rows)), asked)
             except ServiceError as error:
                 # The service takes less at once than usual: a job has its own, larger limits.
                 if error.status != HTTPStatus.REQUEST_ENTITY_TOO_LARGE or len(rows) == 1:
                     raise
         job = self.wait(self._submit(rows, asked, key=None, keep_text=False))
-        return self._results(job, list(map(wire.name_of, rows)))
+        return self._results(job, list(map(answers.name_of, rows)))
 
     def _check(self, what: Row, names: Sequence[ItemName], asked: CheckOptions) -> Answer:
         named = _named(asked, "index", "policies")
@@ -144,11 +143,11 @@ class Client:
         reply = self._send(
             "POST",
             "/v1/check",
-            content=wire.json_bytes({**named, "options": options, **what}),
+            content=answers.json_bytes({**named, "options": options, **what}),
             headers={"Content-Type": _JSON, "Accept": _JSON},
         )
-        return wire.answer_of(
-            wire.parsed(reply.content, "POST /v1/check"),
+        return answers.answer_of(
+            answers.parsed(reply.content, "POST /v1/check"),
             names,
             len(asked["policies"]),
             allow_missing=asked.get("allow_missing", False),
@@ -185,7 +184,7 @@ class Client:
         key        equal requests under one key make one job, also from a script that runs again;
                    None makes a key that repeats of this call alone share
         """
-        rows = [] if benchmarks else wire.item_rows(items)
+        rows = [] if benchmarks else answers.item_rows(items)
         asked = _asked(options)
         return self._submit(rows, asked, key=key, keep_text=keep_text, benchmarks=benchmarks)
 
@@ -214,21 +213,23 @@ class Client:
         if benchmarks:
             return self._upload({**request, "benchmarks": list(benchmarks)}, [], key)
         for row in rows:
-            row.setdefault("benchmark", wire.BENCHMARK)
-        request["options"]["mapping"] = wire.job_mapping(rows)
+            row.setdefault("benchmark", answers.BENCHMARK)
+        request["options"]["mapping"] = answers.job_mapping(rows)
         # The time in a gzip header would make equal uploads differ.
-        packed = gzip.compress(b"".join(wire.json_bytes(row) + b"\n" for row in rows), 6, mtime=0)
+        packed = gzip.compress(
+            b"".join(answers.json_bytes(row) + b"\n" for row in rows), 6, mtime=0
+        )
         return self._upload(request, [("items", ("items.jsonl.gz", packed, _BYTES))], key)
 
     def _upload(self, request: Row, parts: list[Part], key: str | None = None) -> Job:
-        part = ("job", ("job.json", wire.json_bytes(request), _JSON))
+        part = ("job", ("job.json", answers.json_bytes(request), _JSON))
         headers = {"Idempotency-Key": key or uuid.uuid4().hex}
         reply = self._send("POST", "/v1/jobs", headers=headers, files=[part, *parts])
-        return wire.job_of(wire.parsed(reply.content, "POST /v1/jobs"))
+        return answers.job_of(answers.parsed(reply.content, "POST /v1/jobs"))
 
     def job(self, job: Job | str) -> Job:
         """A job as it is now."""
-        return wire.job_of(self._get(f"/v1/jobs/{_id(job)}"))
+        return answers.job_of(self._get(f"/v1/jobs/{_id(job)}"))
 
     def wait(
         self,
@@ -247,7 +248,7 @@ class Client:
         waited_s, pause_s = 0.0, _POLL_S[0]
         while True:
             reply = self._send("GET", path, retry=PATIENT)
-            now = wire.job_of(wire.parsed(reply.content, f"GET {path}"))
+            now = answers.job_of(answers.parsed(reply.content, f"GET {path}"))
             if watcher is not None:
                 watcher(now)
             if now.state == "done":
@@ -272,13 +273,13 @@ class Client:
     def _results(self, job: Job, wanted: Sequence[ItemName] | None) -> Answer:
         run = self._get(f"/v1/jobs/{_id(job)}/run")
         verdicts, evidence = self._rows(job, "verdicts"), self._rows(job, "evidence")
-        return wire.job_answer(job, run, verdicts, evidence, wanted)
+        return answers.job_answer(job, run, verdicts, evidence, wanted)
 
     def _rows(self, job: Job, table: str) -> list[Row]:
         """All rows of a table."""
         path = f"/v1/jobs/{_id(job)}/results"
         reply = self._send("GET", path, params={"table": table}, headers={"Accept": _NDJSON})
-        rows = list(wire.lines_of(reply.content, f"GET {path}"))
+        rows = list(answers.lines_of(reply.content, f"GET {path}"))
         if reply.headers.get(_ROWS) != str(len(rows)):
             raise AnswerError(f"GET {path}: the answer has not as many rows as it should")
         return rows
@@ -301,7 +302,7 @@ class Client:
                 headers={"Accept": _PARQUET},
                 save=Path(folder) / f"{table}.parquet",
             )
-        (Path(folder) / "run.json").write_bytes(wire.json_bytes(run))
+        (Path(folder) / "run.json").write_bytes(answers.json_bytes(run))
 
     def cancel(self, job: Job | str) -> None:
         """Stop a job; one that has ended is deleted with its result."""
@@ -355,7 +356,7 @@ class Client:
         self.close()
 
     def _get(self, path: str) -> Row:
-        return wire.parsed(self._send("GET", path).content, f"GET {path}")
+        return answers.parsed(self._send("GET", path).content, f"GET {path}")
 
     def _send(
         self,
@@ -386,7 +387,7 @@ class Client:
             else:
                 if reply.is_success:
                     return reply
-                problem = wire.problem_of(reply.content)
+                problem = answers.problem_of(reply.content)
                 failure = problem_error(reply.status_code, problem, f"{method} {path}")
                 again = may_help(reply.status_code, failure.code, reply.headers)
                 asked_s = retry_after_s(reply.headers)

@@ -15,7 +15,7 @@ from contam.client import (
     ServiceError,
     UnreachableError,
 )
-from contam.client.wire import verdict_of
+from contam.client.answers import verdict_of
 from contam.detect.policies.verdict import COLUMNS
 from contam.errors import ContamError, UsageError
 

@@ -9,7 +9,7 @@ import pytest
 import contam
 from contam.benchmark.item_table import ItemTable
 from contam.benchmark.items import BenchItem
-from contam.client.wire import item_row
+from contam.client.answers import item_row
 from contam.server.schemas import Item
 
 WHY = "its column notes is unread; --map question=question+notes reads it"

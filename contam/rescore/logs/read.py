@@ -302,74 +302,42 @@ def _run_key(log: Log) -> tuple[str, str, str, str | None]:
     return log.tool, log.model, log.benchmark, log.split
 
 
-_WRITE_REPEATS: Final = "write them as a table: id, repeat, score, a row per item and repeat"
-_WRITE_RESULTS: Final = (
-    "write each SingleEvalResult's score beside its question, as a table: a CSV, JSON lines or "
-    "Parquet file with a row per item and the columns model, id, question, score"
+_NO_LOGS: Final = {
+    ("testCases",): "a DeepEval test run, not the `predictions.to_csv(...)` of a benchmark",
+    ("evalId", "results"): "a promptfoo evaluation: tests by assertions, no benchmark's items",
+    ("accuracy", "correct_count", "total_count"): "the failures of a BFCL run, no rows of passes",
+    ("score", "htmls", "convos"): "results of a simple-evals run, with item scores in HTML only",
+    ("raw_generations", "raw_scored_generations"): "scored generations of CRUXEval: lists, no rows",
+    ("config", "summary", "eval"): "results of EvalPerf: a record for each task, and no rows",
+    ("no_generation", "resolved"): "lists of SWE-bench's instances, without those not resolved",
+    ("score", "score:std"): "the means of a simple-evals run, no score per item",
+}
+"""Fields of a JSON file that cannot be read as a log -> what it is."""
+
+_AS_TABLE: Final = (
+    "write the scores as a table: CSV, JSON lines or Parquet, a row per item, with the columns "
+    "model, id, question and score, and repeat where an item has several"
 )
-_NO_LOGS: Final = (
-    (
-        ("testCases",),
-        "a DeepEval test run: inputs and a score per metric, but neither model nor benchmark",
-        (
-            "export its test cases as a table: a CSV, JSON lines or Parquet file with a row"
-            " per item and the columns model, id (name), question (input) and score "
-            "(metricsData); a DeepEval benchmark has `benchmark.predictions.to_csv(...)`"
-        ),
-    ),
-    (
-        ("evalId", "results"),
-        "a promptfoo evaluation: tests by assertions, without the items of a benchmark",
-        GIVE_ROWS,
-    ),
-    (
-        ("accuracy", "correct_count", "total_count"),
-        "the failures of a BFCL run alone: no row for the items it passed",
-        GIVE_ROWS,
-    ),
-    (
-        ("score", "htmls", "convos"),
-        "all results of a simple-evals run: conversations, and scores per item inside HTML only",
-        _WRITE_RESULTS,
-    ),
-    (
-        ("raw_generations", "raw_scored_generations"),
-        "scored generations of CRUXEval: a list of scores for each item, and no row",
-        _WRITE_REPEATS,
-    ),
-    (
-        ("config", "summary", "eval"),
-        "results of EvalPerf: a record for each task inside one object, and no rows",
-        _WRITE_REPEATS,
-    ),
-    (
-        ("no_generation", "resolved"),
-        "lists of SWE-bench's instances: those that were not resolved are in none of them",
-        GIVE_ROWS,
-    ),
-    (("score", "score:std"), "the means of a simple-evals run, no score per item", _WRITE_RESULTS),
-)
-"""Fields of a JSON file that holds no scores per item, what it is, and what to export instead."""
 
 
-def _what_it_is(file: LogFile) -> tuple[str, str] | None:
-    """(what a file is, what to export instead), None for one that may be a log."""
+def _what_it_is(file: LogFile) -> str:
+    """What a file that cannot be read as a log is, "" for one that may be a log."""
     if file.form not in {"lines", "object"}:
-        return None
+        return ""
     found = Record.of(file.document if file.form == "object" else file.first_line)
-    fits = ((fact, hint) for fields, fact, hint in _NO_LOGS if found.keys() >= {*fields})
-    return next(fits, None)
+    return next((fact for fields, fact in _NO_LOGS.items() if found.keys() >= {*fields}), "")
 
 
 def _refuse(file: LogFile) -> list[Log]:
     """Raises NoScoresError, with what to export instead."""
     is_object = file.form == "object"
     other = "a JSON object without a list of rows" if is_object else "no log of an evaluation"
-    fact, hint = _what_it_is(file) or (other, GIVE_ROWS)
-    raise NoScoresError("{}: {}", file.path, Public(fact), hint=hint)
+    known = _what_it_is(file)
+    hint = _AS_TABLE if known else GIVE_ROWS
+    raise NoScoresError("{}: {}", file.path, Public(known or other), hint=hint)
 
 
-_NO_SCORES: Final = LogReader(fits=lambda file: _what_it_is(file) is not None, read=_refuse)
+_NO_SCORES: Final = LogReader(fits=lambda file: bool(_what_it_is(file)), read=_refuse)
 
 
 #: The first that fits a file reads it, so the stricter ones come first. HELM goes by names, and
