@@ -49,18 +49,18 @@ def tell_work(
     thing: str,
     total: int,
     *,
-    done: Sequence[int] | Sequence[str],
-    kept: Sequence[int] | Sequence[str],
+    done: int,
+    kept: int,
     out: str,
     as_json: bool,
-    not_whole: Sequence[int] = (),
+    not_whole: int = 0,
     failures: Sequence[tuple[str, str]] = (),
     then: str = "",
 ) -> int:
     """Say what a worker did, and what it could not read; returns the exit code.
 
-    thing      what it does one by one, of which there are `total`
-    not_whole  those it worked on of which a shard was not read
+    thing      what it does one by one, of which there are `total`;  kept  were there before
+    not_whole  how many of those it worked on have a shard that was not read
     failures   names of shards, and why each was not read
     then       what comes next, where the folder holds nothing yet
     """
@@ -82,18 +82,17 @@ def tell_work(
                 "out": out,
                 "exit_code": code,
                 f"{thing}s": total,
-                "done": list(done),
-                "kept": list(kept),
-                "not_whole": list(not_whole),
+                "done": done,
+                "kept": kept,
+                "not_whole": not_whole,
                 "not_read": not_read,
             }
         )
         return code
-    before = f", {len(kept):,} there before" if kept else ""
-    again = f", {len(not_whole):,} not read to the end" if not_whole else ""
-    n_done = len(done) - len(not_whole)
+    before = f", {kept:,} there before" if kept else ""
+    again = f", {not_whole:,} not read to the end" if not_whole else ""
     last = f"then      {then}" if then else f"parts     {out}"
-    emit(f"{counted(n_done, thing)} of {total:,} done{before}{again}\n{last}\n")
+    emit(f"{counted(done - not_whole, thing)} of {total:,} done{before}{again}\n{last}\n")
     return code
 
 
@@ -109,9 +108,9 @@ def tell_search(work: Work, out: str, *, as_json: bool, then: str = "") -> int:
     return tell_work(
         "part",
         work.total,
-        done=work.done,
-        kept=work.kept,
-        not_whole=work.not_whole,
+        done=len(work.done),
+        kept=len(work.kept),
+        not_whole=len(work.not_whole),
         failures=[(failure.name, failure.reason) for failure in work.failures],
         out=out,
         as_json=as_json,

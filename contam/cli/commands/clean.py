@@ -220,8 +220,8 @@ def _tell_share(done: Share, out: str, output: options.OutputOptions) -> int:
     return tell_work(
         "shard",
         done.n_shards,
-        done=done.done,
-        kept=done.kept,
+        done=len(done.done),
+        kept=len(done.kept),
         out=out,
         as_json=output.as_json,
         then="the same call without --shard publishes what all workers wrote",

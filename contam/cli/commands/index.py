@@ -10,16 +10,14 @@ import typer
 
 from contam.cli import options, render
 from contam.cli.results import EXIT_INCOMPLETE
-from contam.cli.shares import parse_share, tell_idle
+from contam.cli.shares import parse_share, tell_idle, tell_work
 from contam.cli.terminal import Reporter, emit, plain, talk, visible
 from contam.errors import UsageError
 from contam.facts import counted, size
 
 if TYPE_CHECKING:
     from contam.index.model import Manifest
-    from contam.index.share import Share
 
-_NAMED = 5
 app = typer.Typer(
     name="index",
     help="Index a corpus once, and check any benchmark against it.",
@@ -69,38 +67,20 @@ def build(
 
             done = build_share(corpus, folder, share, chosen, **how, progress=progress)
             tell_idle("group", done.n_groups, share[1], quiet=output.quiet)
-            return _print_share(done, folder, as_json=output.as_json)
+            return tell_work(
+                "group",
+                done.n_groups,
+                done=done.n_done,
+                kept=done.n_kept,
+                out=str(folder),
+                as_json=output.as_json,
+                failures=[(failed.name, str(failed.failure)) for failed in done.failures],
+                then="the same call without --shard makes the index when all shares are done",
+            )
         from contam.index.build import build as build_all
 
         manifest = build_all(corpus, folder, chosen, **how, progress=progress)
     return print_built(folder, manifest, as_json=output.as_json)
-
-
-def _print_share(done: Share, folder: Path, *, as_json: bool) -> int:
-    """Say what one machine of several indexed; returns the exit code."""
-    code = EXIT_INCOMPLETE if done.failures else 0
-    for failed in done.failures[:_NAMED]:
-        talk(plain(f"NOT READ: {failed.failure}"))
-    if len(done.failures) > _NAMED:
-        talk(f"NOT READ: {len(done.failures) - _NAMED:,} more")
-    if as_json:
-        render.emit_json(
-            {
-                "index": str(folder),
-                "exit_code": code,
-                "n_groups": done.n_groups,
-                "n_done": done.n_done,
-                "n_kept": done.n_kept,
-                "not_read": [
-                    {"shard": failed.name, "reason": failed.failure} for failed in done.failures
-                ],
-            }
-        )
-        return code
-    before = f", {done.n_kept:,} there before" if done.n_kept else ""
-    emit(f"{counted(done.n_done, 'group')} of {done.n_groups:,} indexed{before}\n")
-    emit("the same call without --shard makes the index when all shares are done\n")
-    return code
 
 
 @app.command("add")

@@ -119,7 +119,7 @@ def test_shares_make_the_index_of_one_build(corpus, tmp_path, capsys):
     for share, done in (("1/2", (1, 0)), ("2/2", (0, 0)), ("1/1", (0, 1))):
         code, found, _ = build(capsys, corpus, tmp_path / "all", "--shard", share, "--json")
         assert (code, found["not_read"]) == (0, [])
-        assert (found["n_groups"], found["n_done"], found["n_kept"]) == (1, *done)
+        assert (found["groups"], found["done"], found["kept"]) == (1, *done)
     made = [build(capsys, corpus, tmp_path / name)[1] for name in ("all", "one")]
     assert made[0].replace("/all ", "/one ") == made[1]
     manifests = [(tmp_path / name / "MANIFEST.json").read_bytes() for name in ("all", "one")]
