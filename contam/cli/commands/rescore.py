@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from contam.rescore.run import Rescore
 
-    Row = dict[str, Any]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelOptions:
