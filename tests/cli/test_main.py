@@ -106,6 +106,9 @@ def test_a_group_without_a_command_prints_its_help(group):
     assert alone.stdout == contam_here(*words, "--help").stdout
 
 
+SCAN = "scan --corpus a --benchmark b --out o"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -116,6 +119,11 @@ def test_a_group_without_a_command_prints_its_help(group):
         (["scan", "--corpus", "a", "--benchmark", "b", "--out", "o", "stray"], ["stray"]),
         (["policies", "no-such"], ["no-such", "known"]),
         (["show"], ["DIR"]),
+        (f"{SCAN} --workers 0".split(), ["--workers"]),
+        (f"{SCAN} --seed 9".split(), ["--min-run"]),
+        (f"{SCAN} --policy ,".split(), ["policies"]),
+        (f"{SCAN} --map x".split(), ["mapping"]),
+        (f"clean{SCAN[4:]} --benchmark-weight b=1,b=0".split(), ["--benchmark-weight", "b"]),
     ],
 )
 def test_a_wrong_call_is_exit_code_2_and_one_line(arguments, words, tmp_path):

@@ -100,6 +100,15 @@ def test_two_runs_into_one_folder_the_later_one_is_refused(tmp_path):
     assert names(tmp_path) == ["out"]
 
 
+def test_a_file_left_out_of_the_draft_publishes_nothing(tmp_path):
+    with (
+        pytest.raises(OutputError),
+        publishing(tmp_path / "out", names=NAMES, last="mark") as draft,
+    ):
+        (draft / "data").write_text("x")
+    assert names(tmp_path) == []
+
+
 @pytest.mark.parametrize("out", ["/dev/null/out", "/proc/contam/out", "/dev/null", "/", "x" * 300])
 def test_a_place_that_cannot_be_written_is_one_clear_error(out, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -171,3 +171,11 @@ def test_a_new_shard_where_the_corpus_was_moved_to_is_named(corpus, items, tmp_p
     found = query(tmp_path / "ix", items, corpus=os.fspath(moved))
     assert found.complete
     assert "does not cover new.jsonl:" in found.run["notes"][0]
+
+
+def test_an_index_build_names_what_it_leaves_out(corpus, result, tmp_path):
+    shutil.copytree(result, corpus / "older")
+    done = contam_here("index", "build", "--corpus", corpus, "--index", tmp_path / "ix")
+    assert done.returncode == 0
+    assert "items.parquet" in done.stderr
+    assert Index.open(tmp_path / "ix").names == ("one.jsonl",)

@@ -129,6 +129,13 @@ def test_an_excluded_shard_is_not_opened(corpus, bench):
     assert contam.scan(corpus, bench, exclude=["web/a-0*"]).complete
 
 
+def test_two_indexes_say_what_neither_of_them_has(tmp_path, corpus, bench):
+    build(corpus, tmp_path / "one", exclude=["web", "dev"], workers=1)
+    build(corpus / "web", tmp_path / "two", exclude=["dev"], workers=1)
+    asked = contam.query([tmp_path / "one", tmp_path / "two"], bench)
+    assert "web/dev/b-0.jsonl" in asked.coverage["shards_excluded"]
+
+
 def test_the_command_line_says_so_and_the_record_keeps_it(tmp_path, corpus, bench):
     asked = ("--corpus", corpus, "--benchmark", bench)
     done = contam_here("scan", *asked, "--out", tmp_path / "out", "--exclude", "dev", "a-1*")

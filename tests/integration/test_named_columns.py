@@ -8,7 +8,7 @@ import contam
 from contam.corpus.columns import NAMEABLE
 from contam.corpus.formats.registry import FORMATS
 from contam.detect.report import load_report
-from contam.errors import CorpusError
+from contam.errors import CorpusError, UsageError
 from contam.index.build import build
 from contam.index.change import add, compact
 from contam.index.manifest import read_manifest
@@ -141,6 +141,19 @@ def test_an_index_keeps_its_columns_for_what_is_added(tmp_path, bench):
     asked = contam.query(tmp_path / "index", bench)
     wanted = {f"right-{row}" for row in (0, 1, 2, 10, 11, 12)}
     assert {row["document_id"] for row in asked.evidence.to_pylist()} == wanted
+
+
+def test_other_columns_make_another_segment(tmp_path):
+    (parquet,) = (kind for kind in OPEN if kind.name == "parquet")
+    corpus = write(tmp_path / "corpus", parquet, rows())
+    one = build(corpus, tmp_path / "one", workers=1)
+    other = build(corpus, tmp_path / "other", columns={"id": "key"}, workers=1)
+    assert one.segments[0].id != other.segments[0].id
+
+
+def test_only_these_fields_can_be_named(tmp_path, bench):
+    with pytest.raises(UsageError, match="colour"):
+        contam.scan(tmp_path, bench, columns={"colour": "x"})
 
 
 def test_the_flags_of_the_command_line_reach_the_record(tmp_path, bench):

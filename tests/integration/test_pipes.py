@@ -15,12 +15,14 @@ import pytest
 
 from contam.benchmark.read_files import read_benchmarks
 from contam.corpus.shards import shard_digest, survey
+from contam.detect.report import load_report
 from contam.errors import (
     BenchmarkError,
     ContamError,
     CorpusError,
     IndexDamageError,
     LogError,
+    OutputError,
     ShardError,
 )
 from contam.index.manifest import MANIFEST
@@ -123,6 +125,12 @@ def test_a_pipe_among_the_files_of_an_index_is_damage(tmp_path, kind):
         Index.open(tmp_path)
     if kind != "json":
         assert any(path.name in finding.place for finding in verify(tmp_path).findings)
+
+
+def test_a_pipe_in_place_of_a_result_is_an_error(tmp_path):
+    pipe(tmp_path / "run.json")
+    with pytest.raises(OutputError, match=r"run\.json"):
+        load_report(tmp_path)
 
 
 @pytest.mark.slow

@@ -55,6 +55,12 @@ def test_other_schemes_are_refused(text):
         checked(text)
 
 
+@pytest.mark.parametrize("text", ["s3://", "s3:///a", "s3://b//c", "s3://b/./c", "s3://b/a/."])
+def test_a_key_that_paths_have_no_name_for_is_refused(text):
+    with pytest.raises(UsageError):
+        checked(text)
+
+
 def _refusals(tmp_path):
     address = f"s3://{BUCKET}/out"
     yield lambda: publishing(address, names=("a",), last="a").__enter__()

@@ -106,3 +106,11 @@ def test_public_buckets_are_read_without_keys(bucket, items, tmp_path, monkeypat
     monkeypatch.setenv("AWS_NO_SIGN_REQUEST", "YES")
     done(contam_here("scan", "--corpus", DATA, "--benchmark", items, "--out", tmp_path / "out"))
     assert not any("authorization" in request.headers for request in bucket.requests)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "often", "1e9"])
+def test_a_patience_that_is_no_number_is_refused(folder, value, items, tmp_path, monkeypatch):
+    monkeypatch.setenv("CONTAM_STORE_ATTEMPTS", value)
+    out = tmp_path / "out"
+    done(contam_here("scan", "--corpus", DATA, "--benchmark", items, "--out", out), 2)
+    assert folder.exists()

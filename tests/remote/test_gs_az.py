@@ -12,7 +12,7 @@ import pytest
 from pyarrow import fs
 
 from contam.detect.report import load_report, write_report
-from contam.errors import CorpusError, OutputError
+from contam.errors import ConfigError, CorpusError, OutputError
 from contam.files.addresses import Address
 from contam.files.stores import names_below, store_of, upload
 from contam.tables import object_stores
@@ -139,6 +139,24 @@ def test_a_token_of_azure_is_sent_and_never_told(azure, begin, files, items, tmp
     with pytest.raises(CorpusError) as refused:
         report([f"az://{BUCKET}/data"], items, tmp_path / "none")
     assert "SECRETOFATOKEN" not in f"{refused.value} {refused.value.hint}"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("AZURE_STORAGE_KEY", "no base64"),
+        ("AZURE_STORAGE_SERVICE_ENDPOINT", "localhost:10000"),
+        ("AZURE_STORAGE_SERVICE_ENDPOINT", "127.0.0.1:10000"),
+    ],
+)
+@pytest.mark.usefixtures("azure")
+def test_what_cannot_be_a_setting_of_azure_is_refused(variable, value, monkeypatch):
+    monkeypatch.setenv(variable, value)
+    monkeypatch.setattr(object_stores, "_stores", {})
+    with pytest.raises((OutputError, ConfigError)) as refused:
+        names_below(Address(f"az://{BUCKET}/data"))
+    assert refused.value.hint
+    assert value not in str(refused.value)
 
 
 def test_an_object_of_azure_that_is_replaced_was_not_read(azure, files, items, tmp_path):

@@ -10,7 +10,7 @@ import contam
 from contam.detect.accepted import AcceptedRow, Seen, add_accepted
 from contam.detect.changes import Side, compare
 from contam.detect.report import RUN_FILE, load_report, write_report
-from tests.cli.processes import contam_here
+from tests.cli.processes import assert_one_line_error, contam_here
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +100,8 @@ def test_an_item_with_another_text_is_a_new_one(results, bench_fixtures, tmp_pat
         "lantern_quiz",
         "tinker_code",
     }
+
+
+def test_a_pack_is_not_compared_with_a_result(results, tmp_path):
+    (tmp_path / "report.json").write_text("{}")
+    assert_one_line_error(contam_here("diff", results / "all", tmp_path), 2, "pack")

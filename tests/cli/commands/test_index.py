@@ -42,6 +42,13 @@ def test_a_build_says_what_it_made(corpus, tmp_path, capsys):
     assert (again, shown) == (0, out)
 
 
+def test_the_figures_come_as_json(corpus, tmp_path, capsys):
+    code, facts, _ = build(capsys, corpus, tmp_path / "ix", "--json")
+    assert code == facts["exit_code"] == 0
+    assert (facts["guarantee_tokens"], facts["n_documents"]) == (13, 20)
+    assert facts["coverage"]["complete"] is True
+
+
 def test_a_shard_that_cannot_be_read_is_named_with_exit_code_4(corpus, tmp_path, capsys):
     bad = corpus / "part-0.parquet"
     good = bad.read_bytes()

@@ -20,6 +20,12 @@ def test_every_policy_is_listed_and_second_hand_ones_say_approximate():
     assert "approximate" in text
 
 
+def test_json_lists_the_specs_in_full():
+    told = json.loads(contam_here("policies", "--json").stdout)
+    assert [spec["id"] for spec in told] == [spec.id for spec in list_policies(optional=True)]
+    assert all(len(spec["fingerprint"]) == 16 for spec in told)
+
+
 def test_one_policy_is_described():
     text = contam_here("policies", "lmeval-13").stdout
     for word in ("lmeval-13, version", "source", "13", "too short"):

@@ -213,6 +213,14 @@ def test_an_index_of_another_unit_is_refused(asked, call, tmp_path):
     assert_refused(call(*asked, "--out", tmp_path / "out", "--unit", "char", "-q"), "unit")
 
 
+def test_a_finished_result_is_replaced_only_when_asked(asked, call, tmp_path):
+    code, facts, _ = call(*asked, "--out", tmp_path / "out", "--json")
+    assert code == facts["exit_code"] == 0
+    assert [one["item_id"] for one in facts["flagged"]] == ["q0"]
+    assert_refused(call(*asked, "--out", tmp_path / "out"), "--overwrite", code=1)
+    assert call(*asked, "--out", tmp_path / "out", "--overwrite", "--fail-on-flagged")[0] == 3
+
+
 def test_results_are_not_put_into_an_index(asked, call, home):
     inside = home / "home" / "mine" / "out"
     assert_refused(call(*asked, "--out", inside), str(inside))

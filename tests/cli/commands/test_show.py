@@ -79,6 +79,16 @@ def test_a_terminal_without_unicode_gets_other_marks(folder):
     assert "[[How many apples does Zo\\xeb hold" in text
 
 
+def test_json_has_both_sides(folder):
+    told = json.loads(contam_here("show", folder, "--json").stdout)
+    (item,) = told["items"]
+    (document,) = item["documents"]
+    (part,) = document["parts"]
+    assert [m["text"] for m in part["document"] if m["kind"] == "match"] == [QUESTION]
+    assert (item["verdicts"][0]["label"], item["texts"]["question"]) == ("contaminated", QUESTION)
+    assert_one_line_error(contam_here("show", folder, "--policy", "gpt4"), 2, "gpt4", "lmeval-13")
+
+
 def test_one_item_by_name_flagged_or_not(folder):
     text = contam_here("show", folder, "quiz/q10").stdout
     assert "clean  contam, score 0: nothing found" in text

@@ -146,6 +146,12 @@ def test_a_named_item_is_not_filtered(folder, flag):
     assert_one_line_error(done, 2, flag, "ITEM")
 
 
+def test_one_form_at_a_time(folder, tmp_path):
+    words = ("--json", "--html", tmp_path / "x")
+    assert_one_line_error(contam_here("show", folder, *words), 2, "--json", "--html")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_page_is_written_whole_and_replaces_nothing_unasked(folder, tmp_path):
     page = tmp_path / "items.html"
     page.write_text("mine")
