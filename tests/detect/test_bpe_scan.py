@@ -1,7 +1,9 @@
 """Scans whose unit is a tokenizer file: the same answers, the same exact spans."""
 
+import hashlib
 import json
 import unicodedata
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -96,6 +98,11 @@ def test_two_runs_and_any_number_of_workers_agree(inputs, unit):
         assert other.verdicts.equals(runs[0].verdicts)
         assert other.evidence.equals(runs[0].evidence)
         assert other.items.equals(runs[0].items)
+
+
+def test_the_record_names_the_tokenizer_by_its_digest(inputs, unit):
+    (view, *_) = run(inputs, unit).run["parameters"]["lanes"]
+    assert view["sha256"] == hashlib.sha256(Path(unit).read_bytes()).hexdigest()
 
 
 def test_word_policies_run_on_the_tokens_and_letter_policies_on_letters(inputs, unit):

@@ -115,6 +115,18 @@ def test_no_table_is_made_of_too_many_sources_and_the_result_says_so(
     assert (named["columns"], named["n_sources"]) == (["subset"], 1)
 
 
+def test_a_source_beside_a_text_too_long_to_be_kept_is_counted(
+    tmp_path: Path, benchmark: list[Path]
+) -> None:
+    long = {"text": (PLAIN + " ") * 200_000 + ITEMS["bells"], "source": "long"}
+    rows = [{"text": PLAIN, "source": "short"}, long, {"text": ITEMS["cranes"], "source": "short"}]
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("\n\n".join(map(json.dumps, rows)))
+    found = scan(corpus, benchmark).run["sources"]["rows"]
+    told = {row["source"]: (row["rows"], row["documents"]) for row in found}
+    assert told == {"long": (1, 1), "short": (2, 1)}
+
+
 def test_a_source_that_may_not_exist_is_no_corpus_without_it(
     tmp_path: Path, benchmark: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

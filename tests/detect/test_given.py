@@ -178,6 +178,13 @@ def test_what_is_no_table_of_items_is_refused_and_named(benchmark, kind, message
     assert caught.value.message
 
 
+def test_a_frame_of_mixed_types_and_a_column_of_a_frame_are_refused():
+    frame = pandas_frame({"question": ["a", 1]})
+    for wrong in (frame, frame.question, frame[[]]):
+        with pytest.raises(UsageError, match="items"):
+            contam.scan(DOCUMENTS, wrong)
+
+
 def test_a_corpus_without_a_text_is_refused_and_a_row_without_one_is_counted():
     for wrong in ([{"text": None}], pa.table({"text": pa.array([None], pa.string())})):
         with pytest.raises(CorpusError, match="no text"):
@@ -276,6 +283,14 @@ def test_an_item_given_as_a_text_is_quoted_nowhere_where_nothing_may_be(text):
     said = f"{caught.value.message} {caught.value.hint}"
     assert "lantern" not in said
     assert "secret" not in said
+
+
+def test_a_lazy_frame_is_to_be_collected():
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    lazy = polars.DataFrame(ITEMS[:1]).lazy()
+    for benchmark in (lazy, [lazy], {"quiz": lazy}):
+        with pytest.raises(UsageError, match="LazyFrame"):
+            contam.scan(DOCUMENTS, benchmark)
 
 
 @pytest.mark.parametrize(

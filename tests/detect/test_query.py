@@ -65,6 +65,17 @@ def labels(result: contam.ScanResult) -> dict[str, str]:
     return {verdict.item_id: verdict.label for verdict in result}
 
 
+def test_workers_and_open_readers_give_the_same_answer(whole):
+    one = contam.query(whole, ITEMS, workers=1)
+    two = contam.query(whole, ITEMS, workers=3)
+    reader = contam.open_index(whole)
+    again = reader.check(one.items_in_order)
+    for other in (two, again, reader.check(one.items_in_order)):
+        assert other.verdicts.equals(one.verdicts)
+        assert other.evidence.equals(one.evidence)
+        assert other.run["index"] == one.run["index"]
+
+
 def test_a_question_below_the_guarantee_is_not_called_clean(shards, bench, tmp_path):
     every = {"found": "contaminated", "absent": "clean"}
     result = contam.query(make(shards, tmp_path / "i", stride=4), bench)

@@ -84,6 +84,7 @@ def test_a_notebook_shows_counts_coverage_and_notes_and_no_text(tmp_path):
     assert not [text for text in texts if text in shown]
     write_report(result, tmp_path / "out")
     assert load_report(tmp_path / "out")._repr_html_() == shown
+    assert not [text for text in (*texts, str(tmp_path)) if text in repr(result)]
 
 
 @pytest.mark.parametrize("name", ["verdicts", "evidence", "items"])

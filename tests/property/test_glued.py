@@ -57,6 +57,26 @@ def same_words(item: str, document: str) -> bool:
     return any(words(way.decode()) == words(document) for way in ways_to_read(item.encode()))
 
 
+def test_the_name_of_a_command_runs_together_with_what_it_stands_before():
+    formula, fraction, prose = r"\left(2-x\right)", r"\frac{x}{2}", "lantern lantern lantern"
+    parts = [(f"{formula}+{formula}", f"{fraction}+{formula}"), (f"{fraction}+{fraction}",) * 2]
+    rows = [
+        {"id": str(n), "question": f"{prose} tag{n}: ${first}$, {prose} ${second}$?"}
+        for n, (first, second) in enumerate(parts)
+    ]
+    texts = [without("\\{}()[].,:;", row["question"]) for row in rows]
+    assert [verdict.label for verdict in scan(rows, texts)] == ["contaminated", "contaminated"]
+
+
+def test_names_of_commands_that_become_words_hide_no_reading():
+    formula = r"\frac{x}{2}+\left(2-x\right)"
+    question = f"lantern harbour keeper tag0: ${formula}$, boats green night ${formula}$?"
+    rows = [{"id": "a", "question": question}]
+    for marks in LEFT_OUT:
+        (verdict,) = scan(rows, [without(marks, question)])
+        assert verdict.flagged, (marks, verdict.reason)
+
+
 @given(questions(), st.sampled_from(LEFT_OUT), padding, padding)
 @few
 def test_a_copy_without_its_punctuation_is_found_and_quoted(rows, marks, head, tail):

@@ -112,6 +112,19 @@ def test_no_index_leaves_its_array():
     assert pointed == starts
 
 
+def test_one_byte_gives_at_most_two_words_and_five_characters():
+    most_words = most_chars = 0.0
+    for code in assigned_code_points():
+        found = [twin.Piece(*entry, code, 0, 0) for entry in entries(code)]
+        n_bytes = len(chr(code).encode("utf-8", "surrogatepass"))
+        chars = [piece for piece in found if piece.kind in {"letter", "digit", "single"}]
+        most_chars = max(most_chars, len(chars) / n_bytes)
+        if len(chars) > n_bytes:  # a word takes an entry, so no other character can give more
+            pieces = [piece for piece in found if piece.kind != "transparent"]
+            most_words = max(most_words, len(list(twin.words(pieces))) / n_bytes)
+    assert (most_words, most_chars) == (2.0, 5.0)
+
+
 def test_folding_again_changes_nothing():
     folded = {code for number in assigned_code_points() for kind, code in entries(number) if code}
     unstable = [code for code in folded if [code] != [again for _, again in entries(code)]]

@@ -22,11 +22,12 @@ from contam.corpus.coverage import ShardFailure
 from contam.detect.parts import part_store, pieces, search
 from contam.detect.parts.part_store import Division, PartStore
 from contam.detect.scan import scan_share
-from contam.errors import ContamError, OutputError
+from contam.errors import ContamError, OutputError, UsageError
 from tests.cli.processes import ROOT, environment
 from tests.kernels.support import few
 from tests.property.test_verdicts import worlds
 from tests.property.worlds import ALL_POLICIES, folder, write_items, write_shard
+from tests.text.tokenizer_files import save_tokenizer
 from tests.waiting import HANG_S
 
 TABLES = ("verdicts.parquet", "evidence.parquet", "items.parquet")
@@ -161,6 +162,14 @@ def test_a_missing_part_leaves_its_shards_unread_and_nothing_clean(home, allow_m
     assert "clean" not in {verdict.label for verdict in result}
 
 
+def test_without_a_folder_of_parts_nothing_is_read(home):
+    result = scan(home, division=Division(folder=str(home / "parts"), only=True))
+    assert (result.exit_code(), len(result.coverage["shards_failed"])) == (4, N_SHARDS)
+    for more in ({"only": True}, {"share": (0, 2)}):
+        with pytest.raises(UsageError, match="no folder of parts"):
+            Division(**more)
+
+
 @pytest.mark.parametrize("spoil", ["cut", "flip", "flip of its list", "longer", "empty", "zeros"])
 def test_a_damaged_part_is_no_part_and_made_again(home, spoil):
     whole = in_parts(home)
@@ -178,6 +187,16 @@ def test_a_damaged_part_is_no_part_and_made_again(home, spoil):
     assert len(in_parts(home, only=True)["run"]["coverage"]["shards_failed"]) == 1
     assert in_parts(home) == whole
     assert path.read_bytes() == data
+
+
+def test_parts_under_each_other_s_names_are_made_again(home):
+    whole = in_parts(home)
+    (one, first), (two, second), *_ = parts_of(home).items()
+    one.write_bytes(second)
+    two.write_bytes(first)
+    assert len(in_parts(home, only=True)["run"]["coverage"]["shards_failed"]) == 2
+    assert in_parts(home) == whole
+    assert (one.read_bytes(), two.read_bytes()) == (first, second)
 
 
 @pytest.mark.parametrize("instead", ["a folder", "a pipe"])
@@ -243,6 +262,15 @@ def test_a_policy_file_that_changes_makes_all_parts_anew(home):
     assert compute(home, **asked).done == (1, 2, 3, 4, 5)
     assert compute(home, **asked).done == ()
     path.write_text('base = "lmeval-13"\nn = 12\n')
+    assert compute(home, **asked).done == (1, 2, 3, 4, 5)
+
+
+def test_a_tokenizer_file_that_changes_makes_all_parts_anew(home):
+    path = save_tokenizer(home, "byte_bpe")
+    asked = {"unit": str(path)}
+    assert compute(home, **asked).done == (1, 2, 3, 4, 5)
+    assert in_parts(home, asked=asked) == in_one(home, **asked)
+    save_tokenizer(home, "wordpiece").replace(path)
     assert compute(home, **asked).done == (1, 2, 3, 4, 5)
 
 

@@ -12,6 +12,7 @@ from contam.detect.policies.policy import (
     policy_from_dict,
     shortest_run,
 )
+from contam.errors import ContamError
 
 MODULE = """
 from dataclasses import dataclass, replace
@@ -59,6 +60,12 @@ def test_a_module_in_the_folder_is_listed_behind_the_others_and_judges(add, tmp_
     )
     judged = {one.policy: one.label for one in result.flagged()}
     assert judged == {"contam": "contaminated", "added-9": "contaminated"}
+
+
+def test_a_policy_that_says_it_reads_text_must_have_a_reader(add):
+    add("reads_text=True")
+    with pytest.raises(ContamError, match="added-9"):
+        get_policy("added-9")
 
 
 def test_traits_name_parameters_that_the_policy_has_and_hold_for_files_made_from_it():

@@ -27,6 +27,14 @@ def test_an_unknown_name_is_refused_with_the_known_ones(name):
     assert caught.value.hint
 
 
+def test_presets_differ_where_they_say():
+    for name, threshold, ramp in (("olmo-web", 0.88, (25, 50)), ("olmo-synth", 0.78, (5, 26))):
+        spec = get_policy(f"decon-default:{name}").spec
+        assert spec.thresholds == ((threshold, "contaminated"),)
+        assert (spec.number("ramp_start"), spec.number("ramp_end")) == ramp
+    assert get_policy("decon-default:olmo-web").spec.parts == ("question", "choices", "answer")
+
+
 def test_a_toml_file_states_what_differs(tmp_path):
     path = write(
         tmp_path,
@@ -93,6 +101,15 @@ def test_a_published_name_cannot_be_borrowed(tmp_path):
 def test_a_file_that_is_no_policy_is_refused(tmp_path, name, text):
     with pytest.raises(PolicyError):
         get_policy(write(tmp_path, name, text))
+
+
+def test_a_missing_or_binary_file_is_refused(tmp_path):
+    with pytest.raises(PolicyError, match="cannot read"):
+        get_policy(tmp_path / "none.toml")
+    path = tmp_path / "x.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(PolicyError):
+        get_policy(path)
 
 
 SPECS = {spec.id: spec for spec in list_policies()}

@@ -157,6 +157,12 @@ def test_a_scan_that_cannot_see_short_runs_is_refused(name):
     assert caught.value.hint
 
 
+def test_tulu3_refuses_another_least_run():
+    view, matches, _ = harness.evidence(ITEMS, [MILL], "word")
+    with pytest.raises(PolicyError, match="runs of 8"):
+        get_policy("tulu3-50").score_matches(matches, _changed(view, min_run=6))
+
+
 def test_broken_evidence_is_a_defect_and_not_a_verdict():
     view, _, _ = harness.evidence(ITEMS, [MILL], "word")
     totals = empty_totals(view)
@@ -166,6 +172,13 @@ def test_broken_evidence_is_a_defect_and_not_a_verdict():
     chars, _, _ = harness.evidence(ITEMS, [MILL], "char")
     with pytest.raises(InternalError):
         get_policy("igmini-50").judge(_changed(chars, word_start=None), empty_totals(chars))
+
+
+def test_decon_refuses_where_there_is_no_text_to_read():
+    view, _, _ = harness.evidence(ITEMS, [MILL], "word")
+    with pytest.raises(PolicyError, match="reads the text") as caught:
+        get_policy("decon-default").judge(_changed(view, read=()), empty_totals(view))
+    assert caught.value.hint
 
 
 def test_pairs_may_come_in_any_number_and_order():
