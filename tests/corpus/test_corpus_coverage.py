@@ -18,7 +18,9 @@ from contam.corpus.columns import Selection, select_columns
 from contam.corpus.coverage import Coverage, CoverageCounter, ShardCoverage, ShardFailure
 from contam.corpus.formats.base import Chunk
 from contam.corpus.shards import Shard
+from contam.detect.query import query
 from contam.errors import CorpusError, ShardError
+from contam.index.build import build
 from tests.corpus_files import find_shards, plan_chunks, select_all
 
 SHARDS = tuple(Shard(f"/c/{i}", f"{i}.parquet", "parquet", 10) for i in range(3))
@@ -192,9 +194,44 @@ def test_what_describes_a_document_is_no_text(tmp_path, suffix):
     assert select_columns(shard).unread is None
 
 
+def test_a_parquet_column_that_begins_empty_is_named_by_its_size(tmp_path):
+    late = [*[None] * 300, *[STORIES[0] * 5] * 300]
+    table = pa.table({"text": [*PAGES] * 100, "later": late})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=100, use_dictionary=False)
+    unread = select_columns(find_shards([tmp_path])[0]).unread
+    assert unread.read == "text"
+    assert unread.columns["later"] > 50
+
+
 def test_columns_that_stand_in_for_each_other_are_all_read(tmp_path):
     rows = [{"text": page, "content": None} for page in PAGES]
     rows += [{"text": None, "content": story} for story in STORIES]
     for suffix in ("jsonl", "parquet"):
         (shard,) = find_shards([write(tmp_path / suffix, rows, suffix)])
         assert select_columns(shard).unread is None
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_records_in_lists_are_named_and_numbers_are_not(tmp_path, suffix):
+    rows = [
+        {"text": page, "steps": [{"tool": "log", "said": story}], "vector": [0.25] * 900}
+        for story, page in zip(STORIES, PAGES, strict=True)
+    ]
+    found = contam.scan(write(tmp_path / "corpus", rows, suffix), [{"question": STORIES[0]}])
+    (note,) = found.run["notes"]
+    assert "steps[]" in note
+    assert "vector" not in note
+
+
+def test_an_index_keeps_the_note_of_an_unread_text(tmp_path):
+    rows = [SHAPES["title"](*pair) for pair in zip(STORIES, PAGES, strict=True)]
+    write(tmp_path / "x", rows, "jsonl")
+    (note,) = contam.scan(tmp_path / "x", [{"question": STORIES[0]}]).run["notes"]
+    build(tmp_path / "x", tmp_path / "ix")
+    assert note in query(tmp_path / "ix", [{"question": STORIES[0]}]).run["notes"]
+
+
+def test_a_joined_column_that_is_not_there_is_an_error(tmp_path):
+    write(tmp_path / "x", [{"text": PAGES[0], "title": STORIES[0]}], "jsonl")
+    with pytest.raises(contam.errors.CorpusError, match="titel"):
+        contam.scan(tmp_path / "x", [{"question": STORIES[0]}], text="text+titel")

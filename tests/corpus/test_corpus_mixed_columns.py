@@ -148,6 +148,14 @@ def test_other_columns_of_every_type(tmp_path, read_corpus, kind, column):
     second_look(corpus)
 
 
+def test_undecodable_bytes_in_another_column_are_counted(tmp_path, read_corpus):
+    table = pa.table({"text": ["a", None], "content": pa.array([b"x", b"b\xffc"], pa.binary())})
+    pq.write_table(table, tmp_path / "a.parquet")
+    corpus = read_corpus(tmp_path)
+    assert corpus.texts == [["a", "b\ufffdc"]]
+    assert corpus.coverage.total.undecodable_bytes == 1
+
+
 SFT = [
     ({"prompt": "p", "response": "r"}, ["prompt", "response"]),
     ({"instruction": "i", "input": "n", "output": "o"}, ["instruction", "input", "output"]),
@@ -189,6 +197,12 @@ def test_parts_may_be_lists_and_chats(tmp_path, read_corpus, kind):
     assert second_look(corpus)[0].turn_at(2) == "1:chosen.assistant"
 
 
+def test_a_part_that_appears_late_is_read(tmp_path, read_corpus):
+    records = [{"instruction": f"i{n}", "output": "o"} for n in range(300)]
+    store(tmp_path, "jsonl", [*records, {"instruction": "i", "input": "late", "output": "o"}])
+    assert read_corpus(tmp_path).texts[0][-1] == "i\nlate\no"
+
+
 def test_a_part_that_is_no_text_is_an_error_with_its_line(tmp_path, read_corpus):
     store(
         tmp_path,
@@ -197,6 +211,13 @@ def test_a_part_that_is_no_text_is_an_error_with_its_line(tmp_path, read_corpus)
     )
     with pytest.raises(ShardError, match="line 2: prompt is a dict"):
         read_corpus(tmp_path)
+
+
+@pytest.mark.parametrize("record", [{"prompt": "p"}, {"response": "r"}, {"question": "q", "n": 1}])
+def test_half_a_pair_is_no_document_by_itself(tmp_path, record):
+    path = store(tmp_path, "jsonl", [record])
+    with pytest.raises(CorpusError, match="no text column found"):
+        select_columns(find_shards([path])[0])
 
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"q": "kites"}'}}
@@ -244,6 +265,17 @@ def test_all_that_a_turn_says_is_its_text(tmp_path, read_corpus, kind, chat, tex
     assert corpus.texts == [[text, "", "", text]]
     assert corpus.coverage.total.n_null == 1
     second_look(corpus)
+
+
+def test_typed_parts_of_other_makers_are_text_in_json(tmp_path, read_corpus):
+    content = [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "tool_use", "name": "look", "input": {"query": "kites"}},
+        {"type": "tool_result", "content": [{"type": "text", "text": "found"}]},
+        {"type": "image_url", "image_url": {"url": "u"}},
+    ]
+    store(tmp_path, "jsonl", [{"messages": [{"role": "assistant", "content": content}]}])
+    assert read_corpus(tmp_path).texts == [["hm\nkites\nfound\n"]]
 
 
 @pytest.mark.parametrize("kind", FORMATS)

@@ -122,6 +122,13 @@ def test_shards_of_one_name_are_called_alike_wherever_the_corpus_is(tmp_path, fo
     assert told[0] == told[1]
 
 
+def test_a_file_reached_twice_is_listed_once(tmp_path):
+    make(tmp_path, "x/a.jsonl")
+    assert names(tmp_path, tmp_path / "x", tmp_path / "x/a.jsonl", f"{tmp_path}/*/*") == [
+        "x/a.jsonl"
+    ]
+
+
 def test_one_file_under_several_names_is_read_once_by_the_name_that_tells_its_format(tmp_path):
     (tmp_path / "hub/blobs").mkdir(parents=True)
     (tmp_path / "hub/snapshots/1a").mkdir(parents=True)

@@ -116,6 +116,15 @@ def test_a_retired_shard_is_gone_and_can_come_back(corpus, tmp_path):
     assert candidates(tmp_path / "ix") == before
 
 
+def test_a_retired_shard_that_was_rewritten_is_another_one(corpus, tmp_path):
+    build(corpus, tmp_path / "ix")
+    retire(tmp_path / "ix", shards=["part-1.parquet"])
+    write_parquet(corpus / "part-1.parquet", some_texts(12, 3))
+    assert add(tmp_path / "ix", corpus).still_retired == ()
+    build(corpus, tmp_path / "want")
+    assert candidates(tmp_path / "ix") == candidates(tmp_path / "want")
+
+
 def test_documents_are_retired_by_their_own_id_or_by_place(tmp_path):
     corpus = corpus_of(tmp_path / "corpus", some_texts(30))
     texts = pa.array(some_texts(9, 40), pa.string())

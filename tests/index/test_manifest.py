@@ -82,6 +82,14 @@ def test_every_cut_is_noticed(index, length):
         read_manifest(index)
 
 
+@pytest.mark.parametrize("respelt", [lambda raw: b" " + raw, lambda raw: raw + b"\n"])
+def test_another_spelling_is_noticed(index, respelt):
+    path = index / MANIFEST
+    path.write_bytes(respelt(path.read_bytes()))
+    with pytest.raises(IndexDamageError, match="canonical"):
+        read_manifest(index)
+
+
 def test_no_index_is_not_damage_but_a_missing_manifest_is(index, tmp_path):
     with pytest.raises(UsageError, match="no index here"):
         read_manifest(tmp_path / "elsewhere")
@@ -200,11 +208,3 @@ def test_two_writers_exclude_each_other_within_a_process_and_between_two(index):
         assert subprocess.run([sys.executable, "-c", code, str(index)]).returncode == 7
     with writer_lock(index):
         pass
-
-
-@pytest.mark.parametrize("respelt", [lambda raw: b" " + raw, lambda raw: raw + b"\n"])
-def test_another_spelling_is_noticed(index, respelt):
-    path = index / MANIFEST
-    path.write_bytes(respelt(path.read_bytes()))
-    with pytest.raises(IndexDamageError, match="canonical"):
-        read_manifest(index)

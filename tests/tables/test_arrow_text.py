@@ -150,6 +150,12 @@ def test_offsets_that_do_not_fit_are_refused(offsets, wrap, kind):
         check_sound(batch(wrap(texts(offsets, kind))))
 
 
+def test_an_index_of_no_value_is_refused():
+    indices = pa.array([0, 7], pa.int32())
+    with pytest.raises(pa.ArrowInvalid):
+        check_sound(batch(pa.DictionaryArray.from_arrays(indices, pa.array(["a"]), safe=False)))
+
+
 @pytest.mark.parametrize(
     "array",
     [

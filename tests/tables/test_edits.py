@@ -124,6 +124,12 @@ def column_of(batch, dotted="text"):
     return TextColumns(next(ref for ref in describe(batch.schema) if ref.dotted == dotted))
 
 
+def test_bytes_that_are_no_utf8_become_what_is_read_of_them():
+    batch = one(b"ab\xe2\x82cd\xff", pa.binary())
+    out = edited_batch(batch, Rewrite([Edit(1, False, ((3, 5),))], column_of(batch)))
+    assert out["text"].to_pylist() == [b"ab\xe2\x82cd\xff", "ab\ufffd\ufffd".encode()]
+
+
 def test_the_column_that_was_read_is_the_one_that_is_edited():
     batch = pa.record_batch(
         {

@@ -58,6 +58,21 @@ def test_turns_are_joined_by_line_feeds(kind, make):
     assert block.n_null == 1
 
 
+def test_a_slice_of_chats_joins_only_its_own_turns():
+    batch = batch_of(messages=chat_array()).slice(1, 3)
+    assert texts_of(as_text_block(batch, ref_of(batch, "messages"))) == JOINED[1:]
+
+
+def test_dictionary_encoded_contents_are_joined():
+    turns = pa.StructArray.from_arrays(
+        [pa.array(["u", "a", "u"]), pa.array(["x", "y", "x"]).dictionary_encode()],
+        names=["role", "content"],
+    )
+    chats = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), turns)
+    batch = batch_of(messages=chats)
+    assert texts_of(as_text_block(batch, ref_of(batch, "messages"))) == ["x\ny", "x"]
+
+
 def test_undecodable_turns_are_repaired_alike_in_text_and_turns():
     turns = pa.StructArray.from_arrays(
         [pa.array(["u", "a"]), pa.array([b"x\xff", b"\xe6\xbc y"])], names=["role", "content"]

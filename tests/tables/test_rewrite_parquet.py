@@ -152,6 +152,18 @@ def test_bloom_filters_are_named_as_lost_and_page_indexes_written_anew(tmp_path)
     ]
 
 
+def test_times_that_nanoseconds_cannot_hold_stay(tmp_path):
+    days = ("0001-01-01", "2024-02-03", "9999-01-01")
+    times = [*map(dt.datetime.fromisoformat, days), None]
+    table = pa.table({"text": ["a b", "c d", "e f", "g h"], "at": pa.array(times, "timestamp[us]")})
+    path = written(tmp_path, table, use_deprecated_int96_timestamps=True)
+    target, done = again(path, [Edit(3, drop=True)])
+    with pq.ParquetFile(target, coerce_int96_timestamp_unit="us") as file:
+        assert file.read()["at"].to_pylist() == times[:3]
+        assert file.metadata.schema.column(1).physical_type == "INT96"
+    assert any("INT96" in said for said in done.not_kept)
+
+
 def test_a_text_column_that_sorted_the_rows_no_longer_does(tmp_path):
     texts = [f"{row:03d} words" for row in range(100)]
     path = written(tmp_path, pa.table({"text": texts}), sorting_columns=[pq.SortingColumn(0)])

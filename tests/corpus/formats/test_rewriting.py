@@ -120,6 +120,16 @@ def test_a_packed_file_is_packed_anew_with_what_its_codec_can_say(tmp_path, pack
     assert CODECS[packer] in found.not_kept[0]
 
 
+def test_zeros_between_members_and_frames_without_data_are_no_hindrance(tmp_path):
+    empty = b"\x50\x2a\x4d\x18\x02\0\0\0ab"
+    first, second = (PACKERS["zst"](b'{"text": "%s"}\n' % text) for text in (b"a", b"b"))
+    data = empty + first + b"\0" * 3000 + second + b"\0" * 7
+    for gone, left in (((0,), ["b"]), ((1,), ["a"]), ((0, 1), []), ((), ["a", "b"])):
+        edits = [Edit(row, True) for row in gone]
+        _, out = rewritten(tmp_path, "a.jsonl.zst", data, edits)
+        assert texts_in(tmp_path, "a.jsonl.zst", out) == left
+
+
 def test_bytes_that_are_no_utf8_stay_in_what_is_not_edited(tmp_path):
     data = b'{"id": "\xff", "text": "ab\xe2\x82cd\xff"}\n'
     _, out = rewritten(tmp_path, "a.jsonl", data, [Edit(0, False, ((3, 5),))], replacement="_")

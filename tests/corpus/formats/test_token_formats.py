@@ -16,12 +16,14 @@ from pyarrow import feather
 from tokenizers import Tokenizer
 
 import contam
+from contam.cleaning.clean import clean
 from contam.corpus import opening
 from contam.corpus.batches import read_chunk
 from contam.corpus.documents import read_documents
+from contam.corpus.formats import token_file
 from contam.corpus.shards import survey
 from contam.corpus.tokens import settled
-from contam.errors import ContamError
+from contam.errors import ContamError, UsageError
 from contam.index.build import build
 from contam.index.change import add
 from contam.index.recipe import load_recipe
@@ -373,6 +375,22 @@ def test_an_index_without_its_ids_is_a_shard_that_was_not_read(tmp_path, items, 
     assert set(labels(found).values()) == {"not_checkable"}
 
 
+def test_documents_are_listed_with_their_tokens_and_not_written(tmp_path, items):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    ids = encoded(TEXTS)
+    datatrove(corpus, ids)
+    with pytest.raises(UsageError):
+        clean(corpus, items, tmp_path / "out", columns=HOW)
+    clean(corpus, items, tmp_path / "out", columns=HOW, action="list")
+    (row,) = pq.read_table(tmp_path / "out" / "removed" / "part.ds.parquet").to_pylist()
+    assert row["row"] == 1
+    assert (row["first_token"], row["last_token"]) == (
+        len(ids[0]) + 1,
+        len(ids[0]) + 1 + len(ids[1]),
+    )
+
+
 def test_models_beside_shards_are_left_out_by_name(tmp_path, items):
     corpus = tmp_path / "corpus"
     corpus.mkdir()
@@ -443,6 +461,14 @@ def test_ids_are_read_however_they_lie(tmp_path, items, name):
     assert found == {"q0": "contaminated", "q1": "clean"}
 
 
+def test_documents_that_an_index_ends_do_not_run_on(tmp_path, items):
+    ids = encoded(TEXTS)
+    np.concatenate(ids).astype("<u2").tofile(tmp_path / "part.ds")
+    np.cumsum([len(one) for one in ids]).astype("<u8").tofile(tmp_path / "part.ds.index")
+    found = contam.scan(tmp_path / "part.ds", items, columns=HOW, workers=1)
+    assert found.evidence.column("row").to_pylist() == [1]
+
+
 def test_ids_beside_text_are_not_left_out_where_ids_are_wanted(tmp_path, items):
     corpus = tmp_path / "corpus"
     corpus.mkdir()
@@ -454,6 +480,21 @@ def test_ids_beside_text_are_not_left_out_where_ids_are_wanted(tmp_path, items):
         build(corpus, tmp_path / "index", load_recipe("complete"), columns=HOW, workers=1)
     found = contam.scan([corpus, corpus / "part.bin"], items, columns=HOW, workers=1)
     assert labels(found)["q0"] == "contaminated"
+
+
+@pytest.mark.parametrize("name", ["llm.c", "megatron", "matrix"])
+def test_the_size_of_groups_changes_nothing(tmp_path, items, monkeypatch, name):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    FORMATS[name](corpus, encoded(TEXTS))
+    whole = contam.scan(corpus, items, columns=HOW, workers=1)
+    monkeypatch.setattr(token_file, "GROUP", 64)
+    monkeypatch.setattr(token_file, "_STEP", 5)
+    token_file._counted.cache_clear()
+    found = contam.scan(corpus, items, columns=HOW, workers=2)
+    token_file._counted.cache_clear()
+    assert found.evidence.equals(whole.evidence)
+    assert found.coverage["rows"] == whole.coverage["rows"]
 
 
 @pytest.mark.parametrize("width", ["int32", "uint16"])
