@@ -122,6 +122,20 @@ def test_saved_dataset_with_a_part_missing_is_an_error(tmp_path: Path):
     assert "lacks its file data-0.arrow" in str(failure(tmp_path))
 
 
+def test_what_a_folder_holds_besides_items_is_listed(tmp_path: Path, write_jsonl: WriteRows):
+    write_jsonl("m.jsonl", [{"question": "Q?"}])
+    (tmp_path / "README.md").write_text("hello", "utf-8")
+    (tmp_path / ".hidden").write_text("hello", "utf-8")
+    (tmp_path / "planted.json").write_text('{"m": [1, 2]}', "utf-8")
+    (tmp_path / "void.jsonl").write_bytes(b"")
+    (benchmark,) = read_benchmarks([tmp_path])
+    assert {(row.source.rsplit("/", 1)[-1], row.line, row.reason) for row in benchmark.skipped} == {
+        ("README.md", 0, "not a benchmark format"),
+        ("planted.json", 0, "a JSON object without a list of items"),
+        ("void.jsonl", 0, "the file holds no rows"),
+    }
+
+
 def test_empty_questions_are_listed(write_jsonl: WriteRows):
     path = write_jsonl("m.jsonl", [{"question": " "}, {"question": "Q?"}, {"question": None}])
     (benchmark,) = read_benchmarks([path])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -28,6 +29,17 @@ def parts_read(benchmark):
         }
         for item in benchmark.items
     ]
+
+
+def test_entries_say_what_they_must():
+    names = [name for entry in entries().values() for name in (entry.name, *entry.aliases)]
+    assert len(set(names)) == len(names) >= 300
+    for entry in entries().values():
+        assert entry.splits, entry.name
+        assert entry.question, entry.name
+        assert re.fullmatch(r"(20[012]\d-(0[1-9]|1[012]))?", entry.released), entry.name
+        assert bool(entry.files) == (entry.revision == "main"), entry.name
+        assert entry.first is None or entry.choices, entry.name
 
 
 @pytest.mark.parametrize("name", entries())
@@ -147,6 +159,14 @@ def test_a_copy_without_the_fields_is_refused_with_both(tmp_path):
     told = f"{caught.value.message} {caught.value.hint}"
     assert "problem" in told
     assert "question=question" in told
+
+
+def test_two_sources_of_one_name_are_refused(tmp_path):
+    path = write_rows(
+        tmp_path / "gsm8k.jsonl", [{"question": "How high is tide 3?", "answer": "2"}]
+    )
+    with pytest.raises(BenchmarkError, match="gsm8k"):
+        read_benchmarks([f"gsm8k={path}", path])
 
 
 @pytest.mark.labelled

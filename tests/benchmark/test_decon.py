@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from contam.benchmark.read_files import read_benchmarks
+from contam.errors import BenchmarkError
 
 if TYPE_CHECKING:
     from conftest import WriteRows
@@ -66,6 +69,16 @@ def test_an_item_may_lie_across_two_files(write_jsonl: WriteRows):
     assert len(benchmark.sources) == 2
 
 
+def test_rationale_beside_options_is_listed(write_jsonl: WriteRows):
+    rows = [*options(0, 0, 10), reference(0, "Because moss is first.", 13)]
+    (benchmark,) = read_benchmarks([write_jsonl("r.jsonl", rows)])
+    (item,) = benchmark.items
+    assert (item.choices, item.answer) == (("moss", "fern", "reed"), "moss")
+    assert [(skip.line, skip.reason) for skip in benchmark.skipped] == [
+        (4, "further answer text of an item that has choices")
+    ]
+
+
 def test_rows_given_twice_are_listed(write_jsonl: WriteRows):
     rows = options(0, 0, 10)
     (benchmark,) = read_benchmarks([write_jsonl("r.jsonl", rows), write_jsonl("s.jsonl", rows)])
@@ -94,3 +107,12 @@ def test_subsets_and_passages_name_items_apart(write_jsonl: WriteRows):
         ("x/0", "P."),
         ("y/0", None),
     ]
+
+
+def test_empty_question_is_listed_and_wrong_type_refused(write_jsonl: WriteRows):
+    path = write_jsonl("r.jsonl", [reference(0, "a", 1), reference(1, "b", 2, question="")])
+    (benchmark,) = read_benchmarks([path])
+    assert [(skip.line, skip.reason) for skip in benchmark.skipped] == [(2, "empty question")]
+    path = write_jsonl("r.jsonl", [reference(0, "a", 1, is_correct="yes")])
+    with pytest.raises(BenchmarkError, match=r"r\.jsonl:1: is_correct is 'yes'"):
+        read_benchmarks([path])

@@ -165,6 +165,15 @@ def test_quoted_cells_keep_delimiters_quotes_and_lines(tmp_path: Path, suffix: s
     assert (second.item_id, second.answer, second.line) == ("8", None, 4)
 
 
+def test_a_sheet_with_semicolons_and_names_of_its_own_is_told_by_its_first_row(tmp_path: Path):
+    path = tmp_path / "fragen.csv"
+    path.write_text('frage;antwort\nWas ist "rot", bitte?;der Mohn\nWo ist es;hier\n', "utf-8")
+    with pytest.raises(BenchmarkError, match="'frage', 'antwort'"):
+        read_benchmarks([path])
+    (benchmark,) = read_benchmarks([path], mapping={"question": "frage"})
+    assert [item.question for item in benchmark.items] == ['Was ist "rot", bitte?', "Wo ist es"]
+
+
 def test_utf_16_sheet_is_read(tmp_path: Path):
     path = tmp_path / "m.csv"
     path.write_bytes("question,answer\nWo ist Köln?,am Rhein\n".encode("utf-16"))
@@ -182,6 +191,12 @@ def test_mmlu_sheet_without_header_keeps_its_first_row(tmp_path: Path):
     assert first.choices == ("moss", "fern", "reed, dry", "problem")
     assert (first.answer, first.answer_index, first.line) == ("reed, dry", 2, 1)
     assert (second.answer, second.answer_index, second.line) == ("4", 1, 3)
+
+
+def test_tsv_with_bare_quotes_is_read_as_written(tmp_path: Path):
+    path = tmp_path / "m.tsv"
+    path.write_text('question\tanswer\n"Hop" means?\tjump\n"Run means?\tflee\n', "utf-8")
+    assert pairs(path) == [('"Hop" means?', "jump"), ('"Run means?', "flee")]
 
 
 @pytest.mark.parametrize(

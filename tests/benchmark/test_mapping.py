@@ -67,6 +67,12 @@ def test_a_mapped_field_serves_no_second_part(write_jsonl: WriteRows):
     assert benchmark.items[0].passage is None
 
 
+@pytest.mark.parametrize("mapping", [{"headline": "x"}, {"question": ""}, {"id": "a+b"}])
+def test_wrong_targets_are_usage_errors(write_jsonl: WriteRows, mapping: dict[str, str]):
+    with pytest.raises(UsageError):
+        mapped(write_jsonl, mapping)
+
+
 @pytest.mark.parametrize(
     "mapping", [{"question": "prompt"}, {"answer": "soluton"}, {"answer": "metta.gold"}]
 )

@@ -184,6 +184,15 @@ def test_a_table_kept_by_columns_is_a_table(tmp_path: Path, kind: str):
     assert [item.answer for item in found.items] == columns["answer"]
 
 
+@pytest.mark.parametrize("key", ["", "data"])
+def test_columns_of_different_lengths_are_no_table(tmp_path: Path, key: str):
+    path = tmp_path / "quiz.json"
+    columns = {"question": [own(1), own(2)], "answer": ["1"]}
+    path.write_text(json.dumps({key: columns} if key else columns))
+    with pytest.raises(BenchmarkError, match=r"quiz\.json.* 'answer' is a list of 1 rows"):
+        read_benchmarks([path])
+
+
 CANARY = "# These rows are for tests alone. canary 0000"
 BEFORE = {
     "tsv": (f"{CANARY}\n\nquestion\tanswer\n", lambda k: f"{own(k)}\t{k}\n", "tsv"),
@@ -223,6 +232,14 @@ def test_scores_by_choice_where_the_choices_are_the_item(write_jsonl: WriteRows,
         assert item.choices == (story(k), own(k))
         assert item.answer_index == 0
         assert item.question == "\n".join([*([asked] if asked else []), story(k), own(k)])
+
+
+def test_further_references_are_said_and_the_item_stays_whole(write_jsonl: WriteRows):
+    rows = [{"input": own(k), "target": [story(k), story(50 + k)]} for k in range(N)]
+    found = only(write_jsonl("sums.jsonl", rows))
+    assert [item.answer for item in found.items] == [story(k) for k in range(N)]
+    assert [name for name, _ in found.sources[0].unread] == ["target"]
+    assert not any(item.incomplete for item in found.items)
 
 
 SHAPES: dict[str, tuple[Any, str | None, str | None]] = {
@@ -340,6 +357,13 @@ def test_objects_in_any_layout_one_after_another_are_rows(tmp_path: Path, betwee
     path.write_text(path.read_text()[:-9])
     with pytest.raises(BenchmarkError):
         read_benchmarks([path])
+
+
+def test_a_text_among_words_is_named(write_jsonl: WriteRows):
+    rows = [{"question": own(k), "task": own(k) if k == 1 else f"do{k}"} for k in range(N)]
+    found = only(write_jsonl("t.jsonl", rows))
+    assert [name for name, _ in found.sources[0].unread] == ["task"]
+    assert not any(item.passage for item in found.items)
 
 
 @pytest.mark.parametrize("first", ["train", "examples", "data"])
