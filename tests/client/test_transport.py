@@ -148,6 +148,13 @@ def test_a_refusal_is_told_once_with_its_code_and_hint(peer, status, exit_code):
     assert (len(peer.told), caught.value.exit_code) == (1, exit_code)
 
 
+def test_a_page_of_a_proxy_is_an_error_too(peer):
+    with pytest.raises(ServiceError, match="status 500"):
+        ask(peer, (500, {}, b"<html>oops"))
+    with pytest.raises(ServiceError, match="status 302"):
+        ask(peer, (302, {"Location": peer.url + "/elsewhere"}, b""))
+
+
 @pytest.mark.parametrize("broken", [("cut", {}, json.dumps(ANSWER).encode()), ("closed", {}, b"")])
 def test_an_answer_that_breaks_off_is_asked_for_again_and_else_an_error(peer, broken):
     assert len(ask(peer, broken, says(ANSWER))) == 1

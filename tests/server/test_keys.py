@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from contam.config import Settings
-from contam.errors import ConfigError
+from contam.errors import ConfigError, UsageError
 from contam.server.auth import Keyring, KeyStore
 from tests.cli.processes import contam_here
 from tests.server.guarded import guarded
@@ -200,6 +200,16 @@ def test_without_keys_no_other_address_than_loopback_is_listened_on(tmp_path, st
     Keyring(settings)
 
 
+def test_a_short_admin_key_is_refused_and_a_long_one_needs_no_store(tmp_path):
+    with pytest.raises(ConfigError, match="32"):
+        Keyring(Settings(data=str(tmp_path), admin_key="short"))
+    with (
+        guarded(tmp_path, admin_key="s" * 32, host=EVERYWHERE) as running,
+        running.client() as client,
+    ):
+        assert client.post("/v1/jobs", content=b"x").status_code == 401
+
+
 def test_an_unreadable_store_keeps_the_service_from_starting(tmp_path, store):
     store.path.write_bytes(b"garbage" * 1000)
     with pytest.raises(ConfigError, match=r"keys\.json"):
@@ -212,6 +222,15 @@ def test_only_the_digest_of_a_key_is_kept_and_only_its_owner_may_read_it(store, 
         assert secret.encode() not in path.read_bytes()
         assert secret.split("_", 2)[2].encode() not in path.read_bytes()
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("name", "scopes"), [("", ["check"]), ("a\nb", ["check"]), ("a", []), ("a", ["everything"])]
+)
+def test_a_key_needs_a_name_and_known_scopes(store, name, scopes):
+    with pytest.raises(UsageError):
+        store.add(name, scopes)
+    assert not store.path.exists()
 
 
 def keys(*arguments):

@@ -41,6 +41,12 @@ def test_a_body_of_the_limit_passes_and_one_byte_more_does_not(sender):
         assert code_of(sender.post("/v1/echo", content=content(LIMIT + 1))) == (413, "too-large")
 
 
+def test_an_upload_has_a_limit_of_its_own(sender):
+    assert sender.post("/v1/jobs", content=b"x" * 2 * LIMIT).json() == {"n_bytes": 2 * LIMIT}
+    answer = sender.post("/v1/jobs", content=chunked(b"x" * (2 * LIMIT + 1)))
+    assert code_of(answer) == (413, "too-large")
+
+
 def test_a_client_that_leaves_in_its_body_is_noted_and_nothing_more(running, sender):
     with running.raw() as connection:
         connection.sendall(
@@ -212,3 +218,10 @@ def test_unknown_addresses_and_methods_are_problems_too(client):
     ):
         reply = client.request(method, path)
         assert (reply.status_code, reply.json()["status"]) == (status, status)
+
+
+def test_an_index_describes_itself_and_not_where_it_lies(client, small_index):
+    (index,) = client.get("/v1/indexes").json()["indexes"]
+    assert client.get("/v1/indexes/small").json() == index
+    assert (index["n_documents"], index["guarantee_tokens"]) == (384, 5)
+    assert str(small_index.parent) not in json.dumps(index)

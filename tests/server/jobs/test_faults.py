@@ -229,6 +229,12 @@ def test_one_idempotency_key_makes_one_job_however_often_it_is_sent(as_user):
     assert len(as_user["ann"].get("/v1/jobs").json()["jobs"]) == 1
 
 
+def test_a_refused_request_leaves_its_idempotency_key_free(as_user):
+    key = {"idempotency-key": "first in vain"}
+    assert submit(as_user["ann"], CHECK, key, items=("x", b"")).status_code == 422
+    assert submit(as_user["ann"], CHECK, key, items=("x", ROW)).status_code == 202
+
+
 def test_what_the_service_stores_is_for_its_owner_alone(as_user, queueing):
     submitted(as_user["ann"], CHECK, items=("x", ROW))
     found = {path: path.stat().st_mode & 0o777 for path in queueing[0].data.rglob("*")}

@@ -110,6 +110,12 @@ def test_a_parquet_file_goes_on_where_it_broke_off(client, done, asked_alone):
     assert beyond.status_code == 416
 
 
+@pytest.mark.parametrize("table", ["other", "../run.json"])
+def test_a_result_that_does_not_exist_is_a_problem(client, done, table):
+    reply = client.get(f"/v1/jobs/{done['id']}/results?table={table}")
+    assert (reply.status_code, reply.headers["content-type"]) == (404, "application/problem+json")
+
+
 def test_inputs_are_gone_once_a_job_is_done_and_everything_once_it_is_deleted(client, service):
     marker = "umbrella-marker-71"
     row = json.dumps({"id": "a", "question": f"What is an {marker} made of, and by whom?"}).encode()
@@ -269,3 +275,10 @@ def test_a_form_without_its_end_makes_no_job(client, item_file):
     kind = request.headers["content-type"]
     refused = client.post("/v1/jobs", content=cut, headers={"content-type": kind})
     assert (refused.status_code, refused.json()["code"]) == (422, "upload")
+
+
+@pytest.mark.parametrize("data", [b"no parts at all", b"--x\r\nno header\r\n\r\n--x--"])
+def test_a_form_that_cannot_be_read_is_the_senders_fault(client, data):
+    headers = {"content-type": "multipart/form-data; boundary=x"}
+    refused = client.post("/v1/jobs", content=data, headers=headers)
+    assert 400 <= refused.status_code < 500
