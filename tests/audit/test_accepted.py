@@ -191,6 +191,21 @@ def test_a_review_writes_rows_that_a_gate_takes(audited, tmp_path, monkeypatch, 
     assert {row["state"] for row in tree["accepted"]} == {EXPIRED}
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--labels", "x.jsonl"],
+        ["--item", "nobody"],
+        ["--until", "2001-01-01"],
+        ["--until", "soon"],
+        ["--policy", "nobody"],
+    ],
+)
+def test_a_wrong_call_writes_nothing(audited, tmp_path, monkeypatch, more):
+    assert accept(monkeypatch, audited.folder, tmp_path / "a.csv", ["y a"], *more) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_nothing_is_accepted_into_a_pack(pack, monkeypatch):
     assert accept(monkeypatch, pack, pack / "accepted.csv", ["y a"]) == 2
     assert not (pack / "accepted.csv").exists()

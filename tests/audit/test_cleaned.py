@@ -12,7 +12,7 @@ from contam import clean
 from contam.audit.pack import run_audit
 from contam.audit.spec import load_spec
 from contam.audit.verify import verify_pack
-from contam.errors import CorpusError
+from contam.errors import ConfigError, CorpusError
 from tests.audit.conftest import FIXTURES
 
 ITEMS = FIXTURES / "items" / "brook_math.jsonl"
@@ -110,3 +110,17 @@ def test_a_file_that_is_no_record_is_an_error(audit, tmp_path):
     shutil.copy(listed / "clean.json", path)
     with pytest.raises(CorpusError, match=r"clean\.json"):
         run_audit(load_spec(audit), workers=1)
+
+
+def test_benchmarks_that_the_audit_does_not_ask_for_have_no_count(audit):
+    audit.write_text(SPEC.replace("brook_math", "lantern_quiz"))
+    pack = run_audit(load_spec(audit), workers=1)
+    lines = (pack.folder / "report.md").read_text("utf-8").splitlines()
+    (line,) = [one for one in lines if one.startswith("| brook") and "| contam |" in one]
+    assert line.endswith(" not asked |")
+
+
+def test_an_index_has_no_record(audit):
+    audit.write_text(SPEC.replace('paths = ["cleaned/corpus"]', 'index = ["cleaned/corpus"]'))
+    with pytest.raises(ConfigError, match="cleaned"):
+        load_spec(audit)

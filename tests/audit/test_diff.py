@@ -132,6 +132,14 @@ def test_another_version_of_a_policy_is_said_first(audited, pack, capsys):
     assert tree["counts"]["newly_flagged"] == 0
 
 
+def test_another_normaliser_makes_no_policy_comparable(audited, pack):
+    edit(pack, lambda tree: tree["tool"].update(normaliser="word-9"))
+    found = compare_packs(audited.folder, pack)
+    assert found.policies_alike == ()
+    (why,) = found.incomparable
+    assert "word-9" in why
+
+
 def test_an_altered_pack_is_not_compared(audited, pack):
     (pack / "report.md").write_text("x")
     with pytest.raises(OutputError, match=r"report\.md"):

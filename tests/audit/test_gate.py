@@ -95,6 +95,19 @@ def test_rows_that_could_not_be_read_as_items_may_be_flagged(facts, tmp_path):
     assert statuses(gate.flagged_share(strict, skipped)) == ["unknown"]
 
 
+def test_a_share_of_one_corpus_is_that_corpus_s(facts, tmp_path):
+    found = gate.flagged_share(
+        rule(tmp_path, "flagged_share", benchmark="brook_math", corpus="early", most_percent=1),
+        facts,
+    )
+    (own,) = [
+        policy
+        for policy in facts.benchmarks[0].policies
+        if (policy.policy, policy.corpus) == ("contam", "early")
+    ]
+    assert f"({own.contaminated + own.suspect} of 49)" in found[0].said
+
+
 SCORE = {
     "n_clean": 400,
     "n_flagged": 100,
@@ -260,6 +273,15 @@ def test_the_command_says_a_line_for_each_rule_and_exits_with_3(pack, tmp_path, 
     assert main([*words, "--digest", "0" * 64]) == 1
 
 
+def test_json_says_whether_the_pack_passed(audited, tmp_path, capsys):
+    rules_of(tmp_path, RULES)
+    rules = str(tmp_path / "RULES.toml")
+    assert main(["audit", "gate", rules, str(audited.folder), "--json"]) == 3
+    found = json.loads(capsys.readouterr().out)
+    assert not found["passed"]
+    assert [outcome["status"] for outcome in found["outcomes"]] == ["pass", "fail", "unknown"]
+
+
 def test_a_pack_that_was_altered_is_not_judged(pack, tmp_path):
     rules = rules_of(tmp_path, RULES)
     report = pack / "report.json"
@@ -318,6 +340,11 @@ def test_only_new_contamination_fails_against_a_baseline(audited, pack, tmp_path
 def test_wrong_rules_are_refused_with_their_key(tmp_path, text, said):
     with pytest.raises(ConfigError, match=said):
         rules_of(tmp_path, text)
+
+
+def test_a_gate_without_a_pack_is_a_wrong_call(tmp_path):
+    rules_of(tmp_path, '[[rule]]\ncheck = "coverage"')
+    assert main(["audit", "gate", str(tmp_path / "RULES.toml")]) == 2
 
 
 def score(model, full, clean, metric="acc"):

@@ -14,7 +14,7 @@ from contam.audit.spec import load_spec
 from contam.audit.verify import MANIFEST, TIMES, files_of, verify_pack
 from contam.detect.labels import WORST_FIRST
 from contam.detect.report import load_report
-from contam.errors import LogError, OutputError
+from contam.errors import BenchmarkError, LogError, OutputError
 from contam.tables import schemas
 from contam.tables.score_schemas import SCORES
 from tests.audit.conftest import FIXTURES, write_spec
@@ -131,6 +131,11 @@ def test_every_altered_byte_is_found(pack):
     assert verify_pack(pack, sample=0).problems == ("report.json is missing",)
 
 
+def test_the_digest_that_was_signed_is_asked_for(audited):
+    assert verify_pack(audited.folder, digest=audited.digest, sample=0).holds
+    assert not verify_pack(audited.folder, digest="0" * 64, sample=0).holds
+
+
 def test_all_evidence_stands_in_the_source_rows(audited):
     found = verify_pack(audited.folder, sample=100_000)
     assert found.holds
@@ -200,6 +205,23 @@ def test_an_unread_shard_leaves_nothing_clean_and_shows_in_the_headline(tmp_path
         for policy in bench.policies
         if policy.corpus == "together"
     )
+
+
+def test_two_entries_with_one_item_are_refused(tmp_path):
+    path = write_spec(tmp_path)
+    path.write_text(
+        path.read_text() + f'\n[[benchmark]]\npaths = ["{FIXTURES}/items/brook_math.jsonl"]\n'
+    )
+    with pytest.raises(BenchmarkError, match="brook_math"):
+        run_audit(load_spec(path))
+
+
+def test_a_finished_pack_is_not_replaced_unasked(audited):
+    spec = load_spec(write_spec(audited.folder.parent))
+    before = contents(audited.folder)
+    with pytest.raises(OutputError, match="pack"):
+        run_audit(spec)
+    assert contents(audited.folder) == before
 
 
 @pytest.mark.slow

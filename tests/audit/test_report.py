@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contam.audit.combine import merged_coverage
 from contam.audit.facts import read_facts
 from contam.audit.pack import run_audit
 from contam.audit.report import render
 from contam.audit.report.build import seen_by_models
+from contam.audit.report.render import write_markdown
 from contam.audit.spec import ModelSpec, load_spec
 from contam.corpus.dates import month_of
 from contam.detect.report import load_report
@@ -34,6 +36,16 @@ def test_the_parts_of_a_bar_are_shares_of_all_items_and_do_not_overlap(counts):
         assert part["width"] == pytest.approx(100 * part["n"] / sum(counts), abs=0.002)
         end = part["x"] + part["width"]
     assert end == pytest.approx(100)
+
+
+def test_a_column_of_text_that_no_corpus_was_searched_for_is_named(audited, tmp_path):
+    facts = audited.facts
+    unread = {**facts.corpora[0].coverage, "unread_columns": ["abstract"]}
+    together = merged_coverage({"pile": unread, "web": facts.corpora[0].coverage})
+    write_markdown(tmp_path / "report.md", dataclasses.replace(facts, coverage=together))
+    assert "pile/abstract" in (tmp_path / "report.md").read_text()
+    write_markdown(tmp_path / "report.md", facts)
+    assert "abstract" not in (tmp_path / "report.md").read_text()
 
 
 def test_months_count_flagged_items_of_the_evidence(audited):

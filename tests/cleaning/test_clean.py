@@ -10,7 +10,7 @@ import pytest
 
 import contam
 from contam.cleaning.work_folder import WorkFolder
-from contam.errors import IncompleteError, OutputError, UsageError
+from contam.errors import ContamError, IncompleteError, OutputError, UsageError
 from tests.cleaning.inputs import (
     N_PLANTED,
     N_ROWS,
@@ -269,3 +269,15 @@ def test_a_shard_of_which_every_row_goes_stays_without_rows(items, tmp_path):
     left = pq.read_table(tmp_path / "out" / "corpus" / "a.parquet")
     assert (left.num_rows, left.schema) == (0, table.schema)
     assert (tmp_path / "out" / "corpus" / "b.jsonl").read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"action": "burn"}, {"labels": ["dirty"]}, {"labels": []}, {"exposures": ["all"]},
+     {"weights": {"nobody": 1}}, {"weights": {"orchard": -1}},
+     {"most": "many"}, {"most": "200%"}, {"most": "0.05"}, {"around": 5}],
+)  # fmt: skip
+def test_options_that_mean_nothing_are_refused(corpus, items, tmp_path, options):
+    with pytest.raises(ContamError):
+        contam.clean(corpus, items, tmp_path / "out", **options)
+    assert list(tmp_path.iterdir()) == []

@@ -15,7 +15,7 @@ from contam.cleaning.run import Cleaned
 from contam.cleaning.work_folder import WorkFolder
 from contam.cleaning.writer import share_of
 from contam.detect.parts.part_store import Division
-from contam.errors import IncompleteError, OutputError
+from contam.errors import IncompleteError, OutputError, UsageError
 from tests.cleaning.inputs import N_PLANTED, PLANTED, rows_of, tree, write_corpus
 from tests.cli.processes import contam_here
 
@@ -281,3 +281,8 @@ def test_the_command_writes_a_share_and_says_what_comes_then(home, tmp_path):
     assert published.returncode == 0, published.stderr
     for name in PLANTED:
         assert len(rows_of(tmp_path / "out" / "corpus" / name)) == 120 - len(PLANTED[name])
+
+
+def test_a_result_or_parts_in_the_corpus_are_refused(home):
+    with pytest.raises(UsageError):
+        share(home, home / "corpus" / "out", "drop", 0, 1)

@@ -14,6 +14,7 @@ from contam.audit.pack import run_audit
 from contam.audit.spec import AuditSpec, checked
 from contam.benchmark.read_files import read_benchmarks
 from contam.detect.report import load_report
+from contam.errors import ConfigError
 from contam.tables import schemas
 from tests.audit.conftest import FIXTURES
 
@@ -198,6 +199,15 @@ def test_natural_decoys_are_not_reported_and_check_the_claim(tmp_path):
     assert said(pack, "contam")["check"]["holds"] is False
 
 
+def test_natural_decoys_alone_calibrate_too(tmp_path):
+    questions = [own_text(at) for at in range(48)]
+    leaked = [f"Notes. {text} End." for text in questions[:24]]
+    young = [own_text(at + 500) for at in range(48)]
+    found = said(audit(tmp_path, questions, leaked, natural=young, decoys=0), "contam")
+    assert found["decoys"] == "natural"
+    assert found["fdr"] == pytest.approx(2.9957 / 24, abs=1e-4)
+
+
 def test_too_few_decoys_and_unread_shards_estimate_nothing(tmp_path):
     questions = [own_text(at) for at in range(12)]
     pack = audit(tmp_path, questions, questions)
@@ -220,3 +230,8 @@ def test_no_text_of_a_decoy_is_in_the_pack(audited):
     report = load_report(folder)
     assert {row["question"] for row in schemas.rows(report.items)} == {None}
     assert all("decoys" in row["benchmark"] for row in schemas.rows(report.items))
+
+
+def test_an_audit_of_nothing_but_decoys_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="benchmark"):
+        audit(tmp_path, [], [], benchmarks=[{"paths": ["x.jsonl"], "decoys": True}])

@@ -8,7 +8,7 @@ import pytest
 
 from contam.audit import calibration, rates
 from contam.audit.pack import run_audit
-from contam.audit.rates import powered, read_judged, reviewed
+from contam.audit.rates import powered, read_judged, reviewed, write_judged
 from contam.audit.sample import Case, Label, population, write_labels
 from contam.audit.spec import load_spec
 from contam.cli.main import main
@@ -213,6 +213,15 @@ def test_answers_about_other_evidence_are_counted_and_not_used():
     assert found["policies"] == reviewed(cases, labels, judged)["policies"]
 
 
+def test_two_judges_are_listed_apart_and_their_mean_counts():
+    cases, truth, judged = world(np.random.default_rng(6))
+    labels = [label(case, truth[at]) for at, case in enumerate(cases[:60])]
+    twice = [*judged, *(row | {"model": "other"} for row in judged)]
+    found = reviewed(cases, labels, twice)
+    assert [judge["model"] for judge in found["judges"]] == ["m", "other"]
+    assert found["policies"] == reviewed(cases, labels, judged)["policies"]
+
+
 @pytest.mark.slow
 def test_an_audit_takes_what_a_judge_said(tmp_path, capsys):
     spec = load_spec(write_spec(tmp_path, audit="decoys = 0"))
@@ -271,3 +280,14 @@ def test_a_file_that_holds_other_than_answers_is_refused(tmp_path, text):
     assert "judged.jsonl" in str(refused.value)
     with pytest.raises(ConfigError):
         read_judged([tmp_path / "gone.jsonl"])
+
+
+def test_a_parquet_file_of_answers_is_read_whole_or_refused(tmp_path):
+    path = tmp_path / "judged.parquet"
+    write_judged(path, [GOOD])
+    assert read_judged([path]) == [GOOD]
+    with pytest.raises(ConfigError):
+        read_judged([path, path])
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(ConfigError):
+        read_judged([path])

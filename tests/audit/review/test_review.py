@@ -16,6 +16,7 @@ from contam.audit.sample import (
     draw,
     population,
     read_labels,
+    write_labels,
 )
 from contam.cli.main import main
 from contam.detect.intervals import wilson
@@ -146,6 +147,12 @@ def test_a_gap_of_which_flags_are_wrong_is_corrected(right, gap):
     assert gap == 0 or right > 0.7 or naive / rounds < 0.8
 
 
+def test_flags_that_nobody_read_correct_no_gap():
+    row = {"gap": 0.2, "gap_low": 0.1, "gap_high": 0.3}
+    for own in ([], [{"precision": None}], [{"precision": 0.0}]):
+        assert rates.with_precision(row, own)["gap_true"] is None
+
+
 def test_strata_are_weighed_by_their_size_and_not_by_what_was_read():
     items = world(n_flagged=20, n_clean=180)
     labels = [label(case, case.flagged) for case in draw(items, flagged=20, clean=20, seed=3)]
@@ -207,6 +214,15 @@ def test_many_who_answer_at_once_lose_nothing(tmp_path):
         list(pool.map(read, readers))
     found = read_labels([path])
     assert [sum(one.reader == reader for one in found) for reader in readers] == [20] * 8
+
+
+def test_notes_stay_out_of_a_pack_without_texts(tmp_path):
+    path = tmp_path / "labels.jsonl"
+    said = [label(case, said=True, note="its words") for case in world()[:2]]
+    write_labels(path, said)
+    assert read_labels([path]) == said
+    write_labels(path, said, notes=False)
+    assert [read_label.note for read_label in read_labels([path])] == ["", ""]
 
 
 def test_an_audit_reads_the_labels_of_all_readers(pack, tmp_path, monkeypatch):
