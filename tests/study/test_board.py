@@ -234,6 +234,22 @@ def test_a_mean_over_two_scales_or_directions_is_refused_by_name():
     assert board(rows, lower_is_better=["a"]).rows()[0]["model"] == "y"
 
 
+def test_a_task_that_sounds_as_if_less_were_better_is_asked_about():
+    rows = table("model acc perplexity", ("x", 0.5, 50), ("y", 0.4, 70), ("z", 0.3, 20))
+    with refused(UsageError, "'perplexity'", "--lower-is-better perplexity"):
+        board(rows)
+    with refused(UsageError, "perplexity"):
+        board(rows, lower_is_better=["perplexity"], higher_is_better=["perplexity"])
+
+
+def test_models_that_no_task_compares_are_named():
+    rows = table("model a b c", ("x", 1, None, 2), ("y", None, 2, None), ("z", 3, 1, 1))
+    study = board(rows)
+    assert study.run["notes"] == ["1 pairs of models share no task, such as x and y: neither wins"]
+    (measures,) = study.rows("measures")
+    assert (measures["cardinal_distance"], measures["ordinal_distance"]) == (None, None)
+
+
 def test_clean_scores_must_be_of_the_same_models():
     rows = table("model a b", ("x", 0.5, 0.3), ("y", 0.4, 0.7))
     other = table("model a b", ("x", 0.5, 0.3), ("z", 0.4, 0.7))
@@ -295,3 +311,10 @@ def test_a_clean_table_may_not_contradict_the_scores():
         assert [row["rank_win_rate"] for row in study.rows()] == [1, 2]
         assert study.rows()[0]["model"] == "m1"
     assert any("b: " in note for note in study.run["notes"])
+
+
+def test_a_column_of_directions_is_no_task_of_a_wide_table():
+    rows = table("model a b higher_is_better", ("x", 1, 2, 1), ("y", 2, 3, 0))
+    for tasks in ((), ("a", "b")):
+        with refused(UsageError, "'higher_is_better'", "--lower-is-better"):
+            board(rows, tasks=tasks)

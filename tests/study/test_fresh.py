@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import contam
-from contam.errors import ContamError
+from contam.errors import ContamError, UsageError
 from contam.study import FreshSettings, fresh
 from contam.study.inputs import read_scores
 from contam.study.lines import fit_line, freed_slope, residuals
 from tests.matrix import sampled
+from tests.rescore.panels import refused
 
 SIDES = {"MatchedFrequency": "matched", "Threshold0.7": "thr07", "TopImages": "top"}
 
@@ -210,6 +211,15 @@ def test_models_of_one_base_are_one_model_in_a_line():
     assert false[False] > false[True]
 
 
+def test_leave_one_out_residuals_are_those_of_a_line_without_the_model():
+    rng = np.random.default_rng(9)
+    x = rng.random(12)
+    y = 0.2 + 0.7 * x + rng.normal(0, 0.02, 12)
+    for at, expected in enumerate(residuals(x, y).expected):
+        slope, intercept = np.polyfit(np.delete(x, at), np.delete(y, at), 1)
+        assert expected == pytest.approx(intercept + slope * x[at], rel=1e-9)
+
+
 # ----------------------------------------------------- 1.6 d and e: references, ConStat, admission
 
 
@@ -278,6 +288,13 @@ def totals(**models):
     return [{"model": name, "correct": right, "n": 100} for name, right in models.items()]
 
 
+def test_one_model_has_a_gap_and_no_line():
+    study = fresh(totals(a=80), totals(a=60))
+    (row,) = study.rows()
+    assert row["gap"] == pytest.approx(0.2)
+    assert (row["expected"], row["falls"], study.rows("fits")) == (None, False, [])
+
+
 def test_equal_scores_and_scores_at_the_ends_have_no_line():
     same = totals(**dict.fromkeys("abcdefg", 50))
     study = fresh(same, same)
@@ -304,6 +321,23 @@ def test_equal_scores_and_scores_at_the_ends_have_no_line():
 def test_what_is_no_score_is_an_error(other, settings):
     with pytest.raises(ContamError):
         fresh(totals(a=80), other, settings=FreshSettings(**settings))
+
+
+def test_models_of_one_side_are_noted_and_verdicts_of_totals_refused(tmp_path):
+    study = fresh(totals(a=80, b=70), totals(a=60, c=5))
+    assert [row["model"] for row in study.rows()] == ["a"]
+    assert any("b" in note for note in study.run["notes"])
+    assert any("c" in note for note in study.run["notes"])
+    with pytest.raises(UsageError):
+        fresh(totals(a=80), totals(a=60), verdicts=tmp_path)
+    with pytest.raises(UsageError):
+        fresh(totals(a=80), totals(a=60), columns={"gone.n": "n"})
+
+
+def test_scores_without_a_number_of_items_are_said_to_lack_it(tmp_path):
+    (tmp_path / "old.csv").write_text("model,score\na,0.5\n")
+    with refused(ContamError, tmp_path / "old.csv", "`columns`"):
+        fresh(tmp_path / "old.csv", totals(a=60))
 
 
 @pytest.fixture(scope="module")
@@ -334,6 +368,16 @@ def test_items_of_logs_give_the_scores_and_clean_items_are_split_off(bench_fixtu
     assert json.dumps(study.run)
 
 
+def test_verdicts_of_two_policies_need_a_name_and_logs_of_two_benchmarks_are_no_set(bench_fixtures):
+    items, logs = bench_fixtures / "items/lantern_quiz.jsonl", bench_fixtures / "logs"
+    both = contam.scan(bench_fixtures / "corpus", items, policies=["contam", "gpt3-test"])
+    given = (logs / "lantern_quiz.csv", logs / "tinker_code.csv")
+    with refused(ContamError, "2 policies", "contam"):
+        fresh(*given, verdicts=both)
+    with pytest.raises(ContamError):
+        read_scores(given, "original")
+
+
 def test_scores_that_are_no_shares_are_refused_and_partial_credit_is_not(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("item_id,model,score\n" + "".join(f"i{at},a,{at}\n" for at in range(40)))
@@ -343,6 +387,16 @@ def test_scores_that_are_no_shares_are_refused_and_partial_credit_is_not(tmp_pat
     assert not read_scores(path, "original").binary(0)
     study = fresh(path, path)
     assert study.rows()[0]["interval"] == "Welch"
+
+
+def test_a_row_with_an_item_is_no_total(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(
+        "item_id,model,n,score\n" + "".join(f"i{at},a,9,{at % 2}\n" for at in range(20))
+    )
+    found = read_scores(path, "original")
+    assert found.n.tolist() == [20]
+    assert found.score.tolist() == [0.5]
 
 
 def test_constat_takes_items_in_one_order_and_refuses_different_ones(tmp_path):

@@ -317,6 +317,16 @@ def test_fine_tunes_of_one_base_are_no_group_of_their_own():
     assert false[False] > 2 * false[True] + 10
 
 
+def test_an_error_of_rounding_alone_gives_no_p():
+    compute = np.linspace(21, 24, 24)
+    rows = [
+        {"model": f"m{at}", "covariate": c, "score": s, "tuned": s, "group": at % 2}
+        for at, (c, s) in enumerate(zip(compute, 0.3 + 0.1 * (compute - 21), strict=True))
+    ]
+    study = preparation(rows, settings=PreparationSettings(chance=0.3, draws=99))
+    assert {row["p"] for row in study.rows("effects")} == {None}
+
+
 def test_a_column_of_base_scores_is_no_family():
     rng = np.random.default_rng(8)
     rows = [

@@ -104,6 +104,11 @@ def test_livecodebench_windows_are_means_from_start_to_end(found, problems):
     assert known["DSCoder-33b-Ins", "2023-10-01"] == "no"
 
 
+def test_percents_are_refused(shared):
+    with refused(LogError, "percent"):
+        timed(shared / "published" / "livecodebench_2024_02_26_items.csv")
+
+
 def leaked(path, *, seed=9):
     """Problems of a year; wren has seen those that came out before July, and finch none."""
     rng = np.random.default_rng(seed)
@@ -398,3 +403,15 @@ def test_the_scan_finds_a_planted_cutoff_and_its_sign():
     assert (risen.day, risen.z) == (found.day, pytest.approx(-found.z))
     assert dated.scan(scores[:30], day[:30]) is None
     assert dated.scan(np.ones(600), day) is None
+
+
+def test_a_drop_without_a_common_stratum_says_so(tmp_path):
+    rows = ["item,date,difficulty,heron"]
+    rows += [f"a{at},2024-01-10,easy,{int(at % 5 > 0)}" for at in range(30)]
+    rows += [f"b{at},2024-05-10,hard,{int(at % 5 == 0)}" for at in range(30)]
+    (tmp_path / "scores.csv").write_text("\n".join(rows))
+    study = timed(tmp_path / "scores.csv", cutoffs={"heron": "2024-03-01"}, least=10)
+    (row,) = study.rows()
+    assert row["drop_p_holm"] < 0.05
+    assert row["stratified_p"] is None
+    assert "difficulty" in study.finding.sure
