@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -59,6 +60,14 @@ def test_a_figure_below_its_floor_is_told(change, told):
     assert told in line
 
 
+def test_a_class_the_pack_lost_is_told():
+    from quality_floor import regressions
+
+    floor = {"contam": {"recall": {"renamed_class": 0.5}}}
+    (line,) = regressions(measured(), floor)
+    assert "renamed_class is not measured" in line
+
+
 def test_the_committed_floors_name_known_classes():
     from quality_aims import FALSE_FLAG_AIMS, RECALL_AIMS
     from quality_floor import read_floor
@@ -68,6 +77,14 @@ def test_the_committed_floors_name_known_classes():
         for kind in ("false_flags", "flagged"):
             named = {name.rpartition(":")[2] for name in limits.get(kind, {})}
             assert named <= set(FALSE_FLAG_AIMS)
+
+
+def test_a_share_is_never_rounded_up():
+    from quality_report import share
+
+    assert share(1999, 2000) == "99.9"
+    assert share(2000, 2000) == "100.0"
+    assert share(0, 0) == "-"
 
 
 def index_part(found=(100, 90)):
@@ -99,3 +116,20 @@ def test_an_index_is_set_beside_the_scan_class_by_class_with_its_bytes():
         ["for each byte of text", "", "0.000", "0.420"],
         ["documents read", "", "50", "7"],
     ]
+
+
+def test_the_answers_of_an_index_have_floors_of_their_own(tmp_path, monkeypatch, capsys):
+    import quality
+    from index_figures import INDEXED
+
+    answer = {"policies": measured(), "data": "pack"}
+    monkeypatch.setattr(quality, "measure", lambda *_: answer)
+    monkeypatch.setattr(quality, "build_index", lambda *_: 1.0)
+    monkeypatch.setattr(quality, "measure_index", lambda *_: index_part())
+    floor = tmp_path / "floor.json"
+    floor.write_text(json.dumps({**FLOOR, INDEXED: {"recall": {"case": 0.95}}}))
+    arguments = ["--data", "pack", "--out", str(tmp_path / "out"), "--floor", str(floor), "--json"]
+    assert quality.main(arguments) == 1
+    assert f"below the floor: {INDEXED}: recall of case is 0.9" in capsys.readouterr().err
+    written = json.loads((tmp_path / "out" / "quality.json").read_text())
+    assert written["index"]["build_cpu_seconds"] == 1.0

@@ -242,6 +242,21 @@ def test_bare_numbers_join_only_where_they_begin_alike(tmp_path, logs):
         rescore(tmp_path / "mine.csv", logs, settings=FAST)
 
 
+def test_columns_can_be_named_and_lie_in_records(tmp_path):
+    found = [
+        {"item": {"name": row["id"]}, "judge": {"says": row["label"]}, "text": "because"}
+        for row in rows(text=False)
+    ]
+    path = write(tmp_path / "mine.jsonl", found)
+    log = named_log(tmp_path)
+    columns = {"id": "item.name", "label": "judge.says", "question": ""}
+    assert counts(scored(path, log, verdict_columns=columns)[0]) == (30, 10, 0)
+    with refused(LogError, "'judge.said'"):
+        scored(path, log, verdict_columns={**columns, "label": "judge.said"})
+    with refused(UsageError, "'colour'"):
+        scored(path, log, verdict_columns={"colour": "x"})
+
+
 @pytest.mark.parametrize(
     ("text", "fact"),
     [
@@ -261,6 +276,20 @@ def test_a_file_that_is_no_list_of_labels_is_refused(tmp_path, text, fact):
         scored(path, named_log(tmp_path), threshold=0.5 if "score" in text else None)
 
 
+def test_a_table_of_a_result_folder_is_no_file_of_labels(tmp_path):
+    path = write(tmp_path / "verdicts.parquet", rows(text=False))
+    (tmp_path / "run.json").write_text("{}", encoding="utf-8")
+    with refused(UsageError, path, f"folder: {tmp_path}"):
+        scored(path, named_log(tmp_path))
+
+
+def test_options_for_a_file_do_not_go_with_a_folder(tmp_path):
+    with refused(UsageError, tmp_path, "--threshold"):
+        rescore(tmp_path, named_log(tmp_path), threshold=0.5)
+    with refused(UsageError, "'dirty'"):
+        scored(write(tmp_path / "m.csv", rows(text=False)), named_log(tmp_path), unlisted="dirty")
+
+
 def test_the_command_takes_a_file_and_writes_the_same_twice(tmp_path):
     log = named_log(tmp_path)
     path = write(tmp_path / "list.csv", [{"id": f"quay/{i}"} for i in sorted(DIRTY)])
@@ -275,6 +304,14 @@ def test_the_command_takes_a_file_and_writes_the_same_twice(tmp_path):
     write_rescore(rescore(path, log, unlisted="clean", settings=same), tmp_path / "b")
     for name in ("scores.parquet", "sweep.parquet", "summary.md"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+@pytest.mark.parametrize("threshold", [float("nan"), float("inf"), float("-inf")])
+def test_a_threshold_is_a_number(tmp_path, logs, threshold):
+    found = [{"question": question, "overlap": 0.9} for question in QUESTIONS]
+    path = write(tmp_path / "mine.jsonl", found)
+    with refused(UsageError, threshold):
+        scored(path, logs, threshold=threshold)
 
 
 @pytest.mark.parametrize("answers", [(1, 0), (True, False), ("1", "0"), (1.0, 0.0)])
@@ -415,3 +452,9 @@ def test_copies_are_clustered_by_the_texts_of_the_logs(tmp_path):
         (row,) = [row for row in done.rows("scores") if row["subset_by"] == "all"]
         assert row["gap_p"] > 0.05
         assert not any("alone" in note for note in done.run["notes"])
+
+
+def test_a_threshold_does_not_win_over_labels_unsaid(tmp_path, logs):
+    path = write(tmp_path / "mine.csv", [{**row, "score": 0.1} for row in rows()])
+    with refused(UsageError, "'label'"):
+        rescore(path, logs, threshold=0.5, settings=FAST)

@@ -148,6 +148,12 @@ def test_rows_without_a_score_are_missing_as_rows_that_are_not_there(
         rescore(verdicts, path, allow_partial=True, settings=FAST)
 
 
+def test_a_model_with_half_its_rows_is_named(verdicts, items, tmp_path):
+    path = table(tmp_path, [*rows_of(items), *rows_of(items[:20], model="stopped")])
+    with refused(LogError, "stopped", "28 of the 49"):
+        rescore(verdicts, path, settings=FAST)
+
+
 def test_a_part_of_a_benchmark_is_fine_where_the_tools_own_number_vouches_for_it(
     verdicts, items, tmp_path
 ):
@@ -203,6 +209,16 @@ def test_a_metric_that_no_item_has_is_named_and_has_no_row(verdicts, items, tmp_
     assert (row["metric"], row["full"]) == ("acc,none", 1)
     assert "bypass" in result.summary
     assert any("bypass" in note for note in result.run["notes"])
+
+
+def test_two_tables_of_one_model_are_refused_or_told_apart(verdicts, items, tmp_path):
+    one = table(tmp_path / "one", rows_of(items))
+    two = table(tmp_path / "two", rows_of(items, lambda at: at % 3 == 0))
+    with refused(LogError, one, two, "--separate-runs"):
+        rescore(verdicts, [one, two], settings=FAST)
+    rows = whole(rescore(verdicts, [one, two], separate_runs=True, settings=FAST))
+    assert len({row["model"] for row in rows}) == 2
+    assert len({row["full"] for row in rows}) == 2
 
 
 # ---------------------------------------------------------------------- runs, models, clean items

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from contam.errors import LogError
+from contam.errors import LogError, UsageError
 from contam.rescore.logs.model import Log, LoggedItem, mean_column
 from contam.rescore.logs.read import read_logs
 from contam.rescore.metrics import directed, sounds_lower
@@ -250,6 +250,16 @@ def test_what_a_log_records_goes_before_the_name_and_the_user_before_both():
     # One log of a benchmark records it, another one is silent.
     found = directed([log_of("wer", model="a"), log_of("wer", model="b", wer=True)])
     assert [log.columns[0].higher_is_better for log in found] == [True, True]
+
+
+def test_contradictions_and_unknown_names_are_errors():
+    two = [log_of("acc", model="a", acc=True), log_of("acc", model="b", acc=False)]
+    with refused(LogError, "acc", "a.json", "b.json"):
+        directed(two)
+    assert [log.columns[0].higher_is_better for log in directed(two, lower=("acc",))] == [False] * 2
+    for ways in ({"lower": ("f1",)}, {"lower": ("acc",), "higher": ("acc",)}):
+        with pytest.raises(UsageError):
+            directed(two, **ways)
 
 
 ROWS = "id,model,metric,score{head}\n" + "".join(

@@ -11,7 +11,7 @@ import contam as library
 from contam.rescore.holdouts import holdout_rows
 from contam.rescore.panel import RescoreSettings
 from contam.rescore.stats.holdout import constat, equivalent, inflation
-from tests.cli.processes import contam_here
+from tests.cli.processes import assert_one_line_error, contam_here
 from tests.rescore.panels import series_of
 
 #: The models that the authors call references, by the ends of their names.
@@ -284,3 +284,19 @@ def test_a_reference_benchmark_is_given_on_the_command_line(brook, tmp_path):
         "\\]", "]"
     )
     assert "no reference model" not in section
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "fact"),
+    [
+        ("brook_math", 2, "--reference-benchmark brook_math"),
+        ("brook_math=brook_math", 2, "--reference-benchmark brook_math=brook_math"),
+        ("nowhere=brook_again", 2, "nowhere"),
+        ("brook_math=nowhere", 1, "brook_again"),
+    ],
+)
+def test_a_reference_benchmark_that_is_not_there_is_an_error(brook, tmp_path, given, code, fact):
+    out = tmp_path / "out"
+    done = contam_here("rescore", *brook, "--out", out, "--reference-benchmark", given)
+    assert_one_line_error(done, code, fact)
+    assert not out.exists()

@@ -223,6 +223,20 @@ def test_the_prompt_of_a_choice_question_is_found_without_its_choices():
     assert join(log_of(logged), items_table(items)).index.tolist() == list(range(6))
 
 
+def test_ends_of_prompts_cannot_be_searched_when_the_texts_were_kept_out():
+    logged = [LoggedItem(item_id="0", prompt=f"{SHOT}{QUESTIONS[2]}\nA:")]
+    table = items_table(plain_items(), keep_text=False)
+    with refused(LogError, "1 items"):
+        join(log_of(logged), table)
+    assert join(log_of(asked(QUESTIONS[2])), table).index.tolist() == [2]
+
+
+def test_keys_of_another_version_are_refused(monkeypatch):
+    monkeypatch.setattr("contam.rescore.join.KEY_VERSION", "ck9")
+    with pytest.raises(LogError, match="ck1"):
+        Joiner(items_table(plain_items()))
+
+
 @pytest.mark.labelled
 def test_every_real_log_meets_its_benchmark(shared):
     from contam.benchmark.read_files import read_benchmarks
@@ -289,9 +303,3 @@ def test_numbers_join_where_the_hashes_of_documents_are_those_of_the_rows(
     path.unlink()
     with pytest.raises(LogError):
         Joiner(items, sources).join(log)
-
-
-def test_keys_of_another_version_are_refused(monkeypatch):
-    monkeypatch.setattr("contam.rescore.join.KEY_VERSION", "ck9")
-    with pytest.raises(LogError, match="ck1"):
-        Joiner(items_table(plain_items()))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from contam.errors import UsageError
 from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore
 from tests.rescore.logs.small import write_lines
 from tests.rescore.logs.tools import write_json
+from tests.rescore.panels import refused
 from tests.rescore.test_annotations import write
 
 N = 24
@@ -127,6 +129,13 @@ def test_a_metric_that_is_asked_for_is_the_one_that_counts(labels, tmp_path, ask
         assert row["mean_full"] == pytest.approx(mean({"quay": "acc", "weir": "rouge"}, model))
         assert row["metrics"] == "quay: acc; weir: rouge"
         assert "weir" not in row["note"]
+
+
+@pytest.mark.parametrize("asked", ["bleu", "quay=rouge"])
+def test_a_metric_that_no_log_has_is_refused_with_those_there_are(labels, tmp_path, asked):
+    logs = tables(tmp_path, quay="acc", weir="rouge chrf_sum")
+    with refused(UsageError, asked, "weir=rouge"):
+        scored(labels, *logs, metrics=[asked])
 
 
 def test_the_main_metric_that_a_log_names_is_the_one_that_counts(labels, tmp_path):

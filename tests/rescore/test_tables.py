@@ -1,6 +1,7 @@
 """The tables of a re-scoring over made-up panels: every column, and what it refuses to say."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -187,6 +188,15 @@ def test_reference_models_share_what_is_easy(leak):
     assert rows["old-1"]["adjusted"] is None
     first = next(beyond_words([*rows.values()]))
     assert all(f"{name} {rows[name]['gap']:+.3f}" in first for name in settings.references)
+
+
+def test_items_of_few_passages_are_scored_without_an_adjustment(leak):
+    series, flags, _ = leak
+    alone = replace(flags, cluster=np.arange(400) // 100)
+    for row in whole(tables_of([*series, series_of(np.ones(400), model="third")], [alone])):
+        assert row["gap"] is not None
+        assert row["adjusted"] is None
+        assert row["adjusted_by"]
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -114,6 +114,13 @@ def test_document_ids_that_lm_eval_may_have_given_wrongly_are_refused(tmp_path, 
             lm_eval_samples([one])
 
 
+def test_a_log_without_its_results_is_refused(tmp_path):
+    path = lm_eval(tmp_path, [1, 0])
+    (tmp_path / f"results_{TIME}.json").unlink()
+    with refused(LogError, path):
+        lm_eval_samples([judged(path, [CLEAN, CLEAN])])
+
+
 # -------------------------------------------------------------------------------------- the call
 
 
@@ -131,6 +138,18 @@ def test_what_does_not_fit_is_one_line(verdicts, bench_fixtures, tmp_path, argum
     )
     assert_one_line_error(process, code, words)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_there_is_kept(verdicts, docs, tmp_path):
+    rows = [{key: row.get(key) for key in ("question", "choices", "passage")} for row in docs]
+    lm_eval(tmp_path / "logs", [1.0] * len(rows), docs=rows)
+    out = tmp_path / "out.json"
+    out.write_text("mine")
+    options = ["--verdicts", verdicts, "--logs", tmp_path / "logs"]
+    assert_one_line_error(contam_here("export", *options, "--out", out), 1, "already exists")
+    assert out.read_text() == "mine"
+    assert contam_here("export", *options, "--out", out, "--overwrite").returncode == 0
+    assert len(json.loads(out.read_bytes())["lantern"]) == 17
 
 
 PRINT = """
@@ -177,6 +196,13 @@ def test_what_lm_eval_says_of_a_run_stands_in_its_clean_scores(tmp_path):
         "acc,none": pytest.approx(2 / 3),
     }
     assert not is_results(tree), "it would be taken for a run of lm-eval"
+
+
+def test_an_error_that_is_not_known_is_written_as_lm_eval_writes_it(tmp_path):
+    (log,) = read_logs([lm_eval(tmp_path, [1, 0])])
+    for labels in ([CLEAN, CONTAMINATED], [CONTAMINATED, CONTAMINATED]):
+        own = clean_results([labelled(log, labels)], {})["results"]["lantern"]
+        assert {own[key] for key in own if "_stderr," in key} == {"N/A"}
 
 
 def printed(trees, home):

@@ -227,6 +227,12 @@ def test_letters_are_scores_and_a_log_without_reductions_is_read(tmp_path, form)
     assert [item.position for item in found.items] == [0, 1, 2]
 
 
+def test_an_archive_without_its_header_is_refused(tmp_path):
+    log = inspect_log([sample(0, "C")], [1])
+    with pytest.raises(LogError, match=r"b\.eval"):
+        read_logs([zipped(tmp_path / "b.eval", log, header=False)])
+
+
 def test_a_changed_zip_is_refused(tmp_path):
     path = zipped(tmp_path / "a.eval", inspect_log([sample(i, "C") for i in range(6)], [1] * 6))
     whole = path.read_bytes()
@@ -419,6 +425,13 @@ def test_half_a_character_in_an_answer_does_not_stop_a_log(tmp_path):
     assert log.items[0].question == "half \ufffd"
 
 
+def test_json_nested_beyond_measure_is_an_error(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("[" * 100_000, encoding="utf-8")
+    with pytest.raises(LogError):
+        read_logs([path])
+
+
 def test_paths_that_hold_no_log_are_errors(tmp_path):
     with refused(LogError, tmp_path / "none"):
         read_logs([tmp_path / "none"])
@@ -429,9 +442,3 @@ def test_paths_that_hold_no_log_are_errors(tmp_path):
         read_logs([tmp_path / "items.jsonl"])
     with pytest.raises(UsageError):
         read_logs([])
-
-
-def test_an_archive_without_its_header_is_refused(tmp_path):
-    log = inspect_log([sample(0, "C")], [1])
-    with pytest.raises(LogError, match=r"b\.eval"):
-        read_logs([zipped(tmp_path / "b.eval", log, header=False)])

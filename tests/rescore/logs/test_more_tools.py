@@ -11,7 +11,7 @@ from contam.errors import LogError
 from contam.rescore.join import Joiner
 from contam.rescore.logs.model import self_check
 from contam.rescore.logs.read import find_logs, read_logs
-from tests.rescore.logs.small import QUESTIONS, item, items_table
+from tests.rescore.logs.small import QUESTIONS, item, items_table, lm_eval, write_lines
 from tests.rescore.logs.tools import (
     RIGHT,
     eval_plus,
@@ -237,3 +237,12 @@ def test_outputs_without_scores_per_item_say_what_to_export(tmp_path, document, 
     (tmp_path / "t.csv").write_text("id,score\na,1\n", encoding="utf-8")
     ((_, reason),) = find_logs([tmp_path]).skipped
     assert fact in reason
+
+
+def test_requests_alone_are_listed_as_left_out(tmp_path):
+    lm_eval(tmp_path, [1, 0])
+    rows = [{"doc_id": n, "native_id": n, "request": {"context": "?"}} for n in range(2)]
+    write_lines(tmp_path / "task-000-quay-requests.jsonl", rows)
+    ((path, reason),) = find_logs([tmp_path]).skipped
+    assert path.endswith("requests.jsonl")
+    assert "not beside it" in reason

@@ -113,6 +113,14 @@ def test_a_metric_of_another_package_is_refused_with_its_name(tmp_path, aggregat
         log.columns[0].aggregate(np.ones(2, np.bool_))
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("f1", [2, 1]), ("f1", 0.5), ("bits_per_byte", "x"), ("perplexity", [1, 2])]
+)
+def test_corpus_metrics_refuse_values_they_are_not_made_for(name, value):
+    with pytest.raises(ValueError):
+        CORPUS[name]([value])
+
+
 def test_matthews_and_brier_are_what_their_definitions_say():
     sure = [[0, 0], [1, 1], [1, 1]]
     assert CORPUS["mcc"](sure) == pytest.approx(1.0)

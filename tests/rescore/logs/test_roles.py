@@ -303,6 +303,12 @@ def test_a_lone_score_in_a_record_is_found_and_one_of_two_is_asked_for(tmp_path)
         read_logs([tmp_path / "t.jsonl"], columns={"score": "metrics.em", "question": "a+b"})
 
 
+def test_a_field_that_some_records_lack_is_no_score(tmp_path):
+    rows = [{"id": "a", "m": {"acc": 1}}, {"id": "b", "m": {}}, {"id": "c", "m": None}]
+    (log,) = read_logs([write_lines(tmp_path / "t.jsonl", rows)], columns={"score": "m.acc"})
+    assert log.n_unscored == 2
+
+
 def test_a_benchmark_is_made_of_a_plain_table(tmp_path):
     lines = "".join(f'"{question}",{i % 2}\n' for i, question in enumerate(QUESTIONS))
     (tmp_path / "quay.csv").write_text(f"question,score\n{lines}", encoding="utf-8")

@@ -171,6 +171,22 @@ def test_adjusted_p_as_statsmodels_has_it(n):
         assert ours(values) == pytest.approx(multipletests(values, method=method)[1], abs=1e-15)
 
 
+def test_nothing_to_say_is_said():
+    empty = clusters.interval_of(np.empty(0))
+    assert np.isnan([empty.estimate, empty.low, empty.high]).all()
+    assert np.isnan(ranking.agreement(np.ones(4), np.arange(4.0)).tau)
+    assert np.isnan(ranking.random_deletion(np.ones((3, 4)), np.zeros(4, bool)).tau)
+    p = np.array([0.01, np.nan, 0.04, 0.03])
+    assert dealing.holm(p) == pytest.approx([0.03, np.nan, 0.06, 0.06], nan_ok=True)
+    assert dealing.benjamini_hochberg(p) == pytest.approx([0.03, np.nan, 0.04, 0.04], nan_ok=True)
+    with pytest.raises(ValueError):
+        clusters.wilson(3, 2)
+    for scores in ([0.5], [7.0, 7.0, 7.0]):
+        found = clusters.interval_of(np.array(scores))
+        assert found.estimate == scores[0]
+        assert np.isnan([found.low, found.high]).all()
+
+
 @pytest.mark.parametrize("n", [2, 4, 7])
 def test_pass_at_k_is_the_share_of_draws_with_a_right_answer(n):
     for right, k in itertools.product(range(n + 1), range(1, n + 1)):
