@@ -43,9 +43,7 @@ class PartHits:
         """A part was found."""
         self._pieces.append(piece)
         if self.store is None and self.plan.parameters.every_hit:
-            self._held[piece.name] = tuple(
-                each.hits for each in part.collected if each.hits is not None
-            )
+            self._held[piece.name] = part.hits
 
     def by_piece(self) -> Iterator[tuple[Hits, ...]]:
         """The hits of each piece, by view, in the order of the corpus. Raises OutputError."""
@@ -68,7 +66,7 @@ class PartHits:
 
     def _of_piece(self, piece: Piece) -> tuple[Hits, ...]:
         store = self.store
-        found = self._held[piece.name] if store is None else store.hits(piece, self.plan)
+        found = self._held[piece.name] if store is None else store.hits(piece)
         return tuple(hits_placed(hits, piece.shards) for hits in found)
 
 

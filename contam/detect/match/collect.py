@@ -285,7 +285,7 @@ class Collection:
 
     def collected(self) -> Collected:
         """All that was collected, to be added to a collection of the same view by `take`."""
-        counts = tuple(self.counts)
+        counts = tuple(count.in_order() for count in self.counts)
         matches, pieces, rank = self.shared.top_documents.ranked()
         return Collected(
             n_tokens=self.n_tokens,

@@ -11,8 +11,6 @@ import numpy as np
 from contam.detect.model import Matches, Totals
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from contam.detect.model import Bools, Float64s, Int32s, Int64s, Lengths
@@ -107,24 +105,6 @@ class PolicyCount:
             Matches.zeros(n_rows, n_read),
         )
 
-    @classmethod
-    def of_rows(
-        cls, n_items: int, n_read: int, columns: Mapping[str, NDArray[Any]], best: Matches
-    ) -> PolicyCount:
-        """What `by_item` gave: the columns of `COUNTED` and the best matches, one an item.
-
-        Raises ValueError where they do not fit each other.
-        """
-        count = cls.empty(n_items, n_read, len(best))
-        if len(best) and (best.item[0] < 0 or (np.diff(best.item) <= 0).any()):
-            raise ValueError("the items that were counted are not in order")
-        count._rows_of(best.item)  # noqa: SLF001 - of its own class
-        for name in COUNTED:
-            getattr(count, name)[:] = columns[name]
-        for column in fields(Matches):
-            getattr(count.best, column.name)[:] = getattr(best, column.name)
-        return count
-
     def add(
         self, matches: Matches, score: Float64s, hit: NDArray[np.bool_], grouped: Grouped
     ) -> None:
@@ -177,10 +157,13 @@ class PolicyCount:
             getattr(self, name)[at] += getattr(other, name)[: len(at)]
         self._offer(at, best, other.best_score[: len(at)], other.best_full[: len(at)])
 
-    def by_item(self) -> tuple[dict[str, NDArray[Any]], Matches]:
-        """The columns of `COUNTED` and the best matches, in the order of the items found."""
+    def in_order(self) -> PolicyCount:
+        """The same in the order of the items found, and without room for more."""
         order = np.argsort(self.best.item[: self.n_rows], kind="stable")
-        return {name: getattr(self, name)[order] for name in COUNTED}, self.best.take(order)
+        row, best = np.zeros_like(self.row), self.best.take(order)
+        row[best.item] = np.arange(1, len(order) + 1)
+        columns = {name: getattr(self, name)[order] for name in COUNTED}
+        return PolicyCount(row=row, best=best, n_rows=len(order), **columns)
 
     def totals(self, longest_at: Lengths) -> Totals:
         """All items, also those of which nothing was found; longest_at as of `Totals`."""

@@ -1,4 +1,4 @@
-"""Keep a tree of our objects and their arrays in one file, which readers map into memory.
+"""Keep a tree of our objects and their arrays in bytes, or in a file that is mapped into memory.
 
 The arrays lie behind each other as they are in memory, so that all processes of a machine share
 them; the rest is a pickle. Reading it makes objects of this package and NumPy arrays, and nothing
@@ -131,53 +131,49 @@ def write_tree(file: IO[bytes], tree: object, known: Mapping[str, object] | None
         at += -at % _ALIGN + view.nbytes
 
 
-class MappedFile:
-    """A file in memory: its arrays are writable, and what is written stays in this process.
+def map_tree(path: Path, known: Mapping[str, object] | None = None) -> Any:  # noqa: ANN401 - what was written
+    """The tree in a file, whose arrays stay there: what is written to them stays in this process.
 
-    Read-only arrays would have another type, for which every kernel would be compiled anew.
+    Raises OSError, TreeError for any other file, and MemoryError where addresses run out.
     """
-
-    def __init__(self, file: IO[bytes]) -> None:
-        """Map a file, which may be closed then.
-
-        Raises OSError, TreeError for an empty one, and MemoryError where addresses run out.
-        """
+    with path.open("rb") as file:
         if not file.seek(0, io.SEEK_END):
             raise TreeError("the file is empty")
         try:
-            self._view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+            view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
         except OSError as error:
             if error.errno == errno.ENOMEM:
                 raise MemoryError from error  # or it would look like a fault of the disk
             raise
+    return read_tree(view, known)
 
-    @classmethod
-    def tree(cls, path: Path, known: Mapping[str, object] | None = None) -> Any:  # noqa: ANN401 - what was written
-        """The tree that `write_tree` wrote. Raises OSError, or TreeError for any other file."""
-        with path.open("rb") as file:
-            return cls(file).read(known or {})
 
-    def read(self, known: Mapping[str, object]) -> Any:  # noqa: ANN401 - what was written
-        """The tree in it. Raises TreeError."""
-        view = self._view
-        try:
-            magic, n_body, n_buffers = _HEAD.unpack_from(view)
-            sizes = struct.unpack_from(f"<{n_buffers}Q", view, _HEAD.size)
-            begin = _HEAD.size + 8 * n_buffers
-            at = begin + n_body
-            buffers = []
-            for size in sizes:
-                at += -at % _ALIGN
-                buffers.append(view[at : at + size])
-                at += size
-            if magic == _MAGIC and at == len(view):
-                body = io.BytesIO(view[begin : begin + n_body])
-                return _Unpickler(body, buffers, known).load()
-        except TreeError:
-            raise
-        except Exception as error:
-            raise TreeError(str(error)) from error
-        raise TreeError("the file is not whole")
+def read_tree(view: memoryview, known: Mapping[str, object] | None = None) -> Any:  # noqa: ANN401 - what was written
+    """The tree that `write_tree` wrote, whose arrays are parts of this memory. Raises TreeError.
+
+    known  the objects by name that were not written
+
+    Arrays of memory that is only read would have another type, for which every kernel would be
+    compiled anew.
+    """
+    try:
+        magic, n_body, n_buffers = _HEAD.unpack_from(view)
+        sizes = struct.unpack_from(f"<{n_buffers}Q", view, _HEAD.size)
+        begin = _HEAD.size + 8 * n_buffers
+        at = begin + n_body
+        buffers = []
+        for size in sizes:
+            at += -at % _ALIGN
+            buffers.append(view[at : at + size])
+            at += size
+        if magic == _MAGIC and at == len(view):
+            body = io.BytesIO(view[begin : begin + n_body])
+            return _Unpickler(body, buffers, known or {}).load()
+    except TreeError:
+        raise
+    except Exception as error:
+        raise TreeError(str(error)) from error
+    raise TreeError("the file is not whole")
 
 
 def write_plan(plan: Plan, folder: Path) -> None:
@@ -204,7 +200,7 @@ def write_plan(plan: Plan, folder: Path) -> None:
 def open_plan(folder: Path) -> Plan:
     """The plan in a folder, without its items; afterwards the folder may be removed."""
     known = {path.name: load_tokenizer(str(path)) for path in folder.glob("tokenizer-*.json")}
-    parameters, policies, view_of, views = MappedFile.tree(folder / _VIEWS, known)
+    parameters, policies, view_of, views = map_tree(folder / _VIEWS, known)
     return Plan(
         parameters=parameters,
         benchmarks=(),

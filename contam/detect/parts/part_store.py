@@ -1,22 +1,22 @@
 """Keep parts in a folder or below an address, each there whole or not at all, and divide a search.
 
 Behind the content of a file is its SHA-256. A file that is not whole is taken for none, and made
-again; whoever makes the same part at the same time writes the same bytes.
+again; whoever makes the same part at the same time writes the same answer.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
-import tempfile
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from contam.corpus.opening import OpenedShard, OpenedShards, collected, map_shards, open_shard
 from contam.corpus.tokens import following_of
-from contam.detect.parts.mapped import MappedFile, TreeError, write_tree
-from contam.detect.parts.part_file import PartError, hits_of, part_of
+from contam.detect.parts.mapped import TreeError, read_tree, write_tree
+from contam.detect.parts.part_file import PartError, part_of
 from contam.detect.parts.pieces import versions
 from contam.errors import OutputError, Public, UsageError
 from contam.files.addresses import Address, checked
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from contam.detect.match.hits import Hits
     from contam.detect.parts.part_file import Part
     from contam.detect.parts.pieces import Piece
-    from contam.detect.plan import Plan
 
 
 #: Threads of a process; as many as one interpreter keeps busy.
@@ -137,7 +136,7 @@ class PartStore:
         data, digest = whole[:-_DIGEST_BYTES], whole[-_DIGEST_BYTES:]
         return data if hashlib.sha256(data).digest() == digest else None
 
-    def find(self, piece: Piece, plan: Plan) -> Part | None:
+    def find(self, piece: Piece) -> Part | None:
         """The part of a piece, of which every shard was read; None where there is none.
 
         Raises OutputError for what cannot be read.
@@ -146,27 +145,24 @@ class PartStore:
         if data is None:
             return None
         try:
-            part = part_of(data, plan, piece.name)
+            part = part_of(data, piece.name)
         except PartError:
             return None
         is_whole = part.chunks == set(range(len(piece.corpus.chunks))) and not part.failures
         return part if is_whole else None
 
-    def hits(self, piece: Piece, plan: Plan) -> tuple[Hits, ...]:
+    def hits(self, piece: Piece) -> tuple[Hits, ...]:
         """The hits of each view in the part of a piece that was found before.
 
         Raises OutputError for a part that is gone or not whole any more.
         """
-        data = self.read(piece.name)
-        try:
-            if data is not None:
-                return hits_of(data, plan, piece.name)
-        except PartError:
-            pass
-        raise OutputError(
-            "{}: changed after it was read", self.path(piece.name),
-            hint="let nobody write to it meanwhile",
-        )  # fmt: skip
+        part = self.find(piece)
+        if part is None:
+            raise OutputError(
+                "{}: changed after it was read", self.path(piece.name),
+                hint="let nobody write to it meanwhile",
+            )  # fmt: skip
+        return part.hits
 
 
 class KnownShards(NamedTuple):
@@ -214,12 +210,8 @@ class KnownShards(NamedTuple):
         """What is known of each shard; None where nothing is."""
         data = self.store.read(name)
         if data is not None:
-            with tempfile.TemporaryFile() as file:
-                file.write(data)
-                try:
-                    found: tuple[OpenedShard | None, ...] = MappedFile(file).read({})
-                except TreeError:
-                    found = ()
+            with contextlib.suppress(TreeError):
+                found: tuple[OpenedShard | None, ...] = read_tree(memoryview(data))
                 if len(found) == n_shards:
                     return found
         return [None] * n_shards

@@ -242,7 +242,7 @@ def _parts(
             store.begin()
         waiting = []
         for at in wanted:
-            part = store.find(pieces[at], plan)
+            part = store.find(pieces[at])
             if part is None:
                 waiting.append(at)
             else:
@@ -257,7 +257,7 @@ def _parts(
     with closing(_computed(plan, todo, division, workers, progress)) as computed:
         for number, data in computed:
             piece = todo[number]
-            part = part_of(data, plan, piece.name)
+            part = part_of(data, piece.name)
             if store is not None and not part.failures:
                 store.write(piece.name, data)
             yield waiting[number], part, True

@@ -18,7 +18,7 @@ from contam.corpus.coverage import ShardFailure
 from contam.corpus.formats.base import Chunk
 from contam.corpus.listing import Skipped
 from contam.detect.match.matching import Matcher
-from contam.detect.parts.mapped import MappedFile, TreeError, write_tree
+from contam.detect.parts.mapped import TreeError, map_tree, write_tree
 from contam.facts import Place
 from contam.files.addresses import checked
 from contam.kernels.score_item import ViewSpec
@@ -35,7 +35,7 @@ def written(path, tree, known=None):
 @pytest.mark.parametrize("shape", [(0,), (7,), (3, 4), (0, 4)])
 def test_arrays_come_back_aligned_and_as_they_were(tmp_path, dtype, shape):
     array = (np.arange(np.prod(shape)) % 3).astype(dtype).reshape(shape)
-    found = MappedFile.tree(written(tmp_path / "a", (b"odd", array, array[::2])))
+    found = map_tree(written(tmp_path / "a", (b"odd", array, array[::2])))
     for mine, theirs in zip((array, array[::2]), found[1:], strict=True):
         assert mine.dtype == theirs.dtype
         assert np.array_equal(mine, theirs)
@@ -50,7 +50,7 @@ def test_our_objects_come_back(tmp_path):
     skipped = Skipped(checked("s3://bucket/a.txt"), Place("not a shard"))
     view = ViewSpec(unit=1, seed=5, min_run=8, stride=1)
     tree = (Chunk(1, (2, 3), 4, 5, 6), view, failure, skipped, {"a": None})
-    assert MappedFile.tree(written(tmp_path / "a", tree)) == tree
+    assert map_tree(written(tmp_path / "a", tree)) == tree
 
 
 class Call:
@@ -76,7 +76,7 @@ class Foreign:
         Call(getattr, "text", "encode"),
         Call(np.load, "made"),
         Call(JobStore, PosixPath("made")),
-        Call(MappedFile, PosixPath("a")),
+        Call(map_tree, PosixPath("a")),
         Call(Matcher, None),
         Foreign(),
     ],
@@ -85,7 +85,7 @@ def test_a_file_that_names_anything_else_is_refused(tmp_path, monkeypatch, tree)
     monkeypatch.chdir(tmp_path)
     path = written(tmp_path / "a", tree)
     with pytest.raises(TreeError):
-        MappedFile.tree(path)
+        map_tree(path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
 
 
@@ -108,7 +108,7 @@ def test_names_of_others_in_our_modules_are_refused(tmp_path, module, name):
     path = tmp_path / "a"
     path.write_bytes(head + len(body).to_bytes(8, "little") + bytes(8) + body)
     with pytest.raises(TreeError):
-        MappedFile.tree(path)
+        map_tree(path)
 
 
 @pytest.fixture(scope="module")
@@ -130,4 +130,4 @@ def test_a_damaged_file_is_refused_or_read_and_never_raises_anything_else(
     path = tmp_path_factory.getbasetemp() / "damaged"
     path.write_bytes(changed)
     with contextlib.suppress(TreeError):
-        MappedFile.tree(path)
+        map_tree(path)
