@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from contam.corpus.coverage import ShardCoverage
 from contam.corpus.opening import CHUNK_BYTES
 from contam.corpus.shards import unchanged
 from contam.files.addresses import is_address
@@ -29,6 +30,9 @@ BATCH_BYTES = 8 << 20
 """Default upper bound on the text of one batch; a longer document is a batch of its own."""
 
 
+_NOTHING: Final = ShardCoverage()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DocBatch:
     """Documents of one shard: consecutive ones, or those of `rows`; of several where `shards` is.
@@ -37,14 +41,7 @@ class DocBatch:
     first_row  row of the shard of document 0; document i is row first_row + i
     data       uint8[n_bytes], valid UTF-8, read-only
     offsets    int64[n + 1], read-only; document i is data[offsets[i]:offsets[i + 1]]
-    n_null     documents without a text; they have length zero
-    n_empty    documents with a text of length zero
-    n_undecodable, undecodable_bytes   documents in which bytes that are not UTF-8 were replaced
-               by U+FFFD, and the number of those bytes
-    columns    the columns that documents with a text were read from, and how many from each
-    n_moved    documents read from another column because theirs held no text
-    n_elsewhere   documents without a text in the column the user named, with one in another
-    n_blank    blank lines among them, which are no documents
+    counts     what was read: of several batches only the sum means something
     rows       int64[n], the row of each document, within a shard ascending; None when they are
                consecutive
     shards     int32[n], the shard of each document; None when all are of `shard`
@@ -55,14 +52,7 @@ class DocBatch:
     first_row: int
     data: NDArray[np.uint8]
     offsets: NDArray[np.int64]
-    n_null: int
-    n_empty: int
-    n_undecodable: int
-    undecodable_bytes: int
-    columns: tuple[tuple[str, int], ...] = ()
-    n_moved: int = 0
-    n_elsewhere: int = 0
-    n_blank: int = 0
+    counts: ShardCoverage = _NOTHING
     rows: NDArray[np.int64] | None = None
     shards: NDArray[np.int32] | None = None
     records: Sequence[Mapping[str, object] | None] = ()
@@ -76,6 +66,10 @@ class DocBatch:
     def n_bytes(self) -> int:
         """Bytes of text."""
         return len(self.data)
+
+    def text(self, i: int) -> bytes:
+        """The text of a document."""
+        return self.data[int(self.offsets[i]) : int(self.offsets[i + 1])].tobytes()
 
     @property
     def blank(self) -> NDArray[np.bool_]:
@@ -143,7 +137,6 @@ def _gathered(shards: list[int], rows: list[int], texts: list[bytes]) -> DocBatc
         rows[0],
         block.data,
         block.offsets,
-        *(0, 0, 0, 0),
         rows=np.array(rows, np.int64),
         shards=np.array(shards, np.int32),
     )
@@ -152,23 +145,32 @@ def _gathered(shards: list[int], rows: list[int], texts: list[bytes]) -> DocBatc
 def _batches(
     block: TextBlock, shard: int, row: int, batch_bytes: int, column: str
 ) -> Iterator[DocBatch]:
+    n_rows = len(block.offsets) - 1 - block.n_blank
     n_empty = int(np.count_nonzero(block.offsets[1:] == block.offsets[:-1]))
     n_empty -= block.n_null + block.n_blank
-    counts = (block.n_null, n_empty, block.n_undecodable, block.undecodable_bytes)
     n_moved = sum(n for _, n in block.moved)
-    n_first = len(block.offsets) - 1 - block.n_null - n_empty - n_moved - block.n_blank
-    columns = (*(((column, n_first),) if n_first else ()), *block.moved)
-    more = (columns, n_moved, block.n_elsewhere, block.n_blank)
+    n_first = n_rows - block.n_null - n_empty - n_moved
+    counts = ShardCoverage(
+        rows=n_rows,
+        n_bytes=len(block.data),
+        n_null=block.n_null,
+        n_empty=n_empty,
+        n_undecodable=block.n_undecodable,
+        undecodable_bytes=block.undecodable_bytes,
+        n_moved=n_moved,
+        n_elsewhere=block.n_elsewhere,
+        n_blank=block.n_blank,
+        columns=tuple(sorted((*(((column, n_first),) if n_first else ()), *block.moved))),
+    )
     for begin, end in pieces(block, batch_bytes):
         data, offsets = block.data, block.offsets
         if (begin, end) != (0, len(offsets) - 1):
             data = data[offsets[begin] : offsets[end]]
             offsets = offsets[begin : end + 1] - offsets[begin]
             offsets.flags.writeable = False
-        # The block's counts go with its first piece: only their sum means something.
         records = block.records[begin:end]
-        yield DocBatch(shard, row + begin, data, offsets, *counts, *more, records=records)
-        counts, more = (0, 0, 0, 0), ((), 0, 0, 0)
+        yield DocBatch(shard, row + begin, data, offsets, counts, records=records)
+        counts = _NOTHING
 
 
 #: Chunks that are begun before their turn: so many, if they are small.

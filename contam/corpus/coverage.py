@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,6 @@ from contam.facts import statements
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from contam.corpus.batches import DocBatch
     from contam.corpus.formats.base import Chunk
     from contam.corpus.shards import Shard
     from contam.errors import ContamError, Hint
@@ -59,7 +58,8 @@ class ShardCoverage:
     units              chunks read to their end
     rows, n_bytes      documents, and bytes of their text as UTF-8
     n_null, n_empty    documents without a text, and with a text of length zero
-    n_undecodable      documents holding bytes that are not UTF-8; their number: undecodable_bytes
+    n_undecodable      documents holding bytes that are not UTF-8, which became U+FFFD; the number
+                       of these bytes: undecodable_bytes
     n_moved            documents read from another column because theirs held no text
     n_elsewhere        documents without a text in the column the user named, with one in another
     n_blank            blank lines between documents, which are none but have a row
@@ -98,22 +98,6 @@ class ShardCoverage:
         known: dict[str, Any] = {name: counts.get(name, 0) for name in _COUNTS}
         return cls(**known)
 
-    @classmethod
-    def of_batch(cls, batch: DocBatch) -> ShardCoverage:
-        """Count one batch; its unit is not yet finished."""
-        return cls(
-            rows=batch.n_docs - batch.n_blank,
-            n_bytes=batch.n_bytes,
-            n_null=batch.n_null,
-            n_empty=batch.n_empty,
-            n_undecodable=batch.n_undecodable,
-            undecodable_bytes=batch.undecodable_bytes,
-            n_moved=batch.n_moved,
-            n_elsewhere=batch.n_elsewhere,
-            n_blank=batch.n_blank,
-            columns=tuple(sorted(batch.columns)),
-        )
-
     def check_decoded(self, shard: str) -> None:
         """Raise ShardError when no document could be decoded: nothing could have been found.
 
@@ -128,18 +112,7 @@ class ShardCoverage:
             )  # fmt: skip
 
 
-_COUNTS = (
-    "units",
-    "rows",
-    "n_bytes",
-    "n_null",
-    "n_empty",
-    "n_undecodable",
-    "undecodable_bytes",
-    "n_moved",
-    "n_elsewhere",
-    "n_blank",
-)
+_COUNTS = tuple(one.name for one in fields(ShardCoverage) if one.name != "columns")
 
 
 @dataclass(frozen=True)

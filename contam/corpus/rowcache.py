@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import numpy as np
 
-from contam.corpus.batches import DocBatch, read_chunk
+from contam.corpus.batches import BATCH_BYTES, DocBatch, gathered, read_chunk
 from contam.corpus.columns import select_columns
 from contam.corpus.documents import read_documents
 from contam.corpus.formats.base import Chunk
@@ -23,7 +23,6 @@ from contam.corpus.shards import errors_named, seen
 from contam.corpus.streams import unreadable
 from contam.errors import CorpusError, Public, ShardError
 from contam.files.listed import state_at
-from contam.tables.blocks import TextBlock, block_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -94,9 +93,6 @@ _RETIRE_AND_ADD_SHARD: Final = "the shard changed after it was indexed: retire i
 TEXT_BYTES: Final = 256 << 20
 """Default bound on the cached text."""
 
-BATCH_BYTES: Final = 8 << 20
-"""Text handed out at once when documents are streamed; a longer document comes alone."""
-
 VERIFY: Final = "verifying the index compares all its bytes"
 """How the reason ends for a shard that may have changed where no quick digest looks."""
 
@@ -155,7 +151,7 @@ class RowCache:
         documents = capacity // _DOCUMENTS_SHARE
         # With each text the checksum that verified it: once is enough.
         self._documents: LruCache[tuple[int, int], tuple[int, bytes]] = LruCache(documents)
-        self._groups: LruCache[tuple[int, int], TextBlock] = LruCache(capacity - documents)
+        self._groups: LruCache[tuple[int, int], list[bytes]] = LruCache(capacity - documents)
         # Row groups read recently and not cached. When needed again, they are worth the capacity.
         self._passed: LruCache[tuple[int, int], None] = LruCache(capacity)
         self._opened: dict[int, _Opened] = {}
@@ -231,18 +227,15 @@ class RowCache:
         crcs  of each document's text. Raises ShardError, also when a text is not the one indexed.
         """
         opened = self._open(number)
-        shard = self._sources[number].shard
         group = np.searchsorted(opened.group_ends, rows, side="right")
-        done = 0
-        for block in _gathered(
-            piece
+        texts = (
+            text
             for row_group in np.unique(group).tolist()
-            for piece in self._pieces(number, opened, row_group, rows[group == row_group])
-        ):
-            end = done + len(block.offsets) - 1
-            _prove(shard, block, rows[done:end], crcs[done:end])
-            yield _batch(number, rows[done:end], block)
-            done = end
+            for text in self._read_rows(number, opened, row_group, rows[group == row_group])
+        )
+        proven = self._proven(number, rows, texts, crcs)
+        one_by_one = ((number, np.array([row]), [text]) for row, text in proven)
+        return gathered(one_by_one, BATCH_BYTES)
 
     def of_tokens(self, number: int, rows: Sequence[int]) -> list[Document] | None:
         """The documents in these rows, where they are token ids. Raises ShardError."""
@@ -287,23 +280,21 @@ class RowCache:
         if group >= len(opened.group_ends):
             raise _missing(shard, int(rows[0]))
         whole = self._whole(number, opened, group)
-        if whole is None:
-            block = _joined(self._pieces(number, opened, group, rows))
-            at = list(range(len(rows)))
-        else:
-            block, first = whole, opened.first_row(group)
-            at = [row - first for row in rows.tolist()]
-            if at[-1] >= len(block.offsets) - 1:
+        texts = self._read_rows(number, opened, group, rows)
+        if whole is not None:
+            first = opened.first_row(group)
+            if rows[-1] - first >= len(whole):
                 raise _missing(shard, int(rows[-1]))
+            texts = (whole[row - first] for row in rows.tolist())
         found: dict[int, bytes] = {}
-        for row, i, crc in zip(rows.tolist(), at, crcs.tolist(), strict=True):
-            text = found[row] = _text(block, i)
-            if zlib.crc32(text) != crc:
-                raise _other_text(shard, row)
+        for (row, text), crc in zip(
+            self._proven(number, rows, texts, crcs), crcs.tolist(), strict=True
+        ):
+            found[row] = text
             self._documents.put((number, row), (crc, text), len(text) + _ENTRY_BYTES)
         return found
 
-    def _whole(self, number: int, opened: _Opened, group: int) -> TextBlock | None:
+    def _whole(self, number: int, opened: _Opened, group: int) -> list[bytes] | None:
         """All of a row group if it is cached from now on, else None."""
         key = (number, group)
         whole = self._groups.get(key)
@@ -313,8 +304,8 @@ class RowCache:
         if self._groups.n_bytes + size > self._groups.capacity and key not in self._passed:
             self._passed.put(key, None, size)
             return None
-        whole = _joined(_block(batch) for batch in self._read(opened, group))
-        self._groups.put(key, whole, _size(whole))
+        whole = [batch.text(i) for batch in self._read(opened, group) for i in range(batch.n_docs)]
+        self._groups.put(key, whole, sum(map(len, whole)) + _ENTRY_BYTES * len(whole))
         return whole
 
     def _read(self, opened: _Opened, group: int) -> Iterator[DocBatch]:
@@ -323,21 +314,36 @@ class RowCache:
         chunk = Chunk(0, groups, opened.first_row(group), None, 0)
         return read_chunk(chunk, [opened.shard], [opened.selection], BATCH_BYTES)
 
-    def _pieces(
+    def _read_rows(
         self, number: int, opened: _Opened, group: int, rows: NDArray[np.int64]
-    ) -> Iterator[TextBlock]:
+    ) -> Iterator[bytes]:
         """The documents in these rows of one row group, in order."""
-        shard = self._sources[number].shard
         done = 0
         if group < len(opened.group_ends):
             for batch in self._read(opened, group):
                 end = int(np.searchsorted(rows, batch.first_row + batch.n_docs))
-                if end > done:
-                    yield _chosen(batch, rows[done:end] - batch.first_row)
+                for row in rows[done:end].tolist():
+                    yield batch.text(row - batch.first_row)
                 done = end
                 if done == len(rows):
                     return
-        raise _missing(shard, int(rows[done]))
+        raise _missing(self._sources[number].shard, int(rows[done]))
+
+    def _proven(
+        self,
+        number: int,
+        rows: NDArray[np.int64],
+        texts: Iterable[bytes],
+        crcs: NDArray[np.uint32],
+    ) -> Iterator[tuple[int, bytes]]:
+        """Each row and its text, which is the one that was indexed."""
+        for row, text, crc in zip(rows.tolist(), texts, crcs.tolist(), strict=True):
+            if zlib.crc32(text) != crc:
+                raise ShardError(
+                    "{shard}: row {} changed since it was indexed", row,
+                    shard=self._sources[number].shard.name, hint=_RETIRE_AND_ADD_SHARD,
+                )  # fmt: skip
+            yield row, text
 
     def _open(self, number: int) -> _Opened:
         self.check(number)
@@ -381,74 +387,6 @@ def _opened(shard: Shard, selection: Selection, text: ColumnRef) -> _Opened:
         group_bytes=sizes,
         grouped=groups is not None,
     )
-
-
-def _block(batch: DocBatch) -> TextBlock:
-    """The documents of a batch without what was counted of them."""
-    return TextBlock(batch.data, batch.offsets, 0, 0, 0)
-
-
-def _chosen(batch: DocBatch, at: NDArray[np.int64]) -> TextBlock:
-    """Some documents of a batch, by their places in it."""
-    data, bounds = batch.data, batch.offsets
-    return block_of([data[bounds[i] : bounds[i + 1]].tobytes() for i in at.tolist()])
-
-
-def _gathered(blocks: Iterable[TextBlock]) -> Iterator[TextBlock]:
-    """Small blocks joined, up to about BATCH_BYTES."""
-    waiting: list[TextBlock] = []
-    size = 0
-    for block in blocks:
-        if waiting and size + _size(block) > BATCH_BYTES:
-            yield _joined(waiting)
-            waiting, size = [], 0
-        waiting.append(block)
-        size += _size(block)
-    if waiting:
-        yield _joined(waiting)
-
-
-def _joined(blocks: Iterable[TextBlock]) -> TextBlock:
-    every = list(blocks)
-    if len(every) == 1:
-        return every[0]
-    lengths = [np.diff(block.offsets) for block in every]
-    offsets = np.zeros(sum(map(len, lengths)) + 1, np.int64)
-    if every:
-        np.cumsum(np.concatenate(lengths), out=offsets[1:])
-    data = np.concatenate([block.data for block in every]) if every else np.empty(0, np.uint8)
-    data.flags.writeable = False
-    offsets.flags.writeable = False
-    return TextBlock(data, offsets, 0, 0, 0)
-
-
-def _prove(
-    shard: Shard, block: TextBlock, rows: NDArray[np.int64], crcs: NDArray[np.uint32]
-) -> None:
-    data = block.data.data
-    bounds = block.offsets.tolist()
-    for i, expected in enumerate(crcs.tolist()):
-        if zlib.crc32(data[bounds[i] : bounds[i + 1]]) != expected:
-            raise _other_text(shard, int(rows[i]))
-
-
-def _other_text(shard: Shard, row: int) -> ShardError:
-    return ShardError(
-        "{shard}: row {} changed since it was indexed", row, shard=shard.name,
-        hint=_RETIRE_AND_ADD_SHARD,
-    )  # fmt: skip
-
-
-def _batch(number: int, rows: NDArray[np.int64], block: TextBlock) -> DocBatch:
-    return DocBatch(number, int(rows[0]), block.data, block.offsets, 0, 0, 0, 0, rows=rows)
-
-
-def _text(block: TextBlock, i: int) -> bytes:
-    return block.data[int(block.offsets[i]) : int(block.offsets[i + 1])].tobytes()
-
-
-def _size(block: TextBlock) -> int:
-    return len(block.data) + 8 * len(block.offsets)
 
 
 def _missing(shard: Shard, row: int) -> ShardError:

@@ -60,7 +60,7 @@ def scan_chunk(
                 for matcher, collection in zip(matchers, partial.collections, strict=True)
             ]
             partial.found.note(batch, corpus.selections, rows)
-            counts += ShardCoverage.of_batch(batch)
+            counts += batch.counts
             if progress is not None:
                 step = min(batch.n_bytes, max(chunk.n_bytes - reported, 0))
                 progress.advance(step)

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from contam.benchmark.items import ItemName
 from contam.corpus.coverage import CoverageCounter
@@ -167,39 +165,21 @@ def question_of(plan: Plan) -> str:
         "options": [parameters.max_evidence, parameters.seed, parameters.min_run, parameters.text],
         "policies": [[policy.spec.id, policy.spec.fingerprint()] for policy in plan.policies],
         "views": [[view.unit, *view.spec[:4]] for view in plan.views],
-        "items": zip(*(plan.items.column(name) for name in ItemName._fields), strict=True),
         "every_hit": parameters.every_hit,
         "columns": dict(parameters.columns or {}),
         "tokenizers": tokenizers,
         # What a policy reads of the texts themselves is not in their tokens.
         "benchmarks": [[one.sha256 for one in each.sources] for each in plan.benchmarks],
     }
-    digest = hashlib.sha256()
-    for piece in _json_pieces(asked):
-        digest.update(piece.encode())
+    digest = hashlib.sha256(json.dumps(asked).encode())
+    for name in ItemName._fields:
+        names = plan.items.column(name)
+        # Those of millions of items would take a gigabyte as one.
+        for begin in range(0, len(names), _ROWS):
+            digest.update(json.dumps(names[begin : begin + _ROWS]).encode())
     for view in plan.search_views:
         grams, facts = view.gram_table, view.facts
         for array in (grams.token, grams.part_start, facts.letter, facts.number):
             digest.update(array.dtype.str.encode())
             digest.update(array.tobytes())
     return digest.hexdigest()
-
-
-def _json_pieces(asked: Mapping[str, Any]) -> Iterator[str]:
-    """What `json.dumps` gives, in pieces: the names of millions of items take a gigabyte as one.
-
-    What is an iterator is written as a list.
-    """
-    between = "{"
-    for name, value in asked.items():
-        yield f"{between}{json.dumps(name)}: "
-        between = ", "
-        if not isinstance(value, Iterator):
-            yield json.dumps(value)
-            continue
-        rows = "["
-        while some := [*islice(value, _ROWS)]:
-            yield rows + json.dumps(some)[1:-1]
-            rows = ", "
-        yield "[]" if rows == "[" else "]"
-    yield "}"

@@ -18,8 +18,7 @@ from contam.detect.indexed.guarantee import (
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import IndexSources, nothing_found, search
 from contam.detect.judge import Missed
-from contam.detect.match.deadline import NO_DEADLINE, REASON, Deadline, DeadlinePassed
-from contam.detect.match.workers import worker_count
+from contam.detect.match.workers import NO_DEADLINE, REASON, Deadline, DeadlinePassed, worker_count
 from contam.detect.parameters import QueryOptions, ScanParameters
 from contam.detect.plan import make_plan
 from contam.detect.policies.policy import get_policy

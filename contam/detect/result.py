@@ -199,10 +199,6 @@ class ScanResult(ScanTables):
     def __iter__(self) -> Iterator[Verdict]:
         return (Verdict(**row) for row in schemas.records(self.verdict_columns, VERDICTS))
 
-    def evidence_rows(self) -> list[dict[str, Any]]:
-        """The rows of `evidence` as dictionaries; of a few rows sooner than through the table."""
-        return schemas.records(self.evidence_columns, schemas.EVIDENCE)
-
     def __repr__(self) -> str:
         return result_line(type(self).__name__, self.counts(), self.coverage)
 

@@ -32,7 +32,7 @@ def match_a_little() -> None:
     item = BenchItem(benchmark="warm", split="", item_id="1", question=TEXT)
     view = build_view([item], unit="word", seed=5, min_run=8)
     data = np.frombuffer(TEXT.encode(), np.uint8)
-    batch = DocBatch(0, 0, data, np.array([0, len(data)], np.int64), 0, 0, 0, 0)
+    batch = DocBatch(0, 0, data, np.array([0, len(data)], np.int64))
     policy = get_policy(DEFAULT)
     Matcher(view).match(batch, Collection.start(view, [policy], policy, 1))
 

@@ -35,7 +35,7 @@ from contam.errors import (
 from contam.files.addresses import Address, checked, is_address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import PurePath
 
     from _typeshed import WriteableBuffer as Buffer
@@ -313,40 +313,8 @@ def writable(given: object) -> Address:
     return address
 
 
-def write_files(
-    folder: Address,
-    made: Mapping[str, Path | bytes],
-    replaced: Collection[str] = (),
-    *,
-    last: str = "",
-) -> dict[str, str]:
-    """Write files into a folder, and remove those that they replace.
-
-    made      the content of each, or a file that has it, by the names below the folder
-    replaced  names of files in the folder that go
-    last      is removed before all others and written after them
-
-    Returns the stamps of the objects. Raises OutputError.
-    """
-    old = [name for name in replaced if name not in made or name == last]
-    if last in old:
-        _remove(folder / last)
-        old.remove(last)
-    stamps = {name: _upload(folder / name, made[name]) for name in made if name != last}
-    for name in old:
-        _remove(folder / name)
-    if last:
-        stamps[last] = _upload(folder / last, made[last])
-    return stamps
-
-
 def upload(address: Address, source: Path | bytes) -> None:
     """Write the content of a file, or bytes, as an object. Raises OutputError."""
-    write_files(address.parent, {address.name: source})
-
-
-def _upload(address: Address, source: Path | bytes) -> str:
-    """Write an object, and return its stamp."""
     store = cast("WritableStore", store_of(address))
     size = size_of(source)
     with store_errors(address):
@@ -358,10 +326,8 @@ def _upload(address: Address, source: Path | bytes) -> str:
                 if store.state(address).size != size:
                     store.remove(address)
             raise
-        state = store.state(address)
-        if state.size != size:
-            raise StoreError(f"it has {state.size:,} of {size:,} bytes")
-        return state.stamp
+        if (found := store.state(address).size) != size:
+            raise StoreError(f"it has {found:,} of {size:,} bytes")
 
 
 def fetch(address: PurePath, target: Path) -> None:
@@ -416,8 +382,8 @@ def publishing_objects(
 ) -> Iterator[Path]:
     """As `contam.files.publish.publishing`, for an address: the draft is on this machine.
 
-    Raises OutputError, also when another run has written there meanwhile; UsageError for a store
-    that is only read.
+    Of two runs that write there at once, readers find the files of one damaged. Raises OutputError,
+    and UsageError for a store that is only read.
     """
     folder = writable(out)
 
@@ -430,15 +396,17 @@ def publishing_objects(
         yield draft
         files = sorted(path for path in draft.rglob("*") if path.is_file())
         made = {"/".join(path.relative_to(draft).parts): path for path in files}
-        made[last] = made.pop(last)
+        marker = made.pop(last)
         # Asked again: another run may have finished here since.
-        stamps = write_files(folder, made, before(), last=last)
-        for name, stamp in stamps.items():
-            if _stamp(folder / name) != stamp:
-                raise OutputError(
-                    "{}: another run wrote there at the same time", Place(folder / name),
-                    hint="choose another folder",
-                )  # fmt: skip
+        present = before()
+        if last in present:
+            _remove(folder / last)
+        for name, path in made.items():
+            upload(folder / name, path)
+        for name in present:
+            if name not in (*made, last):
+                _remove(folder / name)
+        upload(folder / last, marker)
 
 
 def _check_free(folder: Address, names: Sequence[str], last: str, *, overwrite: bool) -> list[str]:
@@ -458,8 +426,3 @@ def _check_free(folder: Address, names: Sequence[str], last: str, *, overwrite: 
             hint="choose another folder, or replace it with --overwrite",
         )  # fmt: skip
     return present
-
-
-def _stamp(address: Address) -> str:
-    with store_errors(address):
-        return store_of(address).state(address).stamp

@@ -11,7 +11,7 @@ import orjson
 
 from contam.benchmark.items import ItemName
 from contam.detect.indexed.quote import quote
-from contam.detect.match.deadline import REASON as DEADLINE
+from contam.detect.match.workers import REASON as DEADLINE
 from contam.detect.policies.verdict import COLUMNS
 from contam.detect.result import VERDICTS, item_ranks
 from contam.server.problems import RequestError

@@ -39,13 +39,9 @@ Rows = TypeVar("Rows", pa.Array, pa.RecordBatch)
 
 def taken(values: Rows, rows: NDArray[np.int64]) -> Rows:
     """The rows with these numbers, ascending and distinct."""
-    try:
-        return values.take(pa.array(rows))
-    except pa.ArrowNotImplementedError:
-        # Views of text, for one, can be sliced and joined only.
-        chosen = np.zeros(len(values), np.bool_)
-        chosen[rows] = True
-        return _sliced(values, chosen)
+    chosen = np.zeros(len(values), np.bool_)
+    chosen[rows] = True
+    return kept(values, chosen)
 
 
 def kept(values: Rows, chosen: NDArray[np.bool_]) -> Rows:
@@ -55,6 +51,7 @@ def kept(values: Rows, chosen: NDArray[np.bool_]) -> Rows:
     try:
         return values.filter(pa.array(chosen))
     except pa.ArrowNotImplementedError:
+        # Views of text, for one, can be sliced and joined only.
         return _sliced(values, chosen)
 
 

@@ -6,6 +6,7 @@ the same space before it, and every token gets a hash of its id and its bytes of
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.errors import ConfigError, Place, Plain, UsageError
-from contam.text.token_hash import token_hash
+from contam.text.token_hash import hash_chunks, token_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,9 +47,6 @@ _SPACE: Final = 0x20
 _MARK: Final = 0xFF
 _MARK_BYTE: Final = bytes([_MARK])
 _MOST_REMEMBERED: Final = 64
-_SEED: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
-_STEP: Final = np.uint64(0xD6E8_FEB8_6659_FD93)
-_LAST: Final = np.uint64(0xFF51_AFD7_ED55_8CCD)
 
 _PROBES: Final = ("the", "What", "a", "of", "Which", "number", "0", "12", "def", "x", "und", "是")
 
@@ -70,13 +68,7 @@ class TokenBatch:
 
 def hash_ids(ids: NDArray[np.uint32]) -> NDArray[np.uint64]:
     """The frozen hash of token ids: `token_hash` of seven bytes of the id, low first, and 0xFF."""
-    chunk = ids.astype(np.uint64) | np.uint64(_MARK << 56)
-    mixed = (_SEED ^ chunk) * _STEP
-    mixed ^= mixed >> np.uint64(32)
-    mixed *= _LAST
-    mixed ^= mixed >> np.uint64(29)
-    mixed[mixed == 0] = 1
-    return mixed
+    return hash_chunks(ids.astype(np.uint64) | np.uint64(_MARK << 56))
 
 
 def hash_unknown(text: bytes) -> int:
@@ -303,9 +295,16 @@ def load_tokenizer(path: str | Path) -> FileTokenizer:
             "tokenizer file {} cannot be read: {}", Place(place), Plain(reason),
             hint=_GIVE_UNIT_OR_TOKENIZER,
         ) from error  # fmt: skip
-    try:
+    with refusals_named(place):
         tokenizer, unknown = build_tokenizer(raw)
         return FileTokenizer(name, hashlib.sha256(raw).hexdigest(), tokenizer, unknown)
+
+
+@contextlib.contextmanager
+def refusals_named(place: Path) -> Iterator[None]:
+    """Raise ConfigError for a file that the library refuses as a tokenizer."""
+    try:
+        yield
     except ConfigError:
         raise
     except BaseException as error:

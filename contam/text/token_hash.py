@@ -41,8 +41,12 @@ def hash_code_points(codes: NDArray[np.int64]) -> NDArray[np.uint64]:
     four = (code >> np.uint64(18)) | np.uint64(0xF0) | (tail[2] << np.uint64(8))
     four |= (tail[1] << np.uint64(16)) | (tail[0] << np.uint64(24))
     limits = [code < np.uint64(0x80), code < np.uint64(0x800), code < np.uint64(0x10000)]
-    packed = np.select(limits, [code, two, three], four)
-    mixed = (packed ^ np.uint64(_SEED)) * np.uint64(_STEP)
+    return hash_chunks(np.select(limits, [code, two, three], four))
+
+
+def hash_chunks(chunks: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """`token_hash` of many tokens of at most eight bytes, little endian, uint64[n]."""
+    mixed = (chunks ^ np.uint64(_SEED)) * np.uint64(_STEP)
     mixed ^= mixed >> np.uint64(32)
     mixed *= np.uint64(_LAST)
     mixed ^= mixed >> np.uint64(29)

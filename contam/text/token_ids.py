@@ -19,7 +19,7 @@ import numpy as np
 
 from contam.errors import ConfigError, Place, Plain, UsageError
 from contam.tables.arrow_text import block_of_bytes
-from contam.text.bpe import build_tokenizer, is_refusal
+from contam.text.bpe import build_tokenizer, is_refusal, refusals_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -337,16 +337,9 @@ def load_decoder(path: str, sha256: str, special: tuple[int, ...]) -> IdDecoder:
             "tokenizer file {} is not the one that was named first", Place(place),
             hint="name the tokenizer that the corpus was made with",
         )  # fmt: skip
-    try:
+    with refusals_named(place):
         tokenizer, _ = build_tokenizer(place.read_bytes())
         decoder = IdDecoder(tokenizer, special)
-    except BaseException as error:
-        if not is_refusal(error):
-            raise
-        raise ConfigError(
-            "{} is not a tokenizer file: {}", Place(place), Plain(str(error).splitlines()[0]),
-            hint="give the tokenizer.json of a Hugging Face model, as `Tokenizer.save` writes it",
-        ) from error  # fmt: skip
     known = tokenizer.get_added_tokens_decoder()
     for one in special:
         piece = tokenizer.id_to_token(one) or ""

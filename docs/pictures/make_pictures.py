@@ -57,7 +57,7 @@ def proof() -> str:
     right = list(lines(part.document, 62))
     longest = max(
         row["n_tokens"]
-        for row in result.evidence_rows()
+        for row in result.evidence.to_pylist()
         if (row["item_id"], row["document_id"]) == (ITEM, match.document_id)
     )
     (verdict,) = view.verdicts

@@ -57,7 +57,7 @@ def read_corpus() -> Callable[..., Corpus]:
                 assert batch.n_bytes <= batch_bytes or batch.n_docs == 1
                 texts[batch.shard] += batch_texts(batch)
                 batches.append(batch)
-                counts += ShardCoverage.of_batch(batch)
+                counts += batch.counts
             read.add_chunk(unit, counts)
         return Corpus(shards, selections, texts, batches, read.coverage())
 

@@ -43,7 +43,7 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _found(result: ScanResult) -> list[tuple[str, int]]:
-    found = [(row["document_id"], row["document_start"]) for row in result.evidence_rows()]
+    found = [(row["document_id"], row["document_start"]) for row in result.evidence.to_pylist()]
     return sorted({(name.rpartition("/")[2].partition(":")[0], start) for name, start in found})
 
 

@@ -230,10 +230,6 @@ def batch(documents: list[str], *, shard: int = 0, first_row: int = 0) -> DocBat
         first_row,
         frozen(np.frombuffer(b"".join(encoded), np.uint8), np.uint8),
         frozen(offsets, np.int64),
-        n_null=0,
-        n_empty=0,
-        n_undecodable=0,
-        undecodable_bytes=0,
     )
 
 

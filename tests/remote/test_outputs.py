@@ -88,7 +88,7 @@ def test_an_object_that_is_not_whole_is_no_part(store, folder, items, spoil):
     before = below(store, "parts")
     assert len(before) == first.total + 1
     assert share(folder, items).kept == first.done
-    name, other, *_ = (name for name, data in before.items() if data.startswith(b"PK"))
+    name, other, *_ = (name for name, data in before.items() if not data.startswith(b"contam"))
     path, data = f"/{BUCKET}/parts/{name}", before[name]
     if spoil == "gone":
         del store.contents[path]
@@ -192,12 +192,11 @@ def test_a_scan_whose_results_are_refused_goes_on_from_its_parts(
     assert tables(below(store, "r")) == local[1]
 
 
-def test_two_that_publish_at_once_are_noticed(store, local):
+def test_of_two_that_publish_at_once_readers_notice(store, local):
     other = Address(f"{HOME}/out/evidence.parquet")
     store.fail(lambda: store.put("/" + "/".join(other.parts[1:]), b"of another run"),
                method="PUT", key="run.json")  # fmt: skip
-    with pytest.raises(OutputError, match="another run"):
-        write_report(local[0], f"{HOME}/out")
+    write_report(local[0], f"{HOME}/out")
     with pytest.raises(OutputError, match=r"evidence\.parquet"):
         load_report(f"{HOME}/out")
 
@@ -206,7 +205,9 @@ def test_two_that_publish_at_once_are_noticed(store, local):
 @pytest.mark.parametrize("do", ["503", "reset"])
 def test_a_part_that_cannot_be_written_is_not_there(store, folder, items, do):
     first = share(folder, items)
-    (last, data), *_ = ((n, d) for n, d in below(store, "parts").items() if d.startswith(b"PK"))
+    (last, data), *_ = (
+        (n, d) for n, d in below(store, "parts").items() if not d.startswith(b"contam")
+    )
     del store.contents[f"/{BUCKET}/parts/{last}"]
     fault = store.fail(do, method="PUT", key=last, times=None)
     with pytest.raises(OutputError, match=last):

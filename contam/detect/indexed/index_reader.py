@@ -14,8 +14,8 @@ from contam.corpus.rowcache import TEXT_BYTES
 from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import search
-from contam.detect.match.deadline import Deadline
 from contam.detect.match.grams import GramPlaces
+from contam.detect.match.workers import Deadline
 from contam.detect.parameters import ScanParameters
 from contam.detect.plan import ordered, plan_of, view_for_unit
 from contam.detect.policies.policy import get_policy

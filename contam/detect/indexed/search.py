@@ -14,10 +14,9 @@ from contam.corpus.batches import gathered
 from contam.detect.indexed.candidates import Lookup, find_candidates, items_in
 from contam.detect.indexed.guarantee import items_at_risk
 from contam.detect.indexed.near_copies import near_copies
-from contam.detect.match.deadline import NO_DEADLINE, Deadline
 from contam.detect.match.item_tokens import in_blocks
 from contam.detect.match.matching import Matcher
-from contam.detect.match.workers import on_threads
+from contam.detect.match.workers import NO_DEADLINE, Deadline, on_threads
 from contam.detect.partial import start_collections
 from contam.errors import ShardError
 from contam.index.array_files import fetch_rows

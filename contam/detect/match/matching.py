@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from contam.detect.match.collect import as_halves
-from contam.detect.match.deadline import DeadlinePassed
 from contam.detect.match.pieces import Pieces
+from contam.detect.match.workers import DeadlinePassed
 from contam.detect.model import FIGURES_READ, N_PARTS, Matches
 from contam.kernels import match_rows as columns
 from contam.kernels.align import new_scratch

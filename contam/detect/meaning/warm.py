@@ -49,7 +49,7 @@ def look_for_rephrasings_a_little() -> None:
     known = replace(view.items, read=(policy.known(rare),))
     view = replace(view, rephrasings=rare, items=known)
     data = np.frombuffer(TEXT.encode(), np.uint8)
-    batch = DocBatch(0, 0, data, np.array([0, len(data)], np.int64), 0, 0, 0, 0)
+    batch = DocBatch(0, 0, data, np.array([0, len(data)], np.int64))
     RephraseMatcher(view, letters).match(batch, Collection.start(view, [policy], policy, 1))
     WordByWord(rare, TextVectors(letters)).beside(0, TEXT.encode())
 

@@ -38,14 +38,12 @@ _HEAD: Final = struct.Struct("<8sQQ")
 #: Arrays begin at multiples of it, as NumPy's own do.
 _ALIGN: Final = 64
 _NUMPY: Final = frozenset(
-    (module, name)
-    for home in ("numpy", "numpy.core", "numpy._core")
-    for module, name in (
+    (
         ("numpy", "dtype"),
         ("numpy", "ndarray"),
-        (f"{home}.multiarray", "_reconstruct"),
-        (f"{home}.multiarray", "scalar"),
-        (f"{home}.numeric", "_frombuffer"),
+        ("numpy._core.multiarray", "_reconstruct"),
+        ("numpy._core.multiarray", "scalar"),
+        ("numpy._core.numeric", "_frombuffer"),
     )
 )
 _PLAIN: Final = {
@@ -58,7 +56,7 @@ _PLAIN: Final = {
 
 #: Where the classes of our trees are; elsewhere in the package, some open files and databases.
 _HOMES: Final = (
-    "contam.benchmark.", "contam.cleaning.choice", "contam.corpus.",
+    "contam.benchmark.", "contam.corpus.",
     "contam.detect.", "contam.facts", "contam.files.addresses", "contam.files.disk",
     "contam.kernels.", "contam.tables.columns", "contam.tables.records",
 )  # fmt: skip

@@ -312,7 +312,7 @@ class IntakeReader:
         reported = 0
         for batch in read_chunk(chunk, intake.shards, intake.selections, self._batch_bytes):
             sampled = self._sampler.sample(batch, metadata.take(batch.n_docs))
-            counts += ShardCoverage.of_batch(batch)
+            counts += batch.counts
             put(sampled, sampled.weight)
             step = min(batch.n_bytes, max(chunk.n_bytes - reported, 0))
             self._report(step)

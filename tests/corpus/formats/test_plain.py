@@ -100,7 +100,7 @@ def test_by_lines_every_line_is_a_document_and_every_byte_stays(tmp_path):
     (tmp_path / "items.jsonl").write_text(json.dumps({"question": QUESTION}))
     asked = tmp_path / "corpus", tmp_path / "items.jsonl"
     result = contam.scan(*asked, lines=True)
-    assert [row["row"] for row in result.evidence_rows()] == [2]
+    assert [row["row"] for row in result.evidence.to_pylist()] == [2]
     assert (result.coverage["rows"], result.coverage["n_blank"]) == (4, 1)
     assert result.coverage["n_undecodable"] == 1
     contam.clean(*asked, tmp_path / "dropped", lines=True)

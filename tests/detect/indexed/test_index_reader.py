@@ -16,7 +16,7 @@ import pytest
 import contam
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import search
-from contam.detect.match.deadline import Deadline, DeadlinePassed
+from contam.detect.match.workers import Deadline, DeadlinePassed
 from contam.detect.parameters import ScanParameters
 from contam.detect.plan import make_plan
 from contam.errors import ASK_STORE_LATER, ShardError
@@ -135,7 +135,7 @@ def test_past_its_deadline_a_question_is_answered_by_nothing_but_that(home, item
         ("not_checkable", None, "deadline")
     }
     assert len(late) == len(items) * len(POLICIES)
-    assert late.evidence_rows() == []
+    assert late.evidence.to_pylist() == []
     assert late.run["index"]["documents_read"] == 0
     after = reader.check(items, policies=POLICIES)
     assert said(after) == said(contam.open_index(home).check(items, policies=POLICIES))
@@ -145,7 +145,7 @@ def test_past_its_deadline_a_question_is_answered_by_nothing_but_that(home, item
 def test_what_takes_too_many_steps_for_an_answer_in_time_is_late_and_never_clean(
     home, items, monkeypatch, workers
 ):
-    monkeypatch.setattr("contam.detect.match.deadline.MOST_STEPS", 1000)
+    monkeypatch.setattr("contam.detect.match.workers.MOST_STEPS", 1000)
     far = math.inf
     if workers is None:
         reader = contam.open_index(home)

@@ -82,7 +82,7 @@ def test_a_rephrased_question_is_suspect_and_another_one_is_not(world):
 
 
 def test_evidence_is_the_words_and_numbers_that_both_texts_have(world):
-    rows = [row for row in scan(world).evidence_rows() if row["item_id"] == "pears"]
+    rows = [row for row in scan(world).evidence.to_pylist() if row["item_id"] == "pears"]
     question, text = ITEMS[0]["question"], TEXTS["rephrased"]
     words = [question[row["item_start"] : row["item_end"]].lower() for row in rows]
     there = [text[row["document_start"] : row["document_end"]].lower() for row in rows]
@@ -162,8 +162,8 @@ def test_other_policies_are_as_without_it(world):
     alone = scan(world, ["contam"])
     beside = scan(world, ["contam", "small.toml"])
     assert list(alone) == [one for one in beside if one.policy == "contam"]
-    rows = alone.evidence_rows()
-    assert rows == [row for row in beside.evidence_rows() if row in rows]
+    rows = alone.evidence.to_pylist()
+    assert rows == [row for row in beside.evidence.to_pylist() if row in rows]
 
 
 def test_without_its_model_nothing_is_judged(world, monkeypatch):
