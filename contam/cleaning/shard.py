@@ -239,12 +239,8 @@ def _found_in_texts(
 
 
 def _hits(collections: Sequence[Collection]) -> dict[int, Hits]:
-    found = {}
-    for view, collection in enumerate(collections):
-        collection.flush()
-        if collection.shared.hits is not None:
-            found[view] = collection.shared.hits.held()
-    return found
+    found = {view: collection.hits() for view, collection in enumerate(collections)}
+    return {view: hits for view, hits in found.items() if hits is not None}
 
 
 def written(

@@ -143,11 +143,6 @@ def patience() -> Patience:
     return Patience(int(attempts), timeout_s)
 
 
-def size_of(source: Path | bytes) -> int:
-    """Bytes of what is to be written, which is in memory or in a file. Raises OSError."""
-    return len(source) if isinstance(source, bytes) else source.stat().st_size
-
-
 def persistently(ask: Callable[[], Result]) -> Result:
     """Ask as often as `patience` says while a store is busy, with longer and longer pauses.
 
@@ -316,8 +311,8 @@ def writable(given: object) -> Address:
 def upload(address: Address, source: Path | bytes) -> None:
     """Write the content of a file, or bytes, as an object. Raises OutputError."""
     store = cast("WritableStore", store_of(address))
-    size = size_of(source)
     with store_errors(address):
+        size = len(source) if isinstance(source, bytes) else source.stat().st_size
         try:
             store.write(address, source)
         except OSError:

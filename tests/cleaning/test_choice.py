@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import contam
 from contam.cleaning.choice import MASK, Choice, Found, in_original, joined, widened, within_lines
 from contam.detect.chunk_scan import scan_chunks
-from contam.detect.match.hits import Hits, HitStore
+from contam.detect.match.hits import Hits
 from contam.detect.parameters import ScanParameters
 from contam.detect.partial import start_collections
 from contam.detect.plan import make_plan
@@ -129,11 +129,7 @@ def test_hits_are_the_same_in_any_order():
                 n_spans=n_spans, start=start, end=start + 1,
             )
         )  # fmt: skip
-    stores = [HitStore(2), HitStore(2)]
-    for store, order in zip(stores, (1, -1), strict=True):
-        for table in tables[::order]:
-            store.add(table)
-    found = [store.held() for store in stores]
+    found = [Hits.concat(tables[::order]).in_order() for order in (1, -1)]
     assert len(found[0]) == sum(map(len, tables))
     for name in ("item", "shard", "row", "counted", "n_spans", "start", "end"):
         assert np.array_equal(*(getattr(one, name) for one in found))
@@ -145,19 +141,17 @@ def test_every_document_that_a_policy_counts_is_a_hit(corpus, items):
     opened, plan = open_scan([corpus], items, parameters)
     whole_corpus = scan_chunks(plan, opened, workers=2)
     seen, found = [0] * len(plan.views), 0
-    for collection in whole_corpus.collections:
-        collection.flush()
     for at in plan.view_of:
         collection = whole_corpus.collections[at]
         n_documents = collection.totals(seen[at]).n_documents
-        hits = collection.shared.hits.held()
+        hits = collection.hits()
         mine = hits.take(np.flatnonzero(hits.counted[:, seen[at]]))
         assert np.array_equal(np.bincount(mine.item, minlength=len(plan.items)), n_documents)
         found += int(n_documents.sum())
         seen[at] += 1
     # decon looks for none of these short items; all others find what was planted.
     assert found >= 9 * (len(policies) - 1)
-    assert all(c.shared.hits is None for c in start_collections(make_plan(items, ScanParameters())))
+    assert all(c.hits() is None for c in start_collections(make_plan(items, ScanParameters())))
 
 
 def corpus_of(folder, *texts):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.detect.match.counts import Grouped, PolicyCount, is_earlier
-from contam.detect.match.hits import Hits, HitStore
+from contam.detect.match.hits import Hits
 from contam.detect.match.pieces import Pieces
 from contam.detect.model import Matches, Totals
 from contam.tables.memory import release_unused
@@ -138,7 +138,7 @@ class Shared:
 
     counts: list[PolicyCount]
     top_documents: TopDocuments
-    hits: HitStore | None = None
+    hits: list[Hits] | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -197,8 +197,8 @@ class Collection:
         n = view.items.n_items
         top_documents = TopDocuments(most_documents, TopKCutoff.of(n))
         n_read = len(view.items.read)
-        store = HitStore(len(policies)) if every_hit else None
-        shared = Shared([PolicyCount.empty(n, n_read) for _ in policies], top_documents, store)
+        counts = [PolicyCount.empty(n, n_read) for _ in policies]
+        shared = Shared(counts, top_documents, [] if every_hit else None)
         return cls(view, tuple(policies), ranking, no_runs(view), shared)
 
     def empty_sibling(self) -> Collection:
@@ -265,7 +265,7 @@ class Collection:
                 if len(table):
                     count.add(table, score, hit, grouped[id(table)])
             if self.shared.hits is not None:
-                self.shared.hits.add(Hits.of(matches, pieces, hits))
+                self.shared.hits.append(Hits.of(matches, pieces, hits))
             self.shared.top_documents.add(matches, pieces, rank)
 
     def merge(self, other: Collection) -> None:
@@ -295,8 +295,15 @@ class Collection:
             matches=matches,
             pieces=pieces,
             rank=rank,
-            hits=self.shared.hits.held() if self.shared.hits is not None else None,
+            hits=self.hits(),
         )
+
+    def hits(self) -> Hits | None:
+        """Every match that a policy counts, in order; None where nobody asks for them."""
+        self.flush()
+        if (tables := self.shared.hits) is None:
+            return None
+        return Hits.concat([Hits.none(len(self.policies)), *tables]).in_order()
 
     def take(self, other: Collected) -> None:
         """Add what a collection for an equal view held, in this process or in another.
@@ -314,7 +321,7 @@ class Collection:
         for mine, theirs in zip(self.shared.counts, other.counts, strict=True):
             mine.merge(theirs)
         if self.shared.hits is not None and other.hits is not None:
-            self.shared.hits.add(other.hits)
+            self.shared.hits.append(other.hits)
         if len(other.matches):
             self.shared.top_documents.add(other.matches, other.pieces, other.rank)
 

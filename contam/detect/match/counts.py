@@ -158,12 +158,11 @@ class PolicyCount:
         self._offer(at, best, other.best_score[: len(at)], other.best_full[: len(at)])
 
     def in_order(self) -> PolicyCount:
-        """The same in the order of the items found, and without room for more."""
+        """The same in the order of the items found, only to be added to others by `merge`."""
         order = np.argsort(self.best.item[: self.n_rows], kind="stable")
-        row, best = np.zeros_like(self.row), self.best.take(order)
-        row[best.item] = np.arange(1, len(order) + 1)
         columns = {name: getattr(self, name)[order] for name in COUNTED}
-        return PolicyCount(row=row, best=best, n_rows=len(order), **columns)
+        no_items = np.empty(0, np.int32)
+        return PolicyCount(row=no_items, best=self.best.take(order), n_rows=len(order), **columns)
 
     def totals(self, longest_at: Lengths) -> Totals:
         """All items, also those of which nothing was found; longest_at as of `Totals`."""

@@ -6,8 +6,7 @@ search, a piece each.
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -100,25 +99,6 @@ class Hits:
     def in_order(self) -> Hits:
         """By shard, row and item: the same whoever found what first."""
         return self.take(np.lexsort((self.item, self.row, self.shard)))
-
-
-@dataclass(eq=False)
-class HitStore:
-    """The hits of one view, of all workers."""
-
-    n_policies: int
-    _tables: list[Hits] = field(default_factory=list)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def add(self, hits: Hits) -> None:
-        """Take hits of matches not added before."""
-        if len(hits):
-            with self._lock:
-                self._tables.append(hits)
-
-    def held(self) -> Hits:
-        """All of them, in order."""
-        return Hits.concat([Hits.none(self.n_policies), *self._tables]).in_order()
 
 
 def _ranges(begin: Int64s, count: Int32s) -> Int64s:
