@@ -21,6 +21,7 @@ from contam.server.indexes import IndexRegistry
 from tests.cli.processes import contam_here
 from tests.integration.inputs import write_items, write_jsonl
 from tests.remote.conftest import RESULTS
+from tests.remote.hub import put_data_set
 
 ADDRESS = "s3://indexes/web"
 N_DOCUMENTS, N_WORDS = 3_000, 80
@@ -250,3 +251,13 @@ def test_commands_show_it_and_write_none(index, tmp_path):
     with pytest.raises(UsageError, match="no index here"):
         contam.open_index("s3://indexes/other")
     assert not (tmp_path / "s3:").exists()
+
+
+@pytest.mark.usefixtures("cache")
+def test_an_index_on_the_hub_is_read_in_one_commit(endpoint, questions, index):
+    files = {f"web/{path.relative_to(index)}": path.read_bytes() for path in index.rglob("*.*")}
+    put_data_set(endpoint, "owner/indexes", files)
+    here, there = contam.open_index(index), contam.open_index("hf://datasets/owner/indexes/web")
+    assert "@" in there.check(questions[0]).run["inputs"]["index"][0]
+    for question in questions[:4]:
+        assert answer(there, question) == answer(here, question)
