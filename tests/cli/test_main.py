@@ -1,4 +1,3 @@
-import ctypes
 import subprocess
 import sys
 
@@ -11,7 +10,6 @@ from tests.cli.processes import (
     ROOT,
     assert_one_line_error,
     command,
-    contam,
     contam_here,
     environment,
 )
@@ -65,37 +63,6 @@ print(pyarrow.default_memory_pool().backend_name if name in os.environ else None
         check=True,
     )
     assert process.stderr == f"{pool}\n"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="glibc tells")
-@pytest.mark.parametrize(
-    ("chosen", "gives_back"), [({}, True), ({"GLIBC_TUNABLES": "glibc.malloc.check=0"}, False)]
-)
-def test_what_is_freed_goes_back_unless_the_environment_says_otherwise(chosen, gives_back):
-    code = """
-import ctypes, sys
-from contam.memory import tune_command
-tune_command()
-libc = ctypes.CDLL(None)
-libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
-class Info(ctypes.Structure):
-    _fields_ = [(f"_{n}", ctypes.c_size_t) for n in range(10)]
-libc.mallinfo2.restype = Info
-libc.free.argtypes = [ctypes.c_void_p]
-libc.free(libc.malloc(24 << 20))  # from here on glibc by itself would keep less than that
-before = libc.mallinfo2()._4
-libc.malloc(12 << 20)
-print(libc.mallinfo2()._4 - before > 0)
-"""
-    process = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env={**environment(), **chosen},
-        check=True,
-    )
-    assert process.stdout == f"{gives_back}\n"
 
 
 @pytest.mark.parametrize("group", ["", "audit", "index", "keys", "study"])
@@ -188,19 +155,6 @@ def test_closed_streams_are_no_crash(tmp_path):
     line = subprocess.list2cmdline(command("show", folder))
     process = subprocess.run(["sh", "-c", f"{line} >&- 2>&-"], env=environment(), check=False)
     assert process.returncode == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("words", "found"), [("contam sc", "scan"), ("contam scan --pol", "--policy")]
-)
-def test_a_shell_completes_commands_and_options(words, found):
-    asked = {
-        "_CONTAM_COMPLETE": "complete_bash",
-        "COMP_WORDS": words,
-        "COMP_CWORD": str(words.count(" ")),
-    }
-    assert contam(**asked).stdout.split() == [found]
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

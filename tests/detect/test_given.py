@@ -261,13 +261,6 @@ def test_no_package_of_tables_is_needed_and_the_one_that_is_missing_is_named(rep
     ]
 
 
-@pytest.mark.slow
-def test_no_package_is_loaded_that_the_caller_does_not_use(repository):
-    # Arrow looks for pandas by itself.
-    loaded = "import sys\nprint({'polars', 'datasets'} & set(sys.modules))"
-    assert run(SCAN + loaded, repository) == ["['contaminated']", "set()"]
-
-
 @pytest.mark.parametrize("texts", [[QUESTION], [QUESTION * 99], ["one\ntwo"], QUESTION * 99])
 def test_documents_given_as_texts_are_not_quoted_as_paths(texts):
     with pytest.raises(UsageError, match="the corpus is a list of texts") as caught:

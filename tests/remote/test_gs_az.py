@@ -1,15 +1,11 @@
-"""gs:// and az://: the bytes of a local scan, from servers of ours and, where there are, others."""
+"""gs:// and az://: the bytes of a local scan, from servers of ours."""
 
 from __future__ import annotations
 
-import shutil
-import socket
 import subprocess
 import sys
 
-import httpx
 import pytest
-from pyarrow import fs
 
 from contam.detect.report import load_report, write_report
 from contam.errors import ConfigError, CorpusError, OutputError
@@ -22,7 +18,7 @@ from tests.remote.azure import ACCOUNT, AzureHandler
 from tests.remote.conftest import BUCKET, RESULTS, report
 from tests.remote.server import running
 from tests.remote.test_commands import done
-from tests.waiting import HANG_S, wait_until
+from tests.waiting import HANG_S
 
 #: The key that everybody's Azurite has.
 AZURE_KEY = (
@@ -172,66 +168,3 @@ def test_an_object_of_azure_that_is_replaced_was_not_read(azure, files, items, t
 
 
 # ------------------------------------------------------------- servers that are not ours
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
-def answers(url):
-    try:
-        httpx.get(url)
-    except httpx.HTTPError:
-        return False
-    return True
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("fake-gcs-server"), reason="fake-gcs-server is not installed")
-def test_a_google_storage_of_others(
-    credentials, files, folder, items, local, tmp_path, monkeypatch
-):
-    del credentials
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    (tmp_path / "seed" / BUCKET).mkdir(parents=True)
-    monkeypatch.setenv("STORAGE_EMULATOR_HOST", url)
-    command = ["fake-gcs-server", "-scheme", "http", "-host", "127.0.0.1", "-port", str(port),
-               "-backend", "memory", "-data", str(tmp_path / "seed")]  # fmt: skip
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-        try:
-            wait_until(lambda: answers(url))
-            put_corpus("gs", files)
-            check_reading("gs", items, local, tmp_path)
-            check_writing("gs", folder, items, local)
-        finally:
-            process.kill()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("azurite-blob"), reason="Azurite is not installed")
-def test_an_azure_of_others(credentials, files, folder, items, local, tmp_path, monkeypatch):
-    del credentials
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", ACCOUNT)
-    monkeypatch.setenv("AZURE_STORAGE_KEY", AZURE_KEY)
-    monkeypatch.setenv("AZURE_STORAGE_SERVICE_ENDPOINT", url)
-    home = f"127.0.0.1:{port}"
-    command = ["azurite-blob", "--silent", "--skipApiVersionCheck", "--disableTelemetry",
-               "--blobPort", str(port), "--location", str(tmp_path / "azurite")]  # fmt: skip
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        try:
-            wait_until(lambda: answers(url))
-            fs.AzureFileSystem(
-                ACCOUNT, account_key=AZURE_KEY,
-                blob_storage_authority=home, blob_storage_scheme="http",
-                dfs_storage_authority=home, dfs_storage_scheme="http",
-            ).create_dir(BUCKET)  # fmt: skip
-            put_corpus("az", files)
-            check_reading("az", items, local, tmp_path)
-            check_writing("az", folder, items, local)
-        finally:
-            process.kill()

@@ -240,24 +240,6 @@ def test_opening_an_index_loads_every_kernel_that_a_check_needs(
     assert run.stdout == "[]\n"
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(INTERPRETED, reason="nothing is compiled")
-def test_a_service_that_compiles_says_so_with_what_would_have_spared_it(small_index, tmp_path):
-    cold = {"CONTAM_CACHE_DIR": str(tmp_path / "cache")}
-    with (
-        serving(small_index, data=tmp_path / "data", environ=cold, ready=False) as service,
-        service.client() as client,
-    ):
-        while "compiling" not in client.get("/readyz").json()["detail"]:
-            assert service.process.poll() is None
-        problem = client.get("/readyz").json()
-        assert (problem["status"], problem["code"]) == (503, "not-ready")
-        assert "contam warm" in problem["hint"]
-        # It would go on for a minute.
-        service.stop(signal.SIGKILL)
-    assert sum('"compiling kernels' in line for line in service.lines) == 1
-
-
 MIB = 1 << 20
 MACHINE = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
