@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
@@ -100,31 +99,3 @@ assert threads() == before
 def test_tables_are_read_without_a_thread_of_arrow(tmp_path):
     path = tmp_path / "items.parquet"
     subprocess.run([sys.executable, "-c", SCRIPT, str(path)], check=True)
-
-
-COMMANDS = """
-import os, sys
-import pyarrow, scipy.special
-from contam.cli.main import main
-corpus, items, folder = sys.argv[1:]
-threads = lambda: len(os.listdir("/proc/self/task"))
-before = threads()
-for command in (
-    f"index build --corpus {corpus} --index {folder}/index --quiet",
-    f"scan --corpus {corpus} --benchmark {items} --out {folder}/scan --quiet",
-    f"query --index {folder}/index --benchmark {items} --out {folder}/query --quiet",
-):
-    assert main(command.split()) in (0, 4), command
-    assert threads() == before, command
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
-def test_commands_leave_no_thread_of_arrow(repository, tmp_path):
-    fixtures = repository / "bench_fixtures"
-    subprocess.run(
-        [sys.executable, "-c", COMMANDS, fixtures / "corpus", fixtures / "items", tmp_path],
-        check=True,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-    )
