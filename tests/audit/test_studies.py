@@ -10,7 +10,7 @@ from contam.audit.pack import run_audit
 from contam.audit.spec import load_spec
 from contam.audit.verify import verify_pack
 from contam.cli.main import main
-from contam.errors import ConfigError
+from contam.errors import ConfigError, LogError
 from tests.audit.conftest import reseal
 
 AUDIT = """\
@@ -154,3 +154,10 @@ def test_what_is_no_study_is_refused_before_anything_is_searched(home, line):
     head = AUDIT.partition("[study.fresh]")[0]
     with pytest.raises(ConfigError):
         spec_of(home, f"{head}{line}\n", "wrong.toml")
+
+
+def test_input_that_is_not_there_leaves_no_pack(home):
+    text = AUDIT.replace("fresh_new", "gone").replace('"pack"', '"never"')
+    with pytest.raises(LogError, match="gone"):
+        run_audit(spec_of(home, text, "gone.toml"), workers=1)
+    assert not (home / "never").exists()

