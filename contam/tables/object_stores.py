@@ -12,7 +12,7 @@ import os
 import re
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -24,6 +24,7 @@ from contam.errors import ConfigError
 from contam.files.addresses import Address
 from contam.files.disk import FileState
 from contam.files.stores import RefusedError, RemoteFile, StoreError, access_lost, patience
+from contam.memory import peak_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,6 +54,11 @@ _ATTEMPTS_HERE: Final = 4
 _PAUSE_S: Final = 0.1
 #: Bytes of a file that are sent at the same time.
 _PIECE: Final = 64 << 20
+#: What a listing may take: millions of objects do not fill it.
+_LISTING_BYTES: Final = 1 << 30
+_LISTING_S: Final = 1800
+_LOOK_S: Final = 0.2
+
 _stores: dict[Address, ObjectStore] = {}
 _lock = threading.Lock()
 
@@ -92,7 +98,7 @@ class ObjectStore:
 
     def below(self, address: Address) -> Iterator[Address]:
         wanted = fs.FileSelector(_path(address), allow_not_found=True, recursive=True)
-        listed = self.ask(lambda store: store.get_file_info(wanted))
+        listed = _bounded(lambda: self.ask(lambda store: store.get_file_info(wanted)))
         files = [found.path for found in listed if found.type is fs.FileType.File]
         self._listed = tuple(files[at] for at in {0, len(files) // 2, -1} if files)
         for found in listed:
@@ -170,6 +176,28 @@ class ObjectStore:
             return question(self._connected)
         except (OSError, pa.ArrowException) as error:
             raise told(error) from error
+
+
+def _bounded(listing: Callable[[], Result]) -> Result:
+    """What a listing gives, unless it takes more memory or time than any listing of a corpus.
+
+    Arrow gives nothing before it has all pages, and a store may send pages without end: the listing
+    is then left alone, in a thread that ends with the process.
+    """
+    found: Future[Result] = Future()
+
+    def ask() -> None:
+        try:
+            found.set_result(listing())
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            found.set_exception(error)
+
+    peak, end = peak_bytes() + _LISTING_BYTES, time.monotonic() + _LISTING_S
+    threading.Thread(target=ask, daemon=True, name="listing").start()
+    while not wait([found], timeout=_LOOK_S).done:
+        if peak_bytes() > peak or time.monotonic() > end:
+            raise StoreError("its listing does not end: give a longer prefix, or single objects")
+    return found.result()
 
 
 def _send(store: fs.FileSystem, path: str, content: pa.Buffer) -> None:

@@ -13,10 +13,11 @@ from contam.corpus.batches import read_chunk, read_chunks
 from contam.corpus.opening import open_shards
 from contam.corpus.shards import survey
 from contam.detect.scan import scan
-from contam.errors import BenchmarkError, ShardError
+from contam.errors import BenchmarkError, CorpusError, ShardError
+from contam.tables import object_stores
 from tests.integration.inputs import labels
 from tests.remote.conftest import BUCKET, N_ROWS
-from tests.remote.s3 import put_folder
+from tests.remote.s3 import S3Handler, put_folder
 from tests.remote.server import Handler, running
 from tests.waiting import wait_until
 
@@ -97,6 +98,43 @@ def test_a_shard_that_fails_lets_the_others_be_read(s3, files):
 
 
 HUGE = 1 << 60
+
+
+class Endless(S3Handler):
+    """A bucket whose listing always says that there is more, until `ended` is set."""
+
+    ended = threading.Event()
+
+    def _list(self, bucket, query):
+        more = "false" if self.ended.is_set() else "true"
+        begin = int(query.get("continuation-token") or 0)
+        rows = "".join(
+            f"<Contents><Key>data/{number:012}.jsonl</Key><Size>1</Size></Contents>"
+            for number in range(begin, begin + 1000)
+        )
+        self.send(
+            200,
+            f'<?xml version="1.0"?><ListBucketResult><Name>{bucket}</Name>{rows}<IsTruncated>{more}'
+            f"</IsTruncated><NextContinuationToken>{begin + 1000}</NextContinuationToken>"
+            "</ListBucketResult>".encode(),
+            "application/xml",
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", ["_LISTING_BYTES", "_LISTING_S"])
+def test_a_listing_without_end_is_an_error(credentials, monkeypatch, limit):
+    del credentials
+    monkeypatch.setattr(object_stores, limit, {"_LISTING_BYTES": 16 << 20, "_LISTING_S": 2}[limit])
+    with running(Endless) as store:
+        store.buckets.add("endless")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", store.url)
+        Endless.ended.clear()
+        with pytest.raises(CorpusError, match="does not end"):
+            survey(["s3://endless/data/"])
+        # What was given up goes on in its thread, and would take all memory of the tests.
+        Endless.ended.set()
+        wait_until(lambda: all(thread.name != "listing" for thread in threading.enumerate()))
 
 
 class Boaster(Handler):
