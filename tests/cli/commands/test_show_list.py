@@ -163,3 +163,11 @@ def test_the_page_is_written_whole_and_replaces_nothing_unasked(folder, tmp_path
     assert page.read_bytes() == first
     nowhere = tmp_path / "no" / "items.html"
     assert_one_line_error(contam_here("show", folder, "--html", nowhere), 1)
+
+
+@pytest.mark.parametrize("name", ["verdicts.parquet", "new.json", "deep/new.csv"])
+def test_a_page_is_not_written_into_a_result(folder, name):
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    done = contam_here("show", folder, "--html", folder / name, "--overwrite")
+    assert_one_line_error(done, 2, "--html")
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
