@@ -4,11 +4,13 @@ import csv
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.optimize import brentq
+from scipy.special import expit, logit
 
 from contam.errors import LogError
 from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore
+from contam.rescore.stats.field import beyond_field, smallest_beyond
 from contam.rescore.stats.gain import smallest_gap
 
 N = 300
@@ -148,3 +150,22 @@ def test_a_plan_says_how_small_a_gap_is_found():
         error = np.sqrt(a * (1 - a) / n_flagged + b * (1 - b) / n_clean)
         assert np.mean(np.abs(a - b) / error > 1.96) == pytest.approx(0.8, abs=0.03)
     assert smallest_gap(0, 10) is None
+
+
+@pytest.mark.slow
+def test_what_a_plan_promises_beyond_a_field_is_found():
+    found = []
+    for seed in range(60):
+        rng = np.random.default_rng([37, seed])
+        hard = rng.normal(size=500)
+        chance = np.exp(-hard)
+        flagged = np.zeros(500, bool)
+        flagged[rng.choice(500, 150, replace=False, p=chance / chance.sum())] = True
+        ahead = np.append(rng.normal(size=10), 0)[:, None] - hard
+        usual = expit(ahead[-1, flagged])
+        worth = smallest_beyond(150, 350)
+        shift = brentq(lambda d, own=usual, w=worth: (expit(logit(own) + d) - own).mean() - w, 0, 9)
+        ahead[-1, flagged] += shift
+        scores = (rng.random(ahead.shape) < expit(ahead)).astype(float)
+        found.append(beyond_field(scores, flagged)[-1].p < 0.05)
+    assert np.mean(found) == pytest.approx(0.8, abs=0.05 + 2 * np.sqrt(0.16 / 60))
