@@ -1,8 +1,9 @@
 """Sketch windows of text and find windows that share rare shingles.
 
-A document is cut in windows of `window` shingles, the last one shorter. A window is entered under
-the shingle that each permutation (affine32) makes smallest, unless the window before it (of the
-same document) is entered under that shingle as well.
+A shingle is `n` words in a row; its value is the higher half of the spread hash of that gram, see
+`contam.kernels.gram_table.hash_grams`. A document is cut in windows of `window` shingles, the last
+one shorter. A window is entered under the shingle that each permutation (affine32 of datasketch)
+makes smallest, unless the window before it (of the same document) is entered under it as well.
 
 An entry is 40 bits: the 12 lower bits of the higher 28 of the shingle, then the number of the
 window (28 bits). The 16 highest bits of the shingle are the bucket that holds it.
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.kernels._jit import int64, kernel
-from contam.kernels.minhash import hash_shingles, mix32
+from contam.kernels.gram_table import GRAM_BASE, GRAM_SPREAD, power
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,8 +37,47 @@ _KEY_SHIFT = np.uint64(36)
 _REST_SHIFT = np.uint64(4)
 _REST_MASK = (1 << REST_BITS) - 1
 _WINDOW_MASK = (1 << WINDOW_BITS) - 1
+_MIX_1 = np.uint64(0x85EBCA6B)
+_MIX_2 = np.uint64(0xC2B2AE35)
+_13 = np.uint64(13)
+_16 = np.uint64(16)
 _COUNTERS = 4096
 _HIT_BITS = 24
+
+
+@kernel
+def mix32(value: np.uint32) -> np.uint32:
+    """The 32-bit finalizer of MurmurHash3, a bijection."""
+    h = np.uint64(value)
+    h ^= h >> _16
+    h = (h * _MIX_1) & _LOW
+    h ^= h >> _13
+    h = (h * _MIX_2) & _LOW
+    return np.uint32(h ^ (h >> _16))
+
+
+@kernel
+def hash_shingles(
+    token: NDArray[np.uint64], lo: int, hi: int, n: int, out: NDArray[np.uint32]
+) -> int:
+    """Values of the shingles of token[lo:hi] to out; returns how many.
+
+    n  tokens of a shingle; a text of fewer tokens is one shingle of all of them
+    """
+    if hi <= lo:
+        return 0
+    n = min(n, hi - lo)
+    drop = power(GRAM_BASE, n)
+    value = np.uint64(0)
+    for i in range(lo, lo + n):
+        value = value * GRAM_BASE + token[i]
+    count = hi - lo - n + 1
+    # The higher half is that of the product: mixing with its own higher half changes the lower.
+    out[0] = np.uint32((value * GRAM_SPREAD) >> _HALF)
+    for i in range(1, count):
+        value = value * GRAM_BASE + token[lo + i + n - 1] - token[lo + i - 1] * drop
+        out[i] = np.uint32((value * GRAM_SPREAD) >> _HALF)
+    return count
 
 
 @kernel

@@ -5,30 +5,23 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.kernels import minhash, windows
+from contam.kernels import windows
 from contam.kernels.gram_table import GRAM_BASE, GRAM_SPREAD
-from contam.text.tokenizer import char_tables, tokenize_bytes
 from tests.kernels.support import FEW, U64, u64s
 from tests.twins import minhash as twin
 
 BASE, SPREAD = int(GRAM_BASE), int(GRAM_SPREAD)
 GUARD = 7
-SCHEMES = st.sampled_from((minhash.AFFINE32, minhash.MERSENNE61))
 
 u32 = st.sampled_from((0, 1, 2**31, 2**32 - 1)) | st.integers(0, 2**32 - 1)
 tokens = st.lists(U64 | FEW, max_size=30)
 documents = st.lists(tokens, max_size=5)
 
 
-@st.composite
-def permutations(draw, scheme: int | None = None) -> tuple[int, list[tuple[int, int]]]:
-    scheme = draw(SCHEMES) if scheme is None else scheme
-    top = 2**32 - 1 if scheme == minhash.AFFINE32 else 2**61 - 2
-    matches = st.tuples(st.integers(0, top), st.integers(0, top))
-    return scheme, draw(st.lists(matches, min_size=1, max_size=9))
+permutations = st.lists(st.tuples(u32, u32), min_size=1, max_size=9)
 
 
 def arrays(perms: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -40,44 +33,8 @@ def flat(documents: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     return u64s([token for document in documents for token in document]), starts
 
 
-@given(st.lists(u32, max_size=40), permutations())
-@example([], (0, [(1, 0)]))
-def test_a_signature_has_the_smallest_value_of_each_permutation(values, drawn):
-    scheme, perms = drawn
-    out = np.zeros(len(perms), np.uint32)
-    minhash.sign(np.array(values, np.uint32), len(values), scheme, *arrays(perms), out)
-    assert out.tolist() == twin.signature(values, scheme, perms)
-
-
-def test_texts_are_tokenised_and_signed():
-    texts = [b"", b"one", b"Two words", b"the quick brown fox jumps over the lazy dog" * 3, b"-"]
-    data = np.frombuffer(b"".join(texts), np.uint8)
-    offsets = np.cumsum([0, *map(len, texts)]).astype(np.int64)
-    perms = [(3, 1), (2**32 - 1, 5), (77, 2**31)]
-    text_scratch = 2 * len(data) + 16
-    out = np.zeros((len(texts), 3), np.uint32)
-    minhash.sign_texts(
-        data,
-        offsets,
-        3,
-        minhash.AFFINE32,
-        *arrays(perms),
-        np.empty(text_scratch, np.uint64),
-        np.empty((text_scratch, 2), np.int32),
-        np.empty(text_scratch, np.uint32),
-        char_tables(),
-        out,
-    )
-    words = [tokenize_bytes(text).hashes.tolist() for text in texts]
-    want = [
-        twin.signature(twin.shingles(w, 3, BASE, SPREAD), minhash.AFFINE32, perms) for w in words
-    ]
-    assert out.tolist() == want
-
-
-@given(documents, st.integers(1, 3), st.integers(1, 12), permutations(minhash.AFFINE32))
-def test_windows_are_entered_under_their_smallest_shingles(texts, n, window, drawn):
-    _, perms = drawn
+@given(documents, st.integers(1, 3), st.integers(1, 12), permutations)
+def test_windows_are_entered_under_their_smallest_shingles(texts, n, window, perms):
     token, starts = flat(texts)
     room = len(perms) * (len(token) + 1) + 1
     out = np.full(room + 1, GUARD, np.uint64)

@@ -1,8 +1,5 @@
 """Twin of the MinHash kernels: sets of shingles, permuted one by one; windows by their definition."""
 
-AFFINE32 = 0
-NOTHING = 2**32 - 1
-
 
 def mix(value: int) -> int:
     """MurmurHash3's finalizer of 32 bits."""
@@ -24,14 +21,8 @@ def shingles(tokens: list[int], n: int, base: int, spread: int) -> list[int]:
     return found
 
 
-def permuted(value: int, scheme: int, a: int, b: int) -> int:
-    if scheme == AFFINE32:
-        return (a * mix(value) + b) % 2**32
-    return (a * value + b) % 2**64 % (2**61 - 1) % 2**32
-
-
-def signature(values: list[int], scheme: int, perms: list[tuple[int, int]]) -> list[int]:
-    return [min([permuted(v, scheme, a, b) for v in values], default=NOTHING) for a, b in perms]
+def permuted(value: int, a: int, b: int) -> int:
+    return (a * mix(value) + b) % 2**32
 
 
 def windows(values: list[int], window: int) -> list[list[int]]:
@@ -40,7 +31,7 @@ def windows(values: list[int], window: int) -> list[list[int]]:
 
 def chosen(values: list[int], perms: list[tuple[int, int]]) -> list[int]:
     """The distinct shingles that some permutation makes smallest, in the permutations' order."""
-    every = [min(values, key=lambda v: (permuted(v, AFFINE32, a, b), v)) for a, b in perms]
+    every = [min(values, key=lambda v: (permuted(v, a, b), v)) for a, b in perms]
     return list(dict.fromkeys(every))
 
 

@@ -15,8 +15,7 @@ import numpy as np
 from contam.detect.model import QUESTION
 from contam.index.array_files import fetch_rows
 from contam.index.minhash import MOST_WINDOWS, SHINGLE, WINDOW
-from contam.kernels.minhash import hash_shingles
-from contam.kernels.windows import count_live, find_shingles, propose_documents
+from contam.kernels.windows import count_live, find_shingles, hash_shingles, propose_documents
 from contam.tables.distinct import distinct
 
 if TYPE_CHECKING:

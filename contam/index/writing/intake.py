@@ -15,7 +15,7 @@ from contam.corpus.documents import MetadataStream
 from contam.corpus.opening import map_shards, open_shard
 from contam.corpus.shards import Shard, file_sha256, shard_digest, unchanged
 from contam.errors import CorpusError, InternalError, ShardError
-from contam.index.minhash import window_permutations
+from contam.index.minhash import permutations
 from contam.index.model import ShardRecord
 from contam.index.writing.sampling import (
     TOKENIZER_BATCH_BYTES,
@@ -212,7 +212,7 @@ class Tools:
     def of(cls, recipe: Recipe) -> Tools:
         """Load what a recipe needs. Raises ContamErrors of the tokenizer file."""
         if recipe.minhash:
-            window_permutations()
+            permutations()
         return cls(recipe, tokenizer_of(recipe))
 
 
