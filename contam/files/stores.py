@@ -308,8 +308,8 @@ def writable(given: object) -> Address:
     return address
 
 
-def upload(address: Address, source: Path | bytes) -> None:
-    """Write the content of a file, or bytes, as an object. Raises OutputError."""
+def upload(address: Address, source: Path | bytes) -> str:
+    """Write the content of a file, or bytes, as an object; its stamp. Raises OutputError."""
     store = cast("WritableStore", store_of(address))
     with store_errors(address):
         size = len(source) if isinstance(source, bytes) else source.stat().st_size
@@ -321,8 +321,10 @@ def upload(address: Address, source: Path | bytes) -> None:
                 if store.state(address).size != size:
                     store.remove(address)
             raise
-        if (found := store.state(address).size) != size:
-            raise StoreError(f"it has {found:,} of {size:,} bytes")
+        state = store.state(address)
+        if state.size != size:
+            raise StoreError(f"it has {state.size:,} of {size:,} bytes")
+        return state.stamp
 
 
 def fetch(address: PurePath, target: Path) -> None:
@@ -377,8 +379,8 @@ def publishing_objects(
 ) -> Iterator[Path]:
     """As `contam.files.publish.publishing`, for an address: the draft is on this machine.
 
-    Of two runs that write there at once, readers find the files of one damaged. Raises OutputError,
-    and UsageError for a store that is only read.
+    Raises OutputError, also when another run has written there meanwhile; UsageError for a store
+    that is only read.
     """
     folder = writable(out)
 
@@ -396,12 +398,19 @@ def publishing_objects(
         present = before()
         if last in present:
             _remove(folder / last)
-        for name, path in made.items():
-            upload(folder / name, path)
+        stamps = {folder / name: upload(folder / name, path) for name, path in made.items()}
         for name in present:
             if name not in (*made, last):
                 _remove(folder / name)
-        upload(folder / last, marker)
+        stamps[folder / last] = upload(folder / last, marker)
+        for address, stamp in stamps.items():
+            with store_errors(address):
+                is_ours = store_of(address).state(address).stamp == stamp
+            if not is_ours:
+                raise OutputError(
+                    "{}: another run wrote there at the same time", Place(address),
+                    hint="choose another folder",
+                )  # fmt: skip
 
 
 def _check_free(folder: Address, names: Sequence[str], last: str, *, overwrite: bool) -> list[str]:
