@@ -115,7 +115,7 @@ def run_job(folder, order):
     )
     order = {
         "folder": str(folder), "indexes": [], "corpus": [], "threads": 1,
-        "memory_bytes": 1 << 40, **order,
+        "memory_bytes": 1 << 40, "blocks": [0, str(folder.parent / "blocks")], **order,
     }  # fmt: skip
     process.stdin.write(json.dumps(order).encode() + b"\n")
     process.stdin.flush()
