@@ -140,9 +140,7 @@ def _opened(
                 return
         source.seek(0)
         fields = sorted({schema.get_field_index(name) for name in names} - {-1})
-        # Asked for fields by number, old releases of Arrow cannot read files of before Arrow 1.0.
-        some = fields if len(fields) < len(schema) else None
-        options = ipc.IpcReadOptions(included_fields=some, use_threads=False)
+        options = ipc.IpcReadOptions(included_fields=fields, use_threads=False)
         with open_any(source, options=options) as reader:
             if is_file:
                 numbers = range(reader.num_record_batches) if chosen is None else chosen
