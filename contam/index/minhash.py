@@ -53,7 +53,7 @@ def sign(text: str, n_perm: int = 128) -> MinHash:
 
 
 SHINGLE: Final = 3
-WINDOW: Final = 24
+WINDOW: Final = 32
 BANDS: Final = 8
 """Words of a shingle, shingles of a window, and the permutations that choose of a window."""
 

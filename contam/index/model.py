@@ -10,7 +10,7 @@ from typing import Final
 
 from contam.corpus.unread import UnreadColumns  # noqa: TC001 - manifests are read by their types
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Version of everything on disk; a reader refuses any other."""
 
 DOCUMENT_BITS: Final = 23

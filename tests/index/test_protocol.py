@@ -29,7 +29,7 @@ RETIRED = "part-1/4"
 
 @pytest.fixture(scope="module")
 def golden(repository):
-    return repository / "indexes" / "golden" / "v3-word-5"
+    return repository / "indexes" / "golden" / "v4-word-5"
 
 
 @pytest.fixture(scope="module")
