@@ -1,12 +1,13 @@
 """Read documents again by shard and row, and check that each is the text that was indexed.
 
-Documents that were asked for are cached, and also whole row groups: those read while there was
-room, and later those that are asked for again and again. Of any other only as much is decoded as
-holds the documents wanted. No request decodes a row group that holds none of its documents.
+Documents that were asked for are cached, and also row groups: those read while there was room, and
+later those that are asked for again and again. Of each only as much is decoded as holds the
+documents wanted; a cached one goes on from there. No request decodes a row group that holds none.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 import zlib
 from collections import OrderedDict
@@ -99,6 +100,8 @@ VERIFY: Final = "verifying the index compares all its bytes"
 _UNPACKED: Final = 8
 #: A row group that would take more than this share of the capacity is not cached.
 _LARGEST_SHARE: Final = 4
+#: One that would take less than this share is read to its end: any other keeps its file open.
+_SMALLEST_SHARE: Final = 256
 #: The share of the capacity that is for single documents.
 _DOCUMENTS_SHARE: Final = 4
 #: Bytes that a cached document takes besides its text.
@@ -142,6 +145,29 @@ class _Opened:
         return int(self.group_ends[group - 1]) if group else 0
 
 
+class _Group:
+    """The documents of a row group, as far as they were read. Several threads may use one."""
+
+    def __init__(self, batches: Iterator[DocBatch]) -> None:
+        self.texts: list[bytes] = []
+        self._batches = batches
+        self._lock = threading.Lock()
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the documents read so far."""
+        return sum(map(len, self.texts)) + _ENTRY_BYTES * len(self.texts)
+
+    def read(self, n_rows: int) -> None:
+        """Read on until so many documents are there, or all that there are. Raises ShardError."""
+        with self._lock:
+            while len(self.texts) < n_rows:
+                batch = next(self._batches, None)
+                if batch is None:
+                    return
+                self.texts += map(batch.text, range(batch.n_docs))
+
+
 class RowCache:
     """Documents of some shards. Several threads may use one; each reads what it needs itself."""
 
@@ -151,7 +177,7 @@ class RowCache:
         documents = capacity // _DOCUMENTS_SHARE
         # With each text the checksum that verified it: once is enough.
         self._documents: LruCache[tuple[int, int], tuple[int, bytes]] = LruCache(documents)
-        self._groups: LruCache[tuple[int, int], list[bytes]] = LruCache(capacity - documents)
+        self._groups: LruCache[tuple[int, int], _Group] = LruCache(capacity - documents)
         # Row groups read recently and not cached. When needed again, they are worth the capacity.
         self._passed: LruCache[tuple[int, int], None] = LruCache(capacity)
         self._opened: dict[int, _Opened] = {}
@@ -279,13 +305,13 @@ class RowCache:
         shard = self._sources[number].shard
         if group >= len(opened.group_ends):
             raise _missing(shard, int(rows[0]))
-        whole = self._whole(number, opened, group)
+        first = opened.first_row(group)
+        cached = self._cached(number, opened, group, int(rows[-1]) - first + 1)
         texts = self._read_rows(number, opened, group, rows)
-        if whole is not None:
-            first = opened.first_row(group)
-            if rows[-1] - first >= len(whole):
+        if cached is not None:
+            if rows[-1] - first >= len(cached):
                 raise _missing(shard, int(rows[-1]))
-            texts = (whole[row - first] for row in rows.tolist())
+            texts = (cached[row - first] for row in rows.tolist())
         found: dict[int, bytes] = {}
         for (row, text), crc in zip(
             self._proven(number, rows, texts, crcs), crcs.tolist(), strict=True
@@ -294,19 +320,28 @@ class RowCache:
             self._documents.put((number, row), (crc, text), len(text) + _ENTRY_BYTES)
         return found
 
-    def _whole(self, number: int, opened: _Opened, group: int) -> list[bytes] | None:
-        """All of a row group if it is cached from now on, else None."""
+    def _cached(self, number: int, opened: _Opened, group: int, n_rows: int) -> list[bytes] | None:
+        """The first n_rows documents of a row group, or more; None where it is not cached."""
         key = (number, group)
-        whole = self._groups.get(key)
+        known = self._groups.get(key)
         size = opened.group_bytes[group]
-        if whole is not None or size > self._capacity // _LARGEST_SHARE:
-            return whole
-        if self._groups.n_bytes + size > self._groups.capacity and key not in self._passed:
-            self._passed.put(key, None, size)
-            return None
-        whole = [batch.text(i) for batch in self._read(opened, group) for i in range(batch.n_docs)]
-        self._groups.put(key, whole, sum(map(len, whole)) + _ENTRY_BYTES * len(whole))
-        return whole
+        if known is None:
+            if size > self._capacity // _LARGEST_SHARE:
+                return None
+            if self._groups.n_bytes + size > self._groups.capacity and key not in self._passed:
+                self._passed.put(key, None, size)
+                return None
+            known = _Group(self._read(opened, group))
+        if len(known.texts) < n_rows:
+            is_small = size < self._capacity // _SMALLEST_SHARE
+            try:
+                known.read(sys.maxsize if is_small else n_rows)
+            except BaseException:
+                # What was interrupted cannot go on.
+                self._groups.drop(lambda other: other == key)
+                raise
+            self._groups.put(key, known, known.n_bytes)
+        return known.texts
 
     def _read(self, opened: _Opened, group: int) -> Iterator[DocBatch]:
         """All documents of a row group, as a scan reads them."""

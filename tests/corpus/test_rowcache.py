@@ -168,3 +168,14 @@ def test_lines_with_no_row_groups_are_read_back_with_and_without_room(tmp_path, 
         assert ask(rows, 2, 77) == [TEXTS[2], TEXTS[77]]
     # Without room each time, with room once.
     assert len(reads.groups) == 3
+
+
+def test_a_cached_row_group_is_read_on_from_where_it_was_left(tmp_path, reads, monkeypatch):
+    monkeypatch.setattr(rowcache, "BATCH_BYTES", 2 * len(TEXTS[0]))
+    rows = cache(write_parquet(tmp_path / "one.parquet", TEXTS), capacity=40 * GROUP_BYTES)
+    assert ask(rows, 2) == [TEXTS[2]]
+    assert reads.documents < 10
+    assert ask(rows, 3, 41) == [TEXTS[3], TEXTS[41]]
+    assert reads.documents < 50
+    assert ask(rows, 40, 79) == [TEXTS[40], TEXTS[79]]
+    assert (reads.groups, reads.documents) == ([0], len(TEXTS))
