@@ -24,7 +24,7 @@ from tests.remote.conftest import RESULTS
 from tests.remote.hub import put_data_set
 
 ADDRESS = "s3://indexes/web"
-N_DOCUMENTS, N_WORDS = 3_000, 80
+N_DOCUMENTS, N_WORDS = 2_000, 80
 #: Less than one answer reads.
 LITTLE = 100_000
 
@@ -43,10 +43,10 @@ TEXTS = documents(1) + documents(2)
 @pytest.fixture(scope="session")
 def questions():
     """Parts of documents, whole and changed in the middle, and texts of no document."""
-    words = [text.split() for text in TEXTS[:: len(TEXTS) // 12]]
+    words = [text.split() for text in TEXTS[:: len(TEXTS) // 6]]
     copies = [" ".join(text[10:40]) for text in words]
     changed = [" ".join([*text[5:30], "other", *text[31:60]]) for text in words]
-    return [*copies, *changed, *(text[:300] for text in documents(3)[:12])]
+    return [*copies, *changed, *(text[:300] for text in documents(3)[:6])]
 
 
 @pytest.fixture(scope="session", params=["complete", "compact"])

@@ -187,7 +187,7 @@ def panel(rng, models, n, benchmark, lift=0.0, memo=None):
 
 def beside_fresh(references):
     return RescoreSettings(
-        references=tuple(references), reference_benchmarks=(("b", "fresh"),), least=50
+        references=tuple(references), reference_benchmarks=(("b", "fresh"),), least=50, draws=100
     )
 
 

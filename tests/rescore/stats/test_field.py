@@ -78,7 +78,7 @@ def test_a_model_that_saw_items_is_found(seen, least):
 
 
 def test_a_model_that_has_every_flagged_item_right_is_found():
-    scores, flagged, _ = world(1, own=1.5)
+    scores, flagged, _ = world(1, others=5, own=1.5)
     scores[-1, flagged] = 1
     found = field.beyond_field(scores, flagged)[-1]
     assert found.p < 1e-3
@@ -130,7 +130,7 @@ def test_the_likelihood_is_the_one_of_a_loop_over_items_and_nodes():
 
 
 def test_the_order_of_models_and_items_does_not_matter():
-    scores, flagged, cluster = world(3, passages=40, seen=0.5)
+    scores, flagged, cluster = world(3, others=4, n=240, passages=40, seen=0.5)
     rng = np.random.default_rng(0)
     rows, items = rng.permutation(len(scores)), rng.permutation(len(flagged))
     one = field.beyond_field(scores, flagged, cluster)
@@ -166,10 +166,10 @@ def test_of_many_models_some_of_all_abilities_are_the_field():
 
 
 def test_a_model_with_a_gain_of_its_own_is_left_out_by_the_others():
-    scores, flagged, _ = world(8, others=10)
+    scores, flagged, _ = world(8, others=5)
     scores[0, flagged] = 1
     found = field.beyond_field(scores, flagged)
-    assert [(one.n_field, one.n_left_out) for one in found] == [(10, 0)] + [(9, 1)] * 10
+    assert [(one.n_field, one.n_left_out) for one in found] == [(5, 0)] + [(4, 1)] * 5
 
 
 def exposed(rng, m, *, far=0.3, remembers=0.0, n=500):
