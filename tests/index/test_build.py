@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -52,11 +53,12 @@ RECIPES = {
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     folder = tmp_path_factory.mktemp("corpus")
-    corpus_of(folder, some_texts(90), some_texts(5, 90), some_texts(200, 95), row_group_size=30)
+    corpus_of(folder, some_texts(90), some_texts(5, 90), some_texts(100, 95), row_group_size=30)
     write_jsonl(folder / "part-7.jsonl", [{"text": text, "url": "u"} for text in some_texts(40, 7)])
     return folder
 
 
+@cache
 def texts_of(folder):
     """(shard, row) -> text."""
     found = {}
@@ -69,12 +71,18 @@ def texts_of(folder):
     return found
 
 
+@cache
+def wanted(folder, name):
+    """(shard, row) -> the entries of the document, by the twins."""
+    return {place: entries_of(text, RECIPES[name]) for place, text in texts_of(folder).items()}
+
+
 @pytest.mark.parametrize("name", RECIPES)
 @pytest.mark.parametrize("memory", [TINY, build_module.DEFAULT_MEMORY])
 def test_an_index_holds_the_entries_of_every_document_and_no_others(corpus, tmp_path, name, memory):
     manifest = build(corpus, tmp_path / "ix", RECIPES[name], memory=memory)
     assert (len(manifest.segments) > 4) == (memory == TINY)
-    want = {place: entries_of(text, RECIPES[name]) for place, text in texts_of(corpus).items()}
+    want = wanted(corpus, name)
     assert read_index(tmp_path / "ix", manifest) == want
     index = Index.open(tmp_path / "ix")
     assert index.coverage().complete

@@ -354,25 +354,32 @@ def texts_of(paths: list[Path]) -> list[str]:
     return [text for path in paths for text in pq.read_table(path)["text"].to_pylist() if text]
 
 
-@pytest.mark.parametrize("unit", UNITS)
-def test_every_row_and_piece_of_the_small_corpus_is_the_twins(unit, bench_fixtures):
+#: The share of the documents that is compared; of letters there are many more than of words.
+SHARES = [("word", 4), ("char", 9), ("char-stride", 9)]
+WHOLE = [
+    pytest.param(unit, n, marks=pytest.mark.slow) for unit, n in zip(UNITS, (1, 2, 2), strict=True)
+]
+
+
+@pytest.mark.parametrize(("unit", "step"), SHARES + WHOLE)
+def test_every_row_and_piece_of_the_small_corpus_is_the_twins(unit, step, bench_fixtures):
     items = [item for found in read_benchmarks([bench_fixtures / "items"]) for item in found.items]
     documents = texts_of(sorted((bench_fixtures / "corpus").rglob("*.parquet")))
     assert len(documents) > 300
-    # Of letters there are many more than of words, and interpreted all takes long.
-    step = 11 if INTERPRETED else 1 if unit == "word" else 2
+    step = 11 if INTERPRETED else step
     view = build_view(items, **UNITS[unit])
     if INTERPRETED:
         # NumPy rounds its sums of other weights to 32 bits, and then 1 is not always reached.
         view = with_weights(view, [1.0, 0.25, 0.5, 1.0, 0.75])
     told = check(view, documents[::step])
-    assert len(told) > (3 if INTERPRETED else 30)
+    assert len(told) * step > 33
 
 
 #: With passages, with choices, with neither, programs, and Chinese.
 LABELLED = ("arc_challenge", "boolq", "humaneval", "logiqa_zh", "mathqa", "mbpp")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="real documents would take minutes")
 def test_every_row_and_piece_of_labelled_documents_is_the_twins(labelled_data):
     columns_read = ["benchmark", "item_id", "doc_id", "shard"]
