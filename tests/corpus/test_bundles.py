@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from contam.detect.result import ScanResult
 
-N = 700
+N = 520
 
 
 @pytest.fixture

@@ -146,7 +146,10 @@ def test_a_null_text_keeps_the_rows_in_step(tmp_path, items, kind):
     assert [(said, text) for _, said, text in quoted(result, texts)] == [(QUESTION[:-1],) * 2]
 
 
-@pytest.mark.parametrize("kind", ["parquet", "jsonl", "jsonl.bz2"])
+BZ2 = pytest.param("jsonl.bz2", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl", BZ2])
 def test_a_line_of_five_megabytes(tmp_path, items, kind):
     half = (FILLER.replace("\n", " ") * 17_000)[:2_500_000] + " "
     text = half + QUESTION + " " + half

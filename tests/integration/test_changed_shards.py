@@ -303,9 +303,9 @@ def test_a_shard_that_changes_during_a_query_was_not_read(world, moment, change,
 
 
 @pytest.mark.usefixtures("small_units")
-@pytest.mark.parametrize("command", ["build", "add"])
 @pytest.mark.parametrize(
-    ("moment", "change"), sampled(7, itertools.product(BUILD_MOMENTS.values(), CHANGES))
+    ("command", "moment", "change"),
+    sampled(13, itertools.product(["build", "add"], BUILD_MOMENTS.values(), CHANGES)),
 )
 def test_a_shard_that_changes_while_it_is_indexed_is_not_indexed(
     world, command, moment, change, monkeypatch, tmp_path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -51,14 +52,20 @@ def kernels_called(tree: ast.AST) -> set[str]:
     found = set()
     for call in (node.func for node in ast.walk(tree) if isinstance(node, ast.Call)):
         if isinstance(call, ast.Name):
-            found.add(by_name.get(call.id, call.id if call.id in wrappers else ""))
+            found.add(by_name.get(call.id, call.id if call.id in wrappers() else ""))
         elif isinstance(call, ast.Attribute) and isinstance(call.value, ast.Name):
-            found |= {call.attr} & kernels.keys() if call.value.id in modules else set()
-    return found & (kernels.keys() | wrappers.keys())
+            found |= {call.attr} & kernels().keys() if call.value.id in modules else set()
+    return found & (kernels().keys() | wrappers().keys())
 
 
-kernels = {name: node for name, node in functions(KERNELS).items() if is_kernel(node)}
-wrappers = {n: node for n, node in functions(TESTS, "test_*.py").items() if is_kernel(node)}
+@cache
+def kernels() -> dict[str, ast.FunctionDef]:
+    return {name: node for name, node in functions(KERNELS).items() if is_kernel(node)}
+
+
+@cache
+def wrappers() -> dict[str, ast.FunctionDef]:
+    return {n: node for n, node in functions(TESTS, "test_*.py").items() if is_kernel(node)}
 
 
 def compared() -> set[str]:
@@ -69,7 +76,7 @@ def compared() -> set[str]:
 
 def reached_from(name: str) -> set[str]:
     """Every kernel that runs when this one does."""
-    known = {**kernels, **wrappers}
+    known = {**kernels(), **wrappers()}
     seen, waiting = set(), [name]
     while waiting:
         here = called(known[waiting.pop()]) & known.keys()
@@ -79,9 +86,9 @@ def reached_from(name: str) -> set[str]:
 
 
 def test_every_kernel_is_compared_with_a_twin_or_runs_inside_one_that_is():
-    assert len(kernels) > 50
+    assert len(kernels()) > 50
     inside = set().union(*map(reached_from, compared()))
-    assert kernels.keys() - compared() - inside == set()
+    assert kernels().keys() - compared() - inside == set()
 
 
 @pytest.mark.parametrize("path", sorted(TWINS.glob("*.py")), ids=lambda path: path.stem)

@@ -16,7 +16,7 @@ from contam.text.tokenizer import char_tables
 from tests.kernels.support import FEW, NOISE, U64, UNITS, frozen, u64s
 from tests.twins import parts as twin
 
-SPACES = [chr(code) for code in range(sys.maxunicode + 1) if chr(code).isspace()]
+SPACES = [*filter(str.isspace, map(chr, range(sys.maxunicode + 1)))]
 #: Neighbours of white space, and characters that begin with the same bytes.
 NEARLY = ["\x08", "\x0e", "\x1b", "\x21", "\x84", "\x86", "\x9f", "\xa1", "\u167f", "\u1681"]
 NEARLY += ["\u1fff", "\u200b", "\u2027", "\u202a", "\u2030", "\u205e", "\u2060", "\u3001", "\ufeff"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import pytest
 
@@ -29,33 +30,29 @@ N_DOCUMENTS, N_WORDS = 2_000, 80
 LITTLE = 100_000
 
 
-def documents(seed):
+@cache
+def documents(seed, n=N_DOCUMENTS):
     """Texts of words that hardly repeat, so that the arrays of an index have many blocks."""
     draw = random.Random(seed)
-    return [
-        " ".join(f"w{draw.randrange(60_000)}" for _ in range(N_WORDS)) for _ in range(N_DOCUMENTS)
-    ]
-
-
-TEXTS = documents(1) + documents(2)
+    return [" ".join(f"w{draw.randrange(60_000)}" for _ in range(N_WORDS)) for _ in range(n)]
 
 
 @pytest.fixture(scope="session")
 def questions():
     """Parts of documents, whole and changed in the middle, and texts of no document."""
-    words = [text.split() for text in TEXTS[:: len(TEXTS) // 6]]
+    words = [text.split() for seed in (1, 2) for text in documents(seed)[:: N_DOCUMENTS // 3]]
     copies = [" ".join(text[10:40]) for text in words]
     changed = [" ".join([*text[5:30], "other", *text[31:60]]) for text in words]
-    return [*copies, *changed, *(text[:300] for text in documents(3)[:6])]
+    return [*copies, *changed, *(text[:300] for text in documents(3, 6))]
 
 
 @pytest.fixture(scope="session", params=["complete", "compact"])
 def index(request, tmp_path_factory):
     """An index of two segments over a corpus of two shards."""
     home = tmp_path_factory.mktemp("stored")
-    rows = [{"id": f"d{number}", "text": text} for number, text in enumerate(TEXTS)]
     for number in range(2):
-        shard = rows[number * N_DOCUMENTS : (number + 1) * N_DOCUMENTS]
+        texts = documents(number + 1)
+        shard = [{"id": f"d{number}-{row}", "text": text} for row, text in enumerate(texts)]
         write_jsonl(home / "corpus" / f"{number}.jsonl", shard)
     build(home / "corpus" / "0.jsonl", home / "index", request.param, workers=1)
     change.add(home / "index", home / "corpus" / "1.jsonl", workers=1)

@@ -23,7 +23,7 @@ def settings(**more):
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
-    """Labels, and logs of an honest model and a leaky one, and of eight public models."""
+    """Labels, and logs of an honest model and a leaky one, and of five public models."""
     home = tmp_path_factory.mktemp("field")
     rng = np.random.default_rng(37)
     hard = rng.normal(size=N)
@@ -40,7 +40,7 @@ def world(tmp_path_factory):
         log(home / "own" / f"{name}.csv", "quiz", {name: right})
     public = {
         f"public-{at}": rng.random(N) < expit(ability - hard)
-        for at, ability in enumerate(rng.normal(size=8))
+        for at, ability in enumerate(rng.normal(size=5))
     }
     log(home / "public.csv", "quiz", public)
     # The same answers under another name, beside items that nobody judged.
@@ -85,13 +85,13 @@ def test_a_field_of_logs_tells_a_leaky_model_from_an_honest_one(world):
         assert rows["honest"]["gap_p"] < 0.05
         assert {row["model"] for row in result.rows("rankings")} == {"honest", "leaky"}
         assert {log["model"] for log in result.run["inputs"]["field"]} == {
-            f"public-{at}" for at in range(8)
+            f"public-{at}" for at in range(5)
         }
 
 
 @pytest.mark.slow
 def test_a_field_says_what_the_same_models_say_as_references(world):
-    public = [f"public-{at}" for at in range(8)]
+    public = [f"public-{at}" for at in range(5)]
     rows, _ = scored(world, world / "own", field=[world / "public.csv"])
     both = [world / "own", world / "public.csv"]
     among, _ = scored(world, both, settings=settings(references=tuple(public)))
@@ -105,7 +105,7 @@ def test_a_model_is_not_in_its_own_field(world):
     fair, _ = scored(world, world / "own", field=world / "public.csv")
     assert rows == fair
     assert {log["model"] for log in result.run["inputs"]["field"]} == {
-        f"public-{at}" for at in range(8)
+        f"public-{at}" for at in range(5)
     }
     assert any("leaky" in note for note in result.run["notes"])
 

@@ -18,6 +18,7 @@ from contam.server.auth import KeyStore
 from contam.server.indexes import IndexRegistry
 from tests.detect.indexed.indexes import retire
 from tests.server.running import serving
+from tests.server.test_check import asking
 
 
 @pytest.fixture
@@ -191,16 +192,21 @@ def test_a_reload_of_one_is_seen_where_it_answers_with_others(asker, odd_index, 
 def test_nothing_is_called_clean_over_a_shard_that_was_altered(tmp_path, fixture_items):
     index, shard, texts = indexed_odd(tmp_path, fixture_items)
     asked = {"text": "a text that no document of any corpus holds a word of"}
-    (tmp_path / "data").mkdir()
-    with serving(f"odd={index}", data=tmp_path / "data") as service, service.client() as client:
-        assert client.post("/v1/check", json=asked).json()["verdicts"][0]["label"] == "clean"
+
+    async def work(client, _state):
+        async def check(sent):
+            return (await client.post("/v1/check", json=sent)).json()
+
+        assert (await check(asked))["verdicts"][0]["label"] == "clean"
         other = shard.with_name("other")
         other.write_bytes(shard.read_bytes().replace(b"moth", b"MOTH"))
         other.replace(shard)
-        client.post("/v1/check", json={"text": texts[0]})
-        answer = client.post("/v1/check", json=asked).json()
-    assert answer["verdicts"][0]["label"] == "not_checkable"
-    assert answer["coverage"]["shards_failed"][0]["shard"] == "odd.jsonl"
+        await check({"text": texts[0]})
+        answer = await check(asked)
+        assert answer["verdicts"][0]["label"] == "not_checkable"
+        assert answer["coverage"]["shards_failed"][0]["shard"] == "odd.jsonl"
+
+    asking(Settings(index=(f"odd={index}",), data=str(tmp_path / "data")), work)
 
 
 def test_text_around_a_match_is_for_keys_that_may_read_documents(guarded):

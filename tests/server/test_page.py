@@ -14,7 +14,6 @@ from contam.server.auth import KeyStore
 from contam.server.check import items_of
 from contam.server.page import check_of, compare_item, fields_of, link_of, seen
 from contam.server.problems import RequestError
-from tests.server.running import serving
 
 
 def test_what_nobody_sees_is_named_and_all_else_is_escaped():
@@ -105,13 +104,13 @@ def merged(marks):
     return found
 
 
-def test_a_key_opens_the_page_as_a_password_and_as_nothing_else(small_index, tmp_path):
-    store = KeyStore(tmp_path)
+def test_a_key_opens_the_page_as_a_password_and_as_nothing_else(guarded):
+    store = KeyStore(guarded.data)
     key, secret = store.add("reader", ["check"])
     _, other = store.add("mailer", ["jobs"])
     sent = {"index": "small", "policy": "contam", "question": "which one is it"}
-    with serving(f"small={small_index}", data=tmp_path) as service, service.client() as client:
-        ours = {"auth": ("anna", secret), "headers": {"Origin": service.url}}
+    with guarded.client() as client:
+        ours = {"auth": ("anna", secret), "headers": {"Origin": guarded.url}}
         assert client.get("/", auth=("anna", secret)).status_code == 200
         assert 'id="result"' in client.post("/", data=sent, **ours).text
         assert client.get("/", auth=("anna", other)).status_code == 403
@@ -123,7 +122,7 @@ def test_a_key_opens_the_page_as_a_password_and_as_nothing_else(small_index, tmp
         for headers in (
             {},
             {"Origin": "https://other.example"},
-            {"Origin": service.url, "Sec-Fetch-Site": "cross-site"},
+            {"Origin": guarded.url, "Sec-Fetch-Site": "cross-site"},
         ):
             assert (
                 client.post("/", data=sent, auth=ours["auth"], headers=headers).status_code == 403

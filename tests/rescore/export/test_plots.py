@@ -5,8 +5,6 @@ import re
 
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.text import Text
 
 from contam.rescore.export.figures import DRAWN
 from contam.rescore.export.plots import SHOWS, draw, planned
@@ -50,6 +48,9 @@ def tables_of(m, *, metrics=("acc",), settings=FAST, turn=None):
 
 def texts_of(figure):
     """Every text of a figure that is shown, with its box in pixels, without leader lines."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
+
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     found = []
