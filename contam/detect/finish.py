@@ -16,10 +16,9 @@ from contam.benchmark.items import PARTS, ItemName
 from contam.benchmark.keys import KEY_VERSION, KEYS, equal_groups
 from contam.benchmark.reading import about_benchmark
 from contam.detect.corpus import changed_shards, refuse_without_text, undecoded_shards
-from contam.detect.judge import Missed
 from contam.detect.parameters import SEED
 from contam.detect.result import ONE_QUESTION, SKIPPED, ScanResult
-from contam.detect.result_columns import evidence_columns, verdict_columns
+from contam.detect.result_columns import Missed, evidence_columns, verdict_columns
 from contam.detect.sources import describe, document_notes, sources_section
 from contam.memory import peak_bytes
 from contam.tables.memory import release_unused

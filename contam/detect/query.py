@@ -17,11 +17,11 @@ from contam.detect.indexed.guarantee import (
 )
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import IndexSources, nothing_found, search
-from contam.detect.judge import Missed
 from contam.detect.match.workers import NO_DEADLINE, REASON, Deadline, DeadlinePassed, worker_count
 from contam.detect.parameters import QueryOptions, ScanParameters
 from contam.detect.plan import make_plan
 from contam.detect.policies.policy import get_policy
+from contam.detect.result_columns import Missed
 from contam.detect.warm import match_a_little, small_files
 from contam.errors import IndexMismatchError
 from contam.kernels.warm_up import compile_once
