@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from contam.detect.match.collect import Collection as Collected
-    from contam.detect.match.hits import Hits
+    from contam.detect.match.pieces import Hits
     from contam.detect.model import Bools, Float64s, Int8s, Int64s
     from contam.detect.plan import Plan
     from contam.tables.edits import Span

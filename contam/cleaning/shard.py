@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from contam.corpus.formats.base import Document
     from contam.corpus.shards import Shard
     from contam.detect.match.collect import Collection
-    from contam.detect.match.hits import Hits
+    from contam.detect.match.pieces import Hits
     from contam.detect.plan import Plan
     from contam.tables.edits import Rewritten, Span
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contam.benchmark.items import ItemName
-from contam.detect.match.hits import Hits
+from contam.detect.match.pieces import Hits
 from contam.detect.parts.part_file import hits_placed
 from contam.detect.policies.exposure import EXPOSURES
 from contam.errors import OutputError

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from contam.corpus.documents import DocumentMeta
     from contam.detect.match.by_source import BySource
     from contam.detect.match.collect import Collected
-    from contam.detect.match.hits import Hits
+    from contam.detect.match.pieces import Hits
     from contam.detect.model import Matches
 
     Table = TypeVar("Table", Matches, Hits)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.corpus.shards import Shard
-    from contam.detect.match.hits import Hits
+    from contam.detect.match.pieces import Hits
     from contam.detect.parts.part_file import Part
     from contam.detect.parts.pieces import Piece
 
