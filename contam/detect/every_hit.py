@@ -10,7 +10,7 @@ import numpy as np
 
 from contam.benchmark.items import ItemName
 from contam.detect.match.pieces import Hits
-from contam.detect.parts.part_file import hits_placed
+from contam.detect.parts.part_store import hits_placed
 from contam.detect.policies.exposure import EXPOSURES
 from contam.errors import OutputError
 from contam.tables import hit_table, schemas
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from contam.detect.parts.part_file import Part
-    from contam.detect.parts.part_store import PartStore
+    from contam.detect.parts.part_store import Part, PartStore
     from contam.detect.parts.pieces import Piece
     from contam.detect.plan import Plan
     from contam.tables.schemas import Table

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from contam.corpus.documents import DocumentMeta
     from contam.detect.corpus import Corpus
     from contam.detect.model import Int64s
-    from contam.detect.parts.part_file import Part
+    from contam.detect.parts.part_store import Part
     from contam.detect.plan import Plan
     from contam.detect.policies.policy import Policy
 

@@ -112,7 +112,7 @@ def _search(
 
     tune_command()  # before anything heavy is imported
     from contam.detect.parts.mapped import open_plan
-    from contam.detect.parts.part_file import part_bytes
+    from contam.detect.parts.part_store import part_bytes
     from contam.detect.parts.pieces import versions
     from contam.detect.parts.search import search_piece
     from contam.detect.warm import warmup_scan

@@ -10,13 +10,15 @@ import contextlib
 import hashlib
 import io
 import json
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+import zlib
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+import numpy as np
 
 from contam.corpus.opening import OpenedShard, OpenedShards, collected, map_shards, open_shard
 from contam.corpus.tokens import following_of
 from contam.detect.parts.mapped import TreeError, read_tree, write_tree
-from contam.detect.parts.part_file import PartError, part_of
 from contam.detect.parts.pieces import versions
 from contam.errors import OutputError, Public, UsageError
 from contam.files.addresses import Address, checked
@@ -28,10 +30,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from contam.corpus.coverage import ShardCoverage, ShardFailure
+    from contam.corpus.documents import DocumentMeta
     from contam.corpus.shards import Shard
+    from contam.detect.match.by_source import BySource
+    from contam.detect.match.collect import Collected
     from contam.detect.match.pieces import Hits
-    from contam.detect.parts.part_file import Part
+    from contam.detect.model import Matches
     from contam.detect.parts.pieces import Piece
+
+    Table = TypeVar("Table", Matches, Hits)
 
 
 #: Threads of a process; as many as one interpreter keeps busy.
@@ -224,3 +232,94 @@ def _stamp(shard: Shard) -> list[str] | None:
     address = checked(shard.uri)
     listed = store_of(address).listed(address)
     return [shard.name, shard.format, shard.uri, listed] if listed else None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Part:
+    """What was found in a piece of a corpus, whose shards and chunks are numbered from 0.
+
+    name       digest of all that decides it
+    chunks     numbers of the chunks that were tried, those that failed among them
+    collected  what each view found
+    read       what was read, by shard;  failures  shards that could not be read
+    documents  (shard, row) -> what is known of a document that may become evidence
+    sha256     of the files that were searched, by shard, where every hit is kept
+    sources    what was counted by source, where a shard names the sources of its documents
+    """
+
+    name: str
+    chunks: frozenset[int]
+    collected: tuple[Collected, ...]
+    read: Mapping[int, ShardCoverage]
+    failures: tuple[ShardFailure, ...] = ()
+    documents: Mapping[tuple[int, int], DocumentMeta] = field(default_factory=dict)
+    sha256: Mapping[int, str] = field(default_factory=dict)
+    sources: BySource | None = None
+
+    @property
+    def hits(self) -> tuple[Hits, ...]:
+        """The hits of each view, of a search that keeps them."""
+        return tuple(each.hits for each in self.collected if each.hits is not None)
+
+    def placed(self, shards: tuple[int, ...], first: int) -> Part:
+        """The same under the numbers that its shards and chunks have in a larger corpus.
+
+        first  number there of its first chunk
+        """
+        numbers = np.array(shards, np.int32)
+        return replace(
+            self,
+            chunks=frozenset(first + chunk for chunk in self.chunks),
+            collected=tuple(_placed(collected, numbers) for collected in self.collected),
+            read={shards[shard]: counts for shard, counts in self.read.items()},
+            failures=tuple(replace(one, shard=shards[one.shard]) for one in self.failures),
+            documents={(shards[shard], row): meta for (shard, row), meta in self.documents.items()},
+            sha256={shards[shard]: digest for shard, digest in self.sha256.items()},
+        )
+
+
+def hits_placed(hits: Hits, shards: tuple[int, ...]) -> Hits:
+    """Hits of a piece, under the numbers that its shards have in a larger corpus."""
+    return _moved(hits, np.array(shards, np.int32))
+
+
+def _placed(collected: Collected, numbers: np.ndarray) -> Collected:
+    return replace(
+        collected,
+        counts=tuple(
+            replace(count, best=_moved(count.best, numbers)) for count in collected.counts
+        ),
+        matches=_moved(collected.matches, numbers),
+        hits=None if collected.hits is None else _moved(collected.hits, numbers),
+    )
+
+
+def _moved(table: Table, numbers: np.ndarray) -> Table:
+    # Rows of no document have the number -1.
+    return replace(table, shard=np.where(table.shard < 0, table.shard, numbers[table.shard]))
+
+
+#: A part is mostly zeros and small numbers: more effort saves little.
+_EFFORT: Final = 1
+
+
+class PartError(ValueError):
+    """Bytes that are no part, or the part of another piece or plan."""
+
+
+def part_bytes(part: Part) -> bytes:
+    """The content of a part's file."""
+    file = io.BytesIO()
+    write_tree(file, part)
+    return zlib.compress(file.getbuffer(), _EFFORT)
+
+
+def part_of(data: bytes, name: str) -> Part:
+    """The part of this name that these bytes are. Raises PartError."""
+    try:
+        part = read_tree(memoryview(bytearray(zlib.decompress(data))))
+    except (zlib.error, TreeError) as error:
+        raise PartError(str(error)) from error
+    if not isinstance(part, Part) or part.name != name:
+        raise PartError("the part of another piece")
+    return part

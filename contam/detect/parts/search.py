@@ -28,8 +28,7 @@ from contam.detect.corpus import changed_shards
 from contam.detect.every_hit import PartHits
 from contam.detect.partial import PartialResult
 from contam.detect.parts.mapped import open_plan, write_plan
-from contam.detect.parts.part_file import Part, part_bytes, part_of
-from contam.detect.parts.part_store import THREADS
+from contam.detect.parts.part_store import THREADS, Part, part_bytes, part_of
 from contam.detect.parts.pieces import cut_pieces
 from contam.detect.sources import named_documents
 from contam.errors import ContamError, ShardError
