@@ -1,10 +1,10 @@
 """`decon-default`: apply decon's rules, from its source code, to each item by itself.
 
-Rows, cleaning, windows, weights and length rule are decon's (`decon_rows`, `decon_tokens`,
-`decon_formulas`). For that the documents that matching finds are read again, with decon's cleaning
-and tokens. A cluster begins at a gram of the question and reaches to both sides until too many
-grams in a row are none of it. Answers are looked for behind a cluster, the passage before it, each
-in a window. What differs from decon 0.3.0, all of it:
+Rows, cleaning, windows, weights and length rule are decon's (`decon_rows`, `decon_tokens`). For
+that the documents that matching finds are read again, with decon's cleaning and tokens. A cluster
+begins at a gram of the question and reaches to both sides until too many grams in a row are none of
+it. Answers are looked for behind a cluster, the passage before it, each in a window. What differs
+from decon 0.3.0, all of it:
 
 - Tokens. Given cl100k's `tokenizer.json` as the unit, they are decon's. Without one they are the
   pieces that cl100k makes before it applies its vocabulary, about a fifth fewer, each character of
@@ -33,9 +33,17 @@ import numpy as np
 
 from contam.detect.labels import CLEAN, NOT_CHECKABLE
 from contam.detect.model import PASSAGE, QUESTION, ItemsRead
-from contam.detect.policies import decon_formulas as formulas
 from contam.detect.policies.common import COUNTS_RUNS, judgements, passes, percent
-from contam.detect.policies.decon_rows import BENCHMARK, RUN, numbered, read_rows
+from contam.detect.policies.decon_rows import (
+    BENCHMARK,
+    RUN,
+    Weights,
+    base_score,
+    early_gate,
+    numbered,
+    read_rows,
+    scaled_score,
+)
 from contam.detect.policies.decon_tokens import FileTokens, PieceTokens
 from contam.detect.policies.policy_spec import PolicySpec
 from contam.detect.policies.segments import require_view
@@ -333,7 +341,7 @@ class Scorer:
             key=key[number],
             number=number,
             idf=rows.question.idf,
-            least=np.maximum(formulas.early_gate(spec.threshold("contaminated")), rows.gate),
+            least=np.maximum(early_gate(spec.threshold("contaminated")), rows.gate),
             misses=int(spec.number("question_misses")),
         )
         self._answers = self._beside("answer", rows.answers, rows.answer, _NEVER)
@@ -363,10 +371,10 @@ class Scorer:
             self._passages,
             self._rows,
         )
-        weight = formulas.Weights(*(part[found.row] for part in self.rows.weight))
-        base = formulas.base_score(weight, *found.share.T)
+        weight = Weights(*(part[found.row] for part in self.rows.weight))
+        base = base_score(weight, *found.share.T)
         needed = self.rows.needed[found.row]
-        score = formulas.scaled_score(base, self.spec.threshold("contaminated"), needed)
+        score = scaled_score(base, self.spec.threshold("contaminated"), needed)
         # The first of those that score most, of each pair.
         order = np.lexsort((-score, found.pair))
         order = order[np.diff(found.pair[order], prepend=-1) != 0]

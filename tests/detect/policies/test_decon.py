@@ -12,7 +12,7 @@ import pytest
 
 import contam
 from contam.benchmark.items import BenchItem
-from contam.detect.policies import decon_formulas as f
+from contam.detect.policies import decon_rows as f
 from contam.detect.policies import decon_tokens
 from contam.detect.policies.decon import DECON_DEFAULT
 from contam.detect.policies.decon_rows import answers_of, read_rows
