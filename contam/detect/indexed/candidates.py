@@ -9,7 +9,7 @@ import numpy as np
 
 from contam.detect.match.grams import GramPlaces
 from contam.detect.model import N_PARTS
-from contam.detect.policies.segments import part_sums
+from contam.detect.policies.common import part_sums
 from contam.kernels.candidates import CLOSED, SHUT, Lists, hits_of, open_by_grams, worth_reading
 from contam.kernels.constants import WORTH_ALIGNING
 from contam.tables.distinct import distinct

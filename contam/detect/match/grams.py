@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contam.detect.model import N_PARTS
-from contam.detect.policies.segments import part_sums
+from contam.detect.policies.common import part_sums
 from contam.kernels.constants import (
     COMMON_OWNERS,
     COMMON_PLACES,

@@ -10,7 +10,7 @@ import numpy as np
 from contam.detect.match.variant_texts import VariantTexts, variants_of
 from contam.detect.match.variants import TracedVariants
 from contam.detect.model import ANSWER, CHOICES, N_PARTS, QUESTION
-from contam.detect.policies.segments import part_sums
+from contam.detect.policies.common import part_sums
 from contam.kernels.hash_set import are_entered, marks_of
 from contam.kernels.letters import new_letter_scratch, word_letters
 from contam.kernels.part_facts import count_words, longest_pieces, word_starts

@@ -34,18 +34,16 @@ from contam.detect.model import Judgements
 from contam.detect.policies.common import (
     COUNTS_RUNS,
     PerItems,
-    documents_hold,
-    part_lengths,
-    unit_names,
-)
-from contam.detect.policies.policy_spec import PolicySpec
-from contam.detect.policies.segments import (
     Segments,
+    documents_hold,
     in_blocks,
     longest_runs,
     part_index,
+    part_lengths,
     require_view,
+    unit_names,
 )
+from contam.detect.policies.policy_spec import PolicySpec
 from contam.errors import PolicyError, Statement
 from contam.facts import counted
 

@@ -34,13 +34,14 @@ from contam.detect.policies.common import (
     documents_hold,
     flags_from,
     judgements,
+    part_index,
     part_lengths,
     passes,
     percent,
+    require_view,
     unit_names,
 )
 from contam.detect.policies.policy_spec import PolicySpec
-from contam.detect.policies.segments import part_index, require_view
 from contam.errors import PolicyError, Statement
 from contam.facts import counted
 

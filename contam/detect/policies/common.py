@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 from weakref import ref
 
 import numpy as np
+from numpy.typing import NDArray
 
 from contam.benchmark.items import PARTS
 from contam.detect.labels import LABELS, NOT_CHECKABLE
 from contam.detect.model import Judgements, ViewItems
 from contam.detect.policies.policy_spec import PolicyTraits
-from contam.detect.policies.segments import part_index
+from contam.errors import InternalError, PolicyError, Statement
 from contam.facts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from contam.detect.model import Bools, Float64s, Int32s, Int64s, Totals
+    from numpy.typing import DTypeLike
+
+    from contam.detect.model import Bools, Float64s, Int32s, Int64s, Matches, Totals, Uint64s
     from contam.detect.policies.policy_spec import PolicySpec
+
 
 Fact = TypeVar("Fact")
 
@@ -128,3 +135,173 @@ def flags_from(spec: PolicySpec) -> str:
     return "this policy says " + " and ".join(
         f"{name} {word} {percent(score)}" for score, name in spec.thresholds
     )
+
+
+_Array = NDArray[Any]
+
+_BLOCK_TOKENS: Final = 1 << 18
+_MIX_1: Final = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2: Final = np.uint64(0x94D049BB133111EB)
+
+
+def mixed(keys: Uint64s) -> Uint64s:
+    """The keys with every bit spread over all 64; equal keys stay equal (splitmix64's finish)."""
+    keys = (keys ^ (keys >> np.uint64(30))) * _MIX_1
+    keys = (keys ^ (keys >> np.uint64(27))) * _MIX_2
+    return keys ^ (keys >> np.uint64(31))
+
+
+def part_index(parts: Iterable[str]) -> tuple[int, ...]:
+    """Columns of the named parts, in PARTS order."""
+    return _columns(tuple(parts))
+
+
+@cache
+def _columns(parts: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(column for column, name in enumerate(PARTS) if name in parts)
+
+
+def longest_runs(spec: PolicySpec, matches: Matches) -> Int32s:
+    """The longest run of the judged parts in each match, in tokens, int32[m]."""
+    longest: Int32s = matches.longest[:, part_index(spec.parts)].max(axis=1)
+    return longest
+
+
+def require_view(spec: PolicySpec, items: ViewItems) -> None:
+    """Refuse to judge what the view cannot have seen; PolicyError."""
+    if spec.n < items.seed:
+        raise PolicyError(
+            "policy {!r} needs runs of {}, but the scan sees them from {}",
+            spec.id,
+            spec.n,
+            items.seed,
+            hint=Statement("scan with a seed of at most {}", spec.n),
+        )
+
+
+def item_range(items: ViewItems, first: int, after: int) -> ViewItems:
+    """The items from `first` up to `after` alone; they keep their places in the flat arrays."""
+    chosen = slice(first, after)
+    return replace(
+        items,
+        n_items=after - first,
+        benchmark=items.benchmark[chosen],
+        n_tokens=items.n_tokens[chosen],
+        n_words=items.n_words[chosen],
+        token_start=items.token_start[chosen],
+        part_weight=items.part_weight[chosen],
+        n_single=items.n_single[chosen],
+        stretch=items.stretch[chosen],
+        item_ids=items.item_ids[chosen],
+    )
+
+
+def in_blocks(
+    items: ViewItems,
+    parts: Iterable[str],
+    compute: Callable[[ViewItems], tuple[_Array, ...]],
+) -> tuple[_Array, ...]:
+    """What `compute` gives for all items, asked block by block and joined along the first axis.
+
+    A block has about 260,000 tokens of the named parts, so memory does not grow with the items.
+    """
+    tokens = np.cumsum(items.n_tokens[:, part_index(parts)].sum(axis=1, dtype=np.int64))
+    n_tokens = int(tokens[-1]) if tokens.size else 0
+    marks = np.searchsorted(tokens, np.arange(_BLOCK_TOKENS, n_tokens, _BLOCK_TOKENS)) + 1
+    edges = np.unique(np.concatenate([[0], marks, [items.n_items]]))
+    blocks = [
+        compute(item_range(items, int(first), int(after))) for first, after in pairwise(edges)
+    ] or [compute(items)]
+    if len(blocks) == 1:
+        return blocks[0]
+    return tuple(np.concatenate(column) for column in zip(*blocks, strict=True))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segments:
+    """k tokens in s segments; s is n_items times the number of judged parts.
+
+    length    int64[s]  tokens of each segment
+    segment   int64[k]  which segment a token is in
+    offset    int64[k]  its position there
+    place     int64[k]  its position in the view's flat arrays
+    n_items, n_parts  the segments of one item are one row of an [n_items, n_parts] array
+    """
+
+    length: Int64s
+    segment: Int64s
+    offset: Int64s
+    place: Int64s
+    n_items: int
+    n_parts: int
+
+    @classmethod
+    def of(cls, items: ViewItems, parts: Iterable[str]) -> Self:
+        """The segments of these parts of every item."""
+        columns = part_index(parts)
+        length = items.n_tokens[:, columns].reshape(-1).astype(np.int64)
+        start = items.token_start[:, columns].reshape(-1)
+        segment = np.repeat(np.arange(length.size, dtype=np.int64), length)
+        first = np.cumsum(length) - length
+        offset = np.arange(segment.size, dtype=np.int64) - first[segment]
+        return cls(length, segment, offset, start[segment] + offset, items.n_items, len(columns))
+
+    def by_item(self, values: Int64s) -> Int64s:
+        """int64[s] as int64[n_items, n_parts]."""
+        return values.reshape(self.n_items, self.n_parts)
+
+    def runs(self, totals: Totals) -> Int64s:
+        """int64[k]: the longest run in any document that starts at each token."""
+        runs = totals.longest_at[self.place].astype(np.int64)
+        if np.any(runs > self.length[self.segment] - self.offset):
+            raise InternalError("a run was recorded that leaves its part")
+        return runs
+
+    def longest(self, runs: Int64s) -> Int64s:
+        """int64[s]: the longest run that starts anywhere in each segment."""
+        best = np.zeros(self.length.size, np.int64)
+        filled = self.length > 0
+        if runs.size:
+            first = np.cumsum(self.length) - self.length
+            best[filled] = np.maximum.reduceat(runs, first[filled])
+        return best
+
+    def count(self, chosen: Bools) -> Int64s:
+        """int64[s]: chosen tokens (bool[k]) of each segment."""
+        return np.bincount(self.segment[chosen], minlength=self.length.size).astype(np.int64)
+
+    def n_grams(self, n: int) -> Int64s:
+        """int64[s]: places where n tokens fit."""
+        return np.maximum(self.length - (n - 1), 0)
+
+    def covered(self, gram_starts: Bools, n: int) -> Bools:
+        """bool[k]: tokens inside a chosen gram of n tokens (bool[k], true where one starts)."""
+        starts = np.flatnonzero(gram_starts)
+        depth = np.zeros(gram_starts.size + 1, np.int64)
+        depth[starts] += 1
+        depth[starts + n] -= 1
+        return np.cumsum(depth[:-1]) > 0
+
+
+#: Parts that are summed at once: NumPy makes a copy of their values in the type of the sums.
+_AT_ONCE = 1 << 18
+
+
+def part_sums(
+    values: NDArray[Any], start: NDArray[np.int64], length: NDArray[Any], dtype: DTypeLike
+) -> NDArray[Any]:
+    """The sum of the values of each part, in the shape of `start`.
+
+    values         one a token, parts behind each other
+    start, length  where a part begins in `values`, and its tokens; ascending, without gaps
+    dtype          of the sums
+    A sum depends on its own part alone, to the last bit.
+    """
+    sums: NDArray[Any] = np.zeros(start.size, dtype)
+    first, n_values = start.reshape(-1), length.reshape(-1)
+    for begin in range(0, len(sums), _AT_ONCE):
+        some = begin + np.flatnonzero(n_values[begin : begin + _AT_ONCE])
+        if len(some):
+            lo, hi = first[some[0]], first[some[-1]] + n_values[some[-1]]
+            sums[some] = np.add.reduceat(values[lo:hi], first[some] - lo, dtype=dtype)
+    return sums.reshape(start.shape)

@@ -33,7 +33,7 @@ import numpy as np
 
 from contam.detect.labels import CLEAN, NOT_CHECKABLE
 from contam.detect.model import PASSAGE, QUESTION, ItemsRead
-from contam.detect.policies.common import COUNTS_RUNS, judgements, passes, percent
+from contam.detect.policies.common import COUNTS_RUNS, judgements, passes, percent, require_view
 from contam.detect.policies.decon_rows import (
     BENCHMARK,
     RUN,
@@ -46,7 +46,6 @@ from contam.detect.policies.decon_rows import (
 )
 from contam.detect.policies.decon_tokens import FileTokens, PieceTokens
 from contam.detect.policies.policy_spec import PolicySpec
-from contam.detect.policies.segments import require_view
 from contam.errors import PolicyError
 from contam.facts import counted
 from contam.kernels.decon import Beside, Questions, Rows, find_overlaps, new_gram_table

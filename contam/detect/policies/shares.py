@@ -32,21 +32,19 @@ from contam.detect.labels import NOT_CHECKABLE
 from contam.detect.policies.common import (
     COUNTS_RUNS,
     PerItems,
+    Segments,
     documents_hold,
     flags_from,
+    in_blocks,
     judgements,
+    longest_runs,
+    part_index,
     part_lengths,
     percent,
+    require_view,
     unit_names,
 )
 from contam.detect.policies.policy_spec import PolicySpec
-from contam.detect.policies.segments import (
-    Segments,
-    in_blocks,
-    longest_runs,
-    part_index,
-    require_view,
-)
 from contam.errors import InternalError
 from contam.facts import counted
 

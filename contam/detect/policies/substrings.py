@@ -26,18 +26,16 @@ from contam.detect.model import QUESTION
 from contam.detect.policies.common import (
     COUNTS_RUNS,
     PerItems,
-    documents_hold,
-    judgements,
-)
-from contam.detect.policies.policy_spec import PolicySpec
-from contam.detect.policies.segments import (
     Segments,
+    documents_hold,
     in_blocks,
+    judgements,
     longest_runs,
     mixed,
     part_index,
     require_view,
 )
+from contam.detect.policies.policy_spec import PolicySpec
 from contam.errors import PolicyError
 from contam.facts import counted
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from contam.benchmark.items import PARTS
 from contam.detect.labels import NOT_CHECKABLE
 from contam.detect.model import ViewItems
+from contam.detect.policies.common import Segments, part_sums
 from contam.detect.policies.policy import policy_from_dict
-from contam.detect.policies.segments import Segments, part_sums
 from contam.detect.policies.substrings import GPT4_50CHAR, Substrings
 from tests.detect.policies.conformance.harness import empty_totals
 from tests.kernels.support import few
