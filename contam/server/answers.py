@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 
 from contam.benchmark.items import ItemName
-from contam.detect.indexed.quote import quote
+from contam.detect.indexed.index_reader import quote
 from contam.detect.match.workers import REASON as DEADLINE
 from contam.detect.policies.verdict import COLUMNS
 from contam.detect.result import VERDICTS, item_ranks

@@ -23,12 +23,12 @@ from contam.detect.query import answered
 from contam.detect.warm import match_a_little
 from contam.errors import ShardError, UsageError
 from contam.index.pairs import fetch_lists
-from contam.kernels.candidates import CLOSED, Lists, open_by_grams
+from contam.kernels.candidates import CLOSED, SHUT, Lists, open_by_grams
 from contam.kernels.tokens import CHARS, WORDS
 from contam.text.tokenizer import tokenize_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from contam.benchmark.item_table import ItemTable
     from contam.detect.indexed.candidates import PlacedSegment
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from contam.detect.model import Bools, Int64s, Uint64s
     from contam.detect.policies.policy import Policy
     from contam.detect.result import ScanResult
+
+    Place = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,3 +239,59 @@ def _as_items(items: BenchItem | str | Sequence[BenchItem]) -> ItemTable:
     if isinstance(items, str):
         items = BenchItem(benchmark=TEXT_BENCHMARK, split="", item_id="1", question=items)
     return ordered([items] if isinstance(items, BenchItem) else items)
+
+
+def quote(opened: IndexSet, places: Iterable[Place]) -> dict[Place, str]:
+    """The texts of the documents at these places (shard name, row).
+
+    One whose shard is gone or changed is not among them, nor one that no answer counts; that of a
+    failed read is in the coverage from then on. Raises IndexDamageError.
+    """
+    rows_of: dict[str, set[int]] = {}
+    for name, row in places:
+        rows_of.setdefault(name, set()).add(row)
+    failed = {failure.shard for failure in opened.coverage.failures}
+    found: dict[Place, str] = {}
+    for name, rows in sorted(rows_of.items()):
+        if name not in opened.names:
+            continue
+        number = opened.names.index(name)
+        crc_of = _crcs(opened, number, rows)
+        if number in failed or not crc_of:
+            continue
+        order = sorted(crc_of)
+        crcs = np.array([crc_of[row] for row in order], np.uint32)
+        try:
+            texts = opened.rows.texts(number, np.array(order, np.int64), crcs)
+        except ShardError as error:
+            opened.fail(number, error)
+            continue
+        for row, text in zip(order, texts, strict=True):
+            found[name, row] = text.decode()
+    return found
+
+
+def _crcs(opened: IndexSet, number: int, rows: set[int]) -> dict[int, int]:
+    """Row -> checksum of its text, of those rows of a shard that the indexes hold."""
+    found: dict[int, int] = {}
+    for part in opened.parts:
+        wanted = sorted(rows - found.keys())
+        documents = _documents(part, number, wanted)
+        if documents:
+            at = np.array(list(documents.values()))
+            crcs = part.segment.arrays["doc_crc"].check_many(at, at + 1)
+            found |= {row: int(crcs[document]) for row, document in documents.items()}
+    return found
+
+
+def _documents(part: PlacedSegment, number: int, rows: list[int]) -> dict[int, int]:
+    """Row -> document of a segment, of those that answers count."""
+    begin = 0
+    found: dict[int, int] = {}
+    for span in part.segment.record.spans:
+        if part.number[span.shard] == number:
+            for row in rows:
+                if span.first_row <= row < span.first_row + span.n_rows:
+                    found[row] = begin + row - span.first_row
+        begin += span.n_rows
+    return {row: document for row, document in found.items() if part.state[document] != SHUT}
