@@ -5,18 +5,21 @@ Long files of lines are read line by line, in little memory.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import orjson
 
 from contam.benchmark.field_names import is_question, plain
 from contam.benchmark.fields import RowError
-from contam.benchmark.paths import GIVE_ROWS
+from contam.benchmark.mapping import FieldMap
+from contam.benchmark.paths import GIVE_ROWS, read_unpacked
 from contam.errors import BenchmarkError, Hint, Place, Public, Statement
 from contam.files.addresses import Address
 from contam.files.compression import codec_of
@@ -26,11 +29,10 @@ from contam.files.single import open_file, reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
     from typing import BinaryIO
 
     from contam.benchmark.fields import Row
-    from contam.benchmark.mapping import FieldMap
+
 
 CONTAINERS = ("examples", "data", "items", "questions", "rows", "instances", "samples", "example")
 """Keys under which a JSON object may hold its list of items, in any case."""
@@ -404,3 +406,37 @@ def is_long_lines(path: Path) -> bool:
             return len(first) > 1 and first[0].lstrip()[:1] != b"[" and is_whole(first[0])
     except OSError:
         return False
+
+
+def row_hashes(sources: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The hash of each row of some files of a benchmark, which run.json names with their digests.
+
+    lm-eval's `doc_hash` is the SHA-256 of a row as JSON in two spaces of indentation. A file that
+    is no longer there or is another one, and a format other than JSON and Parquet, have none.
+    """
+    found: set[str] = set()
+    for source in sources:
+        try:
+            found.update(map(_hash, _rows(source)))
+        except (BenchmarkError, OSError):
+            continue
+    return found
+
+
+def _rows(source: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    path = Path(source["path"])
+    file = read_unpacked(path)
+    if file.sha256 != source["sha256"]:
+        return ()
+    if source["format"] == "parquet":
+        from contam.tables.input_tables import parquet_rows
+
+        return parquet_rows(path, list, file.data)
+    if source["format"].startswith("json"):
+        return (row for _, row in read_json(path, file.data, FieldMap({})).rows)
+    return ()
+
+
+def _hash(row: Mapping[str, Any]) -> str:
+    text = json.dumps(row, indent=2, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

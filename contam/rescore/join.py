@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from contam.benchmark.jsonrows import row_hashes
 from contam.benchmark.keys import KEY_VERSION, normalise, text_key
-from contam.benchmark.row_hashes import row_hashes
 from contam.errors import LogError, Public, Statement
 from contam.tables.schemas import column
 
