@@ -21,8 +21,15 @@ from starlette.responses import HTMLResponse
 
 from contam.benchmark.items import PARTS
 from contam.detect.labels import SHOWN
-from contam.detect.show.highlights import Mark, mark, shortened, tokens_in_common
-from contam.detect.show.side_by_side import DocumentMatch, PartMatch, mark_of
+from contam.detect.show.side_by_side import (
+    DocumentMatch,
+    Mark,
+    PartMatch,
+    mark,
+    mark_of,
+    shortened,
+    tokens_in_common,
+)
 from contam.facts import counted, size
 from contam.server.answers import StreamedAnswer, summary
 from contam.server.auth import Caller, Needs

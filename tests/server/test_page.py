@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from contam.detect.show.highlights import Mark, mark
+from contam.detect.show.side_by_side import Mark, mark
 from contam.server.auth import KeyStore
 from contam.server.check import items_of
 from contam.server.page import check_of, compare_item, fields_of, link_of, seen

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from contam.corpus.dates import CLASSES, class_of
 from contam.detect.show.choose import Choice, flagged_items
-from contam.detect.show.highlights import shortened
-from contam.detect.show.side_by_side import view_items
+from contam.detect.show.side_by_side import shortened, view_items
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from contam.audit.calibration import QValues
     from contam.benchmark.items import ItemName
     from contam.detect.report import Report
-    from contam.detect.show.highlights import Mark
-    from contam.detect.show.side_by_side import DocumentMatch, ItemView, PartMatch
+    from contam.detect.show.side_by_side import DocumentMatch, ItemView, Mark, PartMatch
 
     Tree = dict[str, Any]
 

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from contam.benchmark.items import ItemName
     from contam.detect.report import Report
     from contam.detect.show.choose import Choice
-    from contam.detect.show.highlights import Mark
-    from contam.detect.show.side_by_side import DocumentMatch, ItemView, PartMatch
+    from contam.detect.show.side_by_side import DocumentMatch, ItemView, Mark, PartMatch
 
 _LISTED = 20
 _WITH_STATS = ("folder", "stats", "policy", "benchmark", "as_json")

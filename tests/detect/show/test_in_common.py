@@ -12,8 +12,7 @@ import contam
 from contam.benchmark.items import BenchItem
 from contam.detect.report import Report
 from contam.detect.show.choose import flagged_items
-from contam.detect.show.highlights import mark, tokens_in_common
-from contam.detect.show.side_by_side import view_items
+from contam.detect.show.side_by_side import mark, tokens_in_common, view_items
 from contam.server.page import compare_item
 from contam.tables import schemas
 
