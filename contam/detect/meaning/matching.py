@@ -15,8 +15,7 @@ from contam.detect.meaning.rare_words import (
     words_of,
 )
 from contam.detect.meaning.vectors import TextVectors, load_embedder
-from contam.detect.meaning.windows import DocumentWindows
-from contam.detect.meaning.word_by_word import WordByWord
+from contam.detect.meaning.windows import DocumentWindows, WordByWord
 from contam.detect.model import QUESTION, Matches
 from contam.errors import InternalError
 from contam.kernels.rare_windows import ROW_DOC, find_windows

@@ -14,7 +14,7 @@ from contam.detect.match.token_view import build_view
 from contam.detect.meaning.matching import RephraseMatcher
 from contam.detect.meaning.rare_words import RareWords
 from contam.detect.meaning.vectors import TextVectors
-from contam.detect.meaning.word_by_word import WordByWord
+from contam.detect.meaning.windows import WordByWord
 from contam.detect.policies.meaning import CONTAM_MEANING, Meaning
 from contam.detect.query import query_a_little
 from contam.detect.warm import warmup_scan
