@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from contam.benchmark.field_names import ANSWER, is_left_out, plain
 from contam.benchmark.looks import n_words, texts_in
+from contam.benchmark.mapping import ANSWER, is_left_out, plain
 from contam.benchmark.read_files import read_benchmarks
 from contam.errors import ContamError
 

@@ -6,8 +6,8 @@ import csv
 import io
 from typing import TYPE_CHECKING, Literal
 
-from contam.benchmark.field_names import is_question, is_usual
 from contam.benchmark.jsonrows import COMMENT_BEFORE, FileRows
+from contam.benchmark.mapping import is_question, is_usual
 from contam.errors import BenchmarkError, Names, Public
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import orjson
 
-from contam.benchmark.field_names import is_question, plain
 from contam.benchmark.fields import RowError
-from contam.benchmark.mapping import FieldMap
+from contam.benchmark.mapping import FieldMap, is_question, plain
 from contam.benchmark.paths import GIVE_ROWS, read_unpacked
 from contam.errors import BenchmarkError, Hint, Place, Public, Statement
 from contam.files.addresses import Address

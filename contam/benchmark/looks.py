@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from contam.benchmark import field_names
-from contam.benchmark.field_names import is_left_out, is_question, plain
+from contam.benchmark.mapping import is_left_out, is_question, plain
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

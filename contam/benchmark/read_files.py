@@ -12,7 +12,6 @@ from contam.benchmark import catalogue
 from contam.benchmark.collector import Collector
 from contam.benchmark.decon_rows import FIELD_PAIRS, DeconFolder, is_decon
 from contam.benchmark.delimited import read_delimited
-from contam.benchmark.field_names import is_usual
 from contam.benchmark.fields import FieldPlan, Row, RowError, get, make_plan
 from contam.benchmark.items import Benchmark, SkippedRow, SourceFile
 from contam.benchmark.jsonrows import (
@@ -24,7 +23,7 @@ from contam.benchmark.jsonrows import (
     unfolded,
 )
 from contam.benchmark.looks import Look, unread_shares
-from contam.benchmark.mapping import FieldMap, check_mapping, resolve
+from contam.benchmark.mapping import FieldMap, check_mapping, is_usual, resolve
 from contam.benchmark.named import asked_for, sources_of
 from contam.benchmark.paths import read_unpacked, refuse_pointer
 from contam.benchmark.rows import read_parts

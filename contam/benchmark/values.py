@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from contam.benchmark.field_names import plain
 from contam.benchmark.fields import RowError
 from contam.benchmark.looks import LONE, Told, texts_in
+from contam.benchmark.mapping import plain
 from contam.facts import Public
 from contam.files.doubled_keys import doubled_key, may_repeat
 

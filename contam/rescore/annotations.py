@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.benchmark.field_names import ITEM_ID, plain
 from contam.benchmark.keys import KEY_VERSION, content_keys, text_key
+from contam.benchmark.mapping import ITEM_ID, plain
 from contam.detect.given import IN_MEMORY
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
 from contam.errors import LogError, Names, Public, Statement, UsageError

@@ -17,9 +17,9 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from contam.benchmark.field_names import plain
 from contam.benchmark.fields import RowError
 from contam.benchmark.items import BenchItem, SourceFile
+from contam.benchmark.mapping import plain
 from contam.benchmark.rows import USUAL_NAMES, read_record
 from contam.detect.labels import SHOWN
 from contam.detect.policies.verdict import Verdict

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from contam.benchmark.field_names import plain
+from contam.benchmark.mapping import plain
 from contam.detect.report import RUN_FILE
 from contam.errors import LogError, Names, OutputError, Public, Statement, UsageError
 from contam.files.single import fingerprint

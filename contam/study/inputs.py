@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.benchmark.field_names import QUESTION, plain
+from contam.benchmark.mapping import QUESTION, plain
 from contam.benchmark.paths import expanded
 from contam.benchmark.sources import BenchmarkFile
 from contam.detect.given import given_benchmark, is_table

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.benchmark.delimited import even_rows
-from contam.benchmark.field_names import ITEM_ID, QUESTION, plain
+from contam.benchmark.mapping import ITEM_ID, QUESTION, plain
 from contam.errors import BenchmarkError, LogError, Names, Place, Public, Statement
 from contam.rescore.logs.log_files import Record
 

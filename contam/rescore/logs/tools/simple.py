@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.benchmark.field_names import (
+from contam.benchmark.mapping import (
     ANSWER,
     ANSWER_INDEX,
     CHOICE_LISTS,
