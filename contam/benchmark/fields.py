@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Literal
 
-from contam.benchmark import field_names
+from contam.benchmark import mapping as usual
 from contam.benchmark.looks import Look, Told, are_one, completed, questions_among
 from contam.benchmark.mapping import FieldMap, resolve
 from contam.errors import ContamError, Names, Public
@@ -129,7 +129,7 @@ class _Planner:
         taken = {path[0] for paths in self._mapped.values() for path in paths}
         taken.update(field_map.ignored)
         self._free = {
-            field_names.plain(column): column for column in reversed(columns) if column not in taken
+            usual.plain(column): column for column in reversed(columns) if column not in taken
         }
 
     def plan(self) -> FieldPlan:
@@ -139,7 +139,7 @@ class _Planner:
         choices = self._choices()
         answer = self._answer()
         passage = self._passage(question)
-        lettered = choices.kind == "columns" and field_names.plain(choices.paths[0][-1]) == "a"
+        lettered = choices.kind == "columns" and usual.plain(choices.paths[0][-1]) == "a"
         return FieldPlan(
             question=question,
             passage=passage,
@@ -148,12 +148,12 @@ class _Planner:
             label_first=frozenset(
                 path
                 for path in answer
-                if lettered or field_names.plain(path[-1]) in field_names.LABEL_FIELDS
+                if lettered or usual.plain(path[-1]) in usual.LABEL_FIELDS
             ),
-            answer_index=self._single("answer_index", field_names.ANSWER_INDEX),
-            item_id=self._single("id", field_names.ITEM_ID),
-            benchmark=self._single("benchmark", field_names.BENCHMARK),
-            split=self._single("split", field_names.SPLIT),
+            answer_index=self._single("answer_index", usual.ANSWER_INDEX),
+            item_id=self._single("id", usual.ITEM_ID),
+            benchmark=self._single("benchmark", usual.BENCHMARK),
+            split=self._single("split", usual.SPLIT),
             incomplete=self._single("incomplete", ()),
         )
 
@@ -173,7 +173,7 @@ class _Planner:
             return self._paths("body", "question")
         if {"premise", "choice1"} <= self._free.keys():
             return self._paths("premise")
-        for name in field_names.QUESTION:
+        for name in usual.QUESTION:
             if name in self._free:
                 return self._paths(name)
         return self._unusual_question()
@@ -205,10 +205,10 @@ class _Planner:
         mapped = self._mapped.get("passage")
         if mapped is not None:
             return mapped
-        instructed = field_names.plain(question[0][-1]) == "instruction" and "input" in self._free
+        instructed = usual.plain(question[0][-1]) == "instruction" and "input" in self._free
         if instructed and (self._look is None or self._look.is_own([question[0][0]])):
             return self._paths("input")
-        for name in field_names.PASSAGE:
+        for name in usual.PASSAGE:
             if name in self._free:
                 return self._paths(name)
         return ()
@@ -220,17 +220,17 @@ class _Planner:
                 "columns" if len(mapped) > 1 else "list" if mapped else "none"
             )
             return ChoiceFields(kind, mapped, self._first(mapped))
-        for name in field_names.CHOICE_LISTS:
+        for name in usual.CHOICE_LISTS:
             if name in self._free:
                 return ChoiceFields("list", self._taken(name))
-        for beginning, first in field_names.CHOICE_COLUMNS.items():
+        for beginning, first in usual.CHOICE_COLUMNS.items():
             for names in series(beginning):
                 found = list(takewhile(self._free.__contains__, names))
                 if len(found) > 1:
                     return ChoiceFields("columns", self._taken(*found), first)
         if {"answers", "label"} <= self._free.keys() and self._holds_lists("answers"):
             return ChoiceFields("list", self._taken("answers"))
-        for beginning in field_names.WRONG_ANSWERS:
+        for beginning in usual.WRONG_ANSWERS:
             found = [beginning] if beginning in self._free else _numbered(beginning, self._free)
             if found:
                 return ChoiceFields("wrong", self._taken(*found))
@@ -240,10 +240,10 @@ class _Planner:
         """The number by which answers call the first of mapped choices."""
         if self._field_map.first is not None:
             return self._field_map.first
-        named = field_names.plain(choices[0][-1]) if choices else ""
-        begins = [name for name in field_names.CHOICE_COLUMNS if name and named.startswith(name)]
+        named = usual.plain(choices[0][-1]) if choices else ""
+        begins = [name for name in usual.CHOICE_COLUMNS if name and named.startswith(name)]
         return (
-            field_names.CHOICE_COLUMNS[max(begins, key=len)] if len(choices) > 1 and begins else 0
+            usual.CHOICE_COLUMNS[max(begins, key=len)] if len(choices) > 1 and begins else 0
         )
 
     def _holds_lists(self, plain_name: str) -> bool:
@@ -253,17 +253,17 @@ class _Planner:
         mapped = self._mapped.get("answer")
         if mapped is not None:
             return mapped
-        names = [name for name in field_names.ANSWER if name in self._free]
+        names = [name for name in usual.ANSWER if name in self._free]
         if "code" in names and len(names) > 1:
             # Beside an answer, a program is what the question is about.
             names.remove("code")
         return self._paths(*names)
 
-    def _single(self, target: str, usual: Sequence[str]) -> FieldPath | None:
+    def _single(self, target: str, names: Sequence[str]) -> FieldPath | None:
         mapped = self._mapped.get(target)
         if mapped is not None:
             return mapped[0] if mapped else None
-        for name in usual:
+        for name in names:
             if name in self._free:
                 return (self._free[name],)
         return None

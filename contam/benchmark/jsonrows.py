@@ -1,6 +1,7 @@
 """Read JSON benchmarks: lines, a list, or a record that holds a list.
 
-Long files of lines are read line by line, in little memory.
+Long files of lines are read line by line, in little memory. Rows are hashed as lm-eval hashes its
+documents.
 """
 
 from __future__ import annotations

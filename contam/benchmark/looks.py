@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from contam.benchmark import field_names
+from contam.benchmark import mapping as usual
 from contam.benchmark.mapping import is_left_out, is_question, plain
 
 if TYPE_CHECKING:
@@ -333,7 +333,7 @@ def completed(plan: FieldPlan, columns: Sequence[str], fields: FieldMap, look: L
     unread += tuple(
         (name,)
         for name in others
-        if name not in unknown and not field_names.is_left_out(name) and look.has_texts(name)
+        if name not in unknown and not usual.is_left_out(name) and look.has_texts(name)
     )
     nested = (*question, *passage)
     told = {
@@ -364,20 +364,20 @@ def completed(plan: FieldPlan, columns: Sequence[str], fields: FieldMap, look: L
 
 def is_unknown_text(name: str, look: Look) -> bool:
     """Whether a column holds text that tells rows apart, which no name leaves out."""
-    return not field_names.is_left_out(name) and look.is_item_text(name)
+    return not usual.is_left_out(name) and look.is_item_text(name)
 
 
 def questions_among(columns: Sequence[str], fields: FieldMap, look: Look) -> list[str]:
     """Columns that may hold what is asked where no name says so: one of them, or one numbered."""
-    known = {*field_names.ANSWER, *field_names.CHOICE_LISTS, *field_names.ITEM_ID}
+    known = {*usual.ANSWER, *usual.CHOICE_LISTS, *usual.ITEM_ID}
     found = [
         name
         for name in columns
         if is_unknown_text(name, look)
-        and field_names.plain(name) not in known
+        and usual.plain(name) not in known
         and name not in fields.ignored
     ]
-    if unusual := [name for name in found if field_names.plain(name) not in field_names.PASSAGE]:
+    if unusual := [name for name in found if usual.plain(name) not in usual.PASSAGE]:
         found = unusual
     return found
 
@@ -441,7 +441,7 @@ def _left_out(
     roots = {path[0] for path in (*plan.question, *plan.passage, *plan.choices.paths, *plan.answer)}
     for name in columns:
         column = look.columns[name]
-        out = field_names.is_left_out(name) or name in fields.ignored
+        out = usual.is_left_out(name) or name in fields.ignored
         if name not in roots and out and column.tells_apart() and column.is_text():
             found[name] = None
         if name in roots:

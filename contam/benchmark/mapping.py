@@ -1,4 +1,7 @@
-"""Parse mappings such as `question=prompt,answer=meta.solution`: which field is what."""
+"""Say which field is what: mappings such as `question=prompt,answer=meta.solution`, usual names.
+
+Names are compared in the form `plain` gives: lower case, blanks and hyphens as underscores.
+"""
 
 from __future__ import annotations
 
@@ -85,6 +88,7 @@ def resolve(field: str, columns: Iterable[str]) -> tuple[str, ...]:
     return (field,) if field in columns else tuple(field.split("."))
 
 
+# The names that known benchmarks use for each part of an item.
 _QUESTION = """
 question question_stem query problem goal ctx sentence instruct_prompt prompt instruction
 question_content question_text problem_statement hypothesis claim input turns text premise

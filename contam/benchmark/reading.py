@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from contam.benchmark import field_names
+from contam.benchmark import mapping as usual
 from contam.benchmark.item_table import ItemTable
 from contam.benchmark.items import PARTS
 from contam.files.addresses import is_address
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from contam.benchmark.items import BenchItem, Benchmark, SkippedRow, SourceFile
 
 _USUAL: Final = {
-    "question": frozenset(field_names.QUESTION),
-    "passage": frozenset(field_names.PASSAGE),
+    "question": frozenset(usual.QUESTION),
+    "passage": frozenset(usual.PASSAGE),
 }
 
 
@@ -64,8 +64,8 @@ def how_read(record: Mapping[str, Any]) -> Reading:
             known = fields.setdefault(part, [])
             known += [name for name in names if name not in known]
             if part in _USUAL:
-                usual = all(field_names.plain(name) in _USUAL[part] for name in names)
-                is_usual = is_usual and usual and len(names) == 1
+                as_usual = all(usual.plain(name) in _USUAL[part] for name in names)
+                is_usual = is_usual and as_usual and len(names) == 1
         for name, share in source["unread"]:
             unread[name] = max(unread.get(name, 0.0), share)
         left_out |= dict.fromkeys(source["left_out"])

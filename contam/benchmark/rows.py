@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from contam.benchmark import field_names
+from contam.benchmark import mapping as usual
 from contam.benchmark.collector import Parts, content_id
 from contam.benchmark.fields import FieldPath, FieldPlan, Row, RowError, get, make_plan, series
 from contam.benchmark.items import BenchItem, SourceFile
@@ -192,17 +192,17 @@ _NOTHING_MAPPED: Final = FieldMap({})
 USUAL_NAMES: Final = frozenset(
     {
         *MAPPABLE,
-        *field_names.USUAL,
-        *field_names.WRONG_ANSWERS,
+        *usual.USUAL,
+        *usual.WRONG_ANSWERS,
         *(
             name
-            for beginning in field_names.CHOICE_COLUMNS
+            for beginning in usual.CHOICE_COLUMNS
             for names in series(beginning)
             for name in names
         ),
     }
 )
-"""Names by which a field of a record is taken as a part, in the form of `field_names.plain`."""
+"""Names by which a field of a record is taken as a part, in the form of `mapping.plain`."""
 
 
 def read_item(record: Mapping[str, Any], benchmark: str) -> BenchItem:

@@ -1,4 +1,7 @@
-"""Check a few items against an open index: `contam.open_index(...).check(item)`; count a phrase."""
+"""Check a few items against an open index: `contam.open_index(...).check(item)`.
+
+Count the documents that hold a phrase, and quote documents whose text is still what was indexed.
+"""
 
 from __future__ import annotations
 

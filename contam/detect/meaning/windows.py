@@ -1,4 +1,7 @@
-"""Judge the windows of one document: similarity, numbers, and other items that fit as well."""
+"""Judge the windows of one document: similarity, numbers, and other items that fit as well.
+
+A question is also set beside a text word by word, in order: the same words, and words that are like.
+"""
 
 from __future__ import annotations
 
@@ -308,7 +311,6 @@ class DocumentWindows:
 
 #: Similarities are whole hundredths, so that every machine adds them up alike.
 _WHOLE: Final = 100
-_DIGITS: Final = 4
 #: Questions whose words one worker remembers.
 _MOST_REMEMBERED: Final = 1 << 10
 

@@ -1,4 +1,8 @@
-"""Share code among published policies: labels from scores, and wording of figures."""
+"""Share code among policies: labels from scores, wording of figures, and tokens side by side.
+
+A segment is one part of one item. Segments are in item order, and within an item in PARTS order, so
+that shares are sums, not loops. Grams, runs and windows never cross from one part into the next.
+"""
 
 from __future__ import annotations
 

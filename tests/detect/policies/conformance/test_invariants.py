@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
 from contam.detect.model import Matches
-from contam.detect.policies import segments
+from contam.detect.policies import common
 from contam.detect.policies.policy import DEFAULT, get_policy, list_policies, shortest_run
 from contam.errors import InternalError, PolicyError
 from tests.detect.policies.conformance import harness
@@ -98,7 +98,7 @@ def test_the_size_of_the_blocks_items_are_judged_in_changes_nothing(name, monkey
     corpus = [MILL[:120] + STRANGE, FILLER + ROPE[20:], STRANGE[:150] + MILL]
     rows = harness.judge(get_policy(name), items, corpus)
     for n_tokens in (1, 37, 100):
-        monkeypatch.setattr(segments, "_BLOCK_TOKENS", n_tokens)
+        monkeypatch.setattr(common, "_BLOCK_TOKENS", n_tokens)
         assert harness.judge(get_policy(name), items, corpus) == rows
 
 
