@@ -21,10 +21,10 @@ from bench_kernel import tokenise_batch
 from bench_task import Clock
 
 from contam.corpus.batches import read_chunk
+from contam.detect.chunk_scan import start_collections
 from contam.detect.corpus import Corpus
 from contam.detect.meaning.matching import RephraseMatcher
 from contam.detect.parameters import ScanParameters
-from contam.detect.partial import start_collections
 from contam.detect.plan import make_plan
 from contam.kernels.document import new_buffers
 from contam.kernels.rare_windows import find_windows

@@ -15,11 +15,11 @@ from bench_kernel import find_in_batch, tokenise_batch
 from bench_task import Clock
 
 from contam.corpus.batches import read_chunk
+from contam.detect.chunk_scan import PartialResult
 from contam.detect.corpus import Corpus
 from contam.detect.match import matching
 from contam.detect.match.collect import as_halves
 from contam.detect.parameters import ScanParameters
-from contam.detect.partial import PartialResult
 from contam.detect.plan import make_plan
 from contam.kernels.document import new_buffers, new_text_scratch, scan_batch
 from contam.kernels.tokens import WORDS

@@ -146,9 +146,7 @@ class _Planner:
             choices=choices,
             answer=answer,
             label_first=frozenset(
-                path
-                for path in answer
-                if lettered or usual.plain(path[-1]) in usual.LABEL_FIELDS
+                path for path in answer if lettered or usual.plain(path[-1]) in usual.LABEL_FIELDS
             ),
             answer_index=self._single("answer_index", usual.ANSWER_INDEX),
             item_id=self._single("id", usual.ITEM_ID),
@@ -242,9 +240,7 @@ class _Planner:
             return self._field_map.first
         named = usual.plain(choices[0][-1]) if choices else ""
         begins = [name for name in usual.CHOICE_COLUMNS if name and named.startswith(name)]
-        return (
-            usual.CHOICE_COLUMNS[max(begins, key=len)] if len(choices) > 1 and begins else 0
-        )
+        return usual.CHOICE_COLUMNS[max(begins, key=len)] if len(choices) > 1 and begins else 0
 
     def _holds_lists(self, plain_name: str) -> bool:
         return self._look is not None and self._look.columns[self._free[plain_name]].further.n > 0

@@ -26,10 +26,9 @@ from contam.corpus.coverage import Coverage
 from contam.corpus.documents import read_documents, read_metadata
 from contam.corpus.opening import cut_shard
 from contam.corpus.shards import errors_named, file_sha256
-from contam.detect.chunk_scan import scan_chunks
+from contam.detect.chunk_scan import scan_chunks, start_collections
 from contam.detect.corpus import Corpus
 from contam.detect.match.matching import Matcher
-from contam.detect.partial import start_collections
 from contam.errors import CorpusError, InternalError, ShardError
 from contam.files.listed import opened, state_at, state_of
 from contam.tables.edits import Edit, Rewrite, edited

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from contam.benchmark.items import Benchmark
+    from contam.detect.chunk_scan import PartialResult
     from contam.detect.corpus import Corpus
     from contam.detect.match.collect import Collection
-    from contam.detect.partial import PartialResult
     from contam.detect.plan import Plan
     from contam.detect.sources import Sources
     from contam.tables.schemas import Column

@@ -12,7 +12,7 @@ from pyarrow import ipc
 import contam
 from contam.corpus import opening
 from contam.corpus.formats import records
-from contam.detect import partial
+from contam.detect import chunk_scan
 from contam.detect.parts.part_store import Division
 from contam.detect.report import write_report
 from contam.detect.scan import scan
@@ -55,7 +55,7 @@ def evidence(corpus, name):
 def test_it_makes_no_difference_what_is_kept(corpus, monkeypatch):
     kept = evidence(corpus, "kept")
     with monkeypatch.context() as patch:
-        patch.setattr(partial, "_MOST", 1)
+        patch.setattr(chunk_scan, "_MOST", 1)
         assert evidence(corpus, "let-go") == kept
     monkeypatch.setattr(records, "_KEPT_RECORD_BYTES", -1)
     assert evidence(corpus, "read-again") == kept
@@ -80,14 +80,14 @@ def test_a_shard_is_not_read_again_for_its_metadata(corpus, monkeypatch):
 
 def test_what_is_no_evidence_any_more_is_let_go(corpus, monkeypatch):
     sizes = []
-    shrink = partial.FoundMeta.shrink
+    shrink = chunk_scan.FoundMeta.shrink
 
     def noted(self, collections):
         shrink(self, collections)
         sizes.append(len(self.known))
 
-    monkeypatch.setattr(partial, "_MOST", 1)
-    monkeypatch.setattr(partial.FoundMeta, "shrink", noted)
+    monkeypatch.setattr(chunk_scan, "_MOST", 1)
+    monkeypatch.setattr(chunk_scan.FoundMeta, "shrink", noted)
     items = write_items(corpus.parent / "items.jsonl", QUESTION, ABSENT)
     scan([corpus], items, workers=1, max_evidence=1)
     # The document kept, and the best one.

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from contam.detect.chunk_scan import scan_chunks
+from contam.detect.chunk_scan import PartialResult, scan_chunks
 from contam.detect.corpus import Corpus
 from contam.detect.finish import finish_scan
 from contam.detect.parameters import ScanParameters
-from contam.detect.partial import PartialResult
 from contam.detect.parts.part_store import Part
 from contam.detect.plan import make_plan
 from contam.errors import InternalError

@@ -11,13 +11,13 @@ import numpy as np
 
 from contam.benchmark.items import PARTS
 from contam.corpus.batches import gathered
+from contam.detect.chunk_scan import start_collections
 from contam.detect.indexed.candidates import Lookup, find_candidates, items_in
 from contam.detect.indexed.guarantee import items_at_risk
 from contam.detect.indexed.near_copies import near_copies
 from contam.detect.match.item_tokens import in_blocks
 from contam.detect.match.matching import Matcher
 from contam.detect.match.workers import NO_DEADLINE, Deadline, on_threads
-from contam.detect.partial import start_collections
 from contam.errors import ShardError
 from contam.index.array_files import fetch_rows
 from contam.index.model import LEAST_KEY_BITS

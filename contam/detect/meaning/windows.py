@@ -1,6 +1,6 @@
 """Judge the windows of one document: similarity, numbers, and other items that fit as well.
 
-A question is also set beside a text word by word, in order: the same words, and words that are like.
+A question is also set beside a text word by word, in order: the same words, and like ones.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contam import kernels
+from contam.benchmark.items import ItemName
 from contam.corpus.coverage import Coverage
-from contam.detect.partial import question_of
 from contam.text.text_tables import NORMALISER
 from contam.version import contam_version
 
@@ -39,6 +39,8 @@ LEAST_BYTES: Final = 512 << 20
 _MOST: Final = 32
 #: Pieces of a corpus between the two, so that 100 workers end at about the same time.
 _WANTED: Final = 256
+#: Names of items that are written at a time.
+_ROWS: Final = 1 << 12
 
 
 def versions() -> dict[str, str]:
@@ -99,6 +101,39 @@ def cut_pieces(plan: Plan, corpus: Corpus, size: int | None = None) -> tuple[Pie
         found.append(Piece(name=_name(asked, own), shards=shards, first=first, corpus=own))
         first += len(chunks)
     return tuple(found)
+
+
+def question_of(plan: Plan) -> str:
+    """Digest of everything that decides what is found in a corpus: items, policies, options."""
+    parameters = plan.parameters
+    tokenizers = [
+        used.sha256
+        for view in plan.views
+        for used in (view.tokenizer, view.reads_with)
+        if used is not None
+    ]
+    asked = {
+        "options": [parameters.max_evidence, parameters.seed, parameters.min_run, parameters.text],
+        "policies": [[policy.spec.id, policy.spec.fingerprint()] for policy in plan.policies],
+        "views": [[view.unit, *view.spec[:4]] for view in plan.views],
+        "every_hit": parameters.every_hit,
+        "columns": dict(parameters.columns or {}),
+        "tokenizers": tokenizers,
+        # What a policy reads of the texts themselves is not in their tokens.
+        "benchmarks": [[one.sha256 for one in each.sources] for each in plan.benchmarks],
+    }
+    digest = hashlib.sha256(json.dumps(asked).encode())
+    for name in ItemName._fields:
+        names = plan.items.column(name)
+        # Those of millions of items would take a gigabyte as one.
+        for begin in range(0, len(names), _ROWS):
+            digest.update(json.dumps(names[begin : begin + _ROWS]).encode())
+    for view in plan.search_views:
+        grams, facts = view.gram_table, view.facts
+        for array in (grams.token, grams.part_start, facts.letter, facts.number):
+            digest.update(array.dtype.str.encode())
+            digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 def question_of_search(plan: Plan, corpus: Corpus) -> str:
