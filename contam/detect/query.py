@@ -22,7 +22,7 @@ from contam.detect.parameters import QueryOptions, ScanParameters
 from contam.detect.plan import make_plan
 from contam.detect.policies.policy import get_policy
 from contam.detect.result_columns import Missed
-from contam.detect.warm import match_a_little, small_files
+from contam.detect.warm import match_a_little, small_files, warmup_scan
 from contam.errors import IndexMismatchError
 from contam.kernels.warm_up import compile_once
 from contam.tables.memory import release_unused
@@ -106,6 +106,15 @@ def query_a_little() -> None:
         build(corpus, index, workers=1)
         query(index, items, workers=1)
     match_a_little()
+
+
+def run_a_little() -> None:
+    """Index, query and scan a corpus of one text, also for rephrasings: all that has kernels."""
+    from contam.detect.meaning.matching import look_for_rephrasings_a_little  # rarely loaded
+
+    query_a_little()
+    warmup_scan()
+    look_for_rephrasings_a_little()
 
 
 def query_opened(

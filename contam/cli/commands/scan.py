@@ -147,7 +147,7 @@ def warm(
         contam warm --json
     """
     # Imported here: this loads the compiler.
-    from contam.detect.meaning.warm import run_a_little
+    from contam.detect.query import run_a_little
     from contam.kernels.warm_up import compile_once, folder, is_kept
 
     with Reporter(quiet=quiet) as progress:

@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from contam.benchmark.items import BenchItem
+from contam.corpus.batches import DocBatch
+from contam.detect.match.collect import Collection
 from contam.detect.match.pieces import MOST_PIECES, Pieces
+from contam.detect.match.token_view import build_view
 from contam.detect.meaning.rare_words import (
     NEXT_BEST,
     NUMBERS,
     SIMILARITY,
     WORDS,
+    RareWords,
     words_of,
 )
 from contam.detect.meaning.vectors import TextVectors, load_embedder
 from contam.detect.meaning.windows import DocumentWindows, WordByWord
 from contam.detect.model import QUESTION, Matches
+from contam.detect.policies.meaning import CONTAM_MEANING, Meaning
 from contam.errors import InternalError
+from contam.index.warm import TEXT
 from contam.kernels.rare_windows import ROW_DOC, find_windows
 from contam.kernels.rare_words import new_rare_scratch
 from contam.text.tokenizer import char_tables, tokenize_bytes
 
 if TYPE_CHECKING:
-    from contam.corpus.batches import DocBatch
-    from contam.detect.match.collect import Collection
+    from collections.abc import Sequence
+
     from contam.detect.match.token_view import SearchView
     from contam.detect.meaning.vectors import Embedder
     from contam.detect.meaning.windows import Rephrasing
-    from contam.detect.model import Int32s, Int64s
+    from contam.detect.model import Float32s, Int32s, Int64s
+
 
 #: Tokens and marks of a document may be so many times its bytes.
 _TOKENS_A_BYTE = 2
@@ -146,3 +155,32 @@ class RephraseMatcher:
         self._hashes = np.empty(room, np.uint64)
         self._spans = np.empty((room, 2), np.int32)
         self._scratch = new_rare_scratch(self._known.table, room)
+
+
+_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
+
+
+class _Letters:
+    """Vectors that count letters: no model has to be there."""
+
+    n_dimensions = len(_LETTERS)
+
+    def word_vectors(self, words: Sequence[str]) -> Float32s:
+        """How often each letter stands in each word, so that every word is a rare one."""
+        rare = CONTAM_MEANING.number("rare_from")
+        counts = [[rare * word.count(letter) for letter in _LETTERS] for word in words]
+        return np.array(counts, np.float32).reshape(-1, self.n_dimensions)
+
+
+def look_for_rephrasings_a_little() -> None:
+    """Match the text against itself in memory, and word by word."""
+    items = [BenchItem(benchmark="warm", split="", item_id="1", question=TEXT)]
+    policy, letters = Meaning(CONTAM_MEANING), _Letters()
+    rare = RareWords.of(items, CONTAM_MEANING, letters)
+    view = build_view(items, unit="word", seed=5, min_run=8, with_grams=False)
+    known = replace(view.items, read=(policy.known(rare),))
+    view = replace(view, rephrasings=rare, items=known)
+    data = np.frombuffer(TEXT.encode(), np.uint8)
+    batch = DocBatch(0, 0, data, np.array([0, len(data)], np.int64))
+    RephraseMatcher(view, letters).match(batch, Collection.start(view, [policy], policy, 1))
+    WordByWord(rare, TextVectors(letters)).beside(0, TEXT.encode())
