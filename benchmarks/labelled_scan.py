@@ -24,7 +24,7 @@ from contam.detect.parameters import ScanParameters
 from contam.detect.plan import Plan, make_plan
 from contam.detect.policies.exposure import EXPOSURES, KINDS, exposures, kinds
 from contam.detect.policies.policy import get_policy
-from contam.detect.query import describe, missed_by, sources_of
+from contam.detect.query import missed_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,16 +101,15 @@ def query_pack(data: Path, index: Path, policies: Sequence[str], *, workers: int
     unbounded = replace(plan, parameters=replace(plan.parameters, max_evidence=_EVERY_PAIR))
     planned = time.time()
     answer = search(opened, unbounded, workers=workers)
-    missed = missed_by(plan, opened.recipe, answer)
+    missed = missed_by(plan, answer)
     scanned = time.time()
     ids = _document_ids(data / "corpus")
     matches = _pair_table(plan, opened.names, [answer.collection], ids)
     _keep_top(answer.collection, usual)
-    sources = sources_of(opened, answer)
     result = finish(
-        plan, sources, [answer.collection], started=started, workers=workers, missed=missed
+        plan, answer, [answer.collection], started=started, workers=workers, missed=missed
     )
-    result.run["index"] = describe(opened, answer)
+    result.run["index"] = answer.about_index()
     return _labelled(plan, result, matches, (started, planned, scanned))
 
 

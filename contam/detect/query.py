@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from contam.corpus.unread import unread_notes
-from contam.detect.corpus import excluded_note
 from contam.detect.finish import finish
 from contam.detect.given import given_benchmark
-from contam.detect.indexed.guarantee import (
-    may_be_missed,
-    refuse_unanswerable,
-)
+from contam.detect.indexed.guarantee import may_be_missed, refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
-from contam.detect.indexed.search import IndexSources, nothing_found, search
+from contam.detect.indexed.search import nothing_found, search
 from contam.detect.match.workers import NO_DEADLINE, REASON, Deadline, DeadlinePassed, worker_count
 from contam.detect.parameters import QueryOptions, ScanParameters
 from contam.detect.plan import make_plan
@@ -28,7 +22,7 @@ from contam.kernels.warm_up import compile_once
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from contam.detect.corpus import ScanProgress
     from contam.detect.given import Source
@@ -36,10 +30,6 @@ if TYPE_CHECKING:
     from contam.detect.indexed.search import SearchResult
     from contam.detect.plan import Plan
     from contam.detect.result import ScanResult
-    from contam.index.model import Recipe
-
-#: Files named that are in the corpus and not in the index.
-_MOST_NAMED: Final = 20
 
 
 def query(
@@ -121,106 +111,61 @@ def query_opened(
     opened: IndexSet,
     plan: Plan,
     *,
-    workers: int,
-    progress: ScanProgress | None = None,
-    started: float,
-    deadline: Deadline = NO_DEADLINE,
-) -> ScanResult:
-    """Search opened indexes for what a plan looks for; the plan is used up by it.
-
-    started   when the run began, seconds since 1970
-    deadline  past it nothing is called clean
-    """
-    ask = partial(search, opened, plan, workers=workers, progress=progress, deadline=deadline)
-    result = answered(opened, plan, ask, started=started, workers=workers, whole=True)
-    if progress is not None:
-        progress.finish()
-    return result
-
-
-def answered(
-    opened: IndexSet,
-    plan: Plan,
-    ask: Callable[[], SearchResult],
-    *,
     started: float,
     workers: int = 1,
-    whole: bool = False,
+    progress: ScanProgress | None = None,
+    deadline: Deadline = NO_DEADLINE,
+    keep_rows: bool = False,
 ) -> ScanResult:
-    """What `ask` finds, judged with what the indexes can vouch for; past its deadline, nothing.
+    """Search opened indexes for what a plan looks for, and judge it with what they vouch for.
 
-    whole  for a result that is written: look at every shard once more, use the plan up, and make
-           the record now. Else it is made when somebody reads it, since it may cost more than a
-           short answer.
+    started    when the run began, seconds since 1970
+    deadline   past it nothing is called clean
+    keep_rows  for a short answer of a service: keep the rows that are read for later questions, and
+               make the record when somebody reads it, since that may cost more. Else every shard is
+               looked at once more, and the plan is used up
     """
     try:
-        answer = ask()
-        missed = missed_by(plan, opened.recipe, answer)
+        answer = search(
+            opened,
+            plan,
+            workers=workers,
+            progress=progress,
+            keep_rows=keep_rows,
+            deadline=deadline,
+        )
+        missed = missed_by(plan, answer)
     except DeadlinePassed:
         # What was found until then is dropped: a document not yet read may hold more.
         answer, missed = nothing_found(plan, opened), Missed(unanswered=REASON)
-    about = partial(describe, opened, answer)
-    if whole:
+    if not keep_rows:
         # What became of a shard meanwhile was not looked for where none of its documents was
         # wanted.
         opened.check_shards()
         answer.coverage = answer.coverage.with_failures(*opened.coverage.failures)
         plan.search_views.clear()
         release_unused()
-    return finish(
+    result = finish(
         plan,
-        sources_of(opened, answer),
+        answer,
         [answer.collection],
         started=started,
         workers=workers,
         missed=missed,
-        index=about,
-        late=not whole,
+        index=answer.about_index,
+        late=keep_rows,
     )
+    if progress is not None:
+        progress.finish()
+    return result
 
 
-def missed_by(plan: Plan, recipe: Recipe, answer: SearchResult) -> Missed:
+def missed_by(plan: Plan, answer: SearchResult) -> Missed:
     """What the indexes cannot vouch for, though they found nothing of it."""
+    recipe = answer.opened.recipe
     return Missed(
         tuple(
             may_be_missed(policy, plan.views[0], recipe, at_risk, answer.unread)
             for policy, at_risk in zip(plan.policies, answer.at_risk, strict=True)
         )
     )
-
-
-def sources_of(opened: IndexSet, answer: SearchResult) -> IndexSources:
-    """The documents of an answer, as finishing it needs them."""
-    notes = [*excluded_note(opened.coverage.excluded)]
-    notes += unread_notes(
-        (record.name, record.unread)
-        for index in opened.indexes
-        for record in index.manifest.shards
-        if not record.retired
-    )
-    if missing := opened.coverage.not_indexed:
-        notes.append(_not_covered(missing))
-    return IndexSources(whole=opened, answer=answer, notes=tuple(notes))
-
-
-def _not_covered(missing: Sequence[str]) -> str:
-    named = ", ".join(missing[:_MOST_NAMED])
-    more = f" and {len(missing) - _MOST_NAMED:,} more" if len(missing) > _MOST_NAMED else ""
-    return (
-        f"the answer does not cover {named}{more}: in the folder of the corpus and not in the "
-        "index, `contam index add` adds it"
-    )
-
-
-def describe(opened: IndexSet, answer: SearchResult) -> dict[str, Any]:
-    """What run.json says of the indexes and of what they guarantee."""
-    recipe = opened.recipe
-    return {
-        "ids": [index.id for index in opened.indexes],
-        "recipe": recipe.name,
-        "guarantee_tokens": recipe.guarantee,
-        "gram": recipe.gram,
-        "stride": recipe.stride,
-        "documents_read": len(answer.wanted.row),
-        "capped": {"cap": recipe.cap, "grams": answer.n_capped},
-    }

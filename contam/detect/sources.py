@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -22,12 +22,15 @@ from contam.tables.distinct import distinct
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from contam.corpus.coverage import Coverage
-    from contam.corpus.formats.base import Document
+    from contam.detect.corpus import Corpus
+    from contam.detect.indexed.search import SearchResult
     from contam.detect.match.by_source import BySource
     from contam.detect.match.collect import Collection
-    from contam.detect.model import Bools, Int32s, Int64s, Matches
+    from contam.detect.model import Bools, Int32s, Int64s
     from contam.detect.plan import Plan
+
+    Sources: TypeAlias = Corpus | SearchResult
+    """The documents behind an answer. A shard is given by its number, an index into `names`."""
 
 
 #: Rows that run.json has at most: those of the worst sources of each policy.
@@ -81,40 +84,6 @@ def sources_section(plan: Plan, counted: BySource, columns: Sequence[str]) -> di
     n_sources = len(counted.names)
     unread = {"n_unread": counted.n_unread} if counted.n_unread else {}
     return {**section, "n_sources": n_sources, **unread, "rows": rows}
-
-
-class Sources(Protocol):
-    """The documents behind an answer. A shard is given by its number, an index into `names`."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """The shards' names, as in evidence and verdicts."""
-
-    @property
-    def coverage(self) -> Coverage:
-        """What was read of the shards; its names are `names`."""
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Lines for the notes of run.json."""
-
-    def metadata(self, shard: int, rows: Sequence[int]) -> Sequence[DocumentMeta]:
-        """The metadata of the documents in these rows, in the order asked (rows ascend).
-
-        Raises ShardError when that cannot be read any more: evidence then lacks url and date.
-        """
-
-    def of_tokens(self, shard: int, rows: Sequence[int]) -> Sequence[Document] | None:
-        """The documents in these rows (ascending); None of a shard that holds no token ids.
-
-        Raises ShardError.
-        """
-
-    def near(self, matches: Matches) -> Bools:
-        """Whether only a sketch led to each match's document, no gram of an item, bool[m]."""
-
-    def inputs(self) -> dict[str, Any]:
-        """What run.json records of the corpus: JSON-able, equal for equal corpora."""
 
 
 # A shard has fewer rows than this, and there are fewer than 2**22 shards.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -16,13 +15,12 @@ from contam.benchmark.items import BenchItem
 from contam.corpus.rowcache import TEXT_BYTES
 from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
-from contam.detect.indexed.search import search
 from contam.detect.match.grams import GramPlaces
 from contam.detect.match.workers import Deadline
 from contam.detect.parameters import ScanParameters
 from contam.detect.plan import ordered, plan_of, view_for_unit
 from contam.detect.policies.policy import get_policy
-from contam.detect.query import answered
+from contam.detect.query import query_opened
 from contam.detect.warm import match_a_little
 from contam.errors import ShardError, UsageError
 from contam.index.pairs import fetch_lists
@@ -197,8 +195,7 @@ class IndexReader:
         view = view_for_unit(asked, parameters.unit, parameters, chosen)
         plan = plan_of(asked, parameters, chosen, view)
         limit = Deadline(deadline)
-        ask = partial(search, self._opened, plan, keep_rows=True, deadline=limit)
-        return answered(self._opened, plan, ask, started=started)
+        return query_opened(self._opened, plan, started=started, deadline=limit, keep_rows=True)
 
     def can_count(self, n_tokens: int) -> bool:
         """Whether documents with a phrase of so many tokens can be counted."""

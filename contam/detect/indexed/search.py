@@ -11,7 +11,9 @@ import numpy as np
 
 from contam.benchmark.items import PARTS
 from contam.corpus.batches import gathered
+from contam.corpus.unread import unread_notes
 from contam.detect.chunk_scan import start_collections
+from contam.detect.corpus import excluded_note
 from contam.detect.indexed.candidates import Lookup, find_candidates, items_in
 from contam.detect.indexed.guarantee import items_at_risk
 from contam.detect.indexed.near_copies import near_copies
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
 
 #: Of the hash of letters, the bits by which most that no index has are left out.
 _HEAD_BITS: Final = LEAST_KEY_BITS
+#: Files named that are in the corpus and not in the index.
+_MOST_NAMED: Final = 20
 
 
 def torn_documents(
@@ -149,9 +153,12 @@ class Wanted:
         return Wanted(**{column.name: getattr(self, column.name)[keep] for column in fields(self)})
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class SearchResult:
     """What searching indexes for the items of one view gave.
+
+    It is also the `contam.detect.sources.Sources` of the answer: documents are described as they
+    were when they were indexed.
 
     n_capped  grams of which the indexes keep only some documents
     at_risk   bool[items] for each policy, see `items_at_risk`
@@ -159,6 +166,7 @@ class SearchResult:
     unread    bool[items], those that may stand in documents which could not be read
     """
 
+    opened: IndexSet
     collection: Collection
     wanted: Wanted
     n_capped: int
@@ -166,47 +174,50 @@ class SearchResult:
     coverage: Coverage
     unread: Bools
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexSources:
-    """The documents of an answer of indexes: see `contam.detect.sources`.
-
-    answer  what searching the indexes gave
-    """
-
-    whole: IndexSet
-    answer: SearchResult
-    notes: tuple[str, ...]
-
     @property
     def names(self) -> tuple[str, ...]:
         """The shards' names."""
-        return self.whole.names
+        return self.opened.names
 
     @property
-    def coverage(self) -> Coverage:
-        """What the indexes answered for."""
-        return self.answer.coverage
+    def notes(self) -> list[str]:
+        """What to say of shards that were left out, not wholly read, or are not in the index."""
+        covered = self.opened.coverage
+        notes = [*excluded_note(covered.excluded)]
+        notes += unread_notes(
+            (record.name, record.unread)
+            for index in self.opened.indexes
+            for record in index.manifest.shards
+            if not record.retired
+        )
+        if missing := covered.not_indexed:
+            n_more = len(missing) - _MOST_NAMED
+            more = f" and {n_more:,} more" if n_more > 0 else ""
+            notes.append(
+                f"the answer does not cover {', '.join(missing[:_MOST_NAMED])}{more}: in the folder"
+                " of the corpus and not in the index, `contam index add` adds it"
+            )
+        return notes
 
     def metadata(self, shard: int, rows: Sequence[int]) -> list[DocumentMeta]:
         """The documents in these rows, as the corpus described them when it was indexed."""
-        wanted = self.answer.wanted
+        wanted = self.wanted
         first = np.searchsorted(wanted.shard, shard)
         end = np.searchsorted(wanted.shard, shard, side="right")
         at = first + np.searchsorted(wanted.row[first:end], rows)
         parts, numbers = wanted.part[at].tolist(), wanted.document[at].tolist()
         return [
-            self.whole.parts[part].segment.documents([number])[0]
+            self.opened.parts[part].segment.documents([number])[0]
             for part, number in zip(parts, numbers, strict=True)
         ]
 
     def of_tokens(self, shard: int, rows: Sequence[int]) -> list[Document] | None:
         """The documents in these rows, where they are token ids. Raises ShardError."""
-        return self.whole.rows.of_tokens(shard, rows)
+        return self.opened.rows.of_tokens(shard, rows)
 
     def near(self, matches: Matches) -> Bools:
-        """Whether only its sketch led to the document."""
-        near = self.answer.wanted.take(self.answer.wanted.near)
+        """Whether only its sketch led to the document of each match."""
+        near = self.wanted.take(self.wanted.near)
         proposed = set(zip(near.shard.tolist(), near.row.tolist(), strict=True))
         places = zip(matches.shard.tolist(), matches.row.tolist(), strict=True)
         return np.array([place in proposed for place in places], np.bool_)
@@ -214,7 +225,7 @@ class IndexSources:
     def inputs(self) -> dict[str, Any]:
         """The indexes, and every shard as it was read."""
         shards = []
-        for source, record in zip(self.whole.sources, self.whole.records, strict=True):
+        for source, record in zip(self.opened.sources, self.opened.records, strict=True):
             if source is None or record is None:
                 continue
             shard = source.shard
@@ -229,7 +240,20 @@ class IndexSources:
                     **({"columns": record.columns} if record.columns else {}),
                 }
             )
-        return {"index": [str(index.folder) for index in self.whole.indexes], "shards": shards}
+        return {"index": [str(index.folder) for index in self.opened.indexes], "shards": shards}
+
+    def about_index(self) -> dict[str, Any]:
+        """What run.json says of the indexes and of what they guarantee."""
+        recipe = self.opened.recipe
+        return {
+            "ids": [index.id for index in self.opened.indexes],
+            "recipe": recipe.name,
+            "guarantee_tokens": recipe.guarantee,
+            "gram": recipe.gram,
+            "stride": recipe.stride,
+            "documents_read": len(self.wanted.row),
+            "capped": {"cap": recipe.cap, "grams": self.n_capped},
+        }
 
 
 def search(
@@ -277,6 +301,7 @@ def search(
             continue
         missing = wanted.take(unread & ~wanted.near)
         return SearchResult(
+            opened=opened,
             collection=collection,
             wanted=wanted,
             n_capped=int(found.capped.sum()),
@@ -308,6 +333,7 @@ def nothing_found(plan: Plan, opened: IndexSet) -> SearchResult:
     """The answer of a search that found nothing, or that was given up."""
     none = np.zeros(len(plan.items), np.bool_)
     return SearchResult(
+        opened=opened,
         collection=start_collections(plan)[0],
         wanted=_nothing_wanted(),
         n_capped=0,
