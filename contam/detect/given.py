@@ -15,7 +15,7 @@ import orjson
 
 from contam.benchmark.paths import Naming
 from contam.benchmark.sources import BenchmarkFile, name_in
-from contam.errors import Hint, Plain, UsageError
+from contam.errors import Plain, UsageError
 from contam.files.listed import state_at
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     PathLike: TypeAlias = str | Path
     Rows: TypeAlias = Sequence[Mapping[str, object]]
 
+_WAYS: Final = (
+    "give paths, a list of dictionaries, or a table: Arrow, pandas, Polars (of a query that was not"
+    " carried out yet, what its .collect() returns), datasets"
+)
 _GIVE_ROWS: Final = "a row is a dictionary: the key `text` for a document, `question` for an item"
 
 
@@ -156,7 +160,13 @@ def _given(given: Source, unnamed: str, what: str) -> Sequence[PathLike | _Table
 
 def _entry(entry: object, unnamed: str, what: str) -> PathLike | _Table:
     if isinstance(entry, str):
-        _refuse_text(entry, what)
+        # Hardly a path has a line feed or so many words, and none a longer name.
+        longest = max(len(os.fsencode(name)) for name in Path(entry).parts or ("",))
+        is_long = longest > _LONGEST_NAME or len(entry.split()) >= _WORDS_OF_TEXT
+        if (is_long or "\n" in entry) and not (os.path.lexists(entry) or _matches(entry)):
+            raise UsageError(
+                "the {} is a list of texts, which are taken as paths", what, hint=_GIVE_ROWS
+            )
         return entry
     if isinstance(entry, os.PathLike):
         return Path(entry)
@@ -183,7 +193,7 @@ def _named(name: object, content: Any, what: str) -> list[_Table]:  # noqa: ANN4
         name,
         what,
         _kind(content),
-        hint=_way_out(content),
+        hint=_WAYS,
     )
 
 
@@ -230,38 +240,12 @@ def _json_rows(rows: Rows, called: str) -> list[bytes]:
     return found
 
 
-def _refuse_text(given: str, what: str) -> None:
-    """Raise UsageError for a text where a path is expected."""
-    if _reads_as_text(given) and not os.path.lexists(given) and not _matches(given):
-        raise UsageError(
-            "the {} is a list of texts, which are taken as paths",
-            what,
-            hint=_GIVE_ROWS,
-        )
-
-
-def _reads_as_text(given: str) -> bool:
-    """Hardly a path has a line feed or so many words, and none a longer name."""
-    longest = max(len(os.fsencode(name)) for name in Path(given).parts or ("",))
-    return "\n" in given or longest > _LONGEST_NAME or len(given.split()) >= _WORDS_OF_TEXT
-
-
 def _matches(pattern: str) -> bool:
     return glob.has_magic(pattern) and bool(glob.glob(pattern, recursive=True))  # noqa: PTH207 - takes absolute patterns
 
 
 def _unfit(given: object, what: str) -> UsageError:
-    return UsageError("the {} holds {}", what, _kind(given), hint=_way_out(given))
-
-
-def _way_out(given: object) -> Hint:
-    """A query of Polars that was not carried out yet becomes a table by `collect`."""
-    lazy = hasattr(type(given), "collect_schema") and hasattr(type(given), "collect")
-    return (
-        "give the table that its .collect() returns"
-        if lazy
-        else ("give paths, a list of dictionaries, or a table: Arrow, pandas, Polars, datasets")
-    )
+    return UsageError("the {} holds {}", what, _kind(given), hint=_WAYS)
 
 
 def _kind(value: object) -> str:

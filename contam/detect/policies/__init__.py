@@ -1,6 +1,8 @@
 """The policies, one family per module; `policies.policy` finds them.
 
-A module that has `SPECS` defines policies: it also has `build`, and `PRESETS` if there are some.
+A module that has `SPECS` defines policies: it also has `build`, and where it needs them `PRESETS`
+(by the name of each, what it changes), `OPTIONAL` (true where an extra must be installed) and
+`check_changes` (refuses changes that do not go without others).
 """
 
 from typing import Final

@@ -127,8 +127,9 @@ CONTAM_MEANING: Final = PolicySpec(
 #: Which model it is, and what holds for one model only.
 _MODEL: Final = ("weights", "tokenizer")
 _OF_MODEL: Final = ("rare_from", "code_similarity")
-SPECS: Final[tuple[PolicySpec, ...]] = ()
-OPTIONAL: Final = (CONTAM_MEANING,)
+SPECS: Final = (CONTAM_MEANING,)
+#: It needs more than is always installed.
+OPTIONAL: Final = True
 
 
 @dataclass(frozen=True, slots=True)

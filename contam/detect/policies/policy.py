@@ -15,14 +15,15 @@ from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, TypeGuard, cast
+from typing import TYPE_CHECKING, Final, Protocol, TypeGuard
 
 from contam.detect import policies
 from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits, as_table
-from contam.errors import InternalError, Plain, PolicyError, Public, Statement
+from contam.errors import Plain, PolicyError, Public, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from types import ModuleType
 
     from contam.benchmark.items import BenchItem
     from contam.detect.meaning.rare_words import RareWords
@@ -119,20 +120,6 @@ def shortest_run(policy: Policy) -> int:
     return min(spec.n, int(spec.number(least))) if least else spec.n
 
 
-class _PolicyModule(Protocol):
-    """What a module of `contam.detect.policies` offers that defines policies."""
-
-    SPECS: tuple[PolicySpec, ...]
-
-    def build(self, spec: PolicySpec) -> Policy: ...
-
-
-#: By the name of each preset, what it changes: a module without presets has no such table.
-_PRESETS: Final = "PRESETS"
-#: By this name a module has policies that need an optional extra.
-_OPTIONAL: Final = "OPTIONAL"
-#: By this name a module has what refuses changes that do not go without others.
-_CHECK_CHANGES: Final = "check_changes"
 _FILE_SUFFIXES: Final = (".toml", ".json")
 
 
@@ -154,28 +141,31 @@ def list_policies(*, optional: bool = False) -> tuple[PolicySpec, ...]:
 
     optional  whether those are among them that need more than is always installed
     """
-    own = [
-        spec
-        for module in _modules()
-        for spec in (*module.SPECS, *(_optional(module) if optional else ()))
-    ]
-    return (*own, *_published())
+    return tuple(
+        spec for module, spec in _every() if optional or not getattr(module, "OPTIONAL", False)
+    )
+
+
+def _every() -> Iterator[tuple[ModuleType, PolicySpec]]:
+    """Every policy with the module that builds it, each imported when it is its turn."""
+    found = sorted(each.name for each in pkgutil.iter_modules(policies.__path__))
+    for name in dict.fromkeys((*policies.LISTED_FIRST, *found)):
+        module = import_module(f"{policies.__name__}.{name}")
+        yield from ((module, spec) for spec in getattr(module, "SPECS", ()))
+    yield from _published()
 
 
 @cache
-def _published() -> tuple[PolicySpec, ...]:
+def _published() -> tuple[tuple[ModuleType, PolicySpec], ...]:
     """Definitions of others that change parameters of a policy here: `published.toml`."""
     text = files(policies).joinpath("published.toml").read_text("utf-8")
     found = []
     for name, tree in tomllib.loads(text).items():
-        changes = {key: value for key, value in tree.items() if key not in ("base", "source")}
-        spec = _of_modules(tree["base"])[1].with_changes({**changes, "id": name})
-        found.append(replace(spec, source=tree["source"], approximate=True))
+        source = tree.pop("source")
+        module, base = _find(tree.pop("base"))
+        spec = base.with_changes({**tree, "id": name})
+        found.append((module, replace(spec, source=source, approximate=True)))
     return tuple(found)
-
-
-def _optional(module: _PolicyModule) -> tuple[PolicySpec, ...]:
-    return getattr(module, _OPTIONAL, ())
 
 
 def policy_from_dict(tree: Mapping[str, object], *, default_id: str = "") -> Policy:
@@ -188,7 +178,7 @@ def policy_from_dict(tree: Mapping[str, object], *, default_id: str = "") -> Pol
         )
     start = _known_spec(base)
     changes = {name: value for name, value in tree.items() if name != "base"}
-    if check := getattr(_find(base.partition(":")[0])[0], _CHECK_CHANGES, None):
+    if check := getattr(_find(base.partition(":")[0])[0], "check_changes", None):
         check(start, changes)
     changes.setdefault("id", default_id or start.id)
     spec = start.with_changes(changes)
@@ -201,47 +191,30 @@ def policy_from_dict(tree: Mapping[str, object], *, default_id: str = "") -> Pol
             title=spec.title if "title" in changes else title,
             description=spec.description if "description" in changes else told,
         )
-    if spec.id.partition(":")[0] in _known_ids():
-        known = _known_spec(spec.id)
-        if known.fingerprint() != spec.fingerprint():
-            raise PolicyError(
-                "{!r} is the name of a published policy, and this one judges differently",
-                spec.id,
-                hint="give it an id of its own",
-            )
+    is_known = spec.id.partition(":")[0] in _known_ids()
+    if is_known and _known_spec(spec.id).fingerprint() != spec.fingerprint():
+        raise PolicyError(
+            "{!r} is the name of a published policy, and this one judges differently",
+            spec.id,
+            hint="give it an id of its own",
+        )
     return _build(spec)
-
-
-def _modules() -> Iterator[_PolicyModule]:
-    """The modules that define policies, each imported when it is its turn."""
-    found = sorted(iter_module.name for iter_module in pkgutil.iter_modules(policies.__path__))
-    for name in dict.fromkeys((*policies.LISTED_FIRST, *found)):
-        module = import_module(f"{policies.__name__}.{name}")
-        if hasattr(module, "SPECS"):
-            yield cast("_PolicyModule", module)
 
 
 def _known_ids() -> list[str]:
     return [spec.id for spec in list_policies(optional=True)]
 
 
-def _find(name: str) -> tuple[_PolicyModule, PolicySpec]:
-    for spec in _published():
+def _find(name: str) -> tuple[ModuleType, PolicySpec]:
+    """The policy of that id, and the module that builds it. Raises PolicyError."""
+    for module, spec in _every():
         if spec.id == name:
-            return _of_modules(spec.base)[0], spec
-    return _of_modules(name)
-
-
-def _of_modules(base: str) -> tuple[_PolicyModule, PolicySpec]:
-    for module in _modules():
-        for spec in (*module.SPECS, *_optional(module)):
-            if spec.id == base:
-                return module, spec
+            return module, spec
     known = _known_ids()
-    close = get_close_matches(base, known, n=2)
+    close = get_close_matches(name, known, n=2)
     near = Public(f"did you mean {' or '.join(close)}? " if close else "")
     raise PolicyError(
-        "there is no policy {!r}", base, hint=Statement("{}known: {}", near, ", ".join(known))
+        "there is no policy {!r}", name, hint=Statement("{}known: {}", near, ", ".join(known))
     )
 
 
@@ -258,16 +231,12 @@ def _known_spec(name: str) -> PolicySpec:
             preset,
             hint=Statement("it has: {}", known),
         )
-    changes = getattr(module, _PRESETS)[preset]
+    changes = module.PRESETS[preset]
     return spec.with_changes({**changes, "id": name})
 
 
 def _build(spec: PolicySpec) -> Policy:
-    policy = _find(spec.base)[0].build(spec)
-    if policy.traits.reads_text != hasattr(policy, "reader"):
-        raise InternalError(
-            f"policy {spec.id!r} must have a reader if it reads text, and only then"
-        )
+    policy: Policy = _find(spec.base)[0].build(spec)
     return policy
 
 
