@@ -11,7 +11,10 @@ import pytest
 import contam
 from contam.detect.indexed import indexes as indexed
 from contam.errors import IndexMismatchError, UsageError
+from contam.index.build import build
+from contam.index.recipe import load_recipe
 from tests.detect.indexed.indexes import make, retire
+from tests.text.tokenizer_files import save_tokenizer
 
 FIXTURES = Path(__file__).parents[2] / "bench_fixtures"
 ITEMS = sorted((FIXTURES / "items").glob("*.jsonl"))
@@ -238,6 +241,19 @@ def test_an_index_of_letters_answers_the_definitions_that_count_them(shards, ben
     assert mine == theirs
     with pytest.raises(IndexMismatchError, match="contam counts words"):
         contam.query(index, bench)
+
+
+def test_an_index_of_a_tokenizer_does_not_answer_who_finds_documents_by_words(
+    shards, bench, tmp_path
+):
+    index = tmp_path / "i"
+    build(shards, index, load_recipe("bpe", tokenizer=Path(save_tokenizer(tmp_path, "byte_bpe"))))
+    assert labels(contam.query(index, bench))["found"] == "contaminated"
+    for policies in (["decon-default"], ["contam", "decon-default"]):
+        with pytest.raises(IndexMismatchError, match="decon-default finds"):
+            contam.query(index, bench, policies=policies)
+        with pytest.raises(IndexMismatchError, match="decon-default finds"):
+            contam.open_index(index).check(QUOTED, policies=policies)
 
 
 def test_a_capped_gram_puts_the_items_that_hang_on_it_in_doubt(tmp_path):

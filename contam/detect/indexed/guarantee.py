@@ -77,6 +77,8 @@ def _why_refused(policy: Policy, recipe: Recipe) -> str | None:
     unit = "char" if policy.spec.unit == "char" else "word"
     if (unit == "char") != (recipe.unit == "char"):
         return f"counts {_TOKENS[unit]}"
+    if policy.traits.reads_text and recipe.unit == "tokenizer":
+        return "finds the documents that it reads by words"
     run = shortest_run(policy)
     if run < recipe.guarantee and not policy.traits.monotone:
         return f"counts runs of {run} already"
