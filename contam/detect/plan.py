@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final
 
 from contam.benchmark.item_table import ItemTable
 from contam.benchmark.items import ItemName
@@ -13,12 +14,12 @@ from contam.detect.match.token_view import SearchView, TokenView, build_view
 from contam.detect.model import Matches
 from contam.detect.parameters import MIN_RUN, SEED
 from contam.detect.policies.policy import get_policy, reads_text, sees_rephrasings, shortest_run
-from contam.errors import PlanMemoryError, PolicyError, Statement, UsageError
+from contam.errors import PlanMemoryError, PolicyError, Public, Statement, UsageError
 from contam.memory import trim
 from contam.text.bpe import BUILT_IN_UNITS, load_tokenizer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from contam.benchmark.items import BenchItem, Benchmark
@@ -70,7 +71,7 @@ def make_plan(benchmark: Sequence[str | Path | BenchmarkFile], parameters: ScanP
     if parameters.keep_text and gated_among(benchmark):
         # Who reads the results has not agreed to the terms of their owners.
         parameters = replace(parameters, keep_text=False)
-    try:
+    with _enough_memory("reading the benchmark"):
         benchmarks = read_benchmarks(
             benchmark,
             mapping=parameters.mapping,
@@ -80,12 +81,18 @@ def make_plan(benchmark: Sequence[str | Path | BenchmarkFile], parameters: ScanP
             include_path=parameters.include_path,
             secret=not parameters.keep_text,
         )
+    return plan_for(benchmarks, parameters, policies)
+
+
+@contextmanager
+def _enough_memory(doing: str) -> Iterator[None]:
+    """Say what to do where memory runs out in the block."""
+    try:
+        yield
     except MemoryError as error:
         raise PlanMemoryError(
-            "out of memory while reading the benchmark",
-            hint=_SPLIT_BENCHMARK_OR_GIVE_MEMORY,
+            "out of memory while {}", Public(doing), hint=_SPLIT_BENCHMARK_OR_GIVE_MEMORY
         ) from error
-    return plan_for(benchmarks, parameters, policies)
 
 
 def plan_for(
@@ -98,32 +105,24 @@ def plan_for(
     Raises PolicyError, UsageError, ConfigError or PlanMemoryError.
     """
     n_items = sum(len(benchmark.items) for benchmark in benchmarks)
-    try:
-        return _plan_for(benchmarks, parameters, policies)
-    except MemoryError as error:
-        raise PlanMemoryError(
-            "out of memory while planning the search for {:,} items",
-            n_items,
-            hint=_SPLIT_BENCHMARK_OR_GIVE_MEMORY,
-        ) from error
+    with _enough_memory(f"planning the search for {n_items:,} items"):
+        chosen = _policies(parameters) if policies is None else tuple(policies)
+        return _plan_for(tuple(benchmarks), parameters, chosen)
 
 
 def _plan_for(
-    benchmarks: Sequence[Benchmark],
-    parameters: ScanParameters,
-    policies: Sequence[Policy] | None,
+    benchmarks: tuple[Benchmark, ...], parameters: ScanParameters, policies: tuple[Policy, ...]
 ) -> Plan:
-    policies = _policies(parameters) if policies is None else tuple(policies)
-    items = _in_order(benchmarks)
+    # By name: the answer must not depend on the order in which files were given.
+    tables = [ItemTable.of(benchmark.items) for benchmark in benchmarks]
+    items = ItemTable.joined(tables or [ItemTable.of(())]).in_order()
     if len(items) > _MANY_ITEMS:
         trim()  # what reading left behind
-    units: list[str] = []
-    view_of = []
+    asked: dict[str, list[Policy]] = {}
     for policy in policies:
-        unit = _unit_of(policy, parameters)
-        if unit not in units:
-            units.append(unit)
-        view_of.append(units.index(unit))
+        asked.setdefault(_unit_of(policy, parameters), []).append(policy)
+    units = [*asked]
+    view_of = tuple(units.index(_unit_of(policy, parameters)) for policy in policies)
     if units == ["char"] and (parameters.seed, parameters.min_run) != (SEED, MIN_RUN):
         raise UsageError(
             "seed {} and min_run {} would change nothing: "
@@ -134,13 +133,7 @@ def _plan_for(
             CHAR_MIN_RUN,
             hint="leave both out, or judge by words",
         )
-    asked: list[list[Policy]] = [[] for _ in units]
-    for policy, at in zip(policies, view_of, strict=True):
-        asked[at].append(policy)
-    search_views = [
-        view_for_unit(items, unit, parameters, mine)
-        for unit, mine in zip(units, asked, strict=True)
-    ]
+    search_views = [view_for_unit(items, unit, parameters, mine) for unit, mine in asked.items()]
     views = tuple(view.for_judging() for view in search_views)
     for policy, at in zip(policies, view_of, strict=True):
         seen = views[at].items
@@ -152,31 +145,13 @@ def _plan_for(
         trim()  # what planning left behind
     return Plan(
         parameters=parameters,
-        benchmarks=tuple(benchmarks),
+        benchmarks=benchmarks,
         items=items,
         policies=policies,
         views=views,
         search_views=search_views,
-        view_of=tuple(view_of),
+        view_of=view_of,
     )
-
-
-class _HowMatched(TypedDict):
-    """How items are matched in a unit; see `build_view`."""
-
-    seed: int
-    min_run: int
-    stride: int
-    with_variants: bool
-
-
-def _how_matched(unit: str, parameters: ScanParameters, policies: Sequence[Policy]) -> _HowMatched:
-    if unit == "char":
-        seed, min_run, stride = CHAR_SEED, CHAR_MIN_RUN, CHAR_STRIDE
-    else:
-        seed, min_run, stride = parameters.seed, parameters.min_run, 1
-    variants = unit == "word" and any(policy.traits.sees_variants for policy in policies)
-    return _HowMatched(seed=seed, min_run=min_run, stride=stride, with_variants=variants)
 
 
 def _unit_of(policy: Policy, parameters: ScanParameters) -> str:
@@ -213,12 +188,6 @@ def _policies(parameters: ScanParameters) -> tuple[Policy, ...]:
     if len(set(ids)) != len(ids):
         raise PolicyError("two policies share one id: {}", ", ".join(ids))
     return policies
-
-
-def _in_order(benchmarks: Sequence[Benchmark]) -> ItemTable:
-    """All items by name: the answer must not depend on the order in which files were given."""
-    tables = [ItemTable.of(benchmark.items) for benchmark in benchmarks]
-    return ItemTable.joined(tables or [ItemTable.of(())]).in_order()
 
 
 def plan_of(
@@ -260,7 +229,15 @@ def view_for_unit(
             rare = policy.rare_words(items)
             read = replace(view.items, read=(policy.known(rare),))
             return replace(view, rephrasings=rare, items=read)
-    view = build_view(items, unit=unit, **_how_matched(unit, parameters, policies))
+    is_char = unit == "char"
+    view = build_view(
+        items,
+        unit=unit,
+        seed=CHAR_SEED if is_char else parameters.seed,
+        min_run=CHAR_MIN_RUN if is_char else parameters.min_run,
+        stride=CHAR_STRIDE if is_char else 1,
+        with_variants=unit == "word" and any(policy.traits.sees_variants for policy in policies),
+    )
     reading = [policy for policy in policies if reads_text(policy)]
     if not reading:
         return view
