@@ -49,7 +49,7 @@ _plan: Plan | None = None
 
 def in_processes(
     plan: Plan, pieces: Sequence[Piece], workers: int
-) -> Generator[tuple[int, bytes], None, None]:
+) -> Generator[tuple[int, bytes | str], None, None]:
     """The part of each piece with its place in the list, as they are done.
 
     workers  threads over all processes
@@ -273,29 +273,25 @@ def _computed(
     """The part of each piece as bytes, with its place in the list, as they are done."""
     if not pieces:
         return
+    found: Generator[tuple[int, bytes | str], None, None]
     if division.cluster is not None:
         from contam.detect.parts.on_ray import on_ray  # which not everybody has
 
-        with closing(on_ray(plan, pieces, division.cluster)) as answers:
-            for at, answer in answers:
-                if isinstance(answer, str):
-                    answer = part_bytes(unread_part(pieces[at], plan, answer))  # noqa: PLW2901
-                yield at, answer
-                _advance(progress, pieces[at])
+        found = on_ray(plan, pieces, division.cluster)
     elif division.processes and workers > THREADS and len(pieces) > 1:
-        with closing(in_processes(plan, pieces, workers)) as found:
-            for at, data in found:
-                yield at, data
-                _advance(progress, pieces[at])
+        found = in_processes(plan, pieces, workers)
     else:
         for at, piece in enumerate(pieces):
             part = search_piece(plan, piece.name, piece.corpus, workers=workers, progress=progress)
             yield at, part_bytes(part)
-
-
-def _advance(progress: ScanProgress | None, piece: Piece) -> None:
-    if progress is not None:
-        progress.advance(piece.n_bytes)
+        return
+    with closing(found) as answers:
+        for at, answer in answers:
+            if isinstance(answer, str):
+                answer = part_bytes(unread_part(pieces[at], plan, answer))  # noqa: PLW2901
+            yield at, answer
+            if progress is not None:
+                progress.advance(pieces[at].n_bytes)
 
 
 def _take(found: Searched, piece: Piece, part: Part, corpus: Corpus) -> None:
@@ -327,12 +323,17 @@ def _note_without_text(found: Searched, corpus: Corpus, failed: set[int]) -> Non
     known = {chunk.shard for chunk in corpus.chunks} | failed
     known.update(failure.shard for failure in corpus.coverage.failures)
     left = [number for number in range(len(corpus.shards)) if number not in known]
+    found.sha256.update(_digests(corpus, left, found.whole))
+
+
+def _digests(corpus: Corpus, numbers: Sequence[int], into: PartialResult) -> Mapping[int, str]:
+    """The digests of the files of these shards; those that cannot be read were not read."""
     digests, failures = map_readable_shards(
-        lambda _, shard: file_sha256(shard), corpus.shards, left
+        lambda _, shard: file_sha256(shard), corpus.shards, numbers
     )
-    found.sha256.update(digests)
     for failure in failures:
-        found.whole.read.add_failure(failure)
+        into.read.add_failure(failure)
+    return digests
 
 
 _NOTHING_KNOWN: Final = [DocumentMeta("", None, None, None, None)]
@@ -347,18 +348,13 @@ def search_piece(
     """
     partial = scan_chunks(plan, corpus, workers=workers, progress=progress)
     documents = described(corpus, partial)
-    failed = {failure.shard for failure in partial.read.failures}
-    numbers = range(len(corpus.shards))
     sha256: Mapping[int, str] = {}
     if plan.parameters.every_hit:
-        left = [number for number in numbers if number not in failed]
-        sha256, unread = map_readable_shards(
-            lambda _, shard: file_sha256(shard), corpus.shards, left
-        )
-        for failure in unread:
-            partial.read.add_failure(failure)
-        failed.update(failure.shard for failure in unread)
-    for failure in changed_shards(corpus, numbers, failed):
+        failed = {failure.shard for failure in partial.read.failures}
+        read = [number for number in range(len(corpus.shards)) if number not in failed]
+        sha256 = _digests(corpus, read, partial)
+    failed = {failure.shard for failure in partial.read.failures}
+    for failure in changed_shards(corpus, range(len(corpus.shards)), failed):
         partial.read.add_failure(failure)
     return Part(
         name=name,
