@@ -16,10 +16,11 @@ from contam.benchmark.items import PARTS, ItemName
 from contam.benchmark.keys import KEY_VERSION, KEYS, equal_groups
 from contam.benchmark.reading import about_benchmark
 from contam.detect.corpus import changed_shards, refuse_without_text, undecoded_shards
+from contam.detect.match.by_source import sources_section
 from contam.detect.parameters import SEED
 from contam.detect.result import ONE_QUESTION, SKIPPED, ScanResult
 from contam.detect.result_columns import Missed, evidence_columns, verdict_columns
-from contam.detect.sources import describe, document_notes, sources_section
+from contam.detect.sources import describe, document_notes
 from contam.memory import peak_bytes
 from contam.tables.memory import release_unused
 from contam.tables.schemas import Repeated, hex_column
