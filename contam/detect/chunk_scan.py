@@ -12,12 +12,12 @@ import numpy as np
 from contam.corpus.batches import BATCH_BYTES, read_chunks
 from contam.corpus.coverage import CoverageCounter, ShardCoverage, ShardFailure
 from contam.corpus.documents import SourceStream, meta_of
+from contam.detect.corpus import named_documents
 from contam.detect.match.by_source import FoundSources, SourceCounts
 from contam.detect.match.collect import Collection
 from contam.detect.match.matching import matcher_of
 from contam.detect.match.workers import on_threads
 from contam.detect.policies.policy import DEFAULT, get_policy
-from contam.detect.sources import named_documents
 from contam.errors import InternalError, ShardError
 
 if TYPE_CHECKING:

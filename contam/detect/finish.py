@@ -15,12 +15,17 @@ from contam.benchmark.item_table import ItemTable
 from contam.benchmark.items import PARTS, ItemName
 from contam.benchmark.keys import KEY_VERSION, KEYS, equal_groups
 from contam.benchmark.reading import about_benchmark
-from contam.detect.corpus import changed_shards, refuse_without_text, undecoded_shards
+from contam.detect.corpus import (
+    changed_shards,
+    describe,
+    document_notes,
+    refuse_without_text,
+    undecoded_shards,
+)
 from contam.detect.match.by_source import sources_section
 from contam.detect.parameters import SEED
 from contam.detect.result import ONE_QUESTION, SKIPPED, ScanResult
 from contam.detect.result_columns import Missed, evidence_columns, verdict_columns
-from contam.detect.sources import describe, document_notes
 from contam.memory import peak_bytes
 from contam.tables.memory import release_unused
 from contam.tables.schemas import Repeated, hex_column
@@ -31,10 +36,9 @@ if TYPE_CHECKING:
 
     from contam.benchmark.items import Benchmark
     from contam.detect.chunk_scan import PartialResult
-    from contam.detect.corpus import Corpus
+    from contam.detect.corpus import Corpus, Sources
     from contam.detect.match.collect import Collection
     from contam.detect.plan import Plan
-    from contam.detect.sources import Sources
     from contam.tables.schemas import Column
 
 

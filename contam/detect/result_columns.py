@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from contam.benchmark.items import PARTS, ItemName
+from contam.detect.corpus import first_tokens
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
 from contam.detect.match.item_tokens import in_blocks, tokens_of, traced_variants
 from contam.detect.model import N_PARTS
@@ -20,7 +21,6 @@ from contam.detect.policies.exposure import (
     exposures,
     kinds,
 )
-from contam.detect.sources import first_tokens
 from contam.facts import counted
 from contam.kernels.tokenize_items import code_point_spans
 from contam.tables.schemas import Repeated
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
     from contam.benchmark.item_table import ItemTable
     from contam.corpus.coverage import Coverage
+    from contam.detect.corpus import Documents, Sources
     from contam.detect.match.collect import Collection
     from contam.detect.match.token_view import TokenView
     from contam.detect.model import Float64s, Int8s, Matches, Totals, ViewItems
     from contam.detect.plan import Plan
     from contam.detect.policies.policy import Policy
-    from contam.detect.sources import Documents, Sources
     from contam.tables.schemas import Column
 
 

@@ -157,7 +157,7 @@ class Wanted:
 class SearchResult:
     """What searching indexes for the items of one view gave.
 
-    It is also the `contam.detect.sources.Sources` of the answer: documents are described as they
+    It is also the `contam.detect.corpus.Sources` of the answer: documents are described as they
     were when they were indexed.
 
     n_capped  grams of which the indexes keep only some documents

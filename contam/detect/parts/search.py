@@ -24,12 +24,11 @@ from contam.corpus.documents import DocumentMeta
 from contam.corpus.opening import map_readable_shards
 from contam.corpus.shards import file_sha256
 from contam.detect.chunk_scan import PartialResult, scan_chunks
-from contam.detect.corpus import changed_shards
+from contam.detect.corpus import changed_shards, named_documents
 from contam.detect.every_hit import PartHits
 from contam.detect.parts.mapped import open_plan, write_plan
 from contam.detect.parts.part_store import THREADS, Part, part_bytes, part_of
 from contam.detect.parts.pieces import cut_pieces
-from contam.detect.sources import named_documents
 from contam.errors import ContamError, ShardError
 from contam.files.disk import output_errors
 from contam.memory import tune_command
