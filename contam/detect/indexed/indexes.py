@@ -16,8 +16,7 @@ from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
 from contam.corpus.rowcache import TEXT_BYTES, IndexedShard, RowCache
 from contam.corpus.shards import Shard
 from contam.detect.given import as_list
-from contam.detect.indexed.candidates import PlacedSegment
-from contam.detect.indexed.near_copies import Windows
+from contam.detect.indexed.candidates import PlacedSegment, Windows
 from contam.errors import IndexMismatchError, Public, ShardError, UsageError
 from contam.files.listed import may_pass
 from contam.files.natural_order import natural_key

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from contam.detect.indexed import near_copies
-from contam.detect.indexed.near_copies import Windows
+from contam.detect.indexed.candidates import Windows
 from contam.errors import IndexDamageError
 from contam.index import minhash
 from contam.index.array_files import CheckedArray, write_array
