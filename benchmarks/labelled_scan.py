@@ -14,7 +14,6 @@ import pyarrow as pa
 from contam.detect.chunk_scan import scan_chunks
 from contam.detect.corpus import Corpus
 from contam.detect.finish import finish
-from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import search
 from contam.detect.labels import CONTAMINATED, LABELS
@@ -24,7 +23,7 @@ from contam.detect.parameters import ScanParameters
 from contam.detect.plan import Plan, make_plan
 from contam.detect.policies.exposure import EXPOSURES, KINDS, exposures, kinds
 from contam.detect.policies.policy import get_policy
-from contam.detect.query import missed_by
+from contam.detect.query import missed_by, refuse_unanswerable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

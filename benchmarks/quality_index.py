@@ -9,7 +9,7 @@ from index_figures import INDEXED, POLICY, side_by_side
 from labelled_scan import query_pack
 from quality_measures import judged
 
-from contam.detect.indexed.guarantee import MAY_BE_MISSED
+from contam.detect.query import MAY_BE_MISSED
 from contam.index.build import build
 from contam.index.open import Index
 from contam.index.shards import describe

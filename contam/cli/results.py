@@ -105,7 +105,7 @@ def _left_open(result: ScanResult) -> int:
     """Verdicts that the index of a query left open."""
     if "index" not in result.run:
         return 0
-    from contam.detect.indexed.guarantee import MAY_BE_MISSED
+    from contam.detect.query import MAY_BE_MISSED
 
     reasons: Any = result.verdict_columns["reason"]  # a list, as every query fills it
     return sum(reason.startswith(MAY_BE_MISSED) for reason in reasons)

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
+import numpy as np
+
+from contam.benchmark.items import PARTS
 from contam.detect.finish import finish
 from contam.detect.given import given_benchmark
-from contam.detect.indexed.guarantee import may_be_missed, refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import nothing_found, search
 from contam.detect.match.workers import NO_DEADLINE, REASON, Deadline, DeadlinePassed, worker_count
+from contam.detect.model import ANSWER, N_PARTS, QUESTION
 from contam.detect.parameters import QueryOptions, ScanParameters
 from contam.detect.plan import make_plan
-from contam.detect.policies.policy import get_policy
+from contam.detect.policies.policy import get_policy, sees_rephrasings, shortest_run
 from contam.detect.result_columns import Missed
 from contam.detect.warm import match_a_little, small_files, warmup_scan
-from contam.errors import IndexMismatchError
+from contam.errors import IndexMismatchError, Statement
+from contam.kernels.constants import ANSWER_RUN, ANSWER_WEIGHT, LEAST_WEIGHT
 from contam.kernels.warm_up import compile_once
+from contam.tables.distinct import distinct
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
@@ -26,10 +31,15 @@ if TYPE_CHECKING:
 
     from contam.detect.corpus import ScanProgress
     from contam.detect.given import Source
+    from contam.detect.indexed.candidates import Lookup
     from contam.detect.indexed.indexes import PathLike
     from contam.detect.indexed.search import SearchResult
+    from contam.detect.match.token_view import TokenView
+    from contam.detect.model import Bools
     from contam.detect.plan import Plan
+    from contam.detect.policies.policy import Policy
     from contam.detect.result import ScanResult
+    from contam.index.model import Recipe
 
 
 def query(
@@ -169,3 +179,199 @@ def missed_by(plan: Plan, answer: SearchResult) -> Missed:
             for policy, at_risk in zip(plan.policies, answer.at_risk, strict=True)
         )
     )
+
+
+#: Words that the recipe `complete` guarantees.
+_COMPLETE: Final = 5
+_TOKENS: Final = {"word": "words", "char": "letters and digits", "tokenizer": "tokens"}
+
+
+def refuse_unanswerable(policies: Sequence[Policy], recipe: Recipe) -> None:
+    """Raise IndexMismatchError, naming every policy that needs what this index does not keep."""
+    if rephrased := [policy.spec.id for policy in policies if sees_rephrasings(policy)]:
+        raise IndexMismatchError(
+            "{} looks for words in any order, and an index keeps only words in a row",
+            ", ".join(rephrased),
+            hint="search the corpus itself with `contam scan`",
+        )
+    refused = [
+        f"{policy.spec.id} {why}"
+        for policy in policies
+        if (why := _why_refused(policy, recipe)) is not None
+    ]
+    if not refused:
+        return
+    kept = [policy.spec.id for policy in policies if _why_refused(policy, recipe) is None]
+    lacking = [policy for policy in policies if policy.spec.id not in kept]
+    keeps = " and ".join(dict.fromkeys(_recipe_for(policy) for policy in lacking))
+    raise IndexMismatchError(
+        "this index finds every run of {} {}: {}",
+        recipe.guarantee,
+        _TOKENS[recipe.unit],
+        "; ".join(refused),
+        hint=Statement(
+            "ask for --policy {} alone, or search the corpus itself with `contam scan`, or "
+            "build an index that keeps it ({})",
+            ",".join(kept),
+            keeps,
+        )
+        if kept
+        else Statement(
+            ("search the corpus itself with `contam scan`, or build an index that keeps it ({})"),
+            keeps,
+        ),
+    )
+
+
+def _recipe_for(policy: Policy) -> str:
+    if policy.spec.unit == "char":
+        return "--recipe chars"
+    run = shortest_run(policy)
+    if policy.traits.monotone or run >= _COMPLETE:
+        return "--recipe complete"
+    return f"a recipe of your own with gram = {run} and stride = 1"
+
+
+def _why_refused(policy: Policy, recipe: Recipe) -> str | None:
+    unit = "char" if policy.spec.unit == "char" else "word"
+    if (unit == "char") != (recipe.unit == "char"):
+        return f"counts {_TOKENS[unit]}"
+    if policy.traits.reads_text and recipe.unit == "tokenizer":
+        return "finds the documents that it reads by words"
+    run = shortest_run(policy)
+    if run < recipe.guarantee and not policy.traits.monotone:
+        return f"counts runs of {run} already"
+    return None
+
+
+#: How every reason begins for which an index does not call an item clean; a scan may well.
+MAY_BE_MISSED: Final = "not found, but "
+
+
+def may_be_missed(
+    policy: Policy, view: TokenView, recipe: Recipe, at_risk: Bools, unread: Bools
+) -> dict[int, str]:
+    """Items of which a document that this policy counts may have been missed, with the reason.
+
+    at_risk  bool[items], see `items_at_risk`
+    unread   bool[items], items that may stand in documents which could not be read
+    """
+    n_items = view.items.n_items
+    unit = _TOKENS[recipe.unit]
+    guarantee = recipe.guarantee
+    if (run := shortest_run(policy)) < guarantee:
+        reason = (
+            f"{MAY_BE_MISSED}this index may miss runs of fewer than {guarantee} {unit}, "
+            f"and {policy.spec.id} counts them from {run} on"
+        )
+        return dict.fromkeys(range(n_items), reason)
+    doubts = dict.fromkeys(
+        np.flatnonzero(unread).tolist(),
+        f"{MAY_BE_MISSED}something of it is in documents that cannot be read",
+    )
+    for i in np.flatnonzero(at_risk).tolist():
+        doubts[i] = (
+            f"{MAY_BE_MISSED}it has wording that stands in more documents than the index keeps "
+            f"(cap {recipe.cap}): not every document with a run made of that alone was looked at"
+        )
+    if guarantee <= view.spec.seed:
+        # What is shorter a scan does not look for, either.
+        return doubts
+    for i in np.flatnonzero(_too_short(policy, view, guarantee)).tolist():
+        tokens = int(view.items.n_tokens[i, QUESTION])
+        doubts[i] = (
+            f"{MAY_BE_MISSED}its question has {tokens} {unit}, and this index finds every run "
+            f"from {guarantee} on: a copy may have been missed"
+        )
+    for i, tokens in _short_variants(policy, view, guarantee).items():
+        doubts.setdefault(
+            i,
+            f"{MAY_BE_MISSED}without its punctuation its question has {tokens} {unit} in a row, "
+            f"and this index finds every run from {guarantee} on: a copy that lost it may have "
+            "been missed",
+        )
+    return doubts
+
+
+def _too_short(policy: Policy, view: TokenView, guarantee: int) -> Bools:
+    """Items that the policy looks for whole although that is shorter than the guarantee."""
+    n_tokens = view.items.n_tokens
+    short = np.zeros(view.items.n_items, np.bool_)
+    match policy.traits.short_items:
+        case "none":
+            pass
+        case "question":
+            question = n_tokens[:, QUESTION]
+            short = (question > 0) & (question < guarantee)
+        case "item":
+            judged = n_tokens[:, [PARTS.index(part) for part in policy.spec.parts]]
+            short = judged.max(axis=1) < guarantee
+    return short
+
+
+def _short_variants(policy: Policy, view: TokenView, guarantee: int) -> dict[int, int]:
+    """Items with a variant that a scan finds and an index may miss, and the longest run of it."""
+    variants = view.variants
+    if not policy.traits.sees_variants or variants is None:
+        return {}
+    short = np.flatnonzero((variants.sure >= view.spec.seed) & (variants.sure < guarantee))
+    return dict(zip(variants.owner[short].tolist(), variants.sure[short].tolist(), strict=True))
+
+
+def items_at_risk(policy: Policy, lookup: Lookup, capped: Bools) -> Bools:
+    """Items of which a run that the policy counts may have been missed for the cap: bool[items].
+
+    A run is at risk when, wherever the index happened to sample it, only capped grams were met at
+    one of the possible phases. A policy that weighs what it found is only in doubt when what is at
+    risk weighs as much as its lowest threshold asks, or is nearly all of the question.
+
+
+    capped  bool[grams], grams of which the index keeps only some documents
+    """
+    view = lookup.view
+    at_risk = np.zeros(view.items.n_items, np.bool_)
+    spec, traits = policy.spec, policy.traits
+    table = view.gram_table
+    met = lookup.place[np.repeat(capped, np.diff(lookup.start))]
+    hit = distinct(np.searchsorted(table.part_start, met, side="right") - 1)
+    for number in hit[hit < N_PARTS * len(at_risk)].tolist():
+        item, part = divmod(number, N_PARTS)
+        if PARTS[part] not in spec.parts:
+            continue
+        told = traits.needs_weights and part == ANSWER
+        # What is weighed is aligned from the shortest runs on.
+        least = view.spec.seed if traits.needs_weights else shortest_run(policy)
+        run = max(ANSWER_RUN if told else least, lookup.recipe.guarantee)
+        own = slice(int(table.part_start[number]), int(table.part_start[number + 1]))
+        tokens = _tokens_at_risk(lookup, capped, own, run)
+        weight = float(table.weight[own][tokens].sum(dtype=np.float64))
+        some = bool(tokens.any())
+        if told:
+            some &= weight >= ANSWER_WEIGHT
+        elif traits.needs_weights:
+            whole = max(float(table.part_weight[number]), LEAST_WEIGHT)
+            heavy = weight >= spec.thresholds[0][0] * whole
+            if traits.sufficient_share and part == QUESTION:
+                words = spec.number(traits.sufficient_share) * len(tokens)
+                heavy |= int(tokens.sum()) >= words
+            some &= heavy
+        at_risk[item] |= some
+    return at_risk
+
+
+def _tokens_at_risk(lookup: Lookup, capped: Bools, own: slice, run: int) -> Bools:
+    """Tokens of a part that lie in a run of `run` tokens that may have been missed."""
+    gram, stride = lookup.recipe.gram, lookup.recipe.stride
+    numbers = lookup.at[own]
+    met = np.append((numbers >= 0) & capped[numbers], np.zeros(run, np.bool_))
+    n = len(numbers)
+    missed = np.zeros(n, np.bool_)
+    for phase in range(stride):
+        every = np.ones(n, np.bool_)
+        for at in range(phase, run - gram + 1, stride):
+            every &= met[at : at + n]
+        missed |= every
+    found = np.zeros(n, np.bool_)
+    for begin in np.flatnonzero(missed[: max(0, n - run + 1)]).tolist():
+        found[begin : begin + run] = True
+    return found

@@ -16,10 +16,10 @@ import numpy as np
 
 from contam.benchmark.items import BenchItem
 from contam.config import MIB
-from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.indexed.index_reader import IndexReader, quote
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.policies.policy import get_policy, list_policies
+from contam.detect.query import refuse_unanswerable
 from contam.errors import ConfigError, IndexDamageError, IndexMismatchError, UsageError
 from contam.files.addresses import Address, is_address
 from contam.files.stores import place, real

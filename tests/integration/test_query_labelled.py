@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import contam
-from contam.detect.indexed.guarantee import MAY_BE_MISSED
+from contam.detect.query import MAY_BE_MISSED
 from tests.detect.indexed.indexes import make
 
 if TYPE_CHECKING:

@@ -13,14 +13,13 @@ import numpy as np
 
 from contam.benchmark.items import BenchItem
 from contam.corpus.rowcache import TEXT_BYTES
-from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.match.grams import GramPlaces
 from contam.detect.match.workers import Deadline
 from contam.detect.parameters import ScanParameters
 from contam.detect.plan import ordered, plan_of, view_for_unit
 from contam.detect.policies.policy import get_policy
-from contam.detect.query import query_opened
+from contam.detect.query import query_opened, refuse_unanswerable
 from contam.detect.warm import match_a_little
 from contam.errors import ShardError, UsageError
 from contam.index.pairs import fetch_lists

@@ -17,8 +17,8 @@ from pydantic import Field, TypeAdapter
 
 from contam.benchmark.mapping import MAPPABLE, check_mapping
 from contam.benchmark.named import is_of_catalogue
-from contam.detect.indexed.guarantee import refuse_unanswerable
 from contam.detect.policies.policy import get_policy
+from contam.detect.query import refuse_unanswerable
 from contam.detect.report import FILES as VERDICT_FILES
 from contam.detect.report import TABLES as CHECK_TABLES
 from contam.errors import UsageError
