@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contam.detect.match.counts import Grouped, PolicyCount, is_earlier
-from contam.detect.match.pieces import Hits, Pieces
+from contam.detect.match.pieces import Grouped, Hits, Pieces, PolicyCount, is_earlier
 from contam.detect.model import Matches, Totals
 from contam.tables.memory import release_unused
 

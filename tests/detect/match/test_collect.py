@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 import contam
 from contam.detect.match import collect
 from contam.detect.match.collect import Collection
-from contam.detect.match.counts import Grouped, PolicyCount
-from contam.detect.match.pieces import Pieces
+from contam.detect.match.pieces import Grouped, Pieces, PolicyCount
 from contam.detect.model import Matches
 from contam.detect.policies.policy import get_policy
 from tests.kernels.support import make_item, view_of
