@@ -10,7 +10,7 @@ import numpy as np
 from contam.benchmark.items import PARTS, ItemName
 from contam.detect.corpus import first_tokens
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
-from contam.detect.match.item_tokens import in_blocks, tokens_of, traced_variants
+from contam.detect.match.token_view import in_blocks, tokens_of, traced_variants
 from contam.detect.model import N_PARTS
 from contam.detect.policies.exposure import (
     EXPOSURES,
