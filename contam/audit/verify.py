@@ -14,7 +14,7 @@ import numpy as np
 
 from contam.audit.facts import read_facts
 from contam.benchmark.items import ItemName
-from contam.detect.match.variant_texts import ways_to_read
+from contam.detect.match.variants import ways_to_read
 from contam.detect.report import load_report
 from contam.detect.show.reread import Library
 from contam.errors import OutputError, UsageError

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import contam
-from contam.detect.match.variant_texts import ways_to_read
+from contam.detect.match.variants import ways_to_read
 from contam.text.tokenizer import tokenize_bytes
 from tests.detect.indexed.indexes import make
 from tests.kernels.support import few

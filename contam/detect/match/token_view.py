@@ -10,8 +10,7 @@ import numpy as np
 
 from contam.benchmark.item_table import ItemTable
 from contam.detect.match.grams import make_table
-from contam.detect.match.variant_texts import VariantTexts, variants_of
-from contam.detect.match.variants import TracedVariants, Variants
+from contam.detect.match.variants import TracedVariants, Variants, VariantTexts, variants_of
 from contam.detect.model import ANSWER, CHOICES, N_PARTS, QUESTION, ViewItems
 from contam.detect.policies.common import part_sums
 from contam.kernels.document import PRETOKENIZED
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contam.benchmark.items import BenchItem
-    from contam.detect.match.variant_texts import Variant
+    from contam.detect.match.variants import Variant
     from contam.detect.meaning.rare_words import RareWords
     from contam.detect.policies.policy import TextReader
     from contam.kernels.gram_table import GramTable

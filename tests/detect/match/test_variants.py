@@ -14,7 +14,7 @@ from contam.benchmark.item_table import ItemTable
 from contam.benchmark.items import PARTS
 from contam.detect.match import item_tokens
 from contam.detect.match.token_view import build_view
-from contam.detect.match.variant_texts import Variant, VariantTexts, variants_of
+from contam.detect.match.variants import Variant, VariantTexts, variants_of
 from contam.detect.result_columns import spans_of
 from contam.text.tokenizer import tokenize_bytes
 from tests.kernels.support import few, make_item
