@@ -21,7 +21,7 @@ from contam.detect.match.collect import TopDocuments, TopKCutoff
 from contam.detect.model import PASSAGE, QUESTION, Matches, Totals
 from contam.detect.parameters import ScanParameters
 from contam.detect.plan import Plan, make_plan
-from contam.detect.policies.exposure import EXPOSURES, KINDS, exposures, kinds
+from contam.detect.policies.common import EXPOSURES, KINDS, exposures, kinds
 from contam.detect.policies.policy import get_policy
 from contam.detect.query import missed_by, refuse_unanswerable
 

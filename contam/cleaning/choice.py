@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from contam.detect.labels import FLAGGED, LABELS
-from contam.detect.policies.exposure import EXPOSURES
+from contam.detect.policies.common import EXPOSURES
 from contam.detect.policies.policy import sees_rephrasings
 from contam.errors import PolicyError, Statement, UsageError
 from contam.text.text_tables import FoldKind, load_tables

@@ -11,7 +11,7 @@ import numpy as np
 from contam.benchmark.items import ItemName
 from contam.detect.match.pieces import Hits
 from contam.detect.parts.part_store import hits_placed
-from contam.detect.policies.exposure import EXPOSURES
+from contam.detect.policies.common import EXPOSURES
 from contam.errors import OutputError
 from contam.tables import hit_table, schemas
 from contam.tables.schemas import Repeated

@@ -12,7 +12,7 @@ from contam.detect.corpus import first_tokens
 from contam.detect.labels import CLEAN, LABELS, NOT_CHECKABLE
 from contam.detect.match.token_view import in_blocks, tokens_of, traced_variants
 from contam.detect.model import N_PARTS
-from contam.detect.policies.exposure import (
+from contam.detect.policies.common import (
     EXPOSURES,
     KINDS,
     NONE,

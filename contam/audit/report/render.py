@@ -20,7 +20,7 @@ from contam.audit.report.pages import (
 )
 from contam.audit.spec import TOGETHER
 from contam.corpus.dates import UNKNOWN
-from contam.detect.policies.exposure import EXPOSURES
+from contam.detect.policies.common import EXPOSURES
 from contam.detect.report import RUN_FILE
 from contam.rescore.export.plots import GAIN, planned
 from contam.rescore.export.summary import cell, figure, small, smallest_words

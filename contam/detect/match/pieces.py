@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from contam.detect.model import Matches, Totals, gathered
-from contam.detect.policies.exposure import exposures
+from contam.detect.policies.common import exposures
 from contam.kernels import match_rows as columns
 
 if TYPE_CHECKING:

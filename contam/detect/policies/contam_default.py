@@ -16,9 +16,8 @@ import numpy as np
 from contam.benchmark.items import PARTS
 from contam.detect.labels import CLEAN, CONTAMINATED, NOT_CHECKABLE, SUSPECT
 from contam.detect.model import ANSWER, CHOICES, PASSAGE, QUESTION, Judgements
-from contam.detect.policies.common import unit_names
+from contam.detect.policies.common import question_words, unit_names
 from contam.detect.policies.contam_definition import CONTAM, TRAITS, Numbers
-from contam.detect.policies.exposure import question_words
 from contam.facts import counted, several
 from contam.kernels.constants import ANSWER_RUN, LEAST_WEIGHT
 
