@@ -19,8 +19,7 @@ import orjson
 from contam.benchmark import catalogue
 from contam.benchmark.catalogue import EVERY, Entry
 from contam.benchmark.items import SkippedRow
-from contam.benchmark.paths import SPLITS, Naming, format_of, stem_of
-from contam.benchmark.sources import BenchmarkFile, find_sources
+from contam.benchmark.paths import SPLITS, BenchmarkFile, Naming, find_sources, format_of, stem_of
 from contam.errors import BenchmarkError, Names, Place, Public, Statement
 from contam.files.addresses import is_address
 

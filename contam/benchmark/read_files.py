@@ -25,9 +25,8 @@ from contam.benchmark.jsonrows import (
 from contam.benchmark.looks import Look, unread_shares
 from contam.benchmark.mapping import FieldMap, check_mapping, is_usual, resolve
 from contam.benchmark.named import asked_for, sources_of
-from contam.benchmark.paths import read_unpacked, refuse_pointer
+from contam.benchmark.paths import BenchmarkFile, find_sources, read_unpacked, refuse_pointer
 from contam.benchmark.rows import read_parts
-from contam.benchmark.sources import BenchmarkFile, find_sources
 from contam.benchmark.values import as_label
 from contam.errors import BenchmarkError, Names, Place, Plain, Public, Statement
 from contam.facts import counted, statements

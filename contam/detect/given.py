@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
-from contam.benchmark.paths import Naming
-from contam.benchmark.sources import BenchmarkFile, name_in
+from contam.benchmark.paths import BenchmarkFile, Naming, name_in
 from contam.errors import Plain, UsageError
 from contam.files.listed import state_at
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.benchmark.items import BenchItem, Benchmark
-    from contam.benchmark.sources import BenchmarkFile
+    from contam.benchmark.paths import BenchmarkFile
     from contam.detect.parameters import ScanParameters
     from contam.detect.policies.policy import Policy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
 
-from contam.benchmark.sources import BenchmarkFile
+from contam.benchmark.paths import BenchmarkFile
 from contam.detect.given import IN_MEMORY, given_benchmark
 from contam.detect.report import RUN_FILE, Report, load_report
 from contam.detect.result import ScanResult

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from contam.benchmark.mapping import QUESTION, plain
-from contam.benchmark.paths import expanded
-from contam.benchmark.sources import BenchmarkFile
+from contam.benchmark.paths import BenchmarkFile, expanded
 from contam.detect.given import given_benchmark, is_table
 from contam.errors import LogError, Names, Public, Statement, UsageError
 from contam.rescore.annotations import ROLES
