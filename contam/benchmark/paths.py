@@ -1,4 +1,4 @@
-"""Expand, name and open the files of benchmarks."""
+"""Find, name and open the files that hold items among the paths a user gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Open the corpus of a run: shards, columns and chunks; tell what is read of it, and spoils it."""
+"""Open the corpus of a run: shards, columns and chunks; tell what is read of it, and spoils it.
+
+Describe the documents of an answer: id, shard, row, url, date and source. A scan takes them from
+the shards it has just read, an index from what it recorded of them.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +42,7 @@ if TYPE_CHECKING:
     from contam.detect.model import Bools, Int32s, Int64s, Matches
 
     PathLike = str | Path
-    Sources: TypeAlias = Corpus | SearchResult
+    Sources: TypeAlias = "Corpus | SearchResult"
     """The documents behind an answer. A shard is given by its number, an index into `names`."""
 
 

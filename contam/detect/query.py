@@ -1,4 +1,7 @@
-"""Answer a query: look up an index, read documents back, match and judge."""
+"""Answer a query: look up an index, read documents back, match and judge.
+
+Here it is decided what an index can answer for: policies, and items it must not call clean.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,14 @@ from contam.detect.given import given_benchmark
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import nothing_found, search
 from contam.detect.match.workers import NO_DEADLINE, REASON, Deadline, DeadlinePassed, worker_count
-from contam.detect.model import ANSWER, N_PARTS, QUESTION
+from contam.detect.model import QUESTION
 from contam.detect.parameters import QueryOptions, ScanParameters
 from contam.detect.plan import make_plan
 from contam.detect.policies.policy import get_policy, sees_rephrasings, shortest_run
 from contam.detect.result_columns import Missed
 from contam.detect.warm import match_a_little, small_files, warmup_scan
 from contam.errors import IndexMismatchError, Statement
-from contam.kernels.constants import ANSWER_RUN, ANSWER_WEIGHT, LEAST_WEIGHT
 from contam.kernels.warm_up import compile_once
-from contam.tables.distinct import distinct
 from contam.tables.memory import release_unused
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from contam.detect.corpus import ScanProgress
     from contam.detect.given import Source
-    from contam.detect.indexed.candidates import Lookup
     from contam.detect.indexed.indexes import PathLike
     from contam.detect.indexed.search import SearchResult
     from contam.detect.match.token_view import TokenView
@@ -316,62 +316,3 @@ def _short_variants(policy: Policy, view: TokenView, guarantee: int) -> dict[int
         return {}
     short = np.flatnonzero((variants.sure >= view.spec.seed) & (variants.sure < guarantee))
     return dict(zip(variants.owner[short].tolist(), variants.sure[short].tolist(), strict=True))
-
-
-def items_at_risk(policy: Policy, lookup: Lookup, capped: Bools) -> Bools:
-    """Items of which a run that the policy counts may have been missed for the cap: bool[items].
-
-    A run is at risk when, wherever the index happened to sample it, only capped grams were met at
-    one of the possible phases. A policy that weighs what it found is only in doubt when what is at
-    risk weighs as much as its lowest threshold asks, or is nearly all of the question.
-
-
-    capped  bool[grams], grams of which the index keeps only some documents
-    """
-    view = lookup.view
-    at_risk = np.zeros(view.items.n_items, np.bool_)
-    spec, traits = policy.spec, policy.traits
-    table = view.gram_table
-    met = lookup.place[np.repeat(capped, np.diff(lookup.start))]
-    hit = distinct(np.searchsorted(table.part_start, met, side="right") - 1)
-    for number in hit[hit < N_PARTS * len(at_risk)].tolist():
-        item, part = divmod(number, N_PARTS)
-        if PARTS[part] not in spec.parts:
-            continue
-        told = traits.needs_weights and part == ANSWER
-        # What is weighed is aligned from the shortest runs on.
-        least = view.spec.seed if traits.needs_weights else shortest_run(policy)
-        run = max(ANSWER_RUN if told else least, lookup.recipe.guarantee)
-        own = slice(int(table.part_start[number]), int(table.part_start[number + 1]))
-        tokens = _tokens_at_risk(lookup, capped, own, run)
-        weight = float(table.weight[own][tokens].sum(dtype=np.float64))
-        some = bool(tokens.any())
-        if told:
-            some &= weight >= ANSWER_WEIGHT
-        elif traits.needs_weights:
-            whole = max(float(table.part_weight[number]), LEAST_WEIGHT)
-            heavy = weight >= spec.thresholds[0][0] * whole
-            if traits.sufficient_share and part == QUESTION:
-                words = spec.number(traits.sufficient_share) * len(tokens)
-                heavy |= int(tokens.sum()) >= words
-            some &= heavy
-        at_risk[item] |= some
-    return at_risk
-
-
-def _tokens_at_risk(lookup: Lookup, capped: Bools, own: slice, run: int) -> Bools:
-    """Tokens of a part that lie in a run of `run` tokens that may have been missed."""
-    gram, stride = lookup.recipe.gram, lookup.recipe.stride
-    numbers = lookup.at[own]
-    met = np.append((numbers >= 0) & capped[numbers], np.zeros(run, np.bool_))
-    n = len(numbers)
-    missed = np.zeros(n, np.bool_)
-    for phase in range(stride):
-        every = np.ones(n, np.bool_)
-        for at in range(phase, run - gram + 1, stride):
-            every &= met[at : at + n]
-        missed |= every
-    found = np.zeros(n, np.bool_)
-    for begin in np.flatnonzero(missed[: max(0, n - run + 1)]).tolist():
-        found[begin : begin + run] = True
-    return found

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from contam.benchmark.item_table import ItemTable
-from contam.detect.match import grams, item_tokens, variants
+from contam.detect.match import grams, token_view, variants
 from contam.detect.match.token_view import SearchView, build_view
 from contam.detect.policies import common
 from contam.detect.result_columns import spans_of
@@ -81,7 +81,7 @@ def test_a_plan_in_small_pieces_is_the_same_plan(monkeypatch, unit, stride):
 
     view = make()
     whole, whole_grams = arrays(view), grams_of(view)
-    monkeypatch.setattr(item_tokens, "_BLOCK_BYTES", 300)
+    monkeypatch.setattr(token_view, "_BLOCK_BYTES", 300)
     monkeypatch.setattr(grams, "_PIECE", 7)
     for module in (grams, variants, common):
         monkeypatch.setattr(module, "_AT_ONCE", 7)

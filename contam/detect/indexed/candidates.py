@@ -1,4 +1,10 @@
-"""Choose which documents of an index are worth reading for the items of a view."""
+"""Choose which documents of an index are worth reading for the items of a view.
+
+Near copies are documents that share rare shingles in one place. An index's windows are entered
+under the shingles that are smallest in some permutation. A question is looked up under all of its
+shingles, so that only the index's side is sampled: see ADR 0007-the-index. What is proposed so
+proves nothing; the text is read and aligned.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from contam.benchmark.items import PARTS
 from contam.detect.match.grams import GramPlaces
-from contam.detect.model import N_PARTS, QUESTION
+from contam.detect.model import ANSWER, N_PARTS, QUESTION
 from contam.detect.policies.common import part_sums
+from contam.detect.policies.policy import shortest_run
 from contam.index.array_files import fetch_rows
 from contam.index.minhash import MOST_WINDOWS, SHINGLE, WINDOW
 from contam.kernels.candidates import CLOSED, SHUT, Lists, hits_of, open_by_grams, worth_reading
-from contam.kernels.constants import WORTH_ALIGNING
+from contam.kernels.constants import ANSWER_RUN, ANSWER_WEIGHT, LEAST_WEIGHT, WORTH_ALIGNING
 from contam.kernels.windows import count_live, find_shingles, hash_shingles, propose_documents
 from contam.tables.distinct import distinct
 
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
 
     from contam.detect.match.token_view import SearchView
     from contam.detect.model import Bools, Float64s, Int32s, Int64s, Uint64s
+    from contam.detect.policies.policy import Policy
     from contam.index.array_files import Rows
     from contam.index.model import Recipe
     from contam.index.segment import Segment
@@ -434,3 +443,61 @@ def _best(tables: Sequence[NDArray[np.int64]]) -> list[Int64s]:
     last = np.minimum(first + MOST_DOCUMENTS, np.searchsorted(items, items, side="right")) - 1
     keep = order[rows[order, 2] >= rows[order[last], 2]]
     return [np.unique(rows[keep[segment[keep] == number], 1]) for number in range(len(tables))]
+
+
+def items_at_risk(policy: Policy, lookup: Lookup, capped: Bools) -> Bools:
+    """Items of which a run that the policy counts may have been missed for the cap: bool[items].
+
+    A run is at risk when, wherever the index happened to sample it, only capped grams were met at
+    one of the possible phases. A policy that weighs what it found is only in doubt when what is at
+    risk weighs as much as its lowest threshold asks, or is nearly all of the question.
+
+    capped  bool[grams], grams of which the index keeps only some documents
+    """
+    view = lookup.view
+    at_risk = np.zeros(view.items.n_items, np.bool_)
+    spec, traits = policy.spec, policy.traits
+    table = view.gram_table
+    met = lookup.place[np.repeat(capped, np.diff(lookup.start))]
+    hit = distinct(np.searchsorted(table.part_start, met, side="right") - 1)
+    for number in hit[hit < N_PARTS * len(at_risk)].tolist():
+        item, part = divmod(number, N_PARTS)
+        if PARTS[part] not in spec.parts:
+            continue
+        told = traits.needs_weights and part == ANSWER
+        # What is weighed is aligned from the shortest runs on.
+        least = view.spec.seed if traits.needs_weights else shortest_run(policy)
+        run = max(ANSWER_RUN if told else least, lookup.recipe.guarantee)
+        own = slice(int(table.part_start[number]), int(table.part_start[number + 1]))
+        tokens = _tokens_at_risk(lookup, capped, own, run)
+        weight = float(table.weight[own][tokens].sum(dtype=np.float64))
+        some = bool(tokens.any())
+        if told:
+            some &= weight >= ANSWER_WEIGHT
+        elif traits.needs_weights:
+            whole = max(float(table.part_weight[number]), LEAST_WEIGHT)
+            heavy = weight >= spec.thresholds[0][0] * whole
+            if traits.sufficient_share and part == QUESTION:
+                words = spec.number(traits.sufficient_share) * len(tokens)
+                heavy |= int(tokens.sum()) >= words
+            some &= heavy
+        at_risk[item] |= some
+    return at_risk
+
+
+def _tokens_at_risk(lookup: Lookup, capped: Bools, own: slice, run: int) -> Bools:
+    """Tokens of a part that lie in a run of `run` tokens that may have been missed."""
+    gram, stride = lookup.recipe.gram, lookup.recipe.stride
+    numbers = lookup.at[own]
+    met = np.append((numbers >= 0) & capped[numbers], np.zeros(run, np.bool_))
+    n = len(numbers)
+    missed = np.zeros(n, np.bool_)
+    for phase in range(stride):
+        every = np.ones(n, np.bool_)
+        for at in range(phase, run - gram + 1, stride):
+            every &= met[at : at + n]
+        missed |= every
+    found = np.zeros(n, np.bool_)
+    for begin in np.flatnonzero(missed[: max(0, n - run + 1)]).tolist():
+        found[begin : begin + run] = True
+    return found

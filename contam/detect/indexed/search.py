@@ -14,11 +14,16 @@ from contam.corpus.batches import gathered
 from contam.corpus.unread import unread_notes
 from contam.detect.chunk_scan import start_collections
 from contam.detect.corpus import excluded_note
-from contam.detect.indexed.candidates import Lookup, find_candidates, items_in, near_copies
+from contam.detect.indexed.candidates import (
+    Lookup,
+    find_candidates,
+    items_at_risk,
+    items_in,
+    near_copies,
+)
 from contam.detect.match.matching import Matcher
 from contam.detect.match.token_view import in_blocks
 from contam.detect.match.workers import NO_DEADLINE, Deadline, on_threads
-from contam.detect.query import items_at_risk
 from contam.errors import ShardError
 from contam.index.array_files import fetch_rows
 from contam.index.model import LEAST_KEY_BITS

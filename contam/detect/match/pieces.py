@@ -1,4 +1,4 @@
-"""Hold the pieces of evidence that matches are made of."""
+"""Hold what was found: pieces of evidence, every match that counts, and what a policy counted."""
 
 from __future__ import annotations
 

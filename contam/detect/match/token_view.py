@@ -1,4 +1,7 @@
-"""Build a token view: all items in one unit, with weights and a table of their grams."""
+"""Build a token view: all items in one unit, with weights and a table of their grams.
+
+Items become tokens a few megabytes of text at a time.
+"""
 
 from __future__ import annotations
 

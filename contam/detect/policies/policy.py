@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeGuard
 
 from contam.detect import policies
 from contam.detect.policies.policy_spec import PolicySpec, PolicyTraits, as_table
-from contam.errors import Plain, PolicyError, Public, Statement
+from contam.errors import InternalError, Plain, PolicyError, Public, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -237,6 +237,10 @@ def _known_spec(name: str) -> PolicySpec:
 
 def _build(spec: PolicySpec) -> Policy:
     policy: Policy = _find(spec.base)[0].build(spec)
+    if policy.traits.reads_text != hasattr(policy, "reader"):
+        raise InternalError(
+            f"policy {spec.id!r} must have a reader if it reads text, and only then"
+        )
     return policy
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from contam.detect.indexed import near_copies
+from contam.detect.indexed import candidates
 from contam.detect.indexed.candidates import Windows
 from contam.errors import IndexDamageError
 from contam.index import minhash
@@ -67,7 +67,7 @@ def ask(questions: list[str], pieces: list[Piece], dead=None) -> list[list[int]]
     view = view_of([make_item(i, question=text) for i, text in enumerate(questions)])
     if dead is None:
         dead = [np.zeros(len(one.arrays["minhash_windows"]) - 1, np.bool_) for one in pieces]
-    found = near_copies.near_copies(
+    found = candidates.near_copies(
         view, [Windows.of(one, gone) for one, gone in zip(pieces, dead, strict=True)]
     )
     return [found.get(one.folder, np.empty(0)).tolist() for one in pieces]
@@ -88,13 +88,13 @@ def test_a_retired_document_is_not_proposed_and_weighs_nothing(tmp_path, monkeyp
     one = segment(tmp_path / "s", [*CORPUS, *[QUESTION] * 4])
     dead = np.zeros(len(CORPUS) + 4, np.bool_)
     dead[len(CORPUS) :] = True
-    monkeypatch.setattr(near_copies, "MOST_WINDOWS", 3)
+    monkeypatch.setattr(candidates, "MOST_WINDOWS", 3)
     assert 4 not in ask([QUESTION], [one])[0]
     assert ask([QUESTION], [one], [dead]) == [[1, 4]]
 
 
 def test_of_many_documents_the_best_are_proposed_and_all_that_tie(tmp_path, monkeypatch):
-    monkeypatch.setattr(near_copies, "MOST_DOCUMENTS", 2)
+    monkeypatch.setattr(candidates, "MOST_DOCUMENTS", 2)
     one = segment(tmp_path / "s", [EDITED, QUESTION, filler(1), QUESTION, QUESTION])
     assert ask([QUESTION], [one]) == [[1, 3, 4]]
 

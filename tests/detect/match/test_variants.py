@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from contam.benchmark.item_table import ItemTable
 from contam.benchmark.items import PARTS
-from contam.detect.match import item_tokens
+from contam.detect.match import token_view
 from contam.detect.match.token_view import build_view
 from contam.detect.match.variants import Variant, VariantTexts, variants_of
 from contam.detect.result_columns import spans_of
@@ -121,7 +121,7 @@ def test_spans_of_some_tokens_are_those_that_all_tokens_have(rows, size, data):
     asked = st.lists(st.integers(0, len(every) - 1), min_size=1, max_size=5)
     tokens = np.array(data.draw(asked), np.int64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(item_tokens, "_BLOCK_BYTES", size)
+        patch.setattr(token_view, "_BLOCK_BYTES", size)
         assert spans_of(table, view, tokens).tolist() == every[tokens].tolist()
         blocks = build_view(items, unit="word", seed=5, min_run=8, with_variants=True)
         assert (
