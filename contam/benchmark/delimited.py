@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from contam.benchmark.jsonrows import COMMENT_BEFORE, FileRows
 from contam.benchmark.mapping import is_question, is_usual
+from contam.benchmark.paths import fault
 from contam.errors import BenchmarkError, Names, Public
 
 if TYPE_CHECKING:
@@ -134,21 +135,18 @@ def _records(
                 break
             start = reader.line_num + 1
     except csv.Error as error:
-        raise BenchmarkError(
-            "{}:{}: broken row ({})", path, start, Public(error),
-            hint="look for a stray quotation mark",
-        ) from error  # fmt: skip
+        hint = "look for a stray quotation mark"
+        raise fault(path, start, "broken row ({})", Public(error), hint=hint) from error
     return table
 
 
 def _even(path: Path, table: Table) -> Table:
     """The table, after a check that every row has as many cells as the first."""
+    hint = "a cell with a delimiter or line break must be quoted"
     for line, cells in table:
-        if len(cells) != len(table[0][1]):
-            raise BenchmarkError(
-                "{}:{}: {} cells, but the first row has {}", path, line, len(cells),
-                len(table[0][1]), hint="a cell with a delimiter or line break must be quoted",
-            )  # fmt: skip
+        if len(cells) != (n := len(table[0][1])):
+            fact = "{} cells, but the first row has {}"
+            raise fault(path, line, fact, len(cells), n, hint=hint)
     return table
 
 
@@ -212,7 +210,5 @@ def _decode(path: Path, data: bytes) -> str:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         line = 1 + data.count(b"\n", 0, error.start)
-        raise BenchmarkError(
-            "{}:{}: not valid {}", path, line, Public(encoding.upper().removesuffix("-SIG")),
-            hint="convert the file to UTF-8",
-        ) from error  # fmt: skip
+        name = Public(encoding.upper().removesuffix("-SIG"))
+        raise fault(path, line, "not valid {}", name, hint="convert the file to UTF-8") from error

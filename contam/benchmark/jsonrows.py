@@ -19,7 +19,7 @@ import orjson
 
 from contam.benchmark.fields import RowError
 from contam.benchmark.mapping import FieldMap, is_question, plain
-from contam.benchmark.paths import GIVE_ROWS, read_unpacked
+from contam.benchmark.paths import GIVE_ROWS, fault, read_unpacked
 from contam.errors import BenchmarkError, Hint, Place, Public, Statement
 from contam.files.addresses import Address
 from contam.files.compression import codec_of
@@ -173,10 +173,8 @@ def row_of(path: Path, text: bytes, line: int) -> Row:
     """The row that a line holds. Raises BenchmarkError for what is no JSON object."""
     row = _parse(path, text, line)
     if not isinstance(row, dict):
-        raise BenchmarkError(
-            "{}:{}: expected a JSON object, found {}", path, line, Public(_kind(row)),
-            hint="in JSON lines every line is one item",
-        )  # fmt: skip
+        hint = "in JSON lines every line is one item"
+        raise fault(path, line, "expected a JSON object, found {}", Public(_kind(row)), hint=hint)
     return row
 
 
@@ -340,7 +338,7 @@ def _parse(path: Path, text: bytes, line: int = 0) -> object:
             inside = isinstance(value, dict) and bool(_containers(value))
             doubled = doubled_key(text, equal=True, inside=inside)
     except RecursionError as error:
-        raise _too_deep(path, line) from error
+        raise fault(path, line or 1, "JSON nested too deeply") from error
     if doubled is not None:
         # Parsers give the last of the two: a question could go unchecked without a word.
         first, *rest = doubled
@@ -355,31 +353,24 @@ def _parse(path: Path, text: bytes, line: int = 0) -> object:
 
 
 def _tolerantly(path: Path, text: bytes, line: int) -> object:
+    at = line or 1
     try:
         value: object = json.loads(text.decode())
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
-        at = (line or 1) + text.count(b"\n", 0, error.start)
-        raise BenchmarkError(
-            "{}:{}: not valid UTF-8", path, at, hint="convert the file to UTF-8"
-        ) from error
+        at += text.count(b"\n", 0, error.start)
+        raise fault(path, at, "not valid UTF-8", hint="convert the file to UTF-8") from error
     except UnicodeEncodeError as error:
-        raise BenchmarkError("{}:{}: half a surrogate pair in a text", path, line or 1) from error
+        raise fault(path, at, "half a surrogate pair in a text") from error
     except json.JSONDecodeError as error:
-        at = (line or 1) + error.lineno - 1
-        raise BenchmarkError(
-            "{}:{}: not valid JSON ({})", path, at, Public(error.msg),
-            hint="in JSON lines every line is one whole object; is the file complete?",
-        ) from error  # fmt: skip
+        hint = "in JSON lines every line is one whole object; is the file complete?"
+        at += error.lineno - 1
+        raise fault(path, at, "not valid JSON ({})", Public(error.msg), hint=hint) from error
     except RecursionError as error:
-        raise _too_deep(path, line) from error
+        raise fault(path, at, "JSON nested too deeply") from error
     except ValueError as error:  # Python reads no number of more than 4,300 digits
-        raise BenchmarkError("{}:{}: a number is too long", path, line or 1) from error
+        raise fault(path, at, "a number is too long") from error
     return value
-
-
-def _too_deep(path: Path, line: int) -> BenchmarkError:
-    return BenchmarkError("{}:{}: JSON nested too deeply", path, line or 1)
 
 
 def _kind(value: object) -> str:

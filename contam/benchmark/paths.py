@@ -441,3 +441,8 @@ def _read_object(path: Path) -> Mapping[str, object]:
     if not isinstance(value, dict):
         raise BenchmarkError("{}: expected a JSON object", path)
     return value
+
+
+def fault(path: Path, line: int, fact: str, *facts: object, hint: Hint = "") -> BenchmarkError:
+    """The error for what a line of a file holds."""
+    return BenchmarkError("{}:{}: " + fact, path, line, *facts, hint=hint)
