@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 
 from contam.benchmark import catalogue
 from contam.benchmark.collector import Collector
-from contam.benchmark.decon_rows import FIELD_PAIRS, DeconFolder, is_decon
 from contam.benchmark.delimited import read_delimited
 from contam.benchmark.fields import FieldPlan, Row, RowError, get, make_plan
 from contam.benchmark.items import Benchmark, SkippedRow, SourceFile
@@ -26,7 +25,7 @@ from contam.benchmark.looks import Look, unread_shares
 from contam.benchmark.mapping import FieldMap, check_mapping, is_usual, resolve
 from contam.benchmark.named import asked_for, sources_of
 from contam.benchmark.paths import BenchmarkFile, find_sources, read_unpacked, refuse_pointer
-from contam.benchmark.rows import read_parts
+from contam.benchmark.rows import FIELD_PAIRS, DeconFolder, is_decon, read_parts
 from contam.benchmark.values import as_label
 from contam.errors import BenchmarkError, Names, Place, Plain, Public, Statement
 from contam.facts import counted, statements
