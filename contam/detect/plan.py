@@ -113,9 +113,7 @@ def plan_for(
 def _plan_for(
     benchmarks: tuple[Benchmark, ...], parameters: ScanParameters, policies: tuple[Policy, ...]
 ) -> Plan:
-    # By name: the answer must not depend on the order in which files were given.
-    tables = [ItemTable.of(benchmark.items) for benchmark in benchmarks]
-    items = ItemTable.joined(tables or [ItemTable.of(())]).in_order()
+    items = _in_order(benchmarks)
     if len(items) > _MANY_ITEMS:
         trim()  # what reading left behind
     asked: dict[str, list[Policy]] = {}
@@ -188,6 +186,12 @@ def _policies(parameters: ScanParameters) -> tuple[Policy, ...]:
     if len(set(ids)) != len(ids):
         raise PolicyError("two policies share one id: {}", ", ".join(ids))
     return policies
+
+
+def _in_order(benchmarks: Sequence[Benchmark]) -> ItemTable:
+    """All items by name: the answer must not depend on the order in which files were given."""
+    tables = [ItemTable.of(benchmark.items) for benchmark in benchmarks]
+    return ItemTable.joined(tables or [ItemTable.of(())]).in_order()
 
 
 def plan_of(

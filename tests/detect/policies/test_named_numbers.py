@@ -18,7 +18,7 @@ DECISIVE = (
     "kernels/align.py", "kernels/few_grams.py", "kernels/fill.py", "kernels/score_item.py",
     "kernels/told_answers.py", "kernels/match_rows.py",
     "kernels/competing_items.py", "kernels/runs.py", "kernels/surroundings.py",
-    "detect/match/variants.py", "detect/match/grams.py", "detect/match/variant_texts.py",
+    "detect/match/variants.py", "detect/match/grams.py",
     "detect/policies/contam_default.py", "detect/policies/contam_definition.py",
 )  # fmt: skip
 #: Nothing, one, both, the next but one; in whole numbers the parts of an item and their bits, and
