@@ -20,8 +20,7 @@ from contam.detect.show.side_by_side import view_items
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from contam.detect.show.side_by_side import Mark
-    from contam.detect.show.side_by_side import ItemView
+    from contam.detect.show.side_by_side import ItemView, Mark
 
 HERE = Path(__file__).resolve().parent
 FIXTURES = HERE.parents[1] / "bench_fixtures"
