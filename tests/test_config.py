@@ -1,7 +1,5 @@
 """Settings: a flag beats the environment, that the file, that the default; each wrong one is named."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """An audit of a cleaned corpus says what was taken out, and that this is the corpus."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

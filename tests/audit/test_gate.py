@@ -1,7 +1,5 @@
 """A gate passes only what it could judge, and says so to people and to machines."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import json

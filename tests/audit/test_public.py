@@ -1,7 +1,5 @@
 """A pack says nothing of the folder it was made in, so that its digest is the same anywhere."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import re

@@ -1,7 +1,5 @@
 """What a report draws and counts is what the verdicts and the dates of documents say."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import shutil

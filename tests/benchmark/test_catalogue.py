@@ -1,7 +1,5 @@
 """Benchmarks by name: what an entry says is how its rows are read, and files are known by theirs."""
 
-from __future__ import annotations
-
 import json
 import re
 

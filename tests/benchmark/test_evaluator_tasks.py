@@ -1,7 +1,5 @@
 """A task of an evaluator is a benchmark: its items, its ids, and nothing that all rows share."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

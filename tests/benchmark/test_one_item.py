@@ -1,7 +1,5 @@
 """A record read alone is the item that a file with that row gives, or is refused as the file is."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

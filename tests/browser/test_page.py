@@ -1,7 +1,5 @@
 """The page at `/`, as somebody with a browser meets it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -4,8 +4,6 @@ The command is real from its first line to its last; only the matching is canned
 the scan goes, CANNED_CALL is a file that notes what the scan was called with.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

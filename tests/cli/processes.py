@@ -1,7 +1,5 @@
 """Run the command line, as a real process or in this one; `scan` may be stood in for."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import io

@@ -1,7 +1,5 @@
 """The image is built from its Containerfile and used: a command, a scan, a service."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """No test judges by the clock: it waits for a state, and a time-out is only there to end a hang."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

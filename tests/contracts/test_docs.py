@@ -1,7 +1,5 @@
 """The documentation says what the code does: snippets run, links lead somewhere, lists are whole."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

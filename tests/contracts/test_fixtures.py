@@ -1,7 +1,5 @@
 """bench_fixtures is what its generator writes, and its truth is true."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess

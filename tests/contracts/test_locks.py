@@ -1,7 +1,5 @@
 """What CI and the image install is pinned, by hash, and fits what pyproject.toml allows."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

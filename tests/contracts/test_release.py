@@ -1,7 +1,5 @@
 """What a release says of itself agrees, and the forge's workflow runs what our CI runs."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

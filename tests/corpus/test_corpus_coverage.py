@@ -1,7 +1,5 @@
 """Counting what was read: sums that do not depend on order."""
 
-from __future__ import annotations
-
 import csv
 import json
 import pickle

@@ -1,7 +1,5 @@
 """The second look: metadata, texts and turns of single rows."""
 
-from __future__ import annotations
-
 import datetime as dt
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Rows that have their text elsewhere, or in parts: nothing is skipped silently, in any format."""
 
-from __future__ import annotations
-
 import json
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """One large file, read in pieces: every row once, under its own number."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """What counts as a shard, what it is called, and in which order."""
 
-from __future__ import annotations
-
 import json
 import os
 

@@ -1,7 +1,5 @@
 """Items that are not whole, or share their question with most others: never clean without a word."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Metadata kept from when a document was read, and such as is damaged: the text counts all the same."""
 
-from __future__ import annotations
-
 import json
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Rows and tables of a Python caller are read as the same rows in a file are."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

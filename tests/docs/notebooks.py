@@ -1,7 +1,5 @@
 """Run the notebooks anew, and keep what they print: `python -m tests.docs.notebooks`."""
 
-from __future__ import annotations
-
 import copy
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The scripts of the cleaning guide do to a corpus what `contam clean` does."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json

@@ -1,7 +1,5 @@
 """The notebooks give the outputs that they show, and say nothing of the machine that ran them."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

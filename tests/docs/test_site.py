@@ -1,7 +1,5 @@
 """The site that `make docs` built: all pages, all public names, and nothing fetched from elsewhere."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Packed bytes are unpacked in bounded memory, and names that occur twice are found."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Damaged and encrypted Parquet files end in an error that names them, never in a dead process."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

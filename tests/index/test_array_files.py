@@ -1,7 +1,5 @@
 """Array files: written as the format says, read only as far as they were checked."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 

@@ -4,8 +4,6 @@ The index is a real one, of several segments and with retired documents. Every f
 in every way; a test below makes sure that none is left out.
 """
 
-from __future__ import annotations
-
 import json
 from contextlib import contextmanager
 from dataclasses import replace

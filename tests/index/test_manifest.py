@@ -1,7 +1,5 @@
 """The manifest: one spelling, published whole, refused when anything in it is not as it must be."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

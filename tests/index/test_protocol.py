@@ -4,8 +4,6 @@ An *asker* takes benchmark and policies and gives a result. Those that are index
 came about; what they index is the golden corpus, without the one document that is retired.
 """
 
-from __future__ import annotations
-
 import json
 import runpy
 from collections import defaultdict

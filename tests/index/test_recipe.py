@@ -1,7 +1,5 @@
 """Recipes: those that ship are what they say, and a wrong one is refused with the reason."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

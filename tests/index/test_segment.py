@@ -1,7 +1,5 @@
 """Segments and whole indexes, opened from what the twin of the format wrote."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

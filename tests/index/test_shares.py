@@ -1,7 +1,5 @@
 """Groups of shards indexed anywhere, by anybody and more than once, give the bytes of one build."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """A small index made without the builder: its bytes come from the twin of the format."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 from dataclasses import replace

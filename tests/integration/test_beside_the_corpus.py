@@ -1,7 +1,5 @@
 """What lies in a corpus folder and is no corpus, and what is corpus and in no index: both are named."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

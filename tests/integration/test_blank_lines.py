@@ -1,7 +1,5 @@
 """Blank lines in JSONL are no documents anywhere, and rows stay line numbers."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

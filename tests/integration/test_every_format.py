@@ -1,7 +1,5 @@
 """What holds for every corpus format: the same answers as from Parquet, and no half of a file."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Folders whose names keep them from being searched are said wherever a result is."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

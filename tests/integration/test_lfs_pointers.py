@@ -1,7 +1,5 @@
 """Shards that are pointers of Git LFS, or texts in another encoding, are called that and never clean."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

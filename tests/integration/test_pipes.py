@@ -3,8 +3,6 @@
 A test that would wait is ended by an alarm.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Copies that lost spaces, got some too many, or stand in subtitles are found, in an index too."""
 
-from __future__ import annotations
-
 import random
 import re
 from itertools import pairwise

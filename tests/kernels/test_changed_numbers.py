@@ -1,7 +1,5 @@
 """Questions whose numbers are others in the document, against lists of words."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Whole documents: what is reported of every item is true, and no run of `min_run` is missing."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

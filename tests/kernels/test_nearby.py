@@ -1,7 +1,5 @@
 """What stands beside a question: its answer, and pieces of other parts."""
 
-from __future__ import annotations
-
 from dataclasses import astuple
 
 import numpy as np

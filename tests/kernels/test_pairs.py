@@ -1,7 +1,5 @@
 """Pairs of key and document: what is packed is found again, and nothing else."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Every kernel is compiled once: an input of another type would cost a minute in the middle of a run."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Stretches of an answer that say enough by themselves, against lists of words."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Whatever a corpus holds: an index and a scan tell the same of every guaranteed run."""
 
-from __future__ import annotations
-
 import json
 
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """A real scan of bench_fixtures says of every plant what truth.jsonl wants said, and proves it."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from pathlib import Path

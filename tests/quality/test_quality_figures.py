@@ -1,7 +1,5 @@
 """The figures of the accuracy run are counted as its tables say."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

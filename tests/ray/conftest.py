@@ -1,7 +1,5 @@
 """A real cluster of two nodes, and plans to be done on it."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import subprocess

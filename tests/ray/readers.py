@@ -1,7 +1,5 @@
 """Run a driver of the cluster, and stop or kill what reads a file for it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

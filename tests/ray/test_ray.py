@@ -1,7 +1,5 @@
 """The nodes of a Ray cluster compute parts, and it does not matter which processes die."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil

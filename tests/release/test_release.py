@@ -1,7 +1,5 @@
 """What `make release` built: it installs where nothing of ours is, and works there."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

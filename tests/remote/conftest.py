@@ -1,7 +1,5 @@
 """A corpus of every format in a folder and in a bucket, and servers for it."""
 
-from __future__ import annotations
-
 import gzip
 import ssl
 import subprocess

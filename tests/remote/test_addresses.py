@@ -1,7 +1,5 @@
 """Which addresses are taken, and what is never repeated of them."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A corpus in a bucket is cleaned to the bytes of its copy in a folder; the result is on disk."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

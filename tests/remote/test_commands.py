@@ -1,7 +1,5 @@
 """Commands that read a corpus read one in a bucket, in real processes and with real variables."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

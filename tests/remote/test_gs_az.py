@@ -1,7 +1,5 @@
 """gs:// and az://: the bytes of a local scan, from servers of ours."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Data sets on the Hub: the answer of their copies, from one commit, through the real library."""
 
-from __future__ import annotations
-
 import pytest
 
 from contam.corpus.shards import shard_digest, survey

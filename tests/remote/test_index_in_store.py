@@ -1,7 +1,5 @@
 """An index in a bucket answers as its folder does, by ranges, or says why it does not."""
 
-from __future__ import annotations
-
 import random
 import shutil
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Once against an S3 server that is not ours: moto, where `moto_server` is installed."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """Benchmarks by name are fetched from the Hub into the library's cache, and read there."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Plans, parts and results in a bucket: the bytes of a folder, or nothing that looks whole."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

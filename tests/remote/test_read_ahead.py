@@ -1,7 +1,5 @@
 """Chunks of a store are read while others are worked on, and no more than is asked for."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """A scan asks a store as little as comparing states before and after takes."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """A corpus in a bucket gets the verdicts of its copy in a folder, or a failure by name."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

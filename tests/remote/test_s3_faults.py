@@ -1,7 +1,5 @@
 """A store that fails: the same answer as from files, or a failure by name, and never clean."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

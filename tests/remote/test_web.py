@@ -1,7 +1,5 @@
 """Single files over https, through a server with a certificate of its own."""
 
-from __future__ import annotations
-
 import pytest
 
 from contam.corpus.shards import shard_digest, survey

@@ -1,7 +1,5 @@
 """Verdicts that are a file of labels: own annotations, decon's report, a published list."""
 
-from __future__ import annotations
-
 import csv
 import json
 import string

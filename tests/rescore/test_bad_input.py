@@ -1,7 +1,5 @@
 """What a user may hand to a re-scoring by mistake: an error that says so, or `not estimable`."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

@@ -1,7 +1,5 @@
 """A log's rows meet the items of a result by what they say; what cannot be told is not guessed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

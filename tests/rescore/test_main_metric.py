@@ -1,7 +1,5 @@
 """Which metric of a benchmark counts across benchmarks: as asked, as its logs say, the only one."""
 
-from __future__ import annotations
-
 import pytest
 
 from contam.errors import UsageError

@@ -1,7 +1,5 @@
 """Real logs of seven tools beside a real result: every score of the table, and the built-in twin."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import replace

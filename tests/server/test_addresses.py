@@ -1,7 +1,5 @@
 """No request makes the service fetch an address: only its operator names corpora and indexes."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What a check answers over HTTP: the words of both sides, rows of files as items, and how much."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

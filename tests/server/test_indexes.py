@@ -1,7 +1,5 @@
 """Indexes held open: what is written into their files is noticed, and several answer as one."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Who gets in: keys, scopes, the open mode, and what happens when nobody can tell."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

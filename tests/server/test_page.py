@@ -1,7 +1,5 @@
 """What the page is made of: keys, forms, and documents put together of what is known of them."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

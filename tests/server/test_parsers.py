@@ -1,7 +1,5 @@
 """Whatever comes in, a parser of ours gives a value or its own refusal, and what it gives is true."""
 
-from __future__ import annotations
-
 from urllib.parse import quote_plus
 
 from hypothesis import given

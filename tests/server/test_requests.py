@@ -1,7 +1,5 @@
 """What a request may bring, and what is refused: by a problem that never quotes it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

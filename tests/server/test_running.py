@@ -1,7 +1,5 @@
 """A service's life: when it is ready, what it holds, how it ends, and how an index is renewed."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

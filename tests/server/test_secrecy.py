@@ -1,7 +1,5 @@
 """An unpublished test stays unpublished: no stream and no file of the service holds its words."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

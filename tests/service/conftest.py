@@ -1,7 +1,5 @@
 """Tests of what runs the service: `make service` runs them, `make test` leaves them out."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

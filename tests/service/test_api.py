@@ -4,8 +4,6 @@
 an operator sets, either `items` or `text`) is refused with a documented 413 or 422.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

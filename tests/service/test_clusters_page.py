@@ -1,7 +1,5 @@
 """The manifest in the guide to clusters is one that Kubernetes takes and contam understands."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 No container engine and no cluster is needed, and none is asked: images are not built here.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What happens to an index, and to the corpus behind it, under a running service: never a wrong clean."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

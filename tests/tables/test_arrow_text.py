@@ -1,7 +1,5 @@
 """Every Arrow form of text gives the same flat bytes, and damaged arrays are refused."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Stretches are cut or masked where they stand; Arrow files keep all else."""
 
-from __future__ import annotations
-
 import re
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Columns inside structs, lists of turns and JSON text."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

@@ -1,7 +1,5 @@
 """Ids are decoded as the library decodes them, and a tokenizer that did not make them is found out."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

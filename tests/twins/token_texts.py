@@ -1,7 +1,5 @@
 """The text of token ids, token by token."""
 
-from __future__ import annotations
-
 import itertools
 
 BREAK, MISSING = -1, -2

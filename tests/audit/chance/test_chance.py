@@ -1,7 +1,5 @@
 """Calibration by decoys keeps its promises; readers' labels are weighed as they should be."""
 
-from __future__ import annotations
-
 import json
 import re
 

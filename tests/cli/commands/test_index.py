@@ -1,7 +1,5 @@
 """`contam index`: calls, what they print, and their exit codes."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

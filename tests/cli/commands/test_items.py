@@ -1,7 +1,5 @@
 """`contam items`: how a benchmark is read, shown before any scan."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """`contam query`: calls, what they print and write, and their exit codes."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil

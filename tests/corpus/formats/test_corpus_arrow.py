@@ -1,7 +1,5 @@
 """Arrow IPC shards: file and stream format, whole, cut, and such as nobody here can read."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest

@@ -1,7 +1,5 @@
 """CSV and TSV shards: every row with the text that was written, or an error that names the line."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 

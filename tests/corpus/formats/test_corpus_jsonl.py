@@ -1,7 +1,5 @@
 """JSONL shards, plain and compressed, whole and cut."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

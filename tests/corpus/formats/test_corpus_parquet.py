@@ -1,7 +1,5 @@
 """Parquet shards: every writer's habits, and every way to be broken."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest

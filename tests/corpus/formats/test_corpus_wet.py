@@ -1,7 +1,5 @@
 """WET shards: the text of every page, or an error that names the record."""
 
-from __future__ import annotations
-
 import gzip
 import io
 

@@ -1,7 +1,5 @@
 """Plain text: a file is a document, unless it stands beside shards."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

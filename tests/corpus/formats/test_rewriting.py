@@ -1,7 +1,5 @@
 """Records that stay keep their bytes, and in edited ones only the text changes."""
 
-from __future__ import annotations
-
 import base64
 import bz2
 import csv

@@ -1,7 +1,5 @@
 """Archives: files of text and JSON are documents, all else is counted, and cuts are found."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """Token ids of whatever format give what the text gives they were made from, and never a wrong `clean`."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import shutil

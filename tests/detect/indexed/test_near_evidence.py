@@ -1,7 +1,5 @@
 """Evidence that only MinHash led to says so, with how much of the part the text holds."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

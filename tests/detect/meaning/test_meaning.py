@@ -1,7 +1,5 @@
 """A rephrased question is found, explained and never called more than suspect."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 

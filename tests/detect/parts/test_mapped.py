@@ -1,7 +1,5 @@
 """A tree comes back as it was, and a file that is not one runs nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -1,7 +1,5 @@
 """Parts that anybody computed, in any order and more than once, give the bytes of one scan."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Pieces are the whole corpus, once and in order, and stay where a corpus grows."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -2,8 +2,6 @@
 item that a document holds and decon does not find.
 """
 
-from __future__ import annotations
-
 import json
 import math
 

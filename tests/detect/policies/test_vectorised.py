@@ -1,7 +1,5 @@
 """Shares, runs and draws computed with arrays, against loops over items and tokens."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import numpy as np

@@ -1,7 +1,5 @@
 """An answer that a document gives by its letter or number: the evidence says so, and shows so."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What is said to be in common is the part's own words that the document has, each once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

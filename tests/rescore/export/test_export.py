@@ -1,7 +1,5 @@
 """`contam export`: which items go out, in which form, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 

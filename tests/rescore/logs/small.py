@@ -1,7 +1,5 @@
 """Small invented logs and items, written as the tools write theirs."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

@@ -1,7 +1,5 @@
 """Half logs, mixed-up logs, logs that contradict themselves: an error or a counted note, no number."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import zipfile

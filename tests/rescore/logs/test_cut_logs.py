@@ -1,7 +1,5 @@
 """Logs that are not whole, of every tool: listed as bad or refused, never read as whole."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

@@ -1,7 +1,5 @@
 """Logs in the shared form, and as a benchmark."""
 
-from __future__ import annotations
-
 from contam.benchmark.read_files import read_benchmarks
 from contam.errors import LogError
 from contam.rescore.join import Joiner

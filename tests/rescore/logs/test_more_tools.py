@@ -1,7 +1,5 @@
 """EvalPlus, SWE-bench, OLMES and OpenCompass, and what cannot be read and says so."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

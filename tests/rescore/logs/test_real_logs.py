@@ -1,7 +1,5 @@
 """Every row of the table of real logs: n, full and clean scores, the tool's own number, the twin."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """What the columns of a plain table are: one rule over all rows, and a question where it is open."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

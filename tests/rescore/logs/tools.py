@@ -1,7 +1,5 @@
 """A small invented run of every tool, in the files and fields that the tool writes."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 

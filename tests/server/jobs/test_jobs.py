@@ -1,7 +1,5 @@
 """Jobs end to end on a real service: the same bytes as the command line, and nothing left over."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

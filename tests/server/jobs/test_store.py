@@ -1,7 +1,5 @@
 """What the job store promises: nothing accepted is lost, and nothing runs twice."""
 
-from __future__ import annotations
-
 import sqlite3
 import threading
 

@@ -1,7 +1,5 @@
 """What an upload may be, and what is left of one that is refused."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import io
