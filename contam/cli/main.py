@@ -40,7 +40,7 @@ from contam.cli.commands import (
     show,
     study,
 )
-from contam.cli.options import help_without_command, spread_values
+from contam.cli.options import flag, help_without_command, spread_values
 from contam.cli.results import EXIT_FLAGGED, EXIT_INCOMPLETE
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import ContamError, UsageError
@@ -135,9 +135,9 @@ add_examples(app)
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    version: Annotated[bool, flag("--version", "Print the version.")] = False,
     debug: Annotated[  # noqa: ARG001 - taken by `main`, listed here for --help
-        bool, typer.Option("--debug", help="Of every command: show the stack trace of an error.")
+        bool, flag("--debug", "Of every command: show the stack trace of an error.")
     ] = False,
 ) -> None:
     if version:

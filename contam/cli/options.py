@@ -13,124 +13,107 @@ import typer
 from contam.cli.terminal import emit
 from contam.errors import UsageError
 
+
+def option(metavar: str, text: str, *flags: str, **more: Any) -> Any:  # noqa: ANN401 - typer's
+    """An option with a value, and what help says of it."""
+    return typer.Option(*flags, metavar=metavar, help=text, **more)
+
+
+def argument(metavar: str, text: str) -> Any:  # noqa: ANN401 - typer's
+    """An argument, and what help says of it."""
+    return typer.Argument(metavar=metavar, help=text)
+
+
+def flag(name: str, text: str) -> Any:  # noqa: ANN401 - typer's
+    """An option without a value; there is none that takes it back."""
+    return typer.Option(name, help=text)
+
+
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
-_CORPUS = typer.Option(
-    "--corpus",
-    metavar="PATH...",
-    help="Corpus shards: files, folders or globs; Parquet, Arrow, JSONL, CSV, TSV, WET, tar, MDS,"
+_CORPUS = option(
+    "PATH...",
+    "Corpus shards: files, folders or globs; Parquet, Arrow, JSONL, CSV, TSV, WET, tar, MDS,"
     " token ids or plain text.",
 )
 Corpus = Annotated[list[str], _CORPUS]
 Moved = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--corpus", metavar="PATH...", help="Where the shards are now, if they were moved."
-    ),
+    list[str] | None, option("PATH...", "Where the shards are now, if they were moved.")
 ]
 Unit = Annotated[
-    str,
-    typer.Option(
-        metavar="UNIT", help="What a token is: word, char, or the path of a tokenizer.json."
-    ),
+    str, option("UNIT", "What a token is: word, char, or the path of a tokenizer.json.")
 ]
 Policies = Annotated[
     list[str] | None,
-    typer.Option(
-        "--policy",
-        metavar="NAME,...",
-        help="What counts as contaminated: names from `contam policies`, or policy files. "
+    option(
+        "NAME,...",
+        "What counts as contaminated: names from `contam policies`, or policy files. "
         "[default: contam]",
     ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(
-        min=1,
-        metavar="N",
-        help="Threads; any number gives the same results. [default: one per CPU]",
-    ),
+    option("N", "Threads; any number gives the same results. [default: one per CPU]", min=1),
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+Overwrite = Annotated[bool, flag("--overwrite", "Replace what is there.")]
 Home = Annotated[
     str | None,
-    typer.Option(
-        metavar="DIR",
+    option(
+        "DIR",
+        "Folder of named indexes. [default: CONTAM_HOME, else indexes/ of a checkout,"
+        " else the user's data folder]",
         envvar="CONTAM_HOME",
         show_envvar=False,
-        help="Folder of named indexes. [default: CONTAM_HOME, else indexes/ of a checkout,"
-        " else the user's data folder]",
     ),
 ]
 Server = Annotated[
     str,
-    typer.Option(
-        "--server",
+    option(
+        "URL",
+        "Address of the service: http://HOST:PORT. [env: CONTAM_SERVER]",
         envvar="CONTAM_SERVER",
         show_envvar=False,
-        metavar="URL",
-        help="Address of the service: http://HOST:PORT. [env: CONTAM_SERVER]",
     ),
 ]
 Served = Annotated[
     list[str] | None,
-    typer.Option(
-        "--index", metavar="NAME,...", help="Indexes of the service. [default: all, as one corpus]"
-    ),
+    option("NAME,...", "Indexes of the service. [default: all, as one corpus]"),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Json = Annotated[bool, flag("--json", "Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
 
 AllowMissing = Annotated[
-    bool,
-    typer.Option(
-        "--allow-missing", help="Judge items even if shards are missing, changed or unread."
-    ),
+    bool, flag("--allow-missing", "Judge items even if shards are missing, changed or unread.")
 ]
 AllowUnmatched = Annotated[
-    bool,
-    typer.Option(
-        "--allow-unmatched", help="Go on even if over 1 % of a log's items were not judged."
-    ),
+    bool, flag("--allow-unmatched", "Go on even if over 1 % of a log's items were not judged.")
 ]
-_BENCHMARK = typer.Option(
-    "--benchmark",
-    metavar="NAME|PATH...",
-    help="Benchmarks: names (`contam benchmarks`), all, NAME=COPY, lm-eval:TASK, "
+_BENCHMARK = option(
+    "NAME|PATH...",
+    "Benchmarks: names (`contam benchmarks`), all, NAME=COPY, lm-eval:TASK, "
     "inspect:PACKAGE/TASK; or files: JSONL, JSON, CSV, TSV, Parquet, datasets folders.",
 )
 Benchmark = Annotated[list[str] | None, _BENCHMARK]
 Benchmarks = Annotated[list[str], _BENCHMARK]
 Parts = Annotated[
     str | None,
-    typer.Option(
-        "--parts",
-        metavar="DIR",
-        help="Keep what is found in each part of the corpus in DIR; parts that are there are not "
+    option(
+        "DIR",
+        "Keep what is found in each part of the corpus in DIR; parts that are there are not "
         "computed again.",
     ),
 ]
 OnlyParts = Annotated[
-    bool,
-    typer.Option(
-        "--only-parts", help="Compute nothing: shards of parts that are not there are not read."
-    ),
+    bool, flag("--only-parts", "Compute nothing: shards of parts that are not there are not read.")
 ]
 Shard = Annotated[
-    str | None,
-    typer.Option(metavar="I/N", help="Do the share of worker I of N, or auto (Slurm, Kubernetes)."),
+    str | None, option("I/N", "Do the share of worker I of N, or auto (Slurm, Kubernetes).")
 ]
 Columns = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="ROLE=NAME,...",
-        help="Columns of plain tables: id=..., question=..., score=..., model=...",
-    ),
+    option("ROLE=NAME,...", "Columns of plain tables: id=..., question=..., score=..., model=..."),
 ]
-RecipeUnit = Annotated[
-    str | None,
-    typer.Option("--unit", metavar="FILE", help="The tokenizer.json for a recipe like bpe."),
-]
+RecipeUnit = Annotated[str | None, option("FILE", "The tokenizer.json for a recipe like bpe.")]
 
 
 def _named(folder: str | None) -> str | None:
@@ -140,28 +123,22 @@ def _named(folder: str | None) -> str | None:
     return folder
 
 
-OutFolder = Annotated[
-    str, typer.Option("--out", metavar="DIR", help="Folder for the results.", callback=_named)
-]
+OutFolder = Annotated[str, option("DIR", "Folder for the results.", "--out", callback=_named)]
 OptionalOut = Annotated[
-    str | None,
-    typer.Option("--out", metavar="DIR", help="Folder for the results.", callback=_named),
+    str | None, option("DIR", "Folder for the results.", "--out", callback=_named)
 ]
-_INDEX = typer.Option(
-    "--index",
-    metavar="DIR",
-    help="The index: a folder (./name in this folder), or a bare name in --home.",
+_INDEX = option(
+    "DIR", "The index: a folder (./name in this folder), or a bare name in --home.", "--index"
 )
 IndexFolder = Annotated[str, _INDEX]
 Recipe = Annotated[
-    str,
-    typer.Option(metavar="NAME", help="complete, compact, chars, bpe, or a TOML file of your own."),
+    str, option("NAME", "complete, compact, chars, bpe, or a TOML file of your own.")
 ]
 BuildMemory = Annotated[
     str,
-    typer.Option(
-        metavar="SIZE",
-        help="Memory to use besides the program's own 300 MB: 500MB, 2GB; 256MB or more. It "
+    option(
+        "SIZE",
+        "Memory to use besides the program's own 300 MB: 500MB, 2GB; 256MB or more. It "
         "decides how large segments are.",
     ),
 ]
@@ -173,31 +150,25 @@ class BenchmarkOptions:
 
     mapping: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "PART=FIELD,...",
+            "Which benchmark field is which part: question=prompt,answer=solution",
             "--map",
-            metavar="PART=FIELD,...",
-            help="Which benchmark field is which part: question=prompt,answer=solution",
         ),
     ] = None
     ignore: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="FIELD...",
-            help="Benchmark fields that are no part of an item: notes, translations, results.",
+        option(
+            "FIELD...",
+            "Benchmark fields that are no part of an item: notes, translations, results.",
         ),
     ] = None
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to call the benchmark.")
-    ] = None
+    name: Annotated[str | None, option("NAME", "What to call the benchmark.")] = None
     split: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SPLIT", help="Take rows of this split; rows without a split get this name."
-        ),
+        str | None, option("SPLIT", "Take rows of this split; rows without a split get this name.")
     ] = None
     include_path: Annotated[
-        list[str] | None,
-        typer.Option(metavar="DIR...", help="Folders with tasks of your own, for lm-eval:TASK."),
+        list[str] | None, option("DIR...", "Folders with tasks of your own, for lm-eval:TASK.")
     ] = None
 
     def arguments(self) -> dict[str, Any]:
@@ -219,11 +190,10 @@ class ItemOptions(BenchmarkOptions):
 
     policy: Policies = None
     seed: Annotated[
-        int,
-        typer.Option(min=2, metavar="N", help="Shortest run, in tokens, that can lead to a match."),
+        int, option("N", "Shortest run, in tokens, that can lead to a match.", min=2)
     ] = 5
     min_run: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Report every run of at least this many tokens.")
+        int, option("N", "Report every run of at least this many tokens.", min=1)
     ] = 8
 
     def arguments(self) -> dict[str, Any]:
@@ -246,50 +216,41 @@ class ColumnOptions:
     """Which shards of a corpus are read, and which of their columns."""
 
     text: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="The corpus column that holds the text (`meta.text`)."),
+        str | None, option("COLUMN", "The corpus column that holds the text (`meta.text`).")
     ] = None
     id_column: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="The corpus column that holds document ids."),
+        str | None, option("COLUMN", "The corpus column that holds document ids.")
     ] = None
-    url_column: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The corpus column that holds urls.")
-    ] = None
-    date_column: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The corpus column that holds dates.")
-    ] = None
+    url_column: Annotated[str | None, option("COLUMN", "The corpus column that holds urls.")] = None
+    date_column: Annotated[str | None, option("COLUMN", "The corpus column that holds dates.")] = (
+        None
+    )
     source_column: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="The corpus column that names the source, for the table by source.",
-        ),
+        option("COLUMN", "The corpus column that names the source, for the table by source."),
     ] = None
     tokenizer: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE|NAME",
-            help="The tokenizer.json of a corpus of token ids, or a name in the Hub's cache.",
+        option(
+            "FILE|NAME",
+            "The tokenizer.json of a corpus of token ids, or a name in the Hub's cache.",
         ),
     ] = None
     special: Annotated[
-        str | None,
-        typer.Option(metavar="ID,...", help="Token ids that are no text and not in the tokenizer."),
+        str | None, option("ID,...", "Token ids that are no text and not in the tokenizer.")
     ] = None
     token_bytes: Annotated[
-        str | None, typer.Option(metavar="2|4", help="Bytes of a token id, where no format says.")
+        str | None, option("2|4", "Bytes of a token id, where no format says.")
     ] = None
     exclude: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="GLOB...",
-            help="Leave out shards on purpose, by shard, file or folder; the results say so.",
+        option(
+            "GLOB...", "Leave out shards on purpose, by shard, file or folder; the results say so."
         ),
     ] = None
-    lines: Annotated[
-        bool, typer.Option("--lines", help="Of plain text, a line is a document, not a file.")
-    ] = False
+    lines: Annotated[bool, flag("--lines", "Of plain text, a line is a document, not a file.")] = (
+        False
+    )
 
     def arguments(self) -> dict[str, Any]:
         """The same as the library's calls take it."""
@@ -308,15 +269,12 @@ class ColumnOptions:
 class KeptOptions:
     """What of the items and documents stands in the results."""
 
-    no_text: Annotated[
-        bool, typer.Option("--no-text", help="Leave the items' texts out of the results.")
-    ] = False
+    no_text: Annotated[bool, flag("--no-text", "Leave the items' texts out of the results.")] = (
+        False
+    )
     allow_missing: AllowMissing = False
     max_evidence: Annotated[
-        int,
-        typer.Option(
-            min=1, metavar="N", help="Documents kept as evidence per item; counts stay exact."
-        ),
+        int, option("N", "Documents kept as evidence per item; counts stay exact.", min=1)
     ] = 20
 
     def arguments(self) -> dict[str, Any]:
@@ -342,7 +300,7 @@ class VerdictOptions(OutputOptions):
     """The same of a command that gives verdicts."""
 
     fail_on_flagged: Annotated[
-        bool, typer.Option("--fail-on-flagged", help="Exit with 3 if an item is flagged.")
+        bool, flag("--fail-on-flagged", "Exit with 3 if an item is flagged.")
     ] = False
 
 

@@ -6,9 +6,8 @@ import re
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 from contam.cli import render
+from contam.cli.options import flag, option
 from contam.cli.results import EXIT_INCOMPLETE
 from contam.cli.terminal import emit, plain, talk
 from contam.errors import UsageError
@@ -32,15 +31,13 @@ class Engine(StrEnum):
 
 
 EngineOption = Annotated[
-    Engine | None,
-    typer.Option("--engine", help="Who does the work: ray, a cluster. [default: this machine]"),
+    Engine | None, flag("--engine", "Who does the work: ray, a cluster. [default: this machine]")
 ]
 AddressOption = Annotated[
     str | None,
-    typer.Option(
-        "--address",
-        metavar="HOST:PORT",
-        help="The Ray cluster. [default: RAY_ADDRESS, else the one of this machine]",
+    option(
+        "HOST:PORT",
+        "The Ray cluster. [default: RAY_ADDRESS, else the one of this machine]",
     ),
 ]
 

@@ -8,11 +8,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from contam.cli import options, render
 from contam.cli.commands.check import Watcher
-from contam.cli.options import split_names
+from contam.cli.options import argument, option, split_names
 from contam.cli.results import refuse_inside
 from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import UsageError
@@ -27,32 +25,21 @@ def annotate(
     *,
     paths: Annotated[
         list[str],
-        typer.Argument(
-            metavar="PATH...",
-            help="Logs of lm-eval (--log_samples) or Inspect: files or folders.",
-        ),
+        argument("PATH...", "Logs of lm-eval (--log_samples) or Inspect: files or folders."),
     ],
     server: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL", help="Address of the service: http://HOST:PORT. [env: CONTAM_SERVER]"
-        ),
+        str | None, option("URL", "Address of the service: http://HOST:PORT. [env: CONTAM_SERVER]")
     ] = None,
     verdicts: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Use the results of `contam scan` or `contam query` instead of a service.",
-        ),
+        option("DIR", "Use the results of `contam scan` or `contam query` instead of a service."),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Save the service's verdicts here, for `contam show`."),
+        Path | None, option("DIR", "Save the service's verdicts here, for `contam show`.")
     ] = None,
     index: options.Served = None,
     policy: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Policy to judge by. [default: contam, or the only one]"),
+        str | None, option("NAME", "Policy to judge by. [default: contam, or the only one]")
     ] = None,
     allow_missing: options.AllowMissing = False,
     allow_unmatched: options.AllowUnmatched = False,
@@ -122,20 +109,12 @@ def _print(written: list[Written], *, as_json: bool) -> None:
 
 def export(
     *,
-    verdicts: Annotated[
-        Path, typer.Option(metavar="DIR", help="Results of `contam scan` or `contam query`.")
-    ],
-    logs: Annotated[
-        list[str],
-        typer.Option(metavar="PATH...", help="Logs of lm-eval, with their results files."),
-    ],
+    verdicts: Annotated[Path, option("DIR", "Results of `contam scan` or `contam query`.")],
+    logs: Annotated[list[str], option("PATH...", "Logs of lm-eval, with their results files.")],
     policy: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Policy to judge by. [default: the only one]")
+        str | None, option("NAME", "Policy to judge by. [default: the only one]")
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="PATH", help="Output file. [default: standard output]"),
-    ] = None,
+    out: Annotated[Path | None, option("PATH", "Output file. [default: standard output]")] = None,
     allow_unmatched: options.AllowUnmatched = False,
     overwrite: options.Overwrite = False,
     quiet: options.Quiet = False,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from contam.cli import options, render
+from contam.cli.options import argument, flag, option
 from contam.cli.results import refuse_inside, refuse_out_in
 from contam.cli.terminal import Reporter, emit, folded, plain, talk, visible
 from contam.detect.labels import SHOWN
@@ -36,11 +37,9 @@ app.callback(invoke_without_command=True)(options.help_without_command)
 @app.command(short_help="Make the pack of an audit.")
 @options.shared
 def run(
-    spec: Annotated[Path, typer.Argument(metavar="AUDIT.toml", help="What to audit.")],
+    spec: Annotated[Path, argument("AUDIT.toml", "What to audit.")],
     *,
-    out: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Folder of the pack, instead of the file's.")
-    ] = None,
+    out: Annotated[str | None, option("DIR", "Folder of the pack, instead of the file's.")] = None,
     workers: options.Workers = None,
     parts: options.Parts = None,
     output: options.OutputOptions,
@@ -83,7 +82,7 @@ def run(
 
 @app.command(short_help="Write a commented AUDIT.toml.")
 def init(
-    target: Annotated[Path, typer.Argument(metavar="AUDIT.toml", help="The file to write.")],
+    target: Annotated[Path, argument("AUDIT.toml", "The file to write.")],
     *,
     overwrite: options.Overwrite = False,
 ) -> None:
@@ -108,19 +107,13 @@ def init(
 
 @app.command(short_help="Check that a pack is unchanged since it was published.")
 def verify(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a pack.")],
+    folder: Annotated[Path, argument("DIR", "The folder of a pack.")],
     *,
     digest: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HEX", help="The digest that was signed off, which the pack must have."
-        ),
+        str | None, option("HEX", "The digest that was signed off, which the pack must have.")
     ] = None,
     sample: Annotated[
-        int,
-        typer.Option(
-            min=0, metavar="N", help="Evidence rows to check in the corpora; 0 needs no corpora."
-        ),
+        int, option("N", "Evidence rows to check in the corpora; 0 needs no corpora.", min=0)
     ] = 200,
     as_json: options.Json = False,
 ) -> int:
@@ -173,9 +166,9 @@ def verify(
 
 @app.command(short_help="Approve a pack by name.")
 def approve(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a pack.")],
+    folder: Annotated[Path, argument("DIR", "The folder of a pack.")],
     *,
-    name: Annotated[str, typer.Option(metavar="NAME", help="Who approves it.")],
+    name: Annotated[str, option("NAME", "Who approves it.")],
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write who approves which digest, and when, in a file beside the pack.
@@ -238,15 +231,12 @@ _PASSED: Final = {"pass": "pass", "fail": "FAIL", "unknown": "CANNOT BE JUDGED"}
 
 @app.command(short_help="Check a pack against the rules of a release.")
 def gate(
-    rules: Annotated[Path, typer.Argument(metavar="RULES.toml", help="The rules.")],
+    rules: Annotated[Path, argument("RULES.toml", "The rules.")],
     folder: Annotated[
-        Path | None,
-        typer.Argument(metavar="[DIR]", help="A pack to check instead of the one in the rules."),
+        Path | None, argument("[DIR]", "A pack to check instead of the one in the rules.")
     ] = None,
     *,
-    digest: Annotated[
-        str | None, typer.Option(metavar="HEX", help="The digest the pack must have.")
-    ] = None,
+    digest: Annotated[str | None, option("HEX", "The digest the pack must have.")] = None,
     as_json: options.Json = False,
 ) -> int:
     """Check a pack against rules: prints a line for each, and exits with 3 if one fails.
@@ -303,28 +293,18 @@ class ExportFormat(StrEnum):
 
 @app.command(short_help="Export the result for others.")
 def export(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The pack.")],
+    folder: Annotated[Path, argument("DIR", "The pack.")],
     *,
-    fmt: Annotated[
-        ExportFormat,
-        typer.Option("--format", help="Rows for the CONDA database, or Markdown."),
-    ],
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Output file. [default: standard output]")
-    ] = None,
+    fmt: Annotated[ExportFormat, flag("--format", "Rows for the CONDA database, or Markdown.")],
+    out: Annotated[Path | None, option("FILE", "Output file. [default: standard output]")] = None,
     policy: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Policy whose verdicts are used. [default: the audit's first]"
-        ),
+        str | None, option("NAME", "Policy whose verdicts are used. [default: the audit's first]")
     ] = None,
     model: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="model-card: models to list. [default: ours, else all]"),
+        list[str] | None, option("NAME", "model-card: models to list. [default: ours, else all]")
     ] = None,
     reference: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="conda: address of a description of the audit."),
+        str | None, option("URL", "conda: address of a description of the audit.")
     ] = None,
 ) -> None:
     """Export the result of an audit for others, without any text of items or documents.

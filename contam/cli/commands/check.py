@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from contam.cli import options, render
-from contam.cli.options import split_names
+from contam.cli.options import option, split_names
 from contam.cli.results import exit_code, print_result, refuse_beside
 from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import UsageError
@@ -32,10 +32,7 @@ def check(
     server: options.Server,
     benchmark: options.Benchmark = None,
     out: options.OptionalOut = None,
-    text: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Judge this text instead of a benchmark."),
-    ] = None,
+    text: Annotated[str | None, option("TEXT", "Judge this text instead of a benchmark.")] = None,
     index: options.Served = None,
     policy: options.Policies = None,
     read: options.BenchmarkOptions,

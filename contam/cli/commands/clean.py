@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from contam.cli import options, render
+from contam.cli.options import flag, option
 from contam.cli.results import EXIT_FLAGGED, refuse_out_in
 from contam.cli.shares import (
     AddressOption,
@@ -48,28 +49,27 @@ class ChoiceOptions:
 
     labels: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="LABEL,...",
-            help="Take out documents of items with these labels. [default: contaminated,suspect]",
+        option(
+            "LABEL,...",
+            "Take out documents of items with these labels. [default: contaminated,suspect]",
         ),
     ] = None
     exposure: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME,...",
-            help="Only documents that show this of an item: question, question+answer, "
+        option(
+            "NAME,...",
+            "Only documents that show this of an item: question, question+answer, "
             "passage_only, answer_only. [default: any]",
         ),
     ] = None
     source: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME,...", help="Only documents of these sources. [default: of any]"),
+        list[str] | None, option("NAME,...", "Only documents of these sources. [default: of any]")
     ] = None
     benchmark_weight: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=W,...",
-            help="What an item of a benchmark weighs, 1 unless given: a document goes when its "
+        option(
+            "NAME=W,...",
+            "What an item of a benchmark weighs, 1 unless given: a document goes when its "
             "items weigh 1 or more together.",
         ),
     ] = None
@@ -81,23 +81,17 @@ class CutOptions:
 
     around: Annotated[
         int,
-        typer.Option(
+        option(
+            "N",
+            "With --action cut: characters to cut on both sides, and to the end of a word.",
             min=0,
-            metavar="N",
-            help="With --action cut: characters to cut on both sides, and to the end of a word.",
         ),
     ] = 0
     min_piece: Annotated[
-        int,
-        typer.Option(
-            min=0, metavar="N", help="With --action cut: what is left in shorter pieces goes, too."
-        ),
+        int, option("N", "With --action cut: what is left in shorter pieces goes, too.", min=0)
     ] = 0
     max_cuts: Annotated[
-        int | None,
-        typer.Option(
-            min=0, metavar="N", help="With --action cut: drop a document that is cut more often."
-        ),
+        int | None, option("N", "With --action cut: drop a document that is cut more often.", min=0)
     ] = None
 
 
@@ -117,27 +111,20 @@ def clean(
     ] = Action.DROP,
     choice: ChoiceOptions,
     most: Annotated[
-        str | None,
-        typer.Option(
-            metavar="0.1%|N",
-            help="Stop with 3 and write nothing if more documents would go.",
-        ),
+        str | None, option("0.1%|N", "Stop with 3 and write nothing if more documents would go.")
     ] = None,
     cuts: CutOptions,
     keep_removed: Annotated[
-        bool, typer.Option("--keep-removed", help="Keep the text that is taken out, in removed/.")
+        bool, flag("--keep-removed", "Keep the text that is taken out, in removed/.")
     ] = False,
     verdicts: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="Take this result of `contam scan --every-hit`, do not search."
-        ),
+        str | None, option("DIR", "Take this result of `contam scan --every-hit`, do not search.")
     ] = None,
     spare: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="With --verdicts: keep what a person found harmless, as `contam review --accept` "
+        option(
+            "FILE",
+            "With --verdicts: keep what a person found harmless, as `contam review --accept` "
             "writes it.",
         ),
     ] = None,
@@ -160,10 +147,10 @@ def clean(
     """
     weights = _weights(choice.benchmark_weight or ())
     refuse_engine(engine, address)
-    for flag, given in (("--parts", parts), ("--shard", shard), ("--engine", engine)):
+    for named, given in (("--parts", parts), ("--shard", shard), ("--engine", engine)):
         if verdicts is not None and given is not None:
             raise UsageError(
-                f"{flag} does not go with --verdicts", hint="it divides the search: there is none"
+                f"{named} does not go with --verdicts", hint="it divides the search: there is none"
             )
     if shard is not None and parts is None:
         raise UsageError("--shard needs --parts", hint="a folder for the parts of all shares")

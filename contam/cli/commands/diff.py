@@ -8,10 +8,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 from contam.benchmark.items import ItemName
 from contam.cli import options, render
+from contam.cli.options import argument, flag, option
 from contam.cli.results import EXIT_FLAGGED, EXIT_INCOMPLETE
 from contam.cli.terminal import emit, folded, plain
 from contam.errors import UsageError
@@ -35,20 +34,17 @@ _ACCEPTED: Final = "accepted"
 
 
 def diff(
-    before: Annotated[Path, typer.Argument(metavar="A", help="The earlier results or audit.")],
-    after: Annotated[Path, typer.Argument(metavar="B", help="The later one.")],
+    before: Annotated[Path, argument("A", "The earlier results or audit.")],
+    after: Annotated[Path, argument("B", "The later one.")],
     *,
     accept: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Flags of B that were accepted (`contam review --accept`)."
-        ),
+        Path | None, option("FILE", "Flags of B that were accepted (`contam review --accept`).")
     ] = None,
     fail_on_flagged: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--fail-on-flagged",
-            help="Exit with 3 if an item is newly flagged and not accepted, or if the two cannot"
+            "Exit with 3 if an item is newly flagged and not accepted, or if the two cannot"
             " be compared; with 4 if B did not read the whole corpus.",
         ),
     ] = False,

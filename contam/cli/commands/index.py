@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options, render
+from contam.cli.options import flag, option
 from contam.cli.results import EXIT_INCOMPLETE
 from contam.cli.shares import parse_share, tell_idle, tell_work
 from contam.cli.terminal import Reporter, emit, plain, talk, visible
@@ -93,7 +94,7 @@ def add(
     memory: options.BuildMemory = "2GB",
     columns: options.ColumnOptions,
     again: Annotated[
-        bool, typer.Option("--again", help="Take retired shards, too; otherwise they stay out.")
+        bool, flag("--again", "Take retired shards, too; otherwise they stay out.")
     ] = False,
     home: options.Home = None,
     as_json: options.Json = False,
@@ -133,13 +134,9 @@ def add(
 def retire(
     *,
     index: options.IndexFolder,
-    shard: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME...", help="Names of shards, as in reports."),
-    ] = None,
+    shard: Annotated[list[str] | None, option("NAME...", "Names of shards, as in reports.")] = None,
     document: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ID...", help="Ids of documents, as in the evidence."),
+        list[str] | None, option("ID...", "Ids of documents, as in the evidence.")
     ] = None,
     home: options.Home = None,
     as_json: options.Json = False,

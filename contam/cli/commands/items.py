@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options, render
+from contam.cli.options import argument, flag, option
 from contam.cli.results import refuse_beside, refuse_inside
 from contam.cli.terminal import plain, talk
 from contam.errors import IncompleteError, UsageError
@@ -30,28 +31,24 @@ _MAKING = frozenset(("from_logs", "out", "columns", "overwrite"))
 @options.shared
 def items(
     benchmark: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[BENCHMARK...]", help="Benchmark files, folders or globs."),
+        list[str] | None, argument("[BENCHMARK...]", "Benchmark files, folders or globs.")
     ] = None,
     *,
     context: typer.Context,
     read: options.BenchmarkOptions,
     strict: Annotated[
-        bool,
-        typer.Option("--strict", help="Exit with 4 if text is unread or an item is incomplete."),
+        bool, flag("--strict", "Exit with 4 if text is unread or an item is incomplete.")
     ] = False,
     as_json: options.Json = False,
     from_logs: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="PATH...",
-            help="Make a benchmark of the items in logs: files, folders or globs, as in "
-            "`contam logs`.",
+        option(
+            "PATH...",
+            "Make a benchmark of the items in logs: files, folders or globs, as in `contam logs`.",
         ),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="With --from-logs: the benchmark, as JSON lines."),
+        Path | None, option("FILE", "With --from-logs: the benchmark, as JSON lines.")
     ] = None,
     columns: options.Columns = None,
     overwrite: options.Overwrite = False,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from contam.cli import options, render
+from contam.cli.options import argument
 from contam.errors import UsageError
 from contam.facts import counted
 
@@ -17,10 +16,7 @@ if TYPE_CHECKING:
 
 
 def benchmarks(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="[NAME]", help="A benchmark, or a word to search for."),
-    ] = None,
+    name: Annotated[str | None, argument("[NAME]", "A benchmark, or a word to search for.")] = None,
     as_json: options.Json = False,
 ) -> None:
     """List the benchmarks that `--benchmark` takes by name, search them, or show one.
@@ -91,8 +87,7 @@ _CONFIDENCE = {
 
 def policies(
     name: Annotated[
-        str | None,
-        typer.Argument(metavar="[NAME]", help="A policy, a preset (NAME:PRESET) or a policy file."),
+        str | None, argument("[NAME]", "A policy, a preset (NAME:PRESET) or a policy file.")
     ] = None,
     as_json: options.Json = False,
 ) -> None:

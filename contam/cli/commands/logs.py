@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from contam.cli import options, render
+from contam.cli.options import argument
 from contam.cli.terminal import plain, talk, visible
 from contam.errors import LogError
 from contam.facts import counted
@@ -24,9 +23,9 @@ _LISTED = 20
 def logs(
     paths: Annotated[
         list[str],
-        typer.Argument(
-            metavar="PATH...",
-            help="Logs: files, folders or globs; lm-eval, Inspect, HELM, lighteval, OpenAI evals, "
+        argument(
+            "PATH...",
+            "Logs: files, folders or globs; lm-eval, Inspect, HELM, lighteval, OpenAI evals, "
             "human-eval, EvalPlus, SWE-bench, OLMES, OpenCompass, Every Eval Ever, tables of "
             "scores.",
         ),

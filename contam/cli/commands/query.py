@@ -11,7 +11,7 @@ import typer
 from contam import facts
 from contam.cli import options, render
 from contam.cli.commands.show import as_tree, item_blocks
-from contam.cli.options import split_names
+from contam.cli.options import option, split_names
 from contam.cli.results import (
     ALLOW_MISSING,
     print_result,
@@ -48,29 +48,21 @@ def query(
     *,
     context: typer.Context,
     index: Annotated[
-        list[str],
-        typer.Option(
-            metavar="DIR,...", help="Index folders or names; several count as one corpus."
-        ),
+        list[str], option("DIR,...", "Index folders or names; several count as one corpus.")
     ],
     benchmark: options.Benchmark = None,
     out: options.OptionalOut = None,
     text: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Search for this text instead of a benchmark."),
+        str | None, option("TEXT", "Search for this text instead of a benchmark.")
     ] = None,
     text_file: Annotated[
-        str | None,
-        typer.Option(metavar="PATH", help="Search for the text in this file; - reads stdin."),
+        str | None, option("PATH", "Search for the text in this file; - reads stdin.")
     ] = None,
     items: options.ItemOptions,
     kept: options.KeptOptions,
     corpus: options.Moved = None,
     home: options.Home = None,
-    unit: Annotated[
-        str | None,
-        typer.Option(metavar="UNIT", help="Refuse an index of any other unit."),
-    ] = None,
+    unit: Annotated[str | None, option("UNIT", "Refuse an index of any other unit.")] = None,
     workers: options.Workers = None,
     output: options.VerdictOptions,
 ) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from contam.cli import options, render
-from contam.cli.options import pairs, split_names
+from contam.cli.options import flag, option, pairs, split_names
 from contam.cli.render import new_table
 from contam.cli.results import refuse_beside, tell_scored
 from contam.cli.terminal import emit, visible
@@ -30,24 +30,24 @@ class LabelOptions:
 
     threshold: Annotated[
         float | None,
-        typer.Option(
-            metavar="SCORE",
-            help="FILE has scores: items with at least this score are contaminated, others clean.",
+        option(
+            "SCORE",
+            "FILE has scores: items with at least this score are contaminated, others clean.",
         ),
     ] = None
     unlisted: Annotated[
         str | None,
-        typer.Option(
-            metavar="LABEL",
-            help="Label of items that are not in FILE: `clean` if FILE lists every"
+        option(
+            "LABEL",
+            "Label of items that are not in FILE: `clean` if FILE lists every"
             " contaminated item, else `not_checkable`.",
         ),
     ] = None
     verdict_columns: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="ROLE=NAME,...",
-            help="Columns of FILE: id=..., label=..., score=..., question=..., benchmark=...",
+        option(
+            "ROLE=NAME,...",
+            "Columns of FILE: id=..., label=..., score=..., question=..., benchmark=...",
         ),
     ] = None
 
@@ -58,28 +58,26 @@ class MetricOptions:
 
     metric: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="[BENCHMARK=]METRIC",
-            help="Main metric of a benchmark whose logs have several: used to aggregate"
+        option(
+            "[BENCHMARK=]METRIC",
+            "Main metric of a benchmark whose logs have several: used to aggregate"
             " benchmarks, and shown in plots. May be repeated.",
         ),
     ] = None
     all_metrics: Annotated[
-        bool, typer.Option("--all-metrics", help="Show every metric, not only the main ones.")
+        bool, flag("--all-metrics", "Show every metric, not only the main ones.")
     ] = False
     lower_is_better: Annotated[
-        list[str] | None,
-        typer.Option(metavar="METRIC", help="Less of this metric is better. May be repeated."),
+        list[str] | None, option("METRIC", "Less of this metric is better. May be repeated.")
     ] = None
     higher_is_better: Annotated[
-        list[str] | None,
-        typer.Option(metavar="METRIC", help="More of this metric is better. May be repeated."),
+        list[str] | None, option("METRIC", "More of this metric is better. May be repeated.")
     ] = None
     mixed_setups: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--mixed-setups",
-            help="Rank runs together even if their examples, prompts or task versions differ.",
+            "Rank runs together even if their examples, prompts or task versions differ.",
         ),
     ] = False
 
@@ -94,96 +92,84 @@ def rescore(
     context: typer.Context,
     verdicts: Annotated[
         Path,
-        typer.Option(
-            metavar="DIR|FILE",
-            help="Results of `contam scan` or `contam query`, or a file of labels: your own"
+        option(
+            "DIR|FILE",
+            "Results of `contam scan` or `contam query`, or a file of labels: your own"
             " annotations (CSV, JSON lines, Parquet), decon's report, a published list.",
         ),
     ],
     logs: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="PATH...",
-            help="Evaluation logs with per-item results: files or folders of lm-evaluation-harness,"
+        option(
+            "PATH...",
+            "Evaluation logs with per-item results: files or folders of lm-evaluation-harness,"
             " Inspect, HELM, lighteval, OpenAI evals, human-eval, EvalPlus, SWE-bench, OLMES,"
             " OpenCompass, Every Eval Ever, or plain tables. Required, unless --plan is given.",
         ),
     ] = None,
     out: options.OptionalOut = None,
     plan: Annotated[
-        bool,
-        typer.Option(
-            "--plan", help="Print the smallest gap each benchmark can show, and score nothing."
-        ),
+        bool, flag("--plan", "Print the smallest gap each benchmark can show, and score nothing.")
     ] = False,
     policy: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME,...", help="Policies to judge by. [default: all in the verdicts]"
-        ),
+        list[str] | None, option("NAME,...", "Policies to judge by. [default: all in the verdicts]")
     ] = None,
     reference: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="MODEL,...",
-            help="Models that cannot have seen the corpus: gains are compared with theirs alone.",
+        option(
+            "MODEL,...",
+            "Models that cannot have seen the corpus: gains are compared with theirs alone.",
         ),
     ] = None,
     field: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="PATH...",
-            help="Logs of other models with per-item results, public ones for example, that show"
+        option(
+            "PATH...",
+            "Logs of other models with per-item results, public ones for example, that show"
             " how hard the flagged items are: gains are compared with theirs.",
         ),
     ] = None,
     reference_benchmark: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="BENCHMARK=OTHER,...",
-            help="Compare a benchmark with another one in the logs that no model can have seen"
+        option(
+            "BENCHMARK=OTHER,...",
+            "Compare a benchmark with another one in the logs that no model can have seen"
             " (a rephrasing, a retro-holdout).",
         ),
     ] = None,
     columns: options.Columns = None,
     benchmark_as: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="OLD=NEW,...",
-            help="Benchmark OLD of the logs is NEW of the verdicts: needed where bare numbers alone"
+        option(
+            "OLD=NEW,...",
+            "Benchmark OLD of the logs is NEW of the verdicts: needed where bare numbers alone"
             " join them.",
         ),
     ] = None,
-    least: Annotated[
-        int,
-        typer.Option(min=1, metavar="N", help="Items that a subset needs for an estimate."),
-    ] = 50,
+    least: Annotated[int, option("N", "Items that a subset needs for an estimate.", min=1)] = 50,
     permutations: Annotated[
-        int,
-        typer.Option(
-            min=99, metavar="N", help="Draws of a permutation test; more follow if p is small."
-        ),
+        int, option("N", "Draws of a permutation test; more follow if p is small.", min=99)
     ] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all draws.")] = 0,
+    seed: Annotated[int, option("N", "Seed of all draws.", min=0)] = 0,
     allow_unmatched: options.AllowUnmatched = False,
     allow_partial: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--allow-partial",
-            help="Go on even if a log without a reported number to check lacks scores for over"
+            "Go on even if a log without a reported number to check lacks scores for over"
             " 1 % of a benchmark.",
         ),
     ] = False,
     separate_runs: Annotated[
-        bool, typer.Option("--separate-runs", help="Treat two runs of one model as two models.")
+        bool, flag("--separate-runs", "Treat two runs of one model as two models.")
     ] = False,
     labels: LabelOptions,
     metrics: MetricOptions,
     skip_damaged: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--skip-damaged",
-            help="Go on without logs that are cut off, cancelled or damaged; they are listed in the"
+            "Go on without logs that are cut off, cancelled or damaged; they are listed in the"
             " notes, the summary and run.json.",
         ),
     ] = False,

@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 from contam.cli import render
 from contam.cli.commands.audit import today
 from contam.cli.commands.show import item_blocks
+from contam.cli.options import argument, option
 from contam.cli.results import refuse_inside
 from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import UsageError
@@ -29,41 +28,28 @@ _QUIT: Final = ("q", "quit")
 
 
 def review(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A pack, or the results of `contam scan --out`.")
-    ],
+    folder: Annotated[Path, argument("DIR", "A pack, or the results of `contam scan --out`.")],
     *,
     labels: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="File for the answers; items in it are not shown again."),
+        Path | None, option("FILE", "File for the answers; items in it are not shown again.")
     ] = None,
     accept: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Instead of labels: CSV file of the flags you accept."),
+        Path | None, option("FILE", "Instead of labels: CSV file of the flags you accept.")
     ] = None,
     until: Annotated[
-        str | None,
-        typer.Option(metavar="DATE", help="--accept: the last day on which they are accepted."),
+        str | None, option("DATE", "--accept: the last day on which they are accepted.")
     ] = None,
     item: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ID", help="--accept: show this flagged item. [default: all]"),
+        list[str] | None, option("ID", "--accept: show this flagged item. [default: all]")
     ] = None,
-    reader: Annotated[str, typer.Option(metavar="NAME", help="Name of the reader.")],
+    reader: Annotated[str, option("NAME", "Name of the reader.")],
     policy: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Policy whose flags are reviewed. [default: the first]"),
+        str | None, option("NAME", "Policy whose flags are reviewed. [default: the first]")
     ] = None,
-    flagged: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Flagged items to draw from each benchmark.")
-    ] = 50,
-    clean: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Clean items to draw from each benchmark.")
-    ] = 50,
-    documents: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Documents shown per item.")
-    ] = 2,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the sample.")] = 0,
+    flagged: Annotated[int, option("N", "Flagged items to draw from each benchmark.", min=0)] = 50,
+    clean: Annotated[int, option("N", "Clean items to draw from each benchmark.", min=0)] = 50,
+    documents: Annotated[int, option("N", "Documents shown per item.", min=1)] = 2,
+    seed: Annotated[int, option("N", "Seed of the sample.", min=0)] = 0,
 ) -> None:
     """Show items beside documents, without verdict or score, and note the reader's answers.
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from contam.cli import options, render
+from contam.cli.options import flag, option
 from contam.cli.results import print_result, refuse_out_in, write_result
 from contam.cli.shares import (
     AddressOption,
@@ -41,9 +40,9 @@ def scan(
     parts: options.Parts = None,
     part_size: Annotated[
         str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Text of a part: 512MB, 16GB; the same in all calls. [default: a 256th of the "
+        option(
+            "SIZE",
+            "Text of a part: 512MB, 16GB; the same in all calls. [default: a 256th of the "
             "corpus, 512 MiB at least, 16 GiB at most]",
         ),
     ] = None,
@@ -51,9 +50,9 @@ def scan(
     only_parts: options.OnlyParts = False,
     every_hit: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--every-hit",
-            help="Keep every document that a policy counts, in hits.parquet, for `contam clean "
+            "Keep every document that a policy counts, in hits.parquet, for `contam clean "
             "--verdicts`.",
         ),
     ] = False,
@@ -74,9 +73,9 @@ def scan(
         raise UsageError("Missing option '--out'", hint="see `contam scan --help`")
     if shard is not None and only_parts:
         raise UsageError("--shard and --only-parts exclude each other", hint="give one of them")
-    for folder, flag in ((out, "--out"), (parts, "--parts")):
+    for folder, named in ((out, "--out"), (parts, "--parts")):
         if folder is not None:
-            refuse_out_in(folder, corpus, flag)
+            refuse_out_in(folder, corpus, named)
     from contam.detect.parts.part_store import Division, RayCluster
 
     division = Division(

@@ -11,6 +11,7 @@ import typer
 from annotated_types import Ge, Le
 
 from contam.cli import options, render
+from contam.cli.options import argument, option
 from contam.cli.terminal import emit, talk, visible
 from contam.config import PREFIX, Names, Settings, read_settings, secret
 from contam.errors import ConfigError, UsageError
@@ -61,7 +62,7 @@ def _about(name: str, kind: type) -> Any:  # noqa: ANN401 - a `kind`
 def _parameter(setting: Field[Any]) -> inspect.Parameter:
     name, flag, kind = setting.name, _flag(setting.name), _kind(setting.name)
     least = _about(name, Ge)
-    option = typer.Option(
+    setting_option = typer.Option(
         flag,
         help=_about(name, str),
         min=None if least is None else least.ge,
@@ -73,7 +74,7 @@ def _parameter(setting: Field[Any]) -> inspect.Parameter:
         name,
         inspect.Parameter.KEYWORD_ONLY,
         default=None if kind == Names else setting.default,
-        annotation=Annotated[list[str] | None if kind == Names else kind, option],
+        annotation=Annotated[list[str] | None if kind == Names else kind, setting_option],
     )
 
 
@@ -95,11 +96,11 @@ def _words(name: str, value: object) -> str | list[str]:
 
 _File = Annotated[
     str | None,
-    typer.Option(
-        metavar="PATH",
+    option(
+        "PATH",
+        "File with settings, below [serve]. [default: contam.toml if it exists]",
         is_eager=True,
         callback=_read,
-        help="File with settings, below [serve]. [default: contam.toml if it exists]",
     ),
 ]
 
@@ -127,24 +128,24 @@ keys.callback(invoke_without_command=True)(options.help_without_command)
 
 _Data = Annotated[
     str | None,
-    typer.Option(
-        metavar="DIR",
+    option(
+        "DIR",
+        "The service's data folder. [default: as for `contam serve`]",
         envvar=f"{PREFIX}DATA",
         show_envvar=False,
-        help="The service's data folder. [default: as for `contam serve`]",
     ),
 ]
 
 
 @keys.command("add", short_help="Make a key and print it, once.")
 def add(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Owner or purpose of the key.")],
+    name: Annotated[str, argument("NAME", "Owner or purpose of the key.")],
     *,
     scope: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="SCOPE,...",
-            help="What it allows: check, jobs, read-documents, or admin, which allows all. "
+        option(
+            "SCOPE,...",
+            "What it allows: check, jobs, read-documents, or admin, which allows all. "
             "[default: check]",
         ),
     ] = None,
@@ -192,7 +193,7 @@ def list_keys(
 
 @keys.command("revoke", short_help="Revoke keys for good.")
 def revoke(
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Key ids, as listed.")],
+    ids: Annotated[list[str], argument("ID...", "Key ids, as listed.")],
     *,
     data: _Data = None,
     as_json: options.Json = False,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options, render
-from contam.cli.options import split_names
+from contam.cli.options import argument, flag, option, split_names
 from contam.cli.render import label_style, new_table
 from contam.cli.results import refuse_beside, refuse_inside
 from contam.cli.terminal import emit, folded, page_width, shows_unicode, visible
@@ -48,21 +48,20 @@ class Filters:
 
     label: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="LABEL,...",
-            help="List items with these labels: contaminated, suspect, clean, not_checkable."
+        option(
+            "LABEL,...",
+            "List items with these labels: contaminated, suspect, clean, not_checkable."
             " [default: contaminated,suspect]",
         ),
     ] = None
     benchmark: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME,...", help="List items of these benchmarks."),
+        list[str] | None, option("NAME,...", "List items of these benchmarks.")
     ] = None
     source: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME,...",
-            help="List items that share text with documents of these sources, or hosts of"
+        option(
+            "NAME,...",
+            "List items that share text with documents of these sources, or hosts of"
             " addresses; of the documents only these are shown.",
         ),
     ] = None
@@ -77,47 +76,29 @@ _LEAST_RULE = 4
 @options.shared
 def show(
     context: typer.Context,
-    folder: Annotated[
-        Path,
-        typer.Argument(metavar="DIR", help="Results of `contam scan` or `contam audit`."),
-    ],
+    folder: Annotated[Path, argument("DIR", "Results of `contam scan` or `contam audit`.")],
     item: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[ITEM]", help="An item id, or benchmark/id. Default: list the flagged items."
-        ),
+        argument("[ITEM]", "An item id, or benchmark/id. Default: list the flagged items."),
     ] = None,
     *,
-    policy: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Show only verdicts of this policy.")
-    ] = None,
+    policy: Annotated[str | None, option("NAME", "Show only verdicts of this policy.")] = None,
     filters: Filters,
     documents: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Documents shown beside each item. [default: none in a list, 5 with ITEM]",
+        option(
+            "N", "Documents shown beside each item. [default: none in a list, 5 with ITEM]", min=1
         ),
     ] = None,
     limit: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Items shown. [default: 20; with --json, --html all]"
-        ),
+        int | None, option("N", "Items shown. [default: 20; with --json, --html all]", min=1)
     ] = None,
     stats: Annotated[
-        bool,
-        typer.Option(
-            "--stats", help="Count what is flagged by benchmark, source and month, with bars."
-        ),
+        bool, flag("--stats", "Count what is flagged by benchmark, source and month, with bars.")
     ] = False,
     as_json: options.Json = False,
     html: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write items and documents side by side, as one file of HTML."
-        ),
+        Path | None, option("FILE", "Write items and documents side by side, as one file of HTML.")
     ] = None,
     overwrite: options.Overwrite = False,
 ) -> int:
@@ -444,12 +425,11 @@ def _source(verdict: Verdict, sources: dict[tuple[str, int], str]) -> str:
 
 
 def sql(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results of `contam scan --out`.")],
+    folder: Annotated[Path, argument("DIR", "Results of `contam scan --out`.")],
     query: Annotated[
         str,
-        typer.Argument(
-            metavar="SQL",
-            help="SQL over verdicts, evidence, items, documents (of the evidence) and sources.",
+        argument(
+            "SQL", "SQL over verdicts, evidence, items, documents (of the evidence) and sources."
         ),
     ],
 ) -> None:

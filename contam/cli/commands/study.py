@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contam.cli import options, render
-from contam.cli.options import pairs, split_names
+from contam.cli.options import option, pairs, split_names
 from contam.cli.render import new_table
 from contam.cli.results import tell_scored
 from contam.cli.terminal import emit, page_width, visible
@@ -31,27 +31,18 @@ app.callback(invoke_without_command=True)(options.help_without_command)
 
 Columns = Annotated[
     list[str] | None,
-    typer.Option(
-        "--columns",
-        metavar="[INPUT.]ROLE=NAME,...",
-        help="Columns of tables: model=..., score=..., n=...; INPUT. for one input alone.",
+    option(
+        "[INPUT.]ROLE=NAME,...",
+        "Columns of tables: model=..., score=..., n=...; INPUT. for one input alone.",
     ),
 ]
 Verdicts = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PATH", help="Results of a scan, or labels, to study clean items by as well."
-    ),
+    str | None, option("PATH", "Results of a scan, or labels, to study clean items by as well.")
 ]
-Policy = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Policy of the verdicts, where they hold several."),
-]
-Metric = Annotated[
-    str | None, typer.Option(metavar="METRIC", help="Metric of the logs, where they have several.")
-]
-Draws = Annotated[int, typer.Option(min=99, metavar="N", help="Draws of a bootstrap.")]
-Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all draws.")]
+Policy = Annotated[str | None, option("NAME", "Policy of the verdicts, where they hold several.")]
+Metric = Annotated[str | None, option("METRIC", "Metric of the logs, where they have several.")]
+Draws = Annotated[int, option("N", "Draws of a bootstrap.", min=99)]
+Seed = Annotated[int, option("N", "Seed of all draws.", min=0)]
 
 _MOST_ROWS = 20
 
@@ -180,20 +171,15 @@ def fresh(
     *,
     original: Annotated[
         list[str],
-        typer.Option(
-            metavar="PATH...",
-            help="Scores on the original set: a table with model, n and correct or score, or logs.",
+        option(
+            "PATH...",
+            "Scores on the original set: a table with model, n and correct or score, or logs.",
         ),
     ],
-    fresh: Annotated[
-        list[str], typer.Option(metavar="PATH...", help="Scores on the fresh set, the same way.")
-    ],
+    fresh: Annotated[list[str], option("PATH...", "Scores on the fresh set, the same way.")],
     easier: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=PATH...",
-            help="Further fresh sets, of items that people agree on more.",
-        ),
+        option("NAME=PATH...", "Further fresh sets, of items that people agree on more."),
     ] = None,
     columns: Columns = None,
     verdicts: Verdicts = None,
@@ -201,22 +187,12 @@ def fresh(
     metric: Metric = None,
     references: Annotated[
         list[str] | None,
-        typer.Option(
-            "--reference",
-            metavar="MODEL,...",
-            help="Models that cannot have seen the original set.",
-        ),
+        option("MODEL,...", "Models that cannot have seen the original set.", "--reference"),
     ] = None,
-    margin: Annotated[
-        float,
-        typer.Option(metavar="SHARE", help="How far apart equally hard sets may be."),
-    ] = 0.05,
-    chance: Annotated[
-        float, typer.Option(metavar="SHARE", help="Score of a guess on both sets.")
-    ] = 0.0,
+    margin: Annotated[float, option("SHARE", "How far apart equally hard sets may be.")] = 0.05,
+    chance: Annotated[float, option("SHARE", "Score of a guess on both sets.")] = 0.0,
     least: Annotated[
-        int,
-        typer.Option(min=1, metavar="N", help="Clean items without which nothing is said of them."),
+        int, option("N", "Clean items without which nothing is said of them.", min=1)
     ] = 50,
     draws: Draws = 2_000,
     seed: Seed = 0,
@@ -259,27 +235,19 @@ def preparation(
     *,
     scores: Annotated[
         str,
-        typer.Option(
-            metavar="PATH",
-            help="Table of model, score, group and compute, perhaps of task and tuned score.",
+        option(
+            "PATH", "Table of model, score, group and compute, perhaps of task and tuned score."
         ),
     ],
     columns: Columns = None,
     chance: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[TASK=]SHARE,...", help="Score of a guess. [default: 0]"),
+        list[str] | None, option("[TASK=]SHARE,...", "Score of a guess. [default: 0]")
     ] = None,
     knots: Annotated[
-        str,
-        typer.Option(
-            metavar="A,B", help="Where segments of compute meet, in powers of ten of operations."
-        ),
+        str, option("A,B", "Where segments of compute meet, in powers of ten of operations.")
     ] = "22,23",
     lower_is_better: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TASK,...", help="Less is better on these tasks; only ranks use them."
-        ),
+        list[str] | None, option("TASK,...", "Less is better on these tasks; only ranks use them.")
     ] = None,
     draws: Draws = 2_000,
     seed: Seed = 0,
@@ -302,40 +270,32 @@ def board(
     *,
     scores: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Scores of models on tasks: a row for each model and a column for each task, or"
+        option(
+            "FILE",
+            "Scores of models on tasks: a row for each model and a column for each task, or"
             " columns model, task and score (CSV, JSON lines, Parquet).",
         ),
     ] = None,
-    clean: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The same scores on clean items."),
-    ] = None,
+    clean: Annotated[Path | None, option("FILE", "The same scores on clean items.")] = None,
     rescored: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Results of `contam rescore`, all and clean, instead of --scores and --clean.",
+        option(
+            "DIR", "Results of `contam rescore`, all and clean, instead of --scores and --clean."
         ),
     ] = None,
     policy: Policy = None,
     tasks: Annotated[
         list[str] | None,
-        typer.Option(
-            "--task", metavar="NAME...", help="Tasks to use. [default: all columns but the model]"
-        ),
+        option("NAME...", "Tasks to use. [default: all columns but the model]", "--task"),
     ] = None,
     lower_is_better: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TASK...", help="Tasks on which a lower score is better."),
+        list[str] | None, option("TASK...", "Tasks on which a lower score is better.")
     ] = None,
     higher_is_better: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TASK...", help="Tasks whose names sound otherwise, and are not."),
+        list[str] | None, option("TASK...", "Tasks whose names sound otherwise, and are not.")
     ] = None,
     columns: Columns = None,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the searches.")] = 0,
+    seed: Annotated[int, option("N", "Seed of the searches.", min=0)] = 0,
 ) -> None:
     """Ask how a board ranks its models, and how easily that order moves.
 
@@ -359,57 +319,49 @@ def time(
     *,
     logs: Annotated[
         list[str],
-        typer.Option(
-            metavar="PATH...",
-            help="Scores of each item: what `contam rescore` takes as logs, of one benchmark.",
+        option(
+            "PATH...", "Scores of each item: what `contam rescore` takes as logs, of one benchmark."
         ),
     ],
     dates: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Table of the items with the date each came out, and their strata; or released:"
+        option(
+            "FILE",
+            "Table of the items with the date each came out, and their strata; or released:"
             " the months in which the logs' benchmarks came out. [default: the table of --logs]",
         ),
     ] = None,
     cutoffs: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "FILE|MODEL=DATE,...",
+            "Last day of a model's training data, or a table with columns model and cutoff.",
             "--cutoff",
-            metavar="FILE|MODEL=DATE,...",
-            help="Last day of a model's training data, or a table with columns model and cutoff.",
         ),
     ] = None,
     references: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "MODEL,...",
+            "Models that cannot have seen the items: theirs is taken off.",
             "--reference",
-            metavar="MODEL,...",
-            help="Models that cannot have seen the items: theirs is taken off.",
         ),
     ] = None,
     strata: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COLUMN,...",
-            help="Columns of the dates to compare like with like by. [default: platform,"
+        option(
+            "COLUMN,...",
+            "Columns of the dates to compare like with like by. [default: platform,"
             " difficulty, where they are there]",
         ),
     ] = None,
-    window: Annotated[
-        str, typer.Option(metavar="NAME", help="month, quarter, half-year or year.")
-    ] = "quarter",
+    window: Annotated[str, option("NAME", "month, quarter, half-year or year.")] = "quarter",
     verdicts: Verdicts = None,
     policy: Policy = None,
     metric: Metric = None,
     columns: Columns = None,
-    least: Annotated[
-        int,
-        typer.Option(min=2, metavar="N", help="Items needed on either side of a cutoff."),
-    ] = 50,
-    permutations: Annotated[
-        int, typer.Option(min=99, metavar="N", help="Draws of the search for a cutoff.")
-    ] = 2_000,
+    least: Annotated[int, option("N", "Items needed on either side of a cutoff.", min=2)] = 50,
+    permutations: Annotated[int, option("N", "Draws of the search for a cutoff.", min=99)] = 2_000,
     seed: Seed = 0,
 ) -> None:
     """Ask whether scores fall where a model's training data end.
