@@ -25,16 +25,13 @@ from typer.core import TyperGroup
 from contam.cli.commands import (
     annotate,
     audit,
-    check,
     clean,
     diff,
     index,
     items,
-    known,
     logs,
     query,
     rescore,
-    review,
     scan,
     serve,
     show,
@@ -113,15 +110,15 @@ app = typer.Typer(
 )
 GROUPS: Final[dict[str, tuple[Callable[..., Any] | typer.Typer, ...]]] = {
     "Find what a corpus contains": (
-        known.benchmarks, items.items, scan.scan, query.query, index.app, show.show, show.sql,
-        diff.diff, known.policies, scan.warm,
+        items.benchmarks, items.items, scan.scan, query.query, index.app, show.show, show.sql,
+        diff.diff, items.policies, scan.warm,
     ),
     "Take it out of a corpus": (clean.clean,),
     "Score models on clean items": (
         logs.logs, rescore.rescore, annotate.export, annotate.annotate, study.app,
     ),
-    "Serve answers, and ask for them": (serve.serve, serve.keys, check.check),
-    "Sign off a release": (audit.app, review.review),
+    "Serve answers, and ask for them": (serve.serve, serve.keys, query.check),
+    "Sign off a release": (audit.app, audit.review),
 }  # fmt: skip
 for title, commands in GROUPS.items():
     for command in commands:

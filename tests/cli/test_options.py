@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contam.cli.options import spread_values
-from contam.cli.shares import parse_share
+from contam.cli.results import parse_share
 from contam.corpus.formats.registry import FORMATS
 from contam.errors import UsageError
 from contam.rescore.logs.read import READERS

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from contam.cli import options, render
-from contam.cli.commands.check import Watcher
+from contam.cli.commands.query import Watcher
 from contam.cli.options import argument, option, split_names
 from contam.cli.results import refuse_inside
 from contam.cli.terminal import emit, plain, talk, visible

@@ -11,12 +11,13 @@ import typer
 
 from contam.cli import options, render
 from contam.cli.options import flag, option
-from contam.cli.results import EXIT_FLAGGED, refuse_out_in
-from contam.cli.shares import (
+from contam.cli.results import (
+    EXIT_FLAGGED,
     AddressOption,
     EngineOption,
     parse_share,
     refuse_engine,
+    refuse_out_in,
     tell_idle,
     tell_search,
     tell_work,

@@ -10,8 +10,7 @@ import typer
 
 from contam.cli import options, render
 from contam.cli.options import flag, option
-from contam.cli.results import EXIT_INCOMPLETE
-from contam.cli.shares import parse_share, tell_idle, tell_work
+from contam.cli.results import EXIT_INCOMPLETE, parse_share, tell_idle, tell_work
 from contam.cli.terminal import Reporter, emit, plain, talk, visible
 from contam.errors import UsageError
 from contam.facts import counted, size

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from contam.cli import options, render
 from contam.cli.options import flag, option
-from contam.cli.results import print_result, refuse_out_in, write_result
-from contam.cli.shares import (
+from contam.cli.results import (
     AddressOption,
     EngineOption,
     parse_share,
+    print_result,
     refuse_engine,
+    refuse_out_in,
     tell_idle,
     tell_search,
+    write_result,
 )
 from contam.cli.terminal import Reporter, talk
 from contam.errors import UsageError
