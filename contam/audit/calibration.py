@@ -32,11 +32,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.audit.checks import Checker, Items
+    from contam.audit.checks import Checker, Items, StageCache
     from contam.audit.decoys import Decoys
     from contam.audit.facts import PolicyFacts
     from contam.audit.spec import AuditSpec
-    from contam.audit.stage_cache import StageCache
     from contam.detect.report import Report
     from contam.detect.result import ScanResult
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.checks import digest_of
 from contam.audit.facts import CleanedFacts
-from contam.audit.public_names import public
+from contam.audit.spec import public
 from contam.cleaning.run import FORMAT
 from contam.cleaning.shard import digest
 from contam.corpus.shards import leave_out, survey
@@ -21,8 +21,8 @@ from contam.files.single import fingerprint, read_file, reading
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from contam.audit.checks import StageCache
     from contam.audit.spec import AuditSpec, CorpusSpec
-    from contam.audit.stage_cache import StageCache
     from contam.corpus.shards import Shard
 
 _GIVE_CLEANED_CORPUS: Final = "name the corpus/ beside that record, whole and as it was written"

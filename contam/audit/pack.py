@@ -20,6 +20,8 @@ from contam.audit.calibration import (
 )
 from contam.audit.checks import (
     Checker,
+    StageCache,
+    copy_tree,
     digest_of,
     log_files,
     read_items,
@@ -28,16 +30,13 @@ from contam.audit.checks import (
 )
 from contam.audit.cleaned import check_cleaned, facts_of
 from contam.audit.combine import combine
-from contam.audit.exports import write_exports
 from contam.audit.facts import SCORES, STUDIES, Facts, schema, write_facts
-from contam.audit.public_names import note_sources, public, public_parameters
 from contam.audit.rates import read_judged, reviewed, write_judged
 from contam.audit.report.build import ReportInputs, make_facts
 from contam.audit.report.pages import make_pages
-from contam.audit.report.render import write_html, write_markdown
+from contam.audit.report.render import write_exports, write_html, write_markdown
 from contam.audit.sample import population, read_labels, write_labels
-from contam.audit.spec import TOGETHER
-from contam.audit.stage_cache import StageCache, copy_tree
+from contam.audit.spec import TOGETHER, note_sources, public, public_parameters
 from contam.audit.verify import MANIFEST, TIMES, write_manifest, write_times
 from contam.detect.accepted import find_accepted, read_accepted
 from contam.detect.report import load_report

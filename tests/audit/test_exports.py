@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from contam.audit.exports import conda, model_card
+from contam.audit.report.render import conda, model_card
 from contam.audit.verify import MANIFEST, read_verified
 from contam.cli.main import main
 from contam.detect.report import load_report

@@ -9,9 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from contam.audit.pack import run_audit
-from contam.audit.public_names import public
 from contam.audit.sample import AcceptSession, ReviewSession, answer, write_labels
-from contam.audit.spec import AuditSpec, BenchmarkSpec, CorpusSpec, LogsSpec, load_spec
+from contam.audit.spec import AuditSpec, BenchmarkSpec, CorpusSpec, LogsSpec, load_spec, public
 from contam.audit.verify import TIMES, files_of, verify_pack
 from contam.detect.accepted import add_accepted
 from contam.detect.show.reread import Library, sources_file

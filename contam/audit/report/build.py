@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 from contam.audit.calibration import with_chance
 from contam.audit.combine import merged_coverage
 from contam.audit.facts import (
+    MOST_SOURCES,
     BenchmarkFacts,
     CorpusFacts,
     Facts,
     Headline,
     ModelFacts,
     Number,
+    tally,
 )
 from contam.audit.rates import with_precision
-from contam.audit.report.tally import MOST_SOURCES, tally
 from contam.audit.spec import TOGETHER
 from contam.corpus.dates import span_of
 from contam.detect.report import RUN_FILE

@@ -318,7 +318,7 @@ def export(
         contam audit export pack --format conda
         contam audit export pack --format model-card --out card.md
     """
-    from contam.audit.exports import conda, model_card
+    from contam.audit.report.render import conda, model_card
     from contam.files.single import write_file
 
     if out is not None:

@@ -475,7 +475,7 @@ def stats(report: Report, policy: str | None, benchmarks: Collection[str]) -> di
     Of each policy: `benchmarks` with their labels, and for `sources` (the most frequent first) and
     `months` how many flagged items share text with a document of each.
     """
-    from contam.audit.report.tally import tally
+    from contam.audit.facts import tally
 
     found: dict[str, Any] = {}
     for (benchmark, by), facts in tally(report, "", {}, most_sources=None).items():
