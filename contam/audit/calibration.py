@@ -11,20 +11,20 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from contam.audit.checks import digest_of
 from contam.audit.combine import combine
 from contam.audit.decoys import JOIN, MAKER, SWAP, make_decoys
+from contam.audit.facts import ask
 from contam.audit.verify import REPORT
 from contam.benchmark.items import ItemName
 from contam.detect.labels import FLAGGED
 from contam.detect.report import load_report
 from contam.files.disk import output_errors
 from contam.tables import schemas
-from contam.tables.sql import Database
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -125,10 +125,7 @@ def calibrated(
             (draft / SUMMARY).write_text(json.dumps(summary, indent=1) + "\n", "ascii")
         return {}
 
-    keys = [
-        stage_cache.keys[verdicts],
-        *(stage_cache.keys[stage] for stage in searched.stages.values()),
-    ]
+    keys = [stage_cache.keys[stage] for stage in (verdicts, *searched.stages.values())]
     folder = stage_cache.stage(CALIBRATION, digest_of([keys, VERSION]), make)
     summary: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())
     return summary
@@ -194,9 +191,14 @@ def compete(items: Floats, clones: Floats, closer: Floats, second: Floats) -> Fl
     closer  which stands closer to the corpus where scores are equal: above 0 the item, below 0 the
             clone
     """
-    sign = np.where(items == clones, np.sign(closer), np.sign(items - clones))
-    lesser = second[sign < 0]
-    return np.concatenate([clones[sign <= 0], items[sign < 0], lesser[~np.isnan(lesser)]])
+    lead = _lead(items, clones, closer)
+    lesser = second[lead < 0]
+    return np.concatenate([clones[lead <= 0], items[lead < 0], lesser[~np.isnan(lesser)]])
+
+
+def _lead(items: Floats, clones: Floats, closer: Floats) -> Floats:
+    """Above 0 where the item wins, below 0 where its clone does, 0 for a draw."""
+    return np.where(items == clones, np.sign(closer), np.sign(items - clones))
 
 
 def at_most(n_found: int, n_scores: float, n_decoys: int, n_targets: int) -> float:
@@ -293,17 +295,16 @@ INCOMPLETE: Final = "not all of the corpora was read"
 NOTHING: Final = "nothing is flagged"
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What was found of one item by one policy: whether flagged, score, and tokens in one place."""
+class _Found(NamedTuple):
+    """What was found of one item by one policy, in the order of how much; tokens in one place."""
 
-    label: str
+    flagged: bool
     score: float
     tokens: int
 
     @property
     def rank(self) -> tuple[bool, float]:
-        return self.label in FLAGGED, self.score
+        return self.flagged, self.score
 
 
 Figures = tuple[float, float, float]
@@ -337,8 +338,7 @@ def estimate(
         of[made.of].append(made)
     values: dict[tuple[str, str, str, str], Figures] = {}
     rows = []
-    for name, policy in targets:
-        items = targets[name, policy]
+    for (name, policy), items in targets.items():
         pairs = [
             _Pair(made.kinds[key], clone, _parents(items, made, key))
             for made in of[name]
@@ -346,8 +346,7 @@ def estimate(
             if key in items
         ]
         young = [match for source in natural for match in others.get((source, policy), {}).values()]
-        world = _World(items, pairs, young)
-        row, figures = world.row(complete=complete)
+        row, figures = _World(items, pairs, young).row(complete=complete)
         rows.append({"benchmark": name, "policy": policy, **row})
         for key, found in figures.items():
             values[name, *key, policy] = found
@@ -363,8 +362,7 @@ def with_chance(
     return {key: replace(tally, fdr=shares.get(key)) for key, tally in tallies.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(NamedTuple):
     """A decoy beside the item it was made of, or both items, the better one first."""
 
     kind: str
@@ -375,10 +373,10 @@ class _Pair:
 def _parents(
     items: Mapping[tuple[str, str], _Found], made: Decoys, key: tuple[str, str]
 ) -> tuple[_Found, ...]:
-    found = [items[key]]
-    if (donor := made.donors.get(key)) and donor in items:
-        found.append(items[donor])
-    return tuple(sorted(found, key=lambda match: (match.rank, match.tokens), reverse=True))
+    names = (key, made.donors.get(key, key))
+    return tuple(
+        sorted((items[name] for name in dict.fromkeys(names) if name in items), reverse=True)
+    )
 
 
 class _World:
@@ -398,24 +396,26 @@ class _World:
         ranks = sorted({match.rank for match in everyone})
         self._scale = {rank: at for at, rank in enumerate(ranks)}
         self.targets = self._on_scale(self._items)
-        self.own = self._on_scale([pair.parents[0] for pair in pairs])
-        self.second = np.full(len(pairs), np.nan)
-        for at, pair in enumerate(pairs):
-            if len(pair.parents) > 1:
-                self.second[at] = self._scale[pair.parents[1].rank]
-        self.clones = self._on_scale([pair.clone for pair in pairs])
+        self.own = self._on_scale(pair.parents[0] for pair in pairs)
+        seconds = (pair.parents[1:] for pair in pairs)
+        self.second = np.array(
+            [self._scale[rest[0].rank] if rest else np.nan for rest in seconds], np.float64
+        )
+        self.clones = self._on_scale(pair.clone for pair in pairs)
         self.closer = np.array([float(p.parents[0].tokens - p.clone.tokens) for p in pairs])
+        self.lead = _lead(self.own, self.clones, self.closer)
         self.natural = self._on_scale(natural)
-        self.flagged = np.array([item.label in FLAGGED for item in self._items], np.bool_)
+        self.flagged = np.array([item.flagged for item in self._items], np.bool_)
 
     def row(self, *, complete: bool) -> tuple[Row, dict[tuple[str, str], Figures]]:
         """The figures of the report, and (fdr, q, p) of every item, none where not estimable."""
         kinds = Counter(pair.kind for pair in self._pairs)
-        draws = (self.own == self.clones) & (self.closer == 0)
+        made = len(self._pairs) >= LEAST
+        decoys = MADE if made else NATURAL
         found: Row = {
             "estimable": False,
             "reason": "",
-            "decoys": MADE if len(self._pairs) >= LEAST else NATURAL,
+            "decoys": decoys,
             "n_items": len(self._items),
             "n_flagged": int(self.flagged.sum()),
             "n_decoys": len(self._pairs),
@@ -424,25 +424,23 @@ class _World:
             "n_natural": len(self.natural),
             "n_decoys_flagged": int(self._flags(self.clones).sum()),
             "n_natural_flagged": int(self._flags(self.natural).sum()),
-            "n_draws": int((draws & self._flags(self.clones)).sum()),
-            "fdr": None,
-            "n_chance": None,
-            "smallest_q": None,
-            "check": None,
-            "assumption": ASSUMPTIONS[MADE if len(self._pairs) >= LEAST else NATURAL],
+            "n_draws": int(((self.lead == 0) & self._flags(self.clones)).sum()),
+            **dict.fromkeys(("fdr", "n_chance", "smallest_q", "check")),
+            "assumption": ASSUMPTIONS[decoys],
         }
         if problem := self._problem(complete=complete):
             return {**found, "reason": problem}, {}
-        made = found["decoys"] == MADE
         scores = self._compete() if made else self.natural
         n_decoys = len(self._pairs) if made else len(self.natural)
         result = calibrate(self.targets, scores, n_decoys=n_decoys)
+        n_scores = float(self._flags(scores).sum())
         found["estimable"] = True
-        found["n_chance"] = float(self._flags(scores).sum()) * len(self._items) / n_decoys
-        if self.flagged.any():
-            n_accepted = int(self.flagged.sum())
-            found["fdr"] = at_most(*self._found_by_chance(made=made), n_decoys, len(self._items))
-            found["fdr"] = min(1.0, found["fdr"] / n_accepted)
+        found["n_chance"] = n_scores * len(self._items) / n_decoys
+        if n_accepted := found["n_flagged"]:
+            by_chance = self.clones[self.lead <= 0] if made else self.natural
+            n_found = int(self._flags(by_chance).sum())
+            most = at_most(n_found, n_scores, n_decoys, len(self._items))
+            found["fdr"] = min(1.0, most / n_accepted)
             found["smallest_q"] = smallest_claim(n_accepted, len(self._items), n_decoys)
             found["check"] = self._check(scores, made=made)
         else:
@@ -458,15 +456,6 @@ class _World:
         best = max(len(self._pairs), len(self.natural))
         return f"{best} decoys, and {LEAST} are needed" if best < LEAST else ""
 
-    def _found_by_chance(self, *, made: bool) -> tuple[int, float]:
-        """Decoys that are flagged by chance, and the scores they stand for."""
-        if not made:
-            n_flagged = int(self._flags(self.natural).sum())
-            return n_flagged, float(n_flagged)
-        won = self._won() | ((self.clones == self.own) & (self.closer == 0))
-        n_won = int(self._flags(self.clones[won]).sum())
-        return n_won, float(self._flags(self._compete()).sum())
-
     def _compete(self, at: Bools | slice = slice(None)) -> Floats:
         return compete(self.own[at], self.clones[at], self.closer[at], self.second[at])
 
@@ -480,7 +469,7 @@ class _World:
             kind, known, held_out, n_known = NATURAL, scores, self.natural, len(self._pairs)
         elif made:
             # A clone that its item beats says nothing of chance.
-            won = np.where(self._won(), self.clones, -1.0)
+            won = np.where(self.lead < 0, self.clones, -1.0)
             known, held_out, n_known = self._compete(first), won[~first], int(first.sum())
         else:
             known, held_out = self.natural[first], self.natural[~first]
@@ -492,11 +481,6 @@ class _World:
         seen = entrap(self.targets, known, held_out, claimed=claimed, n_decoys=n_known)
         return {"kind": kind, **asdict(seen), "reason": ""}
 
-    def _won(self) -> Bools:
-        draw = self.clones == self.own
-        result: Bools = (self.clones > self.own) | (draw & (self.closer < 0))
-        return result
-
     def _on_scale(self, found: Iterable[_Found]) -> Floats:
         return np.array([self._scale[match.rank] for match in found], np.float64)
 
@@ -507,27 +491,17 @@ class _World:
 
 
 def _judged(report: Result) -> Judged:
-    tokens = _tokens(report)
+    # How many tokens of an item are in the document that has most of them.
+    tokens = {ItemName(*name): int(n) for *name, n in ask(report, _TOKENS)}
     found: Judged = {}
     for row in schemas.iter_rows(report.verdicts):
         group = found.setdefault((row["benchmark"], row["policy"]), {})
         if row["score"] is not None:
             name = ItemName.in_row(row)
             group[row["split"], row["item_id"]] = _Found(
-                row["label"], row["score"], tokens.get(name, 0)
+                row["label"] in FLAGGED, row["score"], tokens.get(name, 0)
             )
     return found
-
-
-def _tokens(report: Result) -> dict[ItemName, int]:
-    """How many tokens of an item are in the document that has most of them."""
-    database = Database()
-    try:
-        database.add_table("evidence", report.evidence)
-        found = database.ask(_TOKENS)[1]
-    finally:
-        database.close()
-    return {ItemName(*name): int(n) for *name, n in found}
 
 
 def _columns(

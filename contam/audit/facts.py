@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from contextlib import closing
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -17,12 +18,13 @@ from contam.files.single import reading
 from contam.tables.sql import Database
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pydantic import TypeAdapter
 
     from contam.detect.report import Report
+    from contam.detect.result import ScanResult
 
 
 SCORES: Final = "scores"
@@ -212,7 +214,7 @@ class Facts:
     ours: tuple[str, ...]
     calibration: dict[str, Any] | None
     review: dict[str, Any] | None
-    accepted: tuple[dict[str, Any], ...]
+    accepted: tuple[dict[str, Any], ...] = ()
     coverage: dict[str, Any]
     policies: dict[str, Any]
     limits: tuple[str, ...]
@@ -302,6 +304,14 @@ WHERE v.label IN ('contaminated', 'suspect') GROUP BY ALL ORDER BY ALL
 Key = tuple[str, str]
 
 
+def ask(result: Report | ScanResult, question: str) -> list[tuple[Any, ...]]:
+    """The rows that a question in SQL has for answer, of verdicts and evidence."""
+    with closing(Database()) as database:
+        database.add_table("verdicts", result.verdicts)
+        database.add_table("evidence", result.evidence)
+        return database.ask(question)[1]
+
+
 def tally(
     report: Report,
     corpus: str,
@@ -313,91 +323,62 @@ def tally(
 
     released  day on which a benchmark came out, by name
     """
-    database = Database()
-    try:
-        database.add_table("verdicts", report.verdicts)
-        database.add_table("evidence", report.evidence)
-        standing = database.ask(_STANDING)[1]
-        documents = database.ask(_DOCUMENTS)[1]
-    finally:
-        database.close()
-    exposures: defaultdict[Key, Counter[str]] = defaultdict(Counter)
-    kinds: defaultdict[Key, Counter[str]] = defaultdict(Counter)
-    reasons: defaultdict[Key, Counter[str]] = defaultdict(Counter)
-    for benchmark, policy, label, exposure, kind, reason, n in standing:
+    counts: defaultdict[tuple[str, Key], Counter[str]] = defaultdict(Counter)
+    for benchmark, policy, label, exposure, kind, reason, n in ask(report, _STANDING):
         key = (benchmark, policy)
         if label in FLAGGED:
-            exposures[key][exposure] += n
-            kinds[key][kind or "none"] += n
+            counts["exposures", key][exposure] += n
+            counts["kinds", key][kind or "none"] += n
         else:
-            reasons[key][reason] += n
-    dates, sources, months = _provenance(documents, released)
+            counts["reasons", key][reason] += n
+    # Names of sources and months -> the items, or documents, that they have.
+    sets: defaultdict[tuple[str, Key], defaultdict[str, set[tuple[str, Any]]]] = defaultdict(
+        lambda: defaultdict(set)
+    )
+    classes: dict[tuple[Key, tuple[str, str]], str] = {}
+    for benchmark, policy, split, item_id, shard, row, date, source, url in ask(report, _DOCUMENTS):
+        key, item = (benchmark, policy), (split, item_id)
+        before = classes.get((key, item), CLASSES[-1])
+        classes[key, item] = min(before, class_of(date, released.get(benchmark)), key=CLASSES.index)
+        name = source_of(source, url)
+        sets["sources", key][name].add(item)
+        sets["places", key][name].add((shard, row))
+        sets["months", key][month_of(date)].add(item)
+    for (key, _), kind in classes.items():
+        counts["dates", key][kind] += 1
     found = {}
     for benchmark, policies in label_counts(report.verdicts).items():
         for policy, labels in policies.items():
             key = (benchmark, policy)
             n = sum(labels.values())
             flagged = sum(labels[label] for label in FLAGGED)
-            undated = flagged - sum(dates[key].values())
-            dates[key]["unknown"] += undated
+            dates, sources = counts["dates", key], sets["sources", key]
+            dates["unknown"] += flagged - sum(dates.values())
+            most = sorted(sources, key=lambda name: (-len(sources[name]), name))[:most_sources]
             found[key] = PolicyFacts(
                 policy=policy,
                 corpus=corpus,
                 n_items=n,
                 **labels,
                 flagged_share=flagged / n,
-                exposures=_most(exposures[key]),
-                kinds=_most(kinds[key]),
-                dates=tuple(Counted(name=name, n=dates[key][name]) for name in CLASSES),
-                sources=sources.get(key, ())[:most_sources],
-                not_checkable_reasons=_most(reasons[key])[:MOST_REASONS],
-                months=months.get(key, ()),
+                exposures=_most(counts["exposures", key]),
+                kinds=_most(counts["kinds", key]),
+                dates=tuple(Counted(name=name, n=dates[name]) for name in CLASSES),
+                sources=tuple(
+                    SourceFacts(
+                        source=name,
+                        n_items=len(sources[name]),
+                        n_documents=len(sets["places", key][name]),
+                    )
+                    for name in most
+                ),
+                not_checkable_reasons=_most(counts["reasons", key])[:MOST_REASONS],
+                months=tuple(
+                    Counted(name=name, n=len(items))
+                    for name, items in sorted(sets["months", key].items())
+                ),
             )
     return found
-
-
-def _provenance(
-    documents: Iterable[tuple[Any, ...]], released: Mapping[str, str]
-) -> tuple[
-    defaultdict[Key, Counter[str]],
-    dict[Key, tuple[SourceFacts, ...]],
-    dict[Key, tuple[Counted, ...]],
-]:
-    """Flagged items by date class (the worst of each item), by source and by month."""
-    classes: dict[tuple[Key, str, str], str] = {}
-    items: defaultdict[Key, defaultdict[str, set[tuple[str, str]]]] = defaultdict(
-        lambda: defaultdict(set)
-    )
-    places: defaultdict[Key, defaultdict[str, set[tuple[str, int]]]] = defaultdict(
-        lambda: defaultdict(set)
-    )
-    by_month: defaultdict[Key, defaultdict[str, set[tuple[str, str]]]] = defaultdict(
-        lambda: defaultdict(set)
-    )
-    for benchmark, policy, split, item, shard, row, date, source, url in documents:
-        key = (benchmark, policy)
-        kind = class_of(date, released.get(benchmark))
-        before = classes.get((key, split, item), CLASSES[-1])
-        classes[key, split, item] = min(before, kind, key=CLASSES.index)
-        name = source_of(source, url)
-        items[key][name].add((split, item))
-        places[key][name].add((shard, row))
-        by_month[key][month_of(date)].add((split, item))
-    dates: defaultdict[Key, Counter[str]] = defaultdict(Counter)
-    for (key, _, _), kind in classes.items():
-        dates[key][kind] += 1
-    sources = {}
-    for key, by_name in items.items():
-        order = sorted(by_name, key=lambda name: (-len(by_name[name]), name))
-        sources[key] = tuple(
-            SourceFacts(source=name, n_items=len(by_name[name]), n_documents=len(places[key][name]))
-            for name in order
-        )
-    months = {
-        key: tuple(Counted(name=name, n=len(found[name])) for name in sorted(found))
-        for key, found in by_month.items()
-    }
-    return dates, sources, months
 
 
 def _most(counts: Counter[str]) -> tuple[Counted, ...]:

@@ -32,7 +32,7 @@ from contam.audit.cleaned import check_cleaned, facts_of
 from contam.audit.combine import combine
 from contam.audit.facts import SCORES, STUDIES, Facts, schema, write_facts
 from contam.audit.rates import read_judged, reviewed, write_judged
-from contam.audit.report.build import ReportInputs, make_facts
+from contam.audit.report.build import make_facts
 from contam.audit.report.pages import make_pages
 from contam.audit.report.render import write_exports, write_html, write_markdown
 from contam.audit.sample import population, read_labels, write_labels
@@ -151,16 +151,17 @@ def run_audit(
             together,
             verdicts=verdicts,
             scores=scores,
-            inputs=ReportInputs(
-                calibration=calibration,
-                review=review,
-                accepted=_accepted(spec, accepted, together),
-                studies=studies,
-                cleaned=tuple(
-                    facts_of(corpus.name, stage_cache.folder / CLEANED / corpus.name)
-                    for corpus in spec.corpora
-                    if corpus.cleaned
-                ),
+            calibration=calibration,
+            review=review,
+        )
+        facts = replace(
+            facts,
+            accepted=_accepted(spec, accepted, together),
+            studies=studies,
+            cleaned=tuple(
+                facts_of(corpus.name, stage_cache.folder / CLEANED / corpus.name)
+                for corpus in spec.corpora
+                if corpus.cleaned
             ),
         )
         with output_errors(out):

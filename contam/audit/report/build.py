@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from dataclasses import dataclass
+from collections import Counter, defaultdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +17,7 @@ from contam.audit.facts import (
     Headline,
     ModelFacts,
     Number,
+    ask,
     tally,
 )
 from contam.audit.rates import with_precision
@@ -28,7 +28,6 @@ from contam.errors import ConfigError, Public, Statement
 from contam.rescore.export.summary import is_gain
 from contam.rescore.stats.gain import not_estimable
 from contam.tables import schemas, score_schemas
-from contam.tables.sql import Database
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from contam.audit.checks import Items
-    from contam.audit.facts import CleanedFacts, PolicyFacts
     from contam.audit.spec import AuditSpec, CorpusSpec, ModelSpec
     from contam.detect.report import Report
 
@@ -68,8 +66,12 @@ def headline(
     ours   the models that scores are told of; all where none are named
     least  items without which nothing is said of a score
     """
-    found = [(result, bench.name) for bench in benchmarks for result in bench.policies]
-    found = [pair for pair in found if _counts(pair[0], policy)]
+    found = [
+        (result, bench.name)
+        for bench in benchmarks
+        for result in bench.policies
+        if (result.policy, result.corpus) == (policy, TOGETHER)
+    ]
     suspect = sum(result.suspect for result, _ in found)
     flagged = suspect + sum(result.contaminated for result, _ in found)
     items = sum(result.n_items for result, _ in found)
@@ -144,10 +146,6 @@ def scores_of(ours: Sequence[str], scores: Sequence[Row]) -> Sequence[Row]:
     return [row for row in scores if not ours or row["model"] in ours]
 
 
-def _counts(facts: PolicyFacts, policy: str) -> bool:
-    return facts.policy == policy and facts.corpus == TOGETHER
-
-
 def estimated(row: Row, least: int) -> bool:
     """Whether a score has enough flagged and enough clean items for a gain."""
     return row["gain"] is not None and not not_estimable(row["n_flagged"], row["n_clean"], least)
@@ -198,11 +196,8 @@ def _percent(part: int, whole: int) -> str:
 
 _SURE: Final = 0.05
 
-BEFORE: Final = "before"
-UNKNOWN: Final = "unknown"
-AFTER: Final = "after"
-_BEST_FIRST: Final = (BEFORE, UNKNOWN, AFTER)
-"""What one document is enough for comes first."""
+_BEST_FIRST: Final = ("before", "unknown", "after")
+"""When a document was there, by a model's data; what one document is enough for comes first."""
 
 _FLAGGED = """
 SELECT DISTINCT v.benchmark, v.policy, v.split, v.item_id, e.date
@@ -251,15 +246,8 @@ def seen_by_models(
 
 
 def _flagged(report: Report) -> Dates:
-    database = Database()
-    try:
-        database.add_table("verdicts", report.verdicts)
-        database.add_table("evidence", report.evidence)
-        rows = database.ask(_FLAGGED)[1]
-    finally:
-        database.close()
     found: Dates = {}
-    for benchmark, policy, split, item, date in rows:
+    for benchmark, policy, split, item, date in ask(report, _FLAGGED):
         found.setdefault((benchmark, policy), {}).setdefault((split, item), set()).add(date)
     return found
 
@@ -268,56 +256,35 @@ def _facts(
     name: str, model_spec: ModelSpec, group: Group, dates: Mapping[str, Dates]
 ) -> ModelFacts:
     own = model_spec.corpora or tuple(dates)
-    best: dict[tuple[str, str], str] = {}
+    seen: dict[tuple[str, str], list[str]] = {}
     elsewhere: set[tuple[str, str]] = set()
     for corpus, found in dates.items():
         for item, days in found.get(group, {}).items():
-            if corpus not in own:
+            if corpus in own:
+                seen.setdefault(item, []).extend(_when(day, model_spec.cutoff) for day in days)
+            else:
                 elsewhere.add(item)
-                continue
-            kinds = [_when(day, model_spec.cutoff) for day in days]
-            if item in best:
-                kinds.append(best[item])
-            best[item] = min(kinds, key=_BEST_FIRST.index)
-    count = Counter(best.values())
+    count = Counter(min(kinds, key=_BEST_FIRST.index) for kinds in seen.values())
     return ModelFacts(
         model=name,
         benchmark=group[0],
         policy=group[1],
         cutoff=model_spec.cutoff.isoformat() if model_spec.cutoff else None,
         corpora=own,
-        before=count[BEFORE],
-        unknown=count[UNKNOWN],
-        after=count[AFTER],
-        elsewhere=len(elsewhere - set(best)),
+        elsewhere=len(elsewhere - set(seen)),
+        **{kind: count[kind] for kind in _BEST_FIRST},
     )
 
 
 def _when(date: str | None, cutoff: dt.date | None) -> str:
     """Whether a document was there before a model's data ended; one that may be either: unknown."""
     when = span_of(date)
-    if when is None or cutoff is None:
-        return UNKNOWN
-    if when[1] <= cutoff:
-        return BEFORE
-    return AFTER if when[0] > cutoff else UNKNOWN
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportInputs:
-    """What is said of the verdicts by others than the policies.
-
-    calibration  what decoys say of chance;  review  what readers said of single items
-    accepted     what a person accepted of the flags
-    cleaned      what was taken out of corpora before
-    studies      what studies found, as `contam.audit.studies` has it
-    """
-
-    calibration: dict[str, Any] | None
-    review: dict[str, Any] | None
-    accepted: tuple[Row, ...] = ()
-    cleaned: tuple[CleanedFacts, ...] = ()
-    studies: tuple[dict[str, Any], ...] = ()
+    if when is not None and cutoff is not None:
+        if when[1] <= cutoff:
+            return "before"
+        if when[0] > cutoff:
+            return "after"
+    return "unknown"
 
 
 def make_facts(
@@ -328,16 +295,17 @@ def make_facts(
     *,
     verdicts: str,
     scores: Path | None,
-    inputs: ReportInputs,
+    calibration: Row | None,
+    review: Row | None,
 ) -> Facts:
-    """Everything that the reports of an audit say.
+    """What the reports of an audit say of its verdicts and scores.
 
-    reports   the result of each corpus;  together  the one whose verdicts count
-    verdicts  where that one lies in the pack;  scores  folder of the re-scoring
-    inputs    what others than the policies say
+    reports      the result of each corpus;  together  the one whose verdicts count
+    verdicts     where that one lies in the pack;  scores  folder of the re-scoring
+    calibration  what decoys say of chance;  review  what readers said of single items
     """
     own = tally(together, TOGETHER, items.released)
-    tallies = {TOGETHER: with_chance(own, inputs.calibration)}
+    tallies = {TOGETHER: with_chance(own, calibration)}
     if len(reports) > 1:
         tallies |= {name: tally(report, name, items.released) for name, report in reports.items()}
     definitions = together.run["parameters"]["policy_definitions"]
@@ -354,18 +322,18 @@ def make_facts(
         )
         for benchmark in items.benchmarks
     )
-    coverages = {name: report.run["coverage"] for name, report in reports.items()}
-    coverage = {
-        key: value for key, value in merged_coverage(coverages).items() if key != "by_corpus"
-    }
-    tables = _tables(scores)
+    coverage = merged_coverage({name: report.run["coverage"] for name, report in reports.items()})
+    del coverage["by_corpus"]
+    tables, rescored = _rescored(scores)
     if scores is not None:
         refuse_unknown(spec, (row["model"] for row in tables["scores"]))
-    rescored = _rescored(scores)
     left_out = tuple(rescored["damaged"])
-    logged = _logged(rescored["logs"])
+    held: defaultdict[str, set[str]] = defaultdict(set)
+    for log in rescored["logs"]:
+        held[log["benchmark"]].update(log["items_of"])
+    logged = {name: tuple(sorted(held[name])) for name in sorted(held)}
     whole = [
-        with_precision(row, _rates_of(row, inputs.review, logged))
+        with_precision(row, _rates_of(row, review, logged))
         for row in tables["scores"]
         if row["subset_by"] == "all"
     ]
@@ -388,16 +356,13 @@ def make_facts(
         rankings=tuple(tables["rankings"]),
         leads=tuple(row for row in tables["pairs"] if row["lead_full"]),
         ours=spec.logs.ours,
-        calibration=inputs.calibration,
-        review=inputs.review,
-        accepted=inputs.accepted,
+        calibration=calibration,
+        review=review,
         coverage=coverage,
         policies=definitions,
         limits=LIMITS,
         least=spec.least,
         logs_left_out=left_out,
-        cleaned=inputs.cleaned,
-        studies=inputs.studies,
         logged=logged,
         models=seen_by_models(
             spec, reports, ((bench.name, policy) for bench in benchmarks for policy in policies)
@@ -429,12 +394,20 @@ def _worst(run: Row) -> Iterator[Row]:
         yield from islice(own, MOST_SOURCES)
 
 
-def _rescored(scores: Path | None) -> Row:
-    """What the re-scoring read, and what it skipped as damaged."""
+def _rescored(scores: Path | None) -> tuple[dict[str, list[Row]], Row]:
+    """The tables of the re-scoring; and the logs that it read, and skipped as damaged."""
+    kinds = {
+        "scores": score_schemas.SCORES,
+        "rankings": score_schemas.RANKINGS,
+        "pairs": score_schemas.PAIRS,
+    }
     if scores is None:
-        return {"logs": [], "damaged": []}
-    run: Row = json.loads((scores / RUN_FILE).read_bytes())["inputs"]
-    return run
+        return {name: [] for name in kinds}, {"logs": [], "damaged": []}
+    tables = {
+        name: schemas.rows(schemas.read_parquet(scores / f"{name}.parquet", kind))
+        for name, kind in kinds.items()
+    }
+    return tables, json.loads((scores / RUN_FILE).read_bytes())["inputs"]
 
 
 def _rates_of(
@@ -447,24 +420,3 @@ def _rates_of(
         for rate in (review or {}).get("policies", ())
         if rate["benchmark"] in names and rate["policy"] == row["policy"]
     ]
-
-
-def _logged(logs: Iterable[Row]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, set[str]] = {}
-    for log in logs:
-        found.setdefault(log["benchmark"], set()).update(log["items_of"])
-    return {name: tuple(sorted(held)) for name, held in sorted(found.items())}
-
-
-def _tables(scores: Path | None) -> dict[str, list[Row]]:
-    kinds = {
-        "scores": score_schemas.SCORES,
-        "rankings": score_schemas.RANKINGS,
-        "pairs": score_schemas.PAIRS,
-    }
-    if scores is None:
-        return {name: [] for name in kinds}
-    return {
-        name: schemas.rows(schemas.read_parquet(scores / f"{name}.parquet", kind))
-        for name, kind in kinds.items()
-    }
