@@ -245,54 +245,6 @@ def read_items(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Items
     )
 
 
-def check(
-    spec: AuditSpec,
-    corpus: CorpusSpec,
-    benchmarks: Sequence[Benchmark],
-    *,
-    workers: int | None,
-    division: Division | None = None,
-    progress: ScanProgress | None,
-) -> ScanResult:
-    """Scan a corpus, or ask its index, for every item. Raises what a scan and a query raise."""
-    started = time.time()
-    n_workers = worker_count(workers)
-    if corpus.index:
-        indexes = IndexSet.open(list(corpus.index))
-        compile_once("query", query_a_little, progress)
-        plan = make_plan(spec, corpus, benchmarks, unit=indexes.unit)
-        refuse_unanswerable(plan.policies, indexes.recipe)
-        result = query_opened(indexes, plan, workers=n_workers, progress=progress, started=started)
-        # The usual id says where the corpus was, too.
-        result.run["index"]["ids"] = [content_id(index.manifest) for index in indexes.indexes]
-        return result
-    compile_once("scan", warmup_scan, progress)
-    plan = make_plan(spec, corpus, benchmarks)
-    opened = open_corpus(list(corpus.paths), plan.parameters, division=division)
-    return scan_opened(
-        opened, plan, workers=n_workers, division=division, progress=progress, started=started
-    )
-
-
-def make_plan(
-    spec: AuditSpec, corpus: CorpusSpec, benchmarks: Sequence[Benchmark], unit: str = "word"
-) -> Plan:
-    """What to look for in one corpus."""
-    return plan_for(
-        benchmarks,
-        ScanParameters(
-            policies=spec.policies,
-            unit=unit,
-            max_evidence=spec.max_evidence,
-            allow_missing=corpus.allow_missing,
-            keep_text=not spec.no_text,
-            text=corpus.text,
-            columns=corpus.columns,
-            exclude=corpus.exclude,
-        ),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Checker:
     """Checks corpora as stages of an audit: what its checks have in common."""
@@ -303,20 +255,14 @@ class Checker:
 
     def make_key(self, spec: AuditSpec, corpus: CorpusSpec, benchmarks: Sequence[Benchmark]) -> str:
         """What decides the answer of this check: equal keys give equal folders."""
+        places = public([*corpus.paths, *corpus.index], spec)
         return digest_of(
             {
-                "corpus": [
-                    asdict(corpus),
-                    corpus.columns,
-                    public([*corpus.paths, *corpus.index], spec),
-                ],
+                "corpus": [asdict(corpus), corpus.columns, places],
                 "shards": _shards(corpus),
                 "benchmarks": [
-                    [
-                        benchmark.name,
-                        [[i.split, i.item_id, i.source, i.line] for i in benchmark.items],
-                    ]
-                    for benchmark in benchmarks
+                    [each.name, [[i.split, i.item_id, i.source, i.line] for i in each.items]]
+                    for each in benchmarks
                 ],
                 "files": [
                     [s.path, public(s.path, spec), s.sha256, s.fields]
@@ -338,21 +284,52 @@ class Checker:
         corpus: CorpusSpec,
         benchmarks: Sequence[Benchmark],
     ) -> None:
-        """Make the stage, unless one with this key is finished. Raises what `check` raises."""
+        """Make the stage, unless one with this key is finished. Raises as scans and queries do."""
 
         def make(draft: Path) -> dict[str, Any]:
-            result = check(
-                spec,
-                corpus,
-                benchmarks,
-                workers=self.workers,
-                division=self.division,
-                progress=self.stage_cache.progress,
-            )
+            result = self._result(spec, corpus, benchmarks)
             result.run = public_run(result.run, spec, corpus.name)
             return write_result(result, draft)
 
         self.stage_cache.stage(stage, key, make)
+
+    def _result(
+        self, spec: AuditSpec, corpus: CorpusSpec, benchmarks: Sequence[Benchmark]
+    ) -> ScanResult:
+        """Scan a corpus, or ask its index, for every item."""
+        progress = self.stage_cache.progress
+        how: dict[str, Any] = {
+            "workers": worker_count(self.workers),
+            "progress": progress,
+            "started": time.time(),
+        }
+
+        def plan(unit: str) -> Plan:
+            parameters = ScanParameters(
+                policies=spec.policies,
+                unit=unit,
+                max_evidence=spec.max_evidence,
+                allow_missing=corpus.allow_missing,
+                keep_text=not spec.no_text,
+                text=corpus.text,
+                columns=corpus.columns,
+                exclude=corpus.exclude,
+            )
+            return plan_for(benchmarks, parameters)
+
+        if corpus.index:
+            indexes = IndexSet.open(list(corpus.index))
+            compile_once("query", query_a_little, progress)
+            wanted = plan(indexes.unit)
+            refuse_unanswerable(wanted.policies, indexes.recipe)
+            result = query_opened(indexes, wanted, **how)
+            # The usual id says where the corpus was, too.
+            result.run["index"]["ids"] = [content_id(index.manifest) for index in indexes.indexes]
+            return result
+        compile_once("scan", warmup_scan, progress)
+        wanted = plan("word")
+        opened = open_corpus(list(corpus.paths), wanted.parameters, division=self.division)
+        return scan_opened(opened, wanted, division=self.division, **how)
 
 
 def write_result(result: ScanResult, draft: Path) -> dict[str, Any]:
@@ -381,19 +358,17 @@ def _shards(corpus: CorpusSpec) -> list[Any]:
 
     Of an index also that of the shards it answers for: it cannot vouch for one that changed.
     """
+    found: list[Any]
     if corpus.index:
         indexes = [Index.open(name) for name in corpus.index]
-        found: list[Any] = [index.id for index in indexes]
-        shards = [
-            (record, index.states.get(record.uri))
+        found = [index.id for index in indexes]
+        found += [
+            [record.name, record.uri, _state(record.uri), index.states.get(record.uri)]
             for index in indexes
             for record in index.records
             if record is not None
         ]
-        return [
-            *found,
-            *([shard.name, shard.uri, _state(shard.uri), known] for shard, known in shards),
-        ]
+        return found
     found = []
     for shard in survey(list(corpus.paths))[0]:
         try:

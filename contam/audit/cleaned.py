@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,11 +16,12 @@ from contam.cleaning.shard import digest
 from contam.corpus.shards import leave_out, survey
 from contam.detect.labels import FLAGGED
 from contam.errors import CorpusError, Place
+from contam.facts import counted
 from contam.files.disk import output_errors
 from contam.files.single import fingerprint, read_file, reading
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from contam.audit.checks import StageCache
     from contam.audit.spec import AuditSpec, CorpusSpec
@@ -31,6 +33,7 @@ _GIVE_CLEANED_CORPUS: Final = "name the corpus/ beside that record, whole and as
 RECORD: Final = "clean.json"
 #: What the pack has of a record; the rest says where files were and how long it took.
 _PUBLISHED: Final = ("options", "parameters", "before", "documents", "removed", "proof", "versions")
+_COUNTS: Final = ("before", "found", "dropped", "edited", "after")
 _OF_SHARD: Final = ("name", "rows_before", "rows_after", "found", "in", "corpus", "not_kept")
 
 
@@ -46,17 +49,13 @@ def check_cleaned(spec: AuditSpec, stages: StageCache, folder: str) -> None:
         record, said = _read(corpus.cleaned)
         shards = leave_out(survey(list(corpus.paths))[0], corpus.exclude)[0]
         key = digest_of([said, [[shard.name, shard.state] for shard in shards]])
-        stages.stage(
-            f"{folder}/{corpus.name}",
-            key,
-            _checking(spec, corpus, record, said, shards),
-        )
+        make = partial(_check, spec, corpus, record, said, shards)
+        stages.stage(f"{folder}/{corpus.name}", key, make)
 
 
 def facts_of(name: str, folder: Path) -> CleanedFacts:
     """What a report says of a stage that `check_cleaned` made."""
     found = json.loads((folder / RECORD).read_bytes())
-    documents = found["documents"]
     flagged: Counter[tuple[str, str]] = Counter()
     for row in found["before"]:
         flagged[row["benchmark"], row["policy"]] += sum(row[label] for label in FLAGGED)
@@ -64,11 +63,7 @@ def facts_of(name: str, folder: Path) -> CleanedFacts:
         corpus=name,
         action=found["options"]["action"],
         record=found["record"]["sha256"],
-        before=documents["before"],
-        found=documents["found"],
-        dropped=documents["dropped"],
-        edited=documents["edited"],
-        after=documents["after"],
+        **{name: found["documents"][name] for name in _COUNTS},
         flagged_before=tuple(
             {"benchmark": benchmark, "policy": policy, "n": n}
             for (benchmark, policy), n in sorted(flagged.items())
@@ -106,27 +101,25 @@ def _read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return record, said
 
 
-def _checking(
+def _check(
     spec: AuditSpec,
     corpus: CorpusSpec,
     record: Mapping[str, Any],
     said: Mapping[str, Any],
     shards: tuple[Shard, ...],
-) -> Callable[[Path], dict[str, Any]]:
-    def make(draft: Path) -> dict[str, Any]:
-        _compare(corpus.name, str(corpus.cleaned), record, shards)
-        published = {name: record[name] for name in _PUBLISHED}
-        published["shards"] = [
-            {name: shard.get(name) for name in _OF_SHARD} for shard in record["shards"]
-        ]
-        tree = public({"record": dict(said), **published}, spec)
-        with output_errors(draft):
-            draft.mkdir(parents=True)
-            text = json.dumps(tree, indent=1, sort_keys=True)
-            (draft / RECORD).write_text(text + "\n", "ascii")
-        return {}
-
-    return make
+    draft: Path,
+) -> dict[str, Any]:
+    _compare(corpus.name, str(corpus.cleaned), record, shards)
+    published = {name: record[name] for name in _PUBLISHED}
+    published["shards"] = [
+        {name: shard.get(name) for name in _OF_SHARD} for shard in record["shards"]
+    ]
+    tree = public({"record": dict(said), **published}, spec)
+    with output_errors(draft):
+        draft.mkdir(parents=True)
+        text = json.dumps(tree, indent=1, sort_keys=True)
+        (draft / RECORD).write_text(text + "\n", "ascii")
+    return {}
 
 
 def _compare(name: str, path: str, record: Mapping[str, Any], shards: tuple[Shard, ...]) -> None:
@@ -134,13 +127,12 @@ def _compare(name: str, path: str, record: Mapping[str, Any], shards: tuple[Shar
 
     Names depend on the path that a user gives; contents do not.
     """
-    written = Counter(
-        (shard["corpus"]["bytes"], shard["corpus"]["sha256"]) for shard in record["shards"]
-    )
-    by_digest = {
-        (shard["corpus"]["bytes"], shard["corpus"]["sha256"]): shard["name"]
+    shards_written = [
+        ((shard["corpus"]["bytes"], shard["corpus"]["sha256"]), shard["name"])
         for shard in record["shards"]
-    }
+    ]
+    by_digest = dict(shards_written)
+    written = Counter(found for found, _ in shards_written)
     for shard in shards:
         said = digest(shard)
         found = (said["bytes"], said["sha256"])
@@ -150,12 +142,9 @@ def _compare(name: str, path: str, record: Mapping[str, Any], shards: tuple[Shar
                 Place(path), hint=_GIVE_CLEANED_CORPUS,
             )  # fmt: skip
         written[found] -= 1
-    missing = sorted(by_digest[found] for found, n in written.items() if n)
-    if missing:
-        more = len(missing) - 1
+    if missing := sorted(by_digest[found] for found, n in written.items() if n):
         raise CorpusError(
-            "corpus {}: {}, which {} says was written, is not in it"
-            + (", and {} more" if more else ""),
-            name, Place(missing[0]), Place(path), *([more] if more else []),
+            "corpus {}: {}, which {} says was written, is not in it ({})", name,
+            Place(missing[0]), Place(path), counted(len(missing), "missing shard"),
             hint=_GIVE_CLEANED_CORPUS,
         )  # fmt: skip

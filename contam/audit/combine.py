@@ -83,34 +83,25 @@ def _worst(rows: Sequence[Row], names: Sequence[str]) -> Row:
     keys = {tuple(row[name] for name in _KEY) for row in rows}
     if len(keys) != 1:
         raise InternalError("corpora of one audit were asked in different orders")
-    at = min(range(len(rows)), key=lambda i: (WORST_FIRST.index(rows[i]["label"]), _low(rows[i])))
+    at = min(
+        range(len(rows)),
+        key=lambda at: (WORST_FIRST.index(rows[at]["label"]), -(rows[at]["score"] or 0.0)),
+    )
     worst = rows[at]
-    scores = [row["score"] for row in rows if row["score"] is not None]
     shard = worst["best_shard"]
-    if worst["label"] == "clean":
-        reason = f"clean in {', '.join(names)}: {worst['reason']}"
-    else:
-        reason = f"{names[at]}: {worst['reason']}"
+    where = f"clean in {', '.join(names)}" if worst["label"] == "clean" else names[at]
     return {
         **worst,
-        "score": max(scores) if scores else None,
+        "score": max((row["score"] for row in rows if row["score"] is not None), default=None),
         "n_documents": sum(row["n_documents"] for row in rows),
         "n_occurrences": sum(row["n_occurrences"] for row in rows),
         "best_shard": None if shard is None else f"{names[at]}/{shard}",
-        "reason": reason,
+        "reason": f"{where}: {worst['reason']}",
     }
-
-
-def _low(row: Row) -> float:
-    return -row["score"] if row["score"] is not None else 0.0
 
 
 def _columns(rows: Sequence[Row], names: Sequence[str]) -> dict[str, list[Any]]:
     return {name: [row[name] for row in rows] for name in names}
-
-
-def _columns_of(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    return {"columns": parameters["columns"]} if parameters.get("columns") else {}
 
 
 def _run(reports: Mapping[str, Report]) -> dict[str, Any]:
@@ -123,7 +114,7 @@ def _run(reports: Mapping[str, Report]) -> dict[str, Any]:
         # A scan says once which column it read; an index says it of each shard.
         {
             "column": report.run["parameters"]["text"],
-            **_columns_of(report.run["parameters"]),
+            **({"columns": told} if (told := report.run["parameters"].get("columns")) else {}),
             **shard,
             "name": f"{name}/{shard['name']}",
         }

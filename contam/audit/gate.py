@@ -6,7 +6,6 @@ import math
 import os
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple
@@ -22,7 +21,7 @@ from contam.benchmark.items import ItemName
 from contam.detect.accepted import Accepted, find_accepted, read_accepted
 from contam.detect.labels import FLAGGED
 from contam.detect.report import load_report
-from contam.errors import ConfigError, Public
+from contam.errors import ConfigError
 from contam.facts import counted
 from contam.tables import schemas
 
@@ -124,7 +123,9 @@ AnyRule = FlaggedShare | ScoreGap | FullCoverage | Leads | NewFlags
 class Rules:
     """The rules of a file, the pack it names, and the file of what a person accepted."""
 
-    rules: tuple[AnyRule, ...]
+    __pydantic_config__: ClassVar = _STRICT
+
+    rule: tuple[Annotated[AnyRule, Field(discriminator="check")], ...] = ()
     pack: str | None = None
     accept: str | None = None
 
@@ -135,54 +136,31 @@ def load_rules(path: str | Path) -> Rules:
     Raises ConfigError naming the file and the key; a file without a rule passes nothing.
     """
     path = Path(path)
-    tree = read_toml(path, hint="give a file")
-    if unknown := set(tree) - {"rule", "pack", "accept"}:
-        raise ConfigError(
-            "{}: there is no {}", path, min(unknown), hint="keys: pack, accept, [[rule]]"
-        )
-    rules = _parse(tree.get("rule", []), str(path))
-    if not rules:
-        raise ConfigError("{} has no rule", path, hint="add a [[rule]]")
-    base = path.resolve().parent
-    named: dict[str, str] = {}
-    for name in ("pack", "accept"):
-        if name in tree:
-            if not isinstance(tree[name], str):
-                raise ConfigError("{}: {} must be a path, as text", path, Public(name))
-            named[name] = _absolute(tree[name], base)
-    return Rules(
-        tuple(
-            replace(rule, baseline=_absolute(rule.baseline, base))
-            if isinstance(rule, NewFlags)
-            else rule
-            for rule in rules
-        ),
-        **named,
-    )
-
-
-@cache
-def _adapter() -> TypeAdapter[tuple[AnyRule, ...]]:
-    kind: Any = Annotated[AnyRule, Field(discriminator="check")]
-    return TypeAdapter(tuple[kind, ...])
-
-
-def _parse(values: Any, origin: str) -> tuple[AnyRule, ...]:  # noqa: ANN401 - not yet checked
-    if not isinstance(values, list):
-        raise spec_error(origin, "write [[rule]], with two brackets")
     try:
-        found = _adapter().validate_python(values)
+        read = TypeAdapter(Rules).validate_python(read_toml(path, hint="give a file"))
     except ValidationError as error:
         first = first_wrong(error)
-        where, *rest = first["loc"]
-        place = ", ".join(filter(None, [f"rule {int(where) + 1}", ".".join(map(str, rest))]))
+        name, *rest = map(str, first["loc"])
+        if rest:
+            name = f"{name} {int(rest.pop(0)) + 1}"
+        place = ", ".join(filter(None, [name, ".".join(rest)]))
         hint = "docs/guides/audit.md names every key"
-        raise spec_error(origin, "{}: {}", place, describe_mistake(first), hint=hint) from error
-    return found
+        raise spec_error(str(path), "{}: {}", place, describe_mistake(first), hint=hint) from error
+    if not read.rule:
+        raise ConfigError("{} has no rule", path, hint="add a [[rule]]")
+    base = path.resolve().parent
 
+    def whole(named: str) -> str:
+        return os.path.normpath(base / named)
 
-def _absolute(path: str, base: Path) -> str:
-    return os.path.normpath(base / path)
+    return Rules(
+        tuple(
+            replace(rule, baseline=whole(rule.baseline)) if isinstance(rule, NewFlags) else rule
+            for rule in read.rule
+        ),
+        read.pack and whole(read.pack),
+        read.accept and whole(read.accept),
+    )
 
 
 HOLDS: Final = "pass"
@@ -240,13 +218,10 @@ def flagged_share(
         said = f"{_POINTS * flagged / n:.2f} % flagged ({flagged:,} of {n:,})"
         if left_out:
             said += f", {left_out:,} more accepted"
-        if _POINTS * flagged > rule.most_percent * n:
-            status = FAILS
-        elif _POINTS * (flagged + unchecked) > rule.most_percent * n:
+        status = FAILS if _POINTS * flagged > rule.most_percent * n else HOLDS
+        if status == HOLDS and _POINTS * (flagged + unchecked) > rule.most_percent * n:
             status = UNKNOWN
             said += f", and {unchecked:,} could not be checked"
-        else:
-            status = HOLDS
         parts.append(RulePart(status, of, said, flagged / n))
     return parts
 
@@ -278,10 +253,8 @@ def _gap(rule: ScoreGap, row: Row) -> RulePart:
     of = f"{row['benchmark']}, {row['policy']}, {row['model']}, {row['metric']}"
     full, clean = row["full"], row["clean"]
     if row["n_clean"] < rule.least_clean:
-        verb = "is" if row["n_clean"] == 1 else "are"
-        return RulePart(
-            UNKNOWN, of, f"{counted(row['n_clean'], 'clean item')} {verb} too few to judge"
-        )
+        few = f"too few to judge: {counted(row['n_clean'], 'clean item')}"
+        return RulePart(UNKNOWN, of, few)
     if full is None or clean is None:
         return RulePart(UNKNOWN, of, "it has no clean score")
     if not (0 <= full <= 1 and 0 <= clean <= 1):
@@ -501,7 +474,7 @@ def run_gate(rules: Rules, folder: Path, today: dt.date, digest: str | None = No
         pack=str(folder),
         title=facts.title,
         digest=manifest["digest"],
-        outcomes=tuple(_outcome(rule, facts, folder, accepted) for rule in rules.rules),
+        outcomes=tuple(_outcome(rule, facts, folder, accepted) for rule in rules.rule),
         accepted=found.rows,
     )
 

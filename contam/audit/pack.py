@@ -5,7 +5,8 @@ from __future__ import annotations
 import glob
 import json
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from contam.audit.checks import Items
-    from contam.audit.sample import Label
     from contam.audit.spec import AuditSpec
     from contam.detect.accepted import AcceptedRow
     from contam.detect.corpus import ScanProgress
@@ -168,15 +168,23 @@ def run_audit(
             for name in stage_cache.keys:
                 copy_tree(stage_cache.folder / name, draft / name)
             tell("report")
-            _write_report(draft, facts, items, together)
+            write_facts(facts, draft / REPORT)
+            write_markdown(draft / "report.md", facts)
+            rows, pages = make_pages(together, items.released, q_values(draft))
+            write_html(draft / "report.html", facts, rows, pages, draft)
             write_exports(draft / EXPORTS, facts, reports)
-            _write_review(draft, spec, labels, judged)
+            if spec.labels:
+                write_labels(draft / LABELS, labels, notes=not spec.no_text)
+            if spec.judged:
+                write_judged(draft / JUDGED, judged)
             inputs = public({**_inputs(spec, reports), "logs": logs}, spec)
             digest = _seal(draft, public_parameters(spec), facts, inputs)
-            write_times(
-                draft,
-                {**stage_cache.times, "audit": _times(started), "stages": stage_cache.keys},
-            )
+            ran = {
+                "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+                "seconds": round(time.time() - started, 3),
+                "version": contam.__version__,
+            }
+            write_times(draft, {**stage_cache.times, "audit": ran, "stages": stage_cache.keys})
     with output_errors(out):
         sources_file(stage_cache.folder / CHECKS).replace(sources_file(out))
     stage_cache.remove()
@@ -231,8 +239,8 @@ def _score(
         spec.permutations,
         spec.seed,
     ]
-    making = _scoring(spec, stage_cache.folder / verdicts, stage_cache.tell)
-    return stage_cache.stage(SCORES, digest_of([*key, logs, public(logs, spec)]), making)
+    make = partial(_rescore, spec, stage_cache.folder / verdicts, stage_cache.tell)
+    return stage_cache.stage(SCORES, digest_of([*key, logs, public(logs, spec)]), make)
 
 
 def _accepted(
@@ -242,24 +250,6 @@ def _accepted(
     found = find_accepted(rows, together).rows
     # A reason may be words of an item.
     return tuple({**row, "reason": ""} for row in found) if spec.no_text else found
-
-
-def _write_review(
-    draft: Path, spec: AuditSpec, labels: Sequence[Label], judged: Sequence[dict[str, Any]]
-) -> None:
-    """Write what readers and judges said."""
-    if spec.labels:
-        write_labels(draft / LABELS, labels, notes=not spec.no_text)
-    if spec.judged:
-        write_judged(draft / JUDGED, judged)
-
-
-def _write_report(draft: Path, facts: Facts, items: Items, together: Report) -> None:
-    """Write the three forms of the report."""
-    write_facts(facts, draft / REPORT)
-    write_markdown(draft / "report.md", facts)
-    rows, pages = make_pages(together, items.released, q_values(draft))
-    write_html(draft / "report.html", facts, rows, pages, draft)
 
 
 def _seal(
@@ -280,48 +270,34 @@ def _seal(
     )
 
 
-def _scoring(
-    spec: AuditSpec, verdicts: Path, tell: Callable[[str], object]
-) -> Callable[[Path], dict[str, Any]]:
-    def make(draft: Path) -> dict[str, Any]:
-        from contam.rescore.logs.read import offering
-        from contam.rescore.panel import RescoreSettings
-        from contam.rescore.power import plan_rescore, too_weak
-        from contam.rescore.run import rescore, write_rescore
+def _rescore(
+    spec: AuditSpec, verdicts: Path, tell: Callable[[str], object], draft: Path
+) -> dict[str, Any]:
+    """Score the logs by the verdicts into a folder; returns its timings."""
+    from contam.rescore.logs.read import offering
+    from contam.rescore.panel import RescoreSettings
+    from contam.rescore.power import plan_rescore, too_weak
+    from contam.rescore.run import rescore, write_rescore
 
-        report = load_report(verdicts)
-        for said in too_weak(plan_rescore(report, least=spec.least)):
-            tell(said)
-        with offering("skip_damaged = true under [logs] goes on without such logs"):
-            result = rescore(
-                report,
-                list(spec.logs.paths),
-                columns=spec.logs.columns or None,
-                benchmark_as=spec.logs.benchmark_as or None,
-                allow_unmatched=spec.logs.allow_unmatched,
-                allow_partial=spec.logs.allow_partial,
-                skip_damaged=spec.logs.skip_damaged,
-                field=spec.logs.field,
-                settings=RescoreSettings(
-                    least=spec.least,
-                    permutations=spec.permutations,
-                    seed=spec.seed,
-                    references=spec.logs.references,
-                    metrics=spec.logs.metrics,
-                    lower_is_better=spec.logs.lower_is_better,
-                    higher_is_better=spec.logs.higher_is_better,
-                    mixed_setups=spec.logs.mixed_setups,
-                ),
-            )
-        # The pack names its own folder; where it was made says nothing.
-        result.run["inputs"]["verdicts"]["folder"] = verdicts.relative_to(
-            verdicts.parents[1]
-        ).as_posix()
-        run, summary = public([result.run, result.summary], spec)
-        write_rescore(replace(result, run=run, summary=summary), draft)
-        return without_times(draft)
-
-    return make
+    report = load_report(verdicts)
+    for said in too_weak(plan_rescore(report, least=spec.least)):
+        tell(said)
+    # The names under [logs] are those of the call, or of its settings.
+    asked = asdict(spec.logs)
+    logs, _ = list(asked.pop("paths")), asked.pop("ours")
+    asked |= {name: asked[name] or None for name in ("columns", "benchmark_as")}
+    known = {setting.name for setting in fields(RescoreSettings)}
+    settings = {name: asked.pop(name) for name in known.intersection(asked)}
+    settings |= {"least": spec.least, "permutations": spec.permutations, "seed": spec.seed}
+    with offering("skip_damaged = true under [logs] goes on without such logs"):
+        result = rescore(report, logs, settings=RescoreSettings(**settings), **asked)
+    # The pack names its own folder; where it was made says nothing.
+    result.run["inputs"]["verdicts"]["folder"] = verdicts.relative_to(
+        verdicts.parents[1]
+    ).as_posix()
+    run, summary = public([result.run, result.summary], spec)
+    write_rescore(replace(result, run=run, summary=summary), draft)
+    return without_times(draft)
 
 
 def _studies(
@@ -343,22 +319,19 @@ def _studies(
             spec.policies, spec.seed, spec.least,
             [stage_cache.keys.get(key) for key in (verdicts, SCORES)] if own else None,
         ]  # fmt: skip
-        making = _studying(name, spec, stage_cache.folder / verdicts, scores)
-        found.append(_told(name, stage_cache.stage(stage, digest_of(key), making)))
+        make = partial(_study, name, spec, stage_cache.folder / verdicts, scores)
+        folder = stage_cache.stage(stage, digest_of(key), make)
+        tree = json.loads((folder / TABLES).read_bytes())
+        found.append(
+            {
+                "name": name,
+                "finding": tree["finding"],
+                "refused": tree["refused"],
+                "pictures": [path.stem for path in sorted(folder.glob("*.svg"))],
+                "notes": tree["run"].get("notes", []),
+            }
+        )
     return tuple(found)
-
-
-def _told(name: str, folder: Path) -> dict[str, Any]:
-    """What a report says of a study, from its folder."""
-    tree = json.loads((folder / TABLES).read_bytes())
-    pictures = [path.stem for path in sorted(folder.glob("*.svg"))]
-    return {
-        "name": name,
-        "finding": tree["finding"],
-        "refused": tree["refused"],
-        "pictures": pictures,
-        "notes": tree["run"].get("notes", []),
-    }
 
 
 def _study_files(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -373,26 +346,21 @@ def _study_files(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _studying(
-    name: str,
-    spec: AuditSpec,
-    verdicts: Path,
-    scores: Path | None,
-) -> Callable[[Path], dict[str, Any]]:
-    def make(draft: Path) -> dict[str, Any]:
-        study = run_named(
-            name,
-            spec.studies[name],
-            verdicts=verdicts,
-            policy=spec.policies[0],
-            rescored=scores,
-            seed=spec.seed,
-            least=spec.least,
-        )
-        write_study(replace(study, run=public(dict(study.run), spec)), draft)
-        return without_times(draft)
-
-    return make
+def _study(
+    name: str, spec: AuditSpec, verdicts: Path, scores: Path | None, draft: Path
+) -> dict[str, Any]:
+    """Run a study into a folder; returns its timings."""
+    study = run_named(
+        name,
+        spec.studies[name],
+        verdicts=verdicts,
+        policy=spec.policies[0],
+        rescored=scores,
+        seed=spec.seed,
+        least=spec.least,
+    )
+    write_study(replace(study, run=public(dict(study.run), spec)), draft)
+    return without_times(draft)
 
 
 def _inputs(spec: AuditSpec, reports: Mapping[str, Report]) -> dict[str, Any]:
@@ -408,11 +376,3 @@ def _inputs(spec: AuditSpec, reports: Mapping[str, Report]) -> dict[str, Any]:
 
 def _write_json(path: Path, tree: object) -> None:
     path.write_text(json.dumps(tree, indent=1, sort_keys=True) + "\n", "ascii")
-
-
-def _times(started: float) -> dict[str, Any]:
-    return {
-        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
-        "seconds": round(time.time() - started, 3),
-        "version": contam.__version__,
-    }

@@ -6,7 +6,7 @@ limit of what a judge can save (Dorner, Nastl, Hardt 2025); kappa (Cohen 1960).
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from math import ceil, inf, sqrt
@@ -107,19 +107,18 @@ def _json_rows(path: Path) -> Iterator[Row]:
 
 def write_judged(path: Path, rows: Sequence[Row]) -> None:
     """Write rows as one Parquet file. Raises OutputError."""
-    table = schemas.table_of({name: [row[name] for row in rows] for name in JUDGED.names}, JUDGED)
+    columns = {name: [row[name] for row in rows] for name in JUDGED.names}
     with whole_file(path, overwrite=True) as file:
-        schemas.write_parquet(table, file)
+        schemas.write_parquet(schemas.table_of(columns, JUDGED), file)
 
 
 def tally(rows: Sequence[Row]) -> list[Row]:
     """How often each judge gave each answer."""
-    found: dict[str, Row] = {}
-    for row in rows:
-        counts = {f"n_{answer.replace(' ', '_')}": 0 for answer in ANSWERS}
-        judge = found.setdefault(row["model"], {"model": row["model"], **counts})
-        judge[f"n_{row['answer'].replace(' ', '_')}"] += 1
-    return [found[name] for name in sorted(found)]
+    counts = Counter((row["model"], row["answer"]) for row in rows)
+    return [
+        {"model": name, **{f"n_{said.replace(' ', '_')}": counts[name, said] for said in ANSWERS}}
+        for name in sorted({name for name, _ in counts})
+    ]
 
 
 def mean_answers(rows: Sequence[Row]) -> dict[str, float]:
@@ -181,12 +180,11 @@ def powered(
         variance += weight * weight * float(np.var(rest)) / n_rest
     half = float(ndtri(0.5 + level / 2)) * float(np.sqrt(variance))
     name = "labels alone" if weight == 0 else "prediction-powered"
+    rho2 = _squared_correlation(gold, proxy)
     return Powered(
         Interval(mean, max(0.0, mean - half), min(1.0, mean + half), name),
         weight,
-        1.0 / (1.0 - _squared_correlation(gold, proxy))
-        if _squared_correlation(gold, proxy) < 1
-        else inf,
+        1.0 / (1.0 - rho2) if rho2 < 1 else inf,
         float(np.sqrt(variance)),
     )
 
@@ -359,11 +357,10 @@ class _Sample:
             for (_, label, exposure), members in sorted(self._strata.items())
             if sum(case.judged in self._gold for case in members) < min(LEAST, len(members))
         ]
-        strata = [self._stratum(members) for members in self._strata.values()] if not thin else []
-        flagged = [stratum for stratum in strata if stratum.flagged]
         if thin:
             return {**found, "reason": f"fewer than two labels of: {'; '.join(thin)}"}
-        if flagged:
+        strata = [self._stratum(members) for members in self._strata.values()]
+        if flagged := [stratum for stratum in strata if stratum.flagged]:
             found |= _precision(flagged, n_flagged)
         found |= self._recall(found, n_flagged)
         found |= self._rate(strata)

@@ -8,7 +8,7 @@ import os
 from collections import defaultdict
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from contam.audit.verify import REPORT, checked_facts
 from contam.benchmark.items import ItemName
@@ -24,7 +24,7 @@ from contam.tables import schemas
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from contam.detect.report import Report
     from contam.detect.show.reread import Place
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 
-FORMAT: Final = 1
 LEAST_IN_STRATUM: Final = 2
 """Items drawn of every stratum that has them: without two no spread is known."""
 
@@ -64,7 +63,7 @@ class Label:
     reader: str
     label: bool | None
     note: str = ""
-    format: int = FORMAT
+    format: Literal[1] = 1
 
     @property
     def judged(self) -> Judged:
@@ -116,31 +115,29 @@ def population(report: Report, policy: str | None = None) -> list[Case]:
     evidence: defaultdict[ItemName, list[str]] = defaultdict(list)
     for row in schemas.iter_rows(report.evidence):
         rest = [[name, row[name]] for name in row if name not in _LEFT_OUT]
-        evidence[_key(row)].append(json.dumps(rest))
-    keys = {
-        _key(row): (row["key_version"], row["item_key"], row["full_key"])
-        for row in schemas.iter_rows(report.items)
-    }
-    seen = {key: _digest([keys[key], sorted(evidence[key])]) for key in keys}
-    return [
-        Case(
-            (*_key(row), row["policy"]),
-            (row["benchmark"], row["label"], row["exposure"]),
-            row["score"],
-            _digest([seen[_key(row)], row["policy"], row["label"] in FLAGGED]),
-            *_flagged_pair(row, seen[_key(row)]),
+        evidence[ItemName.in_row(row)].append(json.dumps(rest))
+    seen = {}
+    for row in schemas.iter_rows(report.items):
+        key, keys = ItemName.in_row(row), (row["key_version"], row["item_key"], row["full_key"])
+        seen[key] = _digest([keys, sorted(evidence[key])])
+    cases = []
+    for row in schemas.iter_rows(report.verdicts):
+        if row["label"] not in CHECKED or policy not in {None, row["policy"]}:
+            continue
+        key, flagged = ItemName.in_row(row), row["label"] in FLAGGED
+        place = (row["best_shard"], row["best_row"])
+        rests = flagged and row["best_shard"] is not None
+        cases.append(
+            Case(
+                (*key, row["policy"]),
+                (row["benchmark"], row["label"], row["exposure"]),
+                row["score"],
+                _digest([seen[key], row["policy"], flagged]),
+                place if rests else None,
+                _digest([seen[key], *place]) if rests else "",
+            )
         )
-        for row in schemas.iter_rows(report.verdicts)
-        if row["label"] in CHECKED and policy in {None, row["policy"]}
-    ]
-
-
-def _flagged_pair(verdict: Mapping[str, Any], seen: str) -> tuple[Place | None, str]:
-    """`place` and `pair` of a case."""
-    if verdict["label"] not in FLAGGED or verdict["best_shard"] is None:
-        return None, ""
-    place = (verdict["best_shard"], verdict["best_row"])
-    return place, _digest([seen, *place])
+    return cases
 
 
 def draw(cases: Sequence[Case], *, flagged: int, clean: int, seed: int) -> list[Case]:
@@ -167,29 +164,20 @@ def draw(cases: Sequence[Case], *, flagged: int, clean: int, seed: int) -> list[
 
 def read_labels(paths: Sequence[str | Path]) -> list[Label]:
     """All answers of these files, in order. Raises ConfigError naming file and line."""
+    from pydantic import TypeAdapter, ValidationError
+
+    known = TypeAdapter(Label)
     found = []
     for path in map(Path, paths):
         with reading(path, ConfigError, "`contam review` writes it"):
-            text = path.read_bytes()
-        found += _parsed(path, text)
-    return found
-
-
-def _parsed(path: Path, text: bytes) -> list[Label]:
-    from pydantic import TypeAdapter, ValidationError
-
-    reading = TypeAdapter(Label)
-    found = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        try:
-            label = reading.validate_json(line)
-        except ValidationError as error:
-            raise ConfigError(
-                "{}:{} is no label of `contam review`", path, number, hint="mend that line"
-            ) from error
-        if label.format != FORMAT:
-            raise ConfigError("{}:{} has format {}, known: {}", path, number, label.format, FORMAT)
-        found.append(label)
+            lines = path.read_bytes().splitlines()
+        for number, line in enumerate(lines, start=1):
+            try:
+                found.append(known.validate_json(line))
+            except ValidationError as error:
+                raise ConfigError(
+                    "{}:{} is no label of `contam review`", path, number, hint="mend that line"
+                ) from error
     return found
 
 
@@ -214,10 +202,6 @@ def append_label(path: Path, label: Label) -> None:
             sync_path(path.parent)
     except OSError as error:
         raise OutputError("cannot write {}: {}", path, Public(error.strerror)) from error
-
-
-def _key(row: Mapping[str, Any]) -> ItemName:
-    return ItemName(row["benchmark"], row["split"], row["item_id"])
 
 
 def _digest(value: object) -> str:
@@ -365,17 +349,9 @@ class AcceptSession:
 
 def answer(case: Case, reader: str, leaked: bool | None, note: str = "") -> Label:  # noqa: FBT001 - a label is one of three values
     """What a reader says of a case, as it is stored."""
-    benchmark, split, item, policy = case.judged
-    return Label(
-        benchmark=benchmark,
-        split=split,
-        item=item,
-        policy=policy,
-        evidence=case.digest,
-        reader=reader,
-        label=leaked,
-        note=note,
-    )
+    names = ("benchmark", "split", "item", "policy")
+    asked: dict[str, Any] = dict(zip(names, case.judged, strict=True))
+    return Label(**asked, evidence=case.digest, reader=reader, label=leaked, note=note)
 
 
 def _of(table: Table, keys: set[ItemName]) -> Table:

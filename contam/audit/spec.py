@@ -28,7 +28,7 @@ from contam.corpus.columns import NAMEABLE
 from contam.corpus.shards import survey
 from contam.corpus.tokens import said, settled
 from contam.detect.show.reread import sources_file
-from contam.errors import ConfigError, Hint, Place, Plain, Public, Statement, UsageError
+from contam.errors import ConfigError, Hint, Place, Plain, Statement, UsageError
 from contam.files.single import reading, write_file
 from contam.index.home import resolve_index
 from contam.index.open import Index
@@ -70,6 +70,8 @@ def describe_mistake(mistake: Mapping[str, Any]) -> str:
     """What is wrong, as the validator says it: `should be a valid integer`."""
     if mistake["type"] == UNKNOWN_KEY:
         return "there is no such key"
+    if mistake["type"] == "tuple_type" and len(mistake["loc"]) == 1:
+        return f"write [[{mistake['loc'][0]}]], with two brackets"
     if mistake["type"] == "union_tag_not_found":
         return f"needs {mistake['ctx']['discriminator']}"
     return str(mistake["msg"]).removeprefix("Input ")
@@ -227,6 +229,24 @@ class AuditSpec:
     written: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tables:
+    """The tables of AUDIT.toml, under the names that they have there."""
+
+    __pydantic_config__: ClassVar = _STRICT
+
+    audit: AuditSpec = field(default_factory=AuditSpec)
+    corpus: tuple[CorpusSpec, ...] = ()
+    benchmark: tuple[BenchmarkSpec, ...] = ()
+    logs: LogsSpec = field(default_factory=LogsSpec)
+    model: dict[str, ModelSpec] = field(default_factory=dict)
+    study: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+#: Fields of the spec that tables of their own give, and one that none does.
+_NO_KEYS: Final = {"corpora", "benchmarks", "logs", "models", "studies", "written"}
+
+
 def load_spec(path: str | Path) -> AuditSpec:
     """Read AUDIT.toml; paths in it are relative to its folder.
 
@@ -234,128 +254,77 @@ def load_spec(path: str | Path) -> AuditSpec:
     """
     path = Path(path)
     tree = read_toml(path, hint="`contam audit init` writes one")
-    spec = _parse(_flat(tree, str(path)), str(path))
+    hint: Hint = "`contam audit init` writes a file with every key"
+    own = tree.get("audit")
+    if isinstance(own, dict) and (wrong := sorted(own.keys() & _NO_KEYS)):
+        raise spec_error(str(path), "[audit]: {}: there is no such key", wrong[0], hint=hint)
+    try:
+        read = TypeAdapter(_Tables).validate_python(tree)
+    except ValidationError as error:
+        first = first_wrong(error)
+        table, *rest = map(str, first["loc"])
+        place = f"[{table}]"
+        if rest and table in {"corpus", "benchmark"}:
+            place = f"[[{table}]] number {int(rest.pop(0)) + 1}"
+        elif rest and table == "model":
+            place = f'[model."{rest.pop(0)}"]'
+        said = [*filter(None, (place, ".".join(rest))), describe_mistake(first)]
+        raise spec_error(str(path), ": ".join(["{}"] * len(said)), *said, hint=hint) from error
+    spec = replace(
+        read.audit,
+        corpora=read.corpus,
+        benchmarks=read.benchmark,
+        logs=read.logs,
+        models=read.model,
+        studies=read.study,
+    )
     return checked(_absolute(spec, path.resolve().parent), str(path))
 
 
 def checked(spec: AuditSpec, origin: str) -> AuditSpec:
     """The spec, if an audit can be made of it. Raises ConfigError."""
-    if not spec.out:
-        raise spec_error(origin, "no folder for the pack", hint="give out, or --out")
-    if not spec.corpora:
-        raise spec_error(origin, "no corpus", hint="add a [[corpus]] with paths or an index")
-    if all(each.decoys for each in spec.benchmarks):
-        raise spec_error(
-            origin, "no benchmark", hint="add a [[benchmark]] with paths, or from_logs = true"
-        )
+
+    def refuse(wrong: object, said: str, *facts: object, hint: Hint = ()) -> None:
+        if wrong:
+            raise spec_error(origin, said, *facts, hint=hint)
+
+    refuse(not spec.out, "no folder for the pack", hint="give out, or --out")
+    refuse(not spec.corpora, "no corpus", hint="add a [[corpus]] with paths or an index")
+    refuse(
+        all(each.decoys for each in spec.benchmarks),
+        "no benchmark",
+        hint="add a [[benchmark]] with paths, or from_logs = true",
+    )
+    scanned = "paths are scanned, an index is asked"
     names = [corpus.name for corpus in spec.corpora]
     for corpus in spec.corpora:
-        if not _NAME.fullmatch(corpus.name) or corpus.name == TOGETHER:
-            raise spec_error(
-                origin,
-                "a corpus cannot be called {!r}",
-                corpus.name,
-                hint="letters, digits, dots, dashes and underscores, and not `together`",
-            )
-        if bool(corpus.paths) == bool(corpus.index):
-            raise spec_error(
-                origin,
-                "corpus {} needs paths or an index, and not both",
-                corpus.name,
-                hint="paths are scanned, an index is asked",
-            )
-        if corpus.cleaned and corpus.index:
-            raise spec_error(
-                origin,
-                "corpus {}: `cleaned` goes with paths, whose shards are compared with it",
-                corpus.name,
-                hint="paths are scanned, an index is asked",
-            )
-    if len(set(names)) != len(names):
-        raise spec_error(origin, "two corpora share one name", hint="name each once")
-    _check_benchmarks(spec, origin)
-    for name, options in spec.studies.items():
-        check_study(name, options, origin)
-    for model, stated in spec.models.items():
-        if unknown := set(stated.corpora) - set(names):
-            raise spec_error(
-                origin,
-                "model {} was trained on {}, which is no corpus here",
-                model,
-                min(unknown),
-                hint=Statement("corpora: {}", ", ".join(names)),
-            )
-    return spec
-
-
-def _check_benchmarks(spec: AuditSpec, origin: str) -> None:
+        refuse(
+            not _NAME.fullmatch(corpus.name) or corpus.name == TOGETHER,
+            "a corpus cannot be called {!r}",
+            corpus.name,
+            hint="letters, digits, dots, dashes and underscores, and not `together`",
+        )
+        both = "corpus {} needs paths or an index, and not both"
+        refuse(bool(corpus.paths) == bool(corpus.index), both, corpus.name, hint=scanned)
+        alone = "corpus {}: `cleaned` goes with paths, whose shards are compared with it"
+        refuse(corpus.cleaned and corpus.index, alone, corpus.name, hint=scanned)
+    refuse(len(set(names)) != len(names), "two corpora share one name", hint="name each once")
     for each in spec.benchmarks:
-        if bool(each.paths) == each.from_logs:
-            raise spec_error(origin, "a benchmark needs paths or from_logs = true, and not both")
+        both = "a benchmark needs paths or from_logs = true, and not both"
+        refuse(bool(each.paths) == each.from_logs, both)
         if each.entry and catalogue.find(each.entry) is None:
             hint = catalogue.ways(each.entry)
             raise spec_error(origin, "no benchmark is called {!r}", each.entry, hint=hint)
-        if each.from_logs and not spec.logs.paths:
-            raise spec_error(origin, "from_logs, and there are no logs", hint="add [logs]")
-
-
-def _flat(tree: Mapping[str, Any], origin: str) -> dict[str, Any]:
-    """The tables of the file as the fields of a spec."""
-    known = ("audit", "corpus", "benchmark", "logs", "model", "study")
-    if unknown := set(tree).difference(known):
-        raise spec_error(
-            origin,
-            "there is no table [{}]",
-            min(unknown),
-            hint=Statement("tables: {}", Public(", ".join(known))),
-        )
-    values = dict(tree.get("audit", {}))
-    if clash := set(values) & {"corpora", "benchmarks", "logs", "models", "studies"}:
-        raise spec_error(origin, "[audit] has no key {}", min(clash), hint="it is a table")
-    for table, name in (("corpus", "corpora"), ("benchmark", "benchmarks")):
-        entries = tree.get(table, [])
-        if not isinstance(entries, list):
-            raise spec_error(origin, "write [[{}]], with two brackets", table)
-        values[name] = entries
-    own = {"logs": "logs", "model": "models", "study": "studies"}
-    return values | {name: tree.get(table, {}) for table, name in own.items()}
-
-
-def _parse(values: dict[str, Any], origin: str) -> AuditSpec:
-    if "written" in values:
-        raise spec_error(
-            origin,
-            "[audit]: written: {}",
-            Public(describe_mistake({"type": UNKNOWN_KEY})),
-            hint="`contam audit init` writes a file with every key",
-        )
-    try:
-        return TypeAdapter(AuditSpec).validate_python(values)
-    except ValidationError as error:
-        first = first_wrong(error)
-        table, key = _place(first["loc"])
-        said = [part for part in (table, key, describe_mistake(first)) if part]
-        raise ConfigError(
-            "{}: " + ": ".join(["{}"] * len(said)),
-            Place(origin),
-            *said,
-            hint="`contam audit init` writes a file with every key",
-        ) from error
-
-
-def _place(loc: Sequence[int | str]) -> tuple[str, str]:
-    """(table as the file writes it, key in it)."""
-    first, *rest = loc
-    name = {"corpora": "corpus", "benchmarks": "benchmark"}.get(str(first))
-    if name and rest:
-        return f"[[{name}]] number {int(rest[0]) + 1}", ".".join(map(str, rest[1:]))
-    if first == "models" and rest:
-        return f'[model."{rest[0]}"]', ".".join(map(str, rest[1:]))
-    if first == "studies":
-        return "[study]", ".".join(map(str, rest))
-    if first == "logs":
-        return "[logs]", ".".join(map(str, rest))
-    return "[audit]", ".".join(map(str, loc))
+        lacking = each.from_logs and not spec.logs.paths
+        refuse(lacking, "from_logs, and there are no logs", hint="add [logs]")
+    for name, options in spec.studies.items():
+        check_study(name, options, origin)
+    for model, stated in spec.models.items():
+        unknown = sorted(set(stated.corpora) - set(names))
+        said = "model {} was trained on {}, which is no corpus here"
+        known = Statement("corpora: {}", ", ".join(names))
+        refuse(unknown, said, model, *unknown[:1], hint=known)
+    return spec
 
 
 def _absolute(spec: AuditSpec, base: Path) -> AuditSpec:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import re
 import time
 from dataclasses import asdict, dataclass
 from string import ascii_uppercase
@@ -252,14 +253,11 @@ def checked_pack(folder: Path, digest: str | None = None) -> dict[str, Any]:
     """
     found = verify_pack(folder, digest=digest, sample=0)
     if not found.holds:
-        more = len(found.problems) - 1
         raise OutputError(
-            "{} does not hold: {}" + (", and {} more" if more else ""),
-            folder,
-            found.problems[0],
-            *([more] if more else []),
+            "{} does not hold: {} ({})", folder, found.problems[0],
+            counted(len(found.problems), "problem"),
             hint="take the pack that was published, or run the audit again",
-        )
+        )  # fmt: skip
     return read_verified(folder / MANIFEST)
 
 
@@ -293,7 +291,7 @@ def approve(folder: Path, name: str, *, overwrite: bool = False) -> Path:
     that cannot be read.
     """
     name = name.strip()
-    named = "-".join("".join(c if c.isalnum() else " " for c in name).split()).lower()
+    named = "-".join(re.findall(r"[^\W_]+", name)).lower()
     if not named or not name.isprintable():
         raise UsageError("{!r} is not a name", name, hint='--name "Anna Ruiz"')
     folder = folder.resolve()

@@ -7,7 +7,7 @@ import csv
 import io
 import json
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from contam.audit.facts import SCORES, STUDIES, to_tree
@@ -33,7 +33,7 @@ from contam.rescore.stats.gain import too_few
 from contam.tables import schemas, score_schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from jinja2 import Environment
@@ -124,11 +124,11 @@ def _environment(*, autoescape: bool) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "percent": _percent,
-        "figure": _figure,
-        "count": _count,
+        "percent": _known(lambda share: f"{100 * share:.1f} %"),
+        "figure": _known(lambda value, digits=3: figure(value, digits)),
+        "count": _known(_count),
         "clean_missing": clean_missing,
-        "small": _small,
+        "small": _known(small),
         "smallest": smallest_words,
         "css": lambda name: name.replace("+", "-"),
         "words": lambda name: name.replace("_", " "),
@@ -136,22 +136,13 @@ def _environment(*, autoescape: bool) -> Environment:
     return environment
 
 
-def _percent(share: float | None) -> str:
-    return _NONE if share is None else f"{100 * share:.1f} %"
+def _known(shown: Callable[..., str]) -> Callable[..., str]:
+    """A filter that shows numbers, and a dash where there is none."""
+    return lambda number, *more: _NONE if number is None else shown(number, *more)
 
 
-def _figure(value: float | None, digits: int = 3) -> str:
-    return _NONE if value is None else figure(value, digits)
-
-
-def _small(p: float | None) -> str:
-    return _NONE if p is None else small(p)
-
-
-def _count(number: float | None) -> str:
+def _count(number: float) -> str:
     """A number of things, which may be half a one."""
-    if number is None:
-        return _NONE
     return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.1f}"
 
 
@@ -522,11 +513,15 @@ def _conda(
     writer = csv.DictWriter(text, CONDA, delimiter=";", lineterminator="\n")
     writer.writeheader()
     for corpus in facts.corpora:
-        found = _labels(reports[corpus.name], policy)
-        for benchmark in sorted(found):
-            splits = {
-                column: _contaminated(labels) for column, labels in sorted(found[benchmark].items())
-            }
+        # Benchmark -> column -> labels.
+        found: dict[str, dict[str, Counter[str]]] = {}
+        names = ("benchmark", "split", "policy", "label")
+        for row, n in schemas.tally(reports[corpus.name].verdicts, names):
+            benchmark, split, judge, label = row
+            if judge == policy:
+                column = _SPLITS.get(split.lower(), _TEST)
+                found.setdefault(benchmark, {}).setdefault(column, Counter())[label] += n
+        for benchmark, columns in sorted(found.items()):
             writer.writerow(
                 {
                     "Evaluation Dataset": benchmark,
@@ -534,7 +529,7 @@ def _conda(
                     "Model or corpus": "corpus",
                     "Approach": "data-based",
                     "Reference": reference,
-                    **splits,
+                    **{column: _contaminated(labels) for column, labels in columns.items()},
                 }
             )
     return text.getvalue()
@@ -560,19 +555,6 @@ def _policy(facts: Facts, policy: str | None) -> str:
             hint=Statement("policies: {}", ", ".join(facts.policies)),
         )
     return policy or facts.first_policy
-
-
-def _labels(report: Report, policy: str) -> dict[str, dict[str, Counter[str]]]:
-    """Labels of one corpus by benchmark and column."""
-    found: defaultdict[str, defaultdict[str, Counter[str]]] = defaultdict(
-        lambda: defaultdict(Counter)
-    )
-    names = ("benchmark", "split", "policy", "label")
-    columns = (schemas.column(report.verdicts, name) for name in names)
-    for benchmark, split, judge, label in zip(*columns, strict=True):
-        if judge == policy:
-            found[benchmark][_SPLITS.get(split.lower(), _TEST)][label] += 1
-    return {name: dict(columns) for name, columns in found.items()}
 
 
 def _contaminated(labels: Counter[str]) -> str:
