@@ -34,7 +34,6 @@ _MODULES: Final = {
         "prometheus_client",
         "python_multipart",
         "statsmodels",
-        "structlog",
         "uvicorn",
     ),
 }

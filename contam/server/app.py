@@ -207,7 +207,7 @@ async def _open_and_watch(state: State) -> None:
     try:
         if state.settings.index and not await asyncio.to_thread(_is_compiled):
             state.not_ready = COMPILING
-            log().info(f"{COMPILING}: only the first start does this, about half a minute")
+            log("info", f"{COMPILING}: only the first start does this, about half a minute")
         state.registry = await asyncio.to_thread(_open, state)
     except Exception as error:  # noqa: BLE001 - whatever it is, the service must not only look alive
         state.failed = (

@@ -15,14 +15,13 @@ import threading
 import time
 import traceback
 from collections import Counter as Tally
-from collections.abc import MutableMapping
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import orjson
-import structlog
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -139,10 +138,8 @@ class Observed:
             self._state.metrics.refused.labels(error.code).inc()
             return problem_of(request, error)
         self._state.metrics.errors.labels(type(error).__name__).inc()
-        log().error(
-            "defect", request_id=scope["state"]["request_id"], route=_route(scope),
-            fault=fault(error),
-        )  # fmt: skip
+        request_id = scope["state"]["request_id"]
+        log("error", "defect", request_id=request_id, route=_route(scope), fault=fault(error))
         return problem_of(request, error)
 
     def _line(self, scope: Scope, request_id: str, status: int) -> dict[str, Any]:
@@ -163,12 +160,8 @@ class Observed:
         metrics.requests.labels(line["method"], route, line["status"]).inc()
         metrics.duration.labels(route).observe(seconds)
         waits = line.get("problem") in _WAITING
-        if route in _PROBES and (waits or line["status"] < _SERVER_ERROR):
-            log().debug("request", **line)
-        elif line["status"] >= _SERVER_ERROR and not waits:
-            log().error("request", **line)
-        else:
-            log().info("request", **line)
+        failed = line["status"] >= _SERVER_ERROR and not waits
+        log("error" if failed else "debug" if route in _PROBES else "info", "request", **line)
 
 
 def _request_id(scope: Scope) -> str:
@@ -203,46 +196,36 @@ _SPOKEN_FOR: Final = ("uvicorn", "contam")
 _MAX_FRAMES: Final = 12
 _OURS: Final = re.compile(r" contam\.errors\.\w+: ")
 _ROOT: Final = str(Path(__file__).parents[2])
+_LOGGER: Final = logging.getLogger("contam.service")
+#: The attribute of a record that holds what is said besides its message.
+_FIELDS: Final = "fields"
 
-_Event: TypeAlias = MutableMapping[str, Any]
 
-
-class _Lines:
-    """Writes finished lines; a stream that is full or gone must not fail a request."""
+class _Lines(logging.Handler):
+    """Writes records as lines of JSON; a stream that is full or gone must not fail a request."""
 
     def __init__(self, stream: IO[bytes]) -> None:
+        super().__init__()
         self._stream = stream
-        self._lock = threading.Lock()
-
-    def msg(self, line: bytes) -> None:
-        with self._lock:
-            try:
-                self._stream.write(line + b"\n")
-                self._stream.flush()
-            except (OSError, ValueError):
-                return
-
-    debug = info = warning = error = msg
-
-
-class _Handler(logging.Handler):
-    """Carries the records of the standard library's loggers into the same lines."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            log = structlog.get_logger()
-            level = next((name for name in LEVELS if record.levelno <= _NUMBER[name]), "error")
             known = record.name.split(".")[0] in _SPOKEN_FOR
             message = " ".join(record.getMessage().split()) if known else "a library has a message"
             if message.startswith("Traceback ") and _OURS.search(message):
                 # Why the service cannot start; the command says it in words.
                 return
-            more: dict[str, Any] = {"logger": record.name}
+            more: dict[str, Any] = dict(getattr(record, _FIELDS, None) or {"logger": record.name})
             if not known:
                 more["place"] = f"{record.module}:{record.lineno}"
             if record.exc_info and record.exc_info[1] is not None:
                 more["fault"] = fault(record.exc_info[1])
-            getattr(log, level)(message, **more)
+            level = next((name for name in LEVELS if record.levelno <= _NUMBER[name]), "error")
+            time = datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z")
+            line = {"timestamp": time, "level": level, "event": message, **more}
+            self._stream.write(orjson.dumps(line, default=lambda value: type(value).__name__))
+            self._stream.write(b"\n")
+            self._stream.flush()
         except Exception:  # noqa: BLE001 - a log line that cannot be made must not fail its maker
             return
 
@@ -254,19 +237,8 @@ def configure_logs(level: str = "info", stream: IO[bytes] | None = None) -> None
     """
     if level not in LEVELS:
         raise ConfigError(f"log_level: {level!r} is none of {', '.join(LEVELS)}")
-    lines = _Lines(stream or sys.stderr.buffer)
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.JSONRenderer(serializer=_serialised),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=lambda *_: lines,
-        cache_logger_on_first_use=False,
-    )
     root = logging.getLogger()
-    root.handlers = [_Handler()]
+    root.handlers = [_Lines(stream or sys.stderr.buffer)]
     # Other libraries log much that is of no use here.
     root.setLevel(max(_NUMBER[level], logging.WARNING))
     for name in _SPOKEN_FOR:
@@ -282,10 +254,9 @@ def configure_logs(level: str = "info", stream: IO[bytes] | None = None) -> None
     sys.unraisablehook = lambda given: _uncaught(given.exc_type, given.exc_value, None)
 
 
-def log() -> structlog.typing.FilteringBoundLogger:
-    """The service's logger: `log().info("job done", job_id=..., n_items=...)`. Never any text."""
-    logger: structlog.typing.FilteringBoundLogger = structlog.get_logger()
-    return logger
+def log(level: str, event: str, **fields: Any) -> None:  # noqa: ANN401 - whatever JSON can say
+    """Write a line to the service's log: never any text of a request."""
+    _LOGGER.log(_NUMBER[level], event, extra={_FIELDS: fields})
 
 
 def note(request: Request, **counts: float) -> None:
@@ -309,17 +280,12 @@ def fault(error: BaseException) -> dict[str, Any]:
     return {"types": types, "places": places}
 
 
-def _serialised(event: _Event, **_: object) -> bytes:
-    first = {name: event.pop(name) for name in ("timestamp", "level", "event")}
-    return orjson.dumps({**first, **event}, default=lambda value: type(value).__name__)
-
-
 def _uncaught(
     kind: type[BaseException], error: BaseException | None, _trace: TracebackType | None
 ) -> None:
     if issubclass(kind, KeyboardInterrupt | SystemExit):
         return
-    log().error("uncaught", fault=fault(error) if error else {"types": [kind.__name__]})
+    log("error", "uncaught", fault=fault(error) if error else {"types": [kind.__name__]})
 
 
 _BUCKETS_S: Final = (

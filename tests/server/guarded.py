@@ -126,9 +126,6 @@ def logs_to(stream):
     import logging
     import sys
 
-    import structlog
-
-    told = structlog.get_config()
     root = logging.getLogger()
     names = ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi", "contam")
     before = (root.handlers, root.level, sys.excepthook, threading.excepthook, sys.unraisablehook)
@@ -142,7 +139,6 @@ def logs_to(stream):
         yield
     finally:
         logging.captureWarnings(False)
-        structlog.configure(**told)
         root.handlers, root.level = before[:2]
         sys.excepthook, threading.excepthook, sys.unraisablehook = before[2:]
         for name, (handlers, level, propagate, disabled) in levels.items():
