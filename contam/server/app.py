@@ -20,9 +20,8 @@ import contam
 from contam.errors import ConfigError, ContamError, InternalError
 from contam.index.manifest import MANIFEST, read_manifest
 from contam.memory import tune_service
-from contam.server import check, corpora, page
+from contam.server import check, page
 from contam.server.auth import Entrance, Keyring
-from contam.server.body import BodyGuard
 from contam.server.check import Admission
 from contam.server.indexes import named_folders, refuse_nothing
 from contam.server.jobs import routes as jobs
@@ -31,7 +30,7 @@ from contam.server.observe import CONTENT_TYPE, Observed, configure_logs, log
 from contam.server.page import problem_page
 from contam.server.problems import RequestError, answer_failures
 from contam.server.schemas import CheckJob, CheckRequest, Problem, RescoreJob, problems
-from contam.server.state import COMPILING, OPENING, CurrentState, State, unready
+from contam.server.state import COMPILING, OPENING, BodyGuard, CurrentState, State, unready
 
 if TYPE_CHECKING:
     import socket
@@ -170,7 +169,7 @@ def create_app(settings: Settings) -> FastAPI:
     answer_failures(app)
     add_layers(app, state)
     for routes in (
-        router, corpora.index_router, corpora.policy_router, check.router,
+        router, check.router,
         jobs.router, page.router,
     ):  # fmt: skip
         app.include_router(routes)

@@ -1,4 +1,4 @@
-"""Check items: read the request, admit it, query the indexes, answer."""
+"""Check items: read the request, admit it, query the indexes, answer. List indexes and policies."""
 
 from __future__ import annotations
 
@@ -7,22 +7,32 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import JSONResponse
 from pydantic import TypeAdapter
 
 from contam.benchmark.items import BenchItem, ItemName
 from contam.benchmark.reading import items_read
 from contam.detect.indexed.index_reader import TEXT_BENCHMARK
-from contam.detect.policies.policy import get_policy, list_policies
-from contam.server.answers import StreamedAnswer, answer_of, late_answer
+from contam.detect.policies.policy import get_policy
+from contam.detect.policies.policy import list_policies as shipped
+from contam.index.shards import describe
+from contam.server.answers import StreamedAnswer, answer_of, late_answer, summary
 from contam.server.auth import Caller, Needs
-from contam.server.body import read_json
 from contam.server.observe import note
 from contam.server.problems import RequestError, refuse_parameters
-from contam.server.schemas import CheckAnswer, CheckRequest, problems
-from contam.server.state import CurrentState, State, registry_of
+from contam.server.schemas import (
+    CheckAnswer,
+    CheckRequest,
+    IndexAnswer,
+    IndexList,
+    PolicyList,
+    problems,
+)
+from contam.server.state import CurrentState, State, read_json, registry_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +40,7 @@ if TYPE_CHECKING:
 
     from contam.config import Settings
     from contam.detect.policies.policy_spec import PolicySpec
+    from contam.server.indexes import IndexSnapshot
     from contam.server.state import State
 
 
@@ -37,7 +48,7 @@ if TYPE_CHECKING:
 def known_policies() -> dict[str, PolicySpec]:
     """Every policy that ships, and behind each its presets, by name."""
     found: dict[str, PolicySpec] = {}
-    for spec in list_policies():
+    for spec in shipped():
         found[spec.id] = spec
         for preset in spec.presets:
             name = f"{spec.base}:{preset}"
@@ -48,7 +59,7 @@ def known_policies() -> dict[str, PolicySpec]:
 def checked_policies(names: Sequence[str]) -> tuple[str, ...]:
     """The names, if all are known to indexes and none comes twice. Raises RequestError, 422."""
     unknown = set(names).difference(known_policies())
-    for spec in list_policies(optional=True) if unknown else ():
+    for spec in shipped(optional=True) if unknown else ():
         if spec.id in unknown:
             raise RequestError(
                 422, f"{spec.id} looks for words in any order, which an index does not keep",
@@ -219,13 +230,82 @@ def _sizes(asked: CheckRequest) -> Iterator[int]:
 _CHECK: Final = Needs("check")
 _READ: Final = Needs("read-documents")
 
-router = APIRouter(
-    prefix="/v1", tags=["check"], default_response_class=Response, dependencies=[Depends(_CHECK)]
+router = APIRouter(prefix="/v1", default_response_class=Response, dependencies=[Depends(_CHECK)])
+
+
+@router.get(
+    "/indexes", tags=["indexes"], responses={200: {"model": IndexList}, **problems(401, 403, 503)}
 )
+def list_indexes(state: CurrentState) -> Response:
+    """All indexes."""
+    registry = registry_of(state)
+    found = []
+    for name in registry.names:
+        with registry.snapshot([name]) as snapshot:
+            found.append(index_answer(snapshot))
+    return JSONResponse({"indexes": found})
+
+
+@router.get(
+    "/indexes/{index_id}",
+    tags=["indexes"],
+    responses={200: {"model": IndexAnswer}, **problems(401, 403, 404, 422, 503)},
+)
+def show_index(index_id: str, state: CurrentState) -> Response:
+    """One index: corpus, guarantee, coverage, sizes and dates."""
+    with registry_of(state).snapshot([index_id]) as snapshot:
+        return JSONResponse(index_answer(snapshot))
+
+
+@router.post(
+    "/indexes/{index_id}/reload",
+    tags=["indexes"],
+    dependencies=[Depends(Needs("admin"))],
+    responses={200: {"model": IndexAnswer}, **problems(401, 403, 404, 422, 503)},
+)
+def reload_index(index_id: str, state: CurrentState) -> Response:
+    """Read the index's manifest anew; requests under way end with the state before."""
+    return JSONResponse(index_answer(registry_of(state).reload(index_id)))
+
+
+def index_answer(snapshot: IndexSnapshot) -> dict[str, Any]:
+    """An index as `contam.server.schemas.IndexAnswer` has it: no path of this machine."""
+    (index,) = snapshot.opened.indexes
+    figures, recipe, covered = describe(index), index.recipe, snapshot.opened.coverage
+    kept = (
+        *("n_segments", "n_documents", "n_tokens", "n_text_bytes", "n_index_bytes"),
+        *("capped_grams", "dates", "n_unreadable_dates"),
+    )
+    return {
+        "id": snapshot.names[0],
+        "state": snapshot.states[0],
+        "recipe": recipe.name,
+        "unit": recipe.unit,
+        "normaliser": recipe.normaliser,
+        "gram": recipe.gram,
+        "tokenizer_sha256": None if recipe.tokenizer is None else recipe.tokenizer["sha256"],
+        "stride": recipe.stride,
+        "guarantee_tokens": recipe.guarantee,
+        "near_copies": recipe.minhash,
+        "corpus": [PurePath(path).name for path in figures["corpus"]],
+        "coverage": {"not_indexed": [], "n_not_indexed": 0, **summary(covered.totals)},
+        **{name: figures[name] for name in kept},
+    }
+
+
+@router.get(
+    "/policies", tags=["policies"], responses={200: {"model": PolicyList}, **problems(401, 403)}
+)
+def list_policies() -> Response:
+    """All policies and presets, as `contam policies --json` describes them."""
+    specs = known_policies().values()
+    found = [{**spec.to_dict(), "fingerprint": spec.fingerprint()} for spec in specs]
+    return JSONResponse({"policies": found})
 
 
 @router.post(
     "/check",
+    tags=["check"],
     responses={
         200: {"model": CheckAnswer},
         **problems(400, 401, 403, 404, 413, 422, 503),

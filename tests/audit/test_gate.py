@@ -28,7 +28,7 @@ def rules_of(tmp_path, text):
 
 def rule(tmp_path, check, **keys):
     lines = [f"{name} = {json.dumps(value)}" for name, value in keys.items()]
-    return rules_of(tmp_path, "\n".join(["[[rule]]", f'check = "{check}"', *lines])).rules[0]
+    return rules_of(tmp_path, "\n".join(["[[rule]]", f'check = "{check}"', *lines])).rule[0]
 
 
 def with_policy(facts, **changes):

@@ -57,7 +57,7 @@ def test_an_audit_that_was_stopped_leaves_no_items_of_other_logs(tmp_path, monke
     own = docs("brook_math")
     lm_eval(tmp_path / "logs" / "m", [1.0] * 20, docs=own[:20], task="brook")
     with monkeypatch.context() as patch:
-        patch.setattr("contam.audit.checks.check", _stopped)
+        patch.setattr("contam.audit.checks.scan_opened", _stopped)
         with pytest.raises(KeyboardInterrupt):
             run_audit(write(tmp_path))
     assert (tmp_path / "pack.work").is_dir()

@@ -14,7 +14,7 @@ from contam.detect.scan import scan
 from contam.index.change import add
 from contam.index.open import Index
 from contam.index.shards import describe
-from contam.server.corpora import index_answer
+from contam.server.check import index_answer
 from contam.server.indexes import IndexRegistry
 from tests.index.builds import build
 from tests.integration.inputs import FILLER, QUESTION, contam_here, labels, run_scan, write_jsonl

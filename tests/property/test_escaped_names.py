@@ -15,8 +15,8 @@ from contam.benchmark.read_files import read_benchmarks
 from contam.corpus.batches import read_chunk
 from contam.errors import BenchmarkError, LogError, ShardError
 from contam.rescore.logs.read import read_logs
-from contam.server.body import read_json
 from contam.server.problems import RequestError
+from contam.server.state import read_json
 from tests.corpus_files import find_shards, plan_chunks, select_all
 from tests.rescore.logs.small import lm_eval
 

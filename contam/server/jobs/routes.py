@@ -24,7 +24,6 @@ from contam.detect.report import TABLES as CHECK_TABLES
 from contam.errors import UsageError
 from contam.files.disk import sync_path
 from contam.server.auth import Caller, Needs
-from contam.server.body import BODY_END, read_json
 from contam.server.check import checked_policies
 from contam.server.jobs.runner import RUN
 from contam.server.jobs.task import INPUT, REQUEST, VERDICTS
@@ -38,7 +37,7 @@ from contam.server.schemas import (
     form_schema,
     problems,
 )
-from contam.server.state import CurrentState, State, jobs_of, registry_of
+from contam.server.state import BODY_END, CurrentState, State, jobs_of, read_json, registry_of
 from contam.tables import schemas
 from contam.tables.score_schemas import SUMMARY
 from contam.tables.score_schemas import TABLES as RESCORE_TABLES
