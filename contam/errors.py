@@ -6,37 +6,11 @@ from typing import Final, Self
 
 from contam.facts import Names, Place, Plain, Public, Statement, statements
 
+#: What this module passes on, besides its own.
+__all__ = ["Names", "Place", "Plain", "Public", "Statement"]
+
 Hint = str | Statement | tuple[Statement, ...]
 """A way out of an error: words of ours, or a sentence with facts; several are told in turn."""
-
-__all__ = [
-    "ASK_STORE_LATER",
-    "AccessError",
-    "BenchmarkError",
-    "ConfigError",
-    "ContamError",
-    "CorpusError",
-    "Hint",
-    "IncompleteError",
-    "IndexBusyError",
-    "IndexDamageError",
-    "IndexMismatchError",
-    "IndexUnreachableError",
-    "InternalError",
-    "LogError",
-    "MissingExtraError",
-    "Names",
-    "OutputError",
-    "Place",
-    "Plain",
-    "PlanMemoryError",
-    "PolicyError",
-    "Public",
-    "ShardError",
-    "Statement",
-    "UsageError",
-]
-
 
 ASK_STORE_LATER: Final = "repeat the call when the store answers, with credentials that it takes"
 
