@@ -191,17 +191,17 @@ def late_answer(
 def summary(coverage: Mapping[str, Any]) -> Row:
     """A coverage without its shards one by one: of those that failed, the first are named."""
     short = {name: value for name, value in coverage.items() if name != "by_shard"}
-    short["n_failed"] = len(short["shards_failed"])
-    short["shards_failed"] = short["shards_failed"][:_MOST_FAILURES]
-    if excluded := short.get("shards_excluded"):
-        short["n_excluded"] = len(excluded)
-        short["shards_excluded"] = excluded[:_MOST_FAILURES]
-    if missing := short.get("not_indexed"):
-        short["n_not_indexed"] = len(missing)
-        short["not_indexed"] = missing[:_MOST_FAILURES]
-    for kind in ("passed_over", "unread_columns"):
-        if aside := short.get(kind):
-            short[kind] = aside[:_MOST_FAILURES]
+    counted = {
+        "failed": "shards_failed",
+        "excluded": "shards_excluded",
+        "not_indexed": "not_indexed",
+    }
+    for name, kind in counted.items():
+        if kind == "shards_failed" or short.get(kind):
+            short[f"n_{name}"] = len(short[kind])
+    for kind in (*counted.values(), "passed_over", "unread_columns"):
+        if names := short.get(kind):
+            short[kind] = names[:_MOST_FAILURES]
     return short
 
 

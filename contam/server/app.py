@@ -9,7 +9,6 @@ import resource
 import signal
 import tempfile
 import time
-from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
@@ -30,7 +29,15 @@ from contam.server.observe import CONTENT_TYPE, Observed, configure_logs, log
 from contam.server.page import problem_page
 from contam.server.problems import RequestError, answer_failures
 from contam.server.schemas import CheckJob, CheckRequest, Problem, RescoreJob, problems
-from contam.server.state import COMPILING, OPENING, BodyGuard, CurrentState, State, unready
+from contam.server.state import (
+    COMPILING,
+    OPENING,
+    BodyGuard,
+    CurrentState,
+    State,
+    registry_of,
+    unready,
+)
 
 if TYPE_CHECKING:
     import socket
@@ -90,7 +97,7 @@ def refresh(state: State) -> None:
     metrics.checks_running.set(min(held, most))
     metrics.checks_waiting.set(max(0, held - most))
     # `readyz` reports a store that cannot be read; the figures stay as they were.
-    with suppress(ContamError):
+    with contextlib.suppress(ContamError):
         states = state.jobs.store.states() if state.jobs is not None else {}
         for name, n in states.items():
             metrics.jobs.labels(name).set(n)
@@ -98,7 +105,7 @@ def refresh(state: State) -> None:
         return
     for name in registry.names:
         # What an index answers for is worth telling even if its folder was moved away since.
-        with suppress(OSError, ContamError), registry.snapshot([name]) as snapshot:
+        with contextlib.suppress(OSError, ContamError), registry.snapshot([name]) as snapshot:
             coverage = snapshot.opened.coverage
             changed = (snapshot.folders[0] / MANIFEST).stat().st_mtime
             metrics.index_age.labels(name).set(max(0.0, time.time() - changed))
@@ -108,13 +115,9 @@ def refresh(state: State) -> None:
 
 _OWNER_ALONE: Final = 0o077
 #: FastAPI would send queries, paths and invalid input to wherever the environment says.
-_NO_TELEMETRY: Final[Any] = {
-    "tracing": False,
-    "metrics": False,
-    "logs": False,
-    "operation_spans": False,
-    "auto_configure": False,
-}
+_NO_TELEMETRY: Final[Any] = dict.fromkeys(
+    ("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False
+)
 #: Too little for a file, and by convention no dump through a pipe either; 0 only bounds files.
 _NO_DUMP: Final = 1
 
@@ -132,7 +135,7 @@ def create_app(settings: Settings) -> FastAPI:
     """An ASGI app that answers with these settings; it opens nothing before it is started."""
     state = State(settings, Admission(settings.max_checks, settings.max_waiting))
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         keep_private()
         try:
@@ -143,11 +146,7 @@ def create_app(settings: Settings) -> FastAPI:
             tempfile.tempdir = settings.data
         except Exception as error:
             # uvicorn only says that it did not start; `run` raises the reason.
-            state.failed = (
-                error
-                if isinstance(error, ContamError)
-                else InternalError(f"the service cannot start: {type(error).__name__}: {error}")
-            )
+            state.failed = _failure("the service cannot start", error)
             raise
         async with open_indexes(state):
             yield
@@ -177,6 +176,12 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
+def _failure(what: str, error: Exception) -> ContamError:
+    if isinstance(error, ContamError):
+        return error
+    return InternalError(f"{what}: {type(error).__name__}: {error}")
+
+
 def add_layers(app: FastAPI, state: State) -> None:
     """Observe everything, then ask who it is, then take the body; the last added is the first."""
     app.add_middleware(BodyGuard, settings=state.settings)
@@ -188,7 +193,7 @@ def add_layers(app: FastAPI, state: State) -> None:
 _LOOK_S: Final = 1.0
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def open_indexes(state: State) -> AsyncIterator[None]:
     """Open indexes on a thread, then mark the service ready; stop with the block."""
     task = asyncio.create_task(_open_and_watch(state))
@@ -209,12 +214,8 @@ async def _open_and_watch(state: State) -> None:
             log("info", f"{COMPILING}: only the first start does this, about half a minute")
         state.registry = await asyncio.to_thread(_open, state)
     except Exception as error:  # noqa: BLE001 - whatever it is, the service must not only look alive
-        state.failed = (
-            error
-            if isinstance(error, ContamError)
-            else InternalError(f"indexes cannot be opened: {type(error).__name__}: {error}")
-        )
         state.not_ready = "indexes cannot be opened"
+        state.failed = _failure(state.not_ready, error)
         # The server stops as at SIGTERM.
         os.kill(os.getpid(), signal.SIGTERM)
         return
@@ -253,9 +254,7 @@ def _open(state: State) -> IndexRegistry:
 
 
 def _renew(state: State) -> None:
-    registry = state.registry
-    if registry is None:
-        return
+    registry = registry_of(state)
     for name in registry.changed():
         # What cannot be opened now may be whole at the next look.
         with contextlib.suppress(ContamError):

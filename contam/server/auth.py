@@ -10,6 +10,7 @@ import base64
 import fcntl
 import hmac
 import ipaddress
+import itertools
 import os
 import secrets
 import threading
@@ -98,19 +99,12 @@ class KeyStore:
             what = f"no scope is called {unknown[0]!r}" if unknown else "a key needs a scope"
             raise UsageError(what, hint=f"scopes: {', '.join(SCOPES)}")
         with self._changing() as keys:
-            key_id = secrets.token_hex(_ID_CHARACTERS // 2)
-            while key_id in keys:
-                key_id = secrets.token_hex(_ID_CHARACTERS // 2)
+            drawn = (secrets.token_hex(_ID_CHARACTERS // 2) for _ in itertools.count())
+            key_id = next(each for each in drawn if each not in keys)
             secret = f"{_PREFIX}{key_id}_{secrets.token_urlsafe(32)}"
-            key = Key(
-                key_id,
-                name,
-                _digest_of(secret.encode()),
-                frozenset(scope for scope in SCOPES if scope in scopes),
-                time.time(),
-                None,
-            )
-            keys[key_id] = key
+            held = frozenset(scope for scope in SCOPES if scope in scopes)
+            digest = _digest_of(secret.encode())
+            key = keys[key_id] = Key(key_id, name, digest, held, time.time(), None)
         return key, secret
 
     def revoke(self, key_id: str) -> Key:
@@ -172,12 +166,6 @@ def _digest_of(key: bytes) -> str:
     return sha256(key).hexdigest()
 
 
-def _id_in(key: bytes) -> str:
-    """The id that a presented key claims to have."""
-    start = len(_PREFIX)
-    return key[start : start + _ID_CHARACTERS].decode("ascii", "replace")
-
-
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who asks: the id of a key (`admin` and `open` are the two that no file holds)."""
@@ -187,7 +175,7 @@ class Caller:
 
     def may(self, scope: str) -> bool:
         """Whether a scope is held; `admin` holds every one."""
-        return scope in self.scopes or "admin" in self.scopes
+        return scope in self.scopes or self.is_admin
 
     @property
     def is_admin(self) -> bool:
@@ -249,7 +237,10 @@ class Keyring:
         digest = _digest_of(presented)
         if self._admin is not None and hmac.compare_digest(digest, self._admin):
             return ADMIN
-        key = self._keys.get(_id_in(presented))
+        # The id that it claims to have.
+        start = len(_PREFIX)
+        claimed = presented[start : start + _ID_CHARACTERS].decode("ascii", "replace")
+        key = self._keys.get(claimed)
         if key is None or not hmac.compare_digest(digest, key.digest) or key.revoked is not None:
             raise _unauthorised("the key is not valid, or was revoked", on_page=on_page)
         return Caller(key.id, key.scopes)
@@ -435,11 +426,8 @@ class Entrance:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; raises RequestError 401, 403 or 503."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        path = scope["path"].removeprefix(scope.get("root_path", ""))
-        if path in PUBLIC:
+        path = scope.get("path", "").removeprefix(scope.get("root_path", ""))
+        if scope["type"] != "http" or path in PUBLIC:
             await self._app(scope, receive, send)
             return
         keyring = self._state.keyring

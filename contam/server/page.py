@@ -299,14 +299,8 @@ def show(
 ) -> Response:
     """A page."""
     caller = request.scope.get(CALLER)
-    text = (
-        _environment()
-        .get_template(template)
-        .render(
-            may=caller.may if caller else lambda _: False,
-            **given,
-        )
-    )
+    may = caller.may if caller else lambda _: False
+    text = _environment().get_template(template).render(may=may, **given)
     always = {
         "Content-Security-Policy": _policy(),
         # Forms have to say where they come from.

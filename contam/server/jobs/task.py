@@ -162,12 +162,8 @@ def _check(
 
 def _refuse_documents(run: Mapping[str, Any]) -> None:
     """Raise UsageError for a line that is a list of items, and so may be an item besides."""
-    formats = {
-        source["format"]
-        for benchmark in run["inputs"]["benchmarks"]
-        for source in benchmark["sources"]
-    }
-    if any(name.partition("+")[0] == "json" for name in formats):
+    sources = [one for each in run["inputs"]["benchmarks"] for one in each["sources"]]
+    if any(source["format"].partition("+")[0] == "json" for source in sources):
         raise UsageError(
             "the upload is one JSON document that holds a list", hint="send an item a line"
         )
@@ -181,11 +177,8 @@ def _rescore(request: Mapping[str, Any], report: ProgressWriter, out: Path) -> N
     from contam.rescore.run import write_rescore
 
     options = dict(request["options"])
-    settings: dict[str, Any] = {
-        field.name: options.pop(field.name)
-        for field in fields(RescoreSettings)
-        if field.name in options
-    }
+    known = {setting.name for setting in fields(RescoreSettings)}
+    settings = {name: options.pop(name) for name in known.intersection(options)}
     settings |= {name: tuple(settings[name]) for name in ("references", "metrics")}
     report.phase("re-scoring")
     with offering("--skip-damaged goes on without such logs"):
