@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from inspect import getdoc
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -163,8 +163,9 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
     code = main(arguments)
     if code == EXIT_INTERRUPTED:
         # Threads may still be inside a kernel; everything of ours is already put away.
-        for stream in (sys.stdout, sys.stderr):
-            _flush(stream)
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
         os._exit(code)
     sys.exit(code)
 
@@ -180,23 +181,21 @@ def main(arguments: Sequence[str]) -> int:
     except _Terminated as stopped:
         talk(f"terminated: {_STOPPED}")
         raise SystemExit(stopped.code) from None
-    except ContamError as error:
-        if debug:
-            traceback.print_exc()
-        _print_error(error.message, error.hint)
-        return error.exit_code
-    except MemoryError:
-        if debug:
-            traceback.print_exc()
-        _print_error("out of memory", "try fewer --workers, or give the process more memory")
-        return ContamError.exit_code
     except Exception as error:  # noqa: BLE001 - the last line of defence: no stack trace by default
         if debug:
             traceback.print_exc()
-        _print_error(
-            f"{type(error).__name__}: {error}", "this is a defect of contam: see it with --debug"
-        )
-        return ContamError.exit_code
+        code = ContamError.exit_code
+        message = f"{type(error).__name__}: {error}"
+        hint = "this is a defect of contam: see it with --debug"
+        if isinstance(error, ContamError):
+            message, hint, code = error.message, error.hint, error.exit_code
+        elif isinstance(error, MemoryError):
+            message = "out of memory"
+            hint = "try fewer --workers, or give the process more memory"
+        talk(f"error: {plain(message)}")
+        if hint:
+            talk(f"hint: {plain(hint)}")
+        return code
 
 
 def _command(arguments: Sequence[str]) -> str:
@@ -259,12 +258,6 @@ def _usage_error(error: Any, call: str) -> UsageError:  # noqa: ANN401 - typer's
     return UsageError(said, hint=f"see `{f'contam {call}'.strip()} --help`")
 
 
-def _print_error(message: str, hint: str) -> None:
-    talk(f"error: {plain(message)}")
-    if hint:
-        talk(f"hint: {plain(hint)}")
-
-
 class _Terminated(SystemExit):
     """A signal that ends the process."""
 
@@ -272,12 +265,6 @@ class _Terminated(SystemExit):
 def _terminate(number: int, _frame: object) -> None:
     # Unwinds like any other error, so that drafts are removed on the way out.
     raise _Terminated(128 + number)
-
-
-def _flush(stream: TextIO | None) -> None:
-    if stream is not None:
-        with contextlib.suppress(OSError, ValueError):
-            stream.flush()
 
 
 #: Until it is tried again, and the longest that the compiler is waited for, in seconds.

@@ -186,8 +186,7 @@ def print_result(result: ScanResult, out: Path, output: VerdictOptions, way_out:
     return code
 
 
-_SHARD: Final = re.compile(r"(\d+)/(\d+)")
-_AUTO: Final = re.compile(r"auto(?:/(\d+))?")
+_SHARD: Final = re.compile(r"(auto(?=$|/)|\d+(?=/))(?:/(\d+))?")
 _NAMED: Final = 20
 
 
@@ -296,58 +295,40 @@ def parse_share(text: str, environment: Mapping[str, str]) -> tuple[int, int]:
     `auto` takes both from a Slurm array; `auto/256` the number from a Kubernetes Indexed Job, whose
     pods are not told how many they are. Raises UsageError, also for an array with gaps.
     """
-    if found := _SHARD.fullmatch(text):
-        number, count = int(found[1]), int(found[2])
-        if not 1 <= number <= count:
-            raise UsageError(
-                f"--shard {text}: the first number is 1 to {count}" if count else
-                f"--shard {text}: there has to be at least 1 worker",
-                hint="7/256 is the seventh of 256 workers",
-            )  # fmt: skip
-        return number - 1, count
-    if found := _AUTO.fullmatch(text):
-        return _from_scheduler(text, int(found[1]) if found[1] else None, environment)
-    raise UsageError(
-        f"--shard {text!r} is not understood", hint="give I/N, for example 7/256, or auto"
-    )
 
+    def wrong(said: str, hint: str = "give I/N, for example 7/256") -> UsageError:
+        return UsageError(f"--shard {text}: {said}", hint=hint)
 
-def _from_scheduler(
-    text: str, count: int | None, environment: Mapping[str, str]
-) -> tuple[int, int]:
     def number(name: str, otherwise: str = "") -> int:
         value = environment.get(name, otherwise)
         if not value.isdecimal():
-            raise UsageError(
-                f"--shard {text}: {name} is {value!r}, not a number" if value else
-                f"--shard {text}: {name} is not set",
-                hint="give I/N, for example 7/256",
-            )  # fmt: skip
+            raise wrong(f"{name} is {value!r}, not a number" if value else f"{name} is not set")
         return int(value)
 
-    if "SLURM_ARRAY_TASK_ID" in environment:
+    found = _SHARD.fullmatch(text)
+    if found is None:
+        raise wrong("not understood", "give I/N, for example 7/256, or auto")
+    total = int(found[2] or 0)
+    hint = "7/256 is the seventh of 256 workers"
+    if found[1] != "auto":
+        index = int(found[1]) - 1
+    elif "SLURM_ARRAY_TASK_ID" in environment:
         step = max(1, number("SLURM_ARRAY_TASK_STEP", "1"))
         # Of `--array=1-64` the first task is number 1, of `--array=0-63` number 0.
         first = number("SLURM_ARRAY_TASK_MIN", "0")
         index = (number("SLURM_ARRAY_TASK_ID") - first) // step
-        total = number("SLURM_ARRAY_TASK_COUNT")
+        count = number("SLURM_ARRAY_TASK_COUNT")
+        if found[2] and total != count:
+            raise wrong(f"the array has {count} tasks", "give auto alone")
+        total = count
         hint = "submit the whole array again, what is done is kept; or give I/N"
-        if count not in (None, total):
-            raise UsageError(f"--shard {text}: the array has {total} tasks", hint="give auto alone")
     elif "JOB_COMPLETION_INDEX" in environment:
         index = number("JOB_COMPLETION_INDEX")
-        if count is None:
-            raise UsageError(
-                f"--shard {text}: an Indexed Job does not tell its pods how many they are",
-                hint="give its `completions`, for example --shard auto/64",
-            )
-        total = count
-        hint = "give the `completions` of the Job"
+        hint = "give the `completions` of the Job, for example --shard auto/64"
+        if not found[2]:
+            raise wrong("an Indexed Job does not tell its pods how many they are", hint)
     else:
-        raise UsageError(
-            f"--shard {text}: neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX is set",
-            hint="give I/N, for example 7/256",
-        )
+        raise wrong("neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX is set")
     if not 0 <= index < total:
-        raise UsageError(f"--shard {text}: task {index + 1} of {total} cannot be", hint=hint)
+        raise wrong(f"there is no worker {index + 1} of {total}", hint)
     return index, total
