@@ -7,7 +7,7 @@ import sys
 from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -274,8 +274,7 @@ def _print_lines(verdict: GateVerdict) -> None:
         shown = _PASSED[outcome.status]
         emit(f"{shown:16s}  {plain(outcome.rule)}: {plain(outcome.said)}\n")
     for row in verdict.accepted:
-        parts = (row["benchmark"], row["split"], row["item"])
-        named = "/".join(part for part in parts if part)
+        named = "/".join(filter(None, (row["benchmark"], row["split"], row["item"])))
         named += f" in {row['document']}" if row["document"] else ""
         named += f" by {row['policy']}" if row["policy"] else ""
         held = row["state"] == ACCEPTED
@@ -393,9 +392,8 @@ def review(
     elif until or item:
         raise UsageError("--until and --item go with --accept")
     else:
-        n, n_left = _label(
-            folder, path, reader, documents, policy=policy, flagged=flagged, clean=clean, seed=seed
-        )
+        drawn = {"policy": policy, "flagged": flagged, "clean": clean, "seed": seed}
+        n, n_left = _label(folder, path, reader, documents, drawn)
         said = "answers written to"
     emit(f"{n:,} {said} {visible(str(path))}, {counted(n_left, 'item')} left\n")
 
@@ -405,16 +403,12 @@ def _label(
     labels: Path,
     reader: str,
     documents: int,
-    *,
-    policy: str | None,
-    flagged: int,
-    clean: int,
-    seed: int,
+    drawn: dict[str, Any],
 ) -> tuple[int, int]:
     """Ask for labels until all are given or the reader quits; (answers, items left)."""
     from contam.audit.sample import ReviewSession, answer, append_label, read_labels
 
-    reading = ReviewSession.open(folder, policy=policy, flagged=flagged, clean=clean, seed=seed)
+    reading = ReviewSession.open(folder, **drawn)
     known = read_labels([labels]) if labels.exists() else []
     cases = reading.waiting(known, reader)
     for at, case in enumerate(cases):

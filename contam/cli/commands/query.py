@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -22,15 +23,13 @@ from contam.cli.results import (
 )
 from contam.cli.terminal import Reporter, emit, plain, talk, visible
 from contam.errors import UsageError
-from contam.facts import counted
 from contam.files.single import reading
 from contam.files.stores import place
 
 if TYPE_CHECKING:
     from contam.benchmark.items import BenchItem
-    from contam.client import Answer, Client, Job
+    from contam.client import Answer, Job
     from contam.detect.corpus import ScanProgress
-    from contam.detect.indexed.index_reader import PhraseCount
     from contam.detect.result import ScanResult
 
 
@@ -88,15 +87,7 @@ def query(
         allowed = {*_WITH_TEXT, where.removeprefix("--").replace("-", "_")}
         refuse_beside(context, allowed, where, "leave it out, or make a benchmark of one line")
         wanted = _read_text(text_file or "") if text is None else text
-        return _ask_text(
-            indexes,
-            wanted,
-            corpus=corpus,
-            home=home,
-            max_evidence=kept.max_evidence,
-            allow_missing=kept.allow_missing,
-            output=output,
-        )
+        return _ask_text(indexes, wanted, kept, output, corpus=corpus or None, home=home)
     if not benchmark:
         raise UsageError("there is nothing to look for", hint="give --benchmark, or --text")
     if not out:
@@ -119,12 +110,7 @@ def query(
         )
 
     result = write_result(search, folder, output)
-    return print_result(
-        result,
-        folder,
-        output,
-        way_out=_WAY_OUT,
-    )
+    return print_result(result, folder, output, way_out=_WAY_OUT)
 
 
 def _searched(indexes: list[str], home: str | None) -> list[str]:
@@ -154,69 +140,49 @@ def _read_text(path: str) -> str:
 def _ask_text(
     indexes: list[str],
     text: str,
+    kept: options.KeptOptions,
+    output: options.OutputOptions,
     *,
     corpus: list[str] | None,
     home: str | None,
-    max_evidence: int,
-    allow_missing: bool,
-    output: options.OutputOptions,
 ) -> int:
+    """Print which documents share text with a text; returns the exit code."""
+    from contam.benchmark.items import ItemName
     from contam.detect.indexed.index_reader import open_index
     from contam.detect.policies.policy import get_policy, list_policies, reads_text
     from contam.detect.query import query_a_little
+    from contam.detect.report import Report
+    from contam.detect.show.side_by_side import view_items
     from contam.kernels.warm_up import compile_once
 
     with Reporter(quiet=output.quiet) as progress:
         compile_once("query", query_a_little, progress)
-    reader = open_index(indexes, corpus=corpus or None, home=home)
+    reader = open_index(indexes, corpus=corpus, home=home)
     # What is printed is what the documents share with the text: any policy that counts the
     # index's tokens will do.
     unit = "char" if reader.unit == "char" else "word"
     specs = [spec for spec in list_policies() if spec.unit == unit]
     policy = next(spec.id for spec in specs if not reads_text(get_policy(spec.id)))
     result = reader.check(
-        text, policies=[policy], max_evidence=max_evidence, allow_missing=allow_missing
+        text,
+        policies=[policy],
+        max_evidence=kept.max_evidence,
+        allow_missing=kept.allow_missing,
     )
-    (row,) = result.items.to_pylist()
-    n_tokens = row["question_tokens"]
+    n_tokens, sure = result.items.to_pylist()[0]["question_tokens"], reader.guarantee_tokens
     if n_tokens == 0:
         raise UsageError("the text holds no word", hint="give the text to look for")
+    few = f"the text has {facts.counted(n_tokens, 'token')}"
     code = result.exit_code()
     if not output.quiet:
-        if n_tokens < reader.guarantee_tokens and result.evidence.num_rows:
-            talk(
-                f"the text has {facts.counted(n_tokens, 'token')}: only runs of "
-                f"{reader.guarantee_tokens} are sure to be found"
-            )
+        if n_tokens < sure and result.evidence.num_rows:
+            talk(f"{few}: only runs of {sure} are sure to be found")
         for note in result.run["notes"]:
             talk(f"note: {plain(note)}")
         if code:
             talk("the index does not answer for all of its corpus: see --json, or --allow-missing")
-    sizes = (n_tokens, reader.guarantee_tokens)
+    # The documents with the whole text in them, where the index can count them.
     counted = reader.count(text) if reader.can_count(n_tokens) else None
-    _print_text(result, sizes, counted, as_json=output.as_json, max_documents=max_evidence)
-    return code
-
-
-def _print_text(
-    result: ScanResult,
-    sizes: tuple[int, int],
-    counted: PhraseCount | None,
-    *,
-    as_json: bool,
-    max_documents: int,
-) -> None:
-    """Print what was found.
-
-    sizes    tokens of the text, and of a run that is sure to be found
-    counted  documents with the whole text in them; None where the index cannot count them
-    """
-    from dataclasses import replace
-
-    from contam.benchmark.items import ItemName
-    from contam.detect.report import Report
-    from contam.detect.show.side_by_side import view_items
-
     report = Report(
         folder=Path(),
         run=result.run,
@@ -224,34 +190,36 @@ def _print_text(
         evidence=result.evidence,
         items=result.items,
     )
-    (item,) = result.items_in_order
-    n_tokens, guarantee_tokens = sizes
-    key = ItemName.of(item)
-    (view,) = view_items(report, [key], max_documents=max_documents)
+    key = ItemName.of(result.items_in_order[0])
+    (view,) = view_items(report, [key], max_documents=kept.max_evidence)
     view = replace(view, verdicts=())
-    if as_json:
+    if output.as_json:
         tree = as_tree(view)
-        shown = {name: tree[name] for name in ("documents", "more_documents")}
-        about = {"tokens": n_tokens, "index": result.run["index"], "coverage": result.coverage}
         phrase = counted and {
             "exact": counted.exact,
             "n_documents": len(counted.documents),
             "documents": [{"shard": shard, "row": row} for shard, row in counted.documents],
         }
-        render.emit_json({"phrase": phrase, **shown, **about})
-        return
+        render.emit_json(
+            {
+                "phrase": phrase,
+                **{name: tree[name] for name in ("documents", "more_documents")},
+                "tokens": n_tokens,
+                "index": result.run["index"],
+                "coverage": result.coverage,
+            }
+        )
+        return code
     if counted is not None:
         least = "" if counted.exact else "at least "
         number = facts.counted(len(counted.documents), "document")
         emit(f"the whole text stands in {least}{number}\n")
-    if not view.documents and n_tokens < guarantee_tokens:
-        emit(
-            f"nothing was found, but the text has {facts.counted(n_tokens, 'token')}, only runs "
-            f"of {guarantee_tokens} are sure to be found\n"
-        )
+    if not view.documents and n_tokens < sure:
+        emit(f"nothing was found, but {few}, only runs of {sure} are sure to be found\n")
     else:
         render.emit_renderable(*item_blocks(view))
     emit("".join(f"{visible(line)}\n" for line in render.gap_lines(result.coverage)))
+    return code
 
 
 _CHECKED_WITH_TEXT: Final = frozenset(
@@ -311,31 +279,19 @@ def check(
         items = [item for one in found for item in one.items]
 
     from contam.client import Client
-
-    with Client(server) as client:
-        if out and not isinstance(items, str):
-            _save(client, items, Path(out), asked, output)
-            return _print_folder(Path(out), records, output)
-        asked.pop("keep_text", None)
-        answer = client.check(items, **asked)
-    return _print_answer(answer, records, output)
-
-
-def _save(
-    client: Client,
-    items: list[BenchItem],
-    out: Path,
-    asked: dict[str, Any],
-    output: options.OutputOptions,
-) -> None:
     from contam.client.client import result_folder
 
-    # A folder that is taken is refused before anything is asked.
-    with result_folder(out, overwrite=output.overwrite) as folder:
-        job = client.submit(items, **asked)
-        if not output.quiet:
-            talk(f"job {plain(job.id)}: {counted(len(items), 'item')} sent")
-        client.download(client.wait(job, watcher=None if output.quiet else Watcher()), folder)
+    with Client(server) as client:
+        if not out or isinstance(items, str):
+            asked.pop("keep_text", None)
+            return _print_answer(client.check(items, **asked), records, output)
+        # A folder that is taken is refused before anything is asked.
+        with result_folder(out, overwrite=output.overwrite) as folder:
+            job = client.submit(items, **asked)
+            if not output.quiet:
+                talk(f"job {plain(job.id)}: {facts.counted(len(items), 'item')} sent")
+            client.download(client.wait(job, watcher=None if output.quiet else Watcher()), folder)
+    return _print_folder(Path(out), records, output)
 
 
 class Watcher:

@@ -209,12 +209,9 @@ def _nothing(report: Report, choice: Choice) -> str:
 
 def as_tree(view: ItemView, chance: QValues | None = None) -> dict[str, Any]:
     """A view as plain values, ready for JSON; of a pack, each verdict with its `q_value`."""
-    verdicts = [
-        {**verdict.to_dict(), "q_value": chance.of(*view.key, verdict.policy)}
-        if chance
-        else verdict.to_dict()
-        for verdict in view.verdicts
-    ]
+    verdicts = [verdict.to_dict() for verdict in view.verdicts]
+    for verdict in verdicts if chance else ():
+        verdict["q_value"] = chance and chance.of(*view.key, verdict["policy"])
     return {
         **view.key._asdict(),
         "verdicts": verdicts,
@@ -234,19 +231,17 @@ def item_blocks(view: ItemView, chance: QValues | None = None) -> list[Renderabl
     # Rich would cut a title that leaves no room for a rule.
     fits = title.cell_len + _LEAST_RULE <= page_width()
     blocks: list[RenderableType] = [Rule(title, align="left") if fits else title]
-    blocks += [
-        _verdict(
-            verdict,
-            chance.describe(*view.key, verdict.policy) if chance and verdict.flagged else "",
-        )
-        for verdict in view.verdicts
-    ]
+    for verdict in view.verdicts:
+        q = chance.describe(*view.key, verdict.policy) if chance and verdict.flagged else ""
+        blocks.append(_verdict(verdict, q))
     if not view.texts:
         blocks.append("the item's texts were kept out of this result")
     for document in view.documents:
         blocks += ["", *_document(document)]
     if not view.documents:
-        blocks += ["no document shares text with it", *_texts(view)]
+        blocks.append("no document shares text with it")
+        for part, text in view.texts.items():
+            blocks.append(Text(f"{part}  ", style="bold").append(visible(text), style="default"))
     if view.n_more_documents:
         blocks.append(f"\n{counted(view.n_more_documents, 'more document')} in evidence.parquet")
     return [*blocks, ""]
@@ -256,16 +251,16 @@ def _verdict(verdict: Verdict, chance: str) -> Text:
     from rich.text import Text
 
     line = Text(verdict.label, style=label_style(verdict.label))
-    facts = [verdict.policy]
-    if verdict.score is not None:
-        facts.append(f"score {verdict.score:.3g}")
-    if verdict.exposure != "none":
-        facts.append(verdict.exposure)
-    facts += [verdict.kind] if verdict.kind else []
-    if verdict.n_documents:
-        facts.append(counted(verdict.n_documents, "document"))
-        facts.append(counted(verdict.n_occurrences, "occurrence"))
-    facts += [chance] if chance else []
+    known = (
+        verdict.policy,
+        "" if verdict.score is None else f"score {verdict.score:.3g}",
+        verdict.exposure if verdict.exposure != "none" else "",
+        verdict.kind,
+        verdict.n_documents and counted(verdict.n_documents, "document"),
+        verdict.n_documents and counted(verdict.n_occurrences, "occurrence"),
+        chance,
+    )
+    facts = [str(fact) for fact in known if fact]
     return line.append(visible(f"  {', '.join(facts)}: {verdict.reason}"), style="default")
 
 
@@ -292,8 +287,8 @@ def _side_by_side(parts: Sequence[PartMatch]) -> RenderableType:
     table.add_column("item", ratio=1, overflow="fold")
     table.add_column("document", ratio=1, overflow="fold")
     for part in parts:
-        facts = [part.part]
-        facts += [f"named by its {part.mark}"] if part.mark else [counted(part.n_tokens, "token")]
+        shared = f"named by its {part.mark}" if part.mark else counted(part.n_tokens, "token")
+        facts = [part.part, shared]
         facts += [f"turn {part.turn}"] if part.turn else []
         facts += [f"at token {part.token:,}"] if part.token is not None else []
         table.add_row("\n".join(facts), _marked(part.item), _marked(part.document))
@@ -316,15 +311,6 @@ def _marked(marks: Sequence[Mark]) -> Text:
     return text
 
 
-def _texts(view: ItemView) -> list[RenderableType]:
-    from rich.text import Text
-
-    return [
-        Text(f"{part}  ", style="bold").append(visible(text), style="default")
-        for part, text in view.texts.items()
-    ]
-
-
 def item_table(
     views: Iterable[ItemView], choice: Choice, report: Report, chance: QValues | None
 ) -> RenderableType:
@@ -339,13 +325,9 @@ def item_table(
     several = choice.policy is None and len(set(schemas.column(report.verdicts, "policy"))) > 1
     table = new_table("item")
     table.collapse_padding = True
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("score", justify="right", no_wrap=True)
-    if chance is not None:
-        table.add_column("q", justify="right", no_wrap=True)
-    for heading in ("leaked", "kind"):
-        table.add_column(heading, no_wrap=True)
-    table.add_column("docs", justify="right", no_wrap=True)
+    for heading in ("verdict", "score", *(["q"] if chance else []), "leaked", "kind", "docs"):
+        right = heading in {"score", "q", "docs"}
+        table.add_column(heading, justify="right" if right else "left", no_wrap=True)
     table.add_column("source", overflow="fold")
     from rich.text import Text
 
@@ -363,7 +345,8 @@ def item_table(
             q = chance.of(*view.key, first.policy)
             cells.append("" if q is None else f"{q:.3g}")
         cells += [first.exposure, first.kind or "", f"{first.n_documents:,}"]
-        table.add_row(*cells, visible(_source(first, sources)))
+        best = (first.best_shard or "", first.best_row or 0)
+        table.add_row(*cells, visible(sources.get(best, "")))
     return table
 
 
@@ -417,12 +400,6 @@ def _described(choice: Choice) -> str:
     facts += [f"of {', '.join(choice.benchmarks)}"] if choice.benchmarks else []
     facts += [f"in documents of {', '.join(choice.sources)}"] if choice.sources else []
     return ", ".join(facts)
-
-
-def _source(verdict: Verdict, sources: dict[tuple[str, int], str]) -> str:
-    if verdict.best_shard is None or verdict.best_row is None:
-        return ""
-    return sources.get((verdict.best_shard, verdict.best_row), "")
 
 
 def sql(
