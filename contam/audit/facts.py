@@ -214,7 +214,7 @@ class Facts:
     ours: tuple[str, ...]
     calibration: dict[str, Any] | None
     review: dict[str, Any] | None
-    accepted: tuple[dict[str, Any], ...] = ()
+    accepted: tuple[dict[str, Any], ...]
     coverage: dict[str, Any]
     policies: dict[str, Any]
     limits: tuple[str, ...]

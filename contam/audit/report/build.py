@@ -358,6 +358,7 @@ def make_facts(
         ours=spec.logs.ours,
         calibration=calibration,
         review=review,
+        accepted=(),
         coverage=coverage,
         policies=definitions,
         limits=LIMITS,
