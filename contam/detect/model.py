@@ -7,7 +7,7 @@ of the same length.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,22 @@ Lengths = NDArray[np.uint16] | NDArray[np.uint32]
 Uint64s = NDArray[np.uint64]
 Float32s = NDArray[np.float32]
 Float64s = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """A table: arrays of the same length."""
+
+    def take(self, index: Int64s | Bools | slice) -> Self:
+        """The rows at `index` (positions, a mask or a slice), in that order."""
+        return type(self)(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
+
+    @classmethod
+    def concat(cls, tables: Sequence[Self]) -> Self:
+        """The rows of all tables, one table after the other; at least one table."""
+        return cls(
+            **{f.name: np.concatenate([getattr(t, f.name) for t in tables]) for f in fields(cls)}
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -91,7 +107,7 @@ class ViewItems:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Matches:
+class Matches(Columns):
     """One row per (item, document) with evidence; m rows, part columns in PARTS order.
 
     item, shard    int32[m]; row int64[m]: the item's index, and the document's place
@@ -172,21 +188,10 @@ class Matches:
             read=np.zeros((n_rows, n_read, FIGURES_READ), np.float32),
         )
 
-    def take(self, index: Int64s | Bools | slice) -> Matches:
-        """The rows at `index` (positions, a mask or a slice), in that order."""
-        return Matches(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
-
     @classmethod
     def gather(cls, tables: list[Matches], index: Int64s) -> Matches:
         """The rows at `index` of all tables, one after the other; see `gathered`."""
         return cls(**gathered(tables, index))
-
-    @classmethod
-    def concat(cls, tables: Sequence[Matches]) -> Matches:
-        """The rows of all tables, one table after the other."""
-        return cls(
-            **{f.name: np.concatenate([getattr(t, f.name) for t in tables]) for f in fields(cls)}
-        )
 
 
 def gathered(tables: list[Any], index: Int64s | Bools) -> dict[str, NDArray[Any]]:

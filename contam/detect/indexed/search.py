@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +24,7 @@ from contam.detect.indexed.candidates import (
 from contam.detect.match.matching import Matcher
 from contam.detect.match.token_view import in_blocks
 from contam.detect.match.workers import NO_DEADLINE, Deadline, on_threads
+from contam.detect.model import Columns
 from contam.errors import ShardError
 from contam.index.array_files import fetch_rows
 from contam.index.model import LEAST_KEY_BITS
@@ -135,7 +136,7 @@ _STEP_BYTES: Final = 2 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wanted:
+class Wanted(Columns):
     """Documents to read, by shard and row: all arrays of n.
 
     shard     int64, place in the names;  row  int64
@@ -151,10 +152,6 @@ class Wanted:
     crc: NDArray[np.uint32]
     n_bytes: Int64s
     near: Bools
-
-    def take(self, keep: Bools | Int64s) -> Wanted:
-        """Some of them."""
-        return Wanted(**{column.name: getattr(self, column.name)[keep] for column in fields(self)})
 
 
 @dataclass(eq=False, kw_only=True)
@@ -358,12 +355,7 @@ def _wanted(opened: IndexSet, found: Candidates) -> Wanted:
     ]
     if not tables:
         return _nothing_wanted()
-    every = Wanted(
-        **{
-            column.name: np.concatenate([getattr(table, column.name) for table in tables])
-            for column in fields(Wanted)
-        }
-    )
+    every = Wanted.concat(tables)
     return every.take(np.lexsort((every.row, every.shard)))
 
 

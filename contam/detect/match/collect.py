@@ -234,7 +234,7 @@ class Collection:
             return
         tables = [matches for matches, _ in self._fresh]
         strict = matches = Matches.concat(tables)
-        pieces = Pieces.concat([pieces for _, pieces in self._fresh], _shifts(tables))
+        pieces = Pieces.joined([pieces for _, pieces in self._fresh], _shifts(tables))
         self._fresh, self._n_fresh = [], 0
         if self.view.variants is not None:
             strict, matches, pieces = self.view.variants.fold(matches, pieces, self._rank)

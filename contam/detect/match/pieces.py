@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from contam.detect.model import Matches, Totals, gathered
+from contam.detect.model import Columns, Matches, Totals, gathered
 from contam.detect.policies.common import exposures
 from contam.kernels import match_rows as columns
 
@@ -26,7 +26,7 @@ MOST_PIECES = 400
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pieces:
+class Pieces(Columns):
     """Pieces of evidence: matched stretches, several a match.
 
     match       int64[k], row of the match table they belong to, ascending
@@ -70,7 +70,7 @@ class Pieces:
         return cls(none.astype(np.int64), none.astype(np.int8), *([none] * 5))
 
     @classmethod
-    def concat(cls, tables: Sequence[Pieces], shifts: Sequence[int]) -> Pieces:
+    def joined(cls, tables: Sequence[Pieces], shifts: Sequence[int]) -> Pieces:
         """All tables, one behind the other, the match numbers of each moved by its shift."""
         moved = [table.match + shift for table, shift in zip(tables, shifts, strict=True)]
         rest = ("part", "alignment", "item_token", "length", "start", "end")
@@ -98,17 +98,13 @@ class Pieces:
         columns = gathered(tables, index)
         return cls(**{**columns, "match": np.repeat(np.arange(len(keep)), counts)})
 
-    def take(self, index: Int64s | Bools) -> Pieces:
-        """The pieces at `index` (positions or a mask), in that order."""
-        return Pieces(**gathered([self], index))
-
     def of_matches(self, keep: Int64s, n_matches: int) -> Pieces:
         """The pieces of the matches `keep`; see `gather`."""
         return Pieces.gather([self], [n_matches], keep)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Hits:
+class Hits(Columns):
     """Matches that at least one of the p policies of a view counts: m rows, k stretches.
 
     item, shard  int32[m];  row  int64[m]
@@ -164,20 +160,12 @@ class Hits:
             end=pieces.end[at],
         )
 
-    @classmethod
-    def concat(cls, tables: Sequence[Hits]) -> Self:
-        """The rows of all tables, one table after the other; at least one table."""
-        names = [column.name for column in fields(cls)]
-        return cls(
-            **{name: np.concatenate([getattr(table, name) for table in tables]) for name in names}
-        )
-
-    def take(self, index: Int64s) -> Hits:
-        """The matches at these positions, in that order."""
+    def take(self, index: Int64s | Bools | slice) -> Self:
+        """The matches at `index`, in that order, with their stretches."""
         begin = np.cumsum(self.n_spans, dtype=np.int64) - self.n_spans
         at = _ranges(begin[index], self.n_spans[index])
         rest = ("item", "shard", "row", "counted", "exposure", "n_spans")
-        return Hits(
+        return type(self)(
             **{name: getattr(self, name)[index] for name in rest},
             start=self.start[at],
             end=self.end[at],

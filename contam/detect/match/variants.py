@@ -185,7 +185,7 @@ class Variants:
             item_token=begin.astype(np.int32),
         )
         hidden = self._hidden(folded, known, moved)
-        together = Pieces.concat([known.take(~hidden), moved], [0, 0])
+        together = Pieces.joined([known.take(~hidden), moved], [0, 0])
         return strict, folded, together.take(np.argsort(together.match, kind="stable"))
 
     def _begin(self, matches: Matches, pieces: Pieces) -> Int64s:
