@@ -64,7 +64,7 @@ if TYPE_CHECKING:
         Totals,
         ViewItems,
     )
-    from contam.detect.policies.decon_rows import DeconRows, TextGrams
+    from contam.detect.policies.decon_rows import TextGrams
     from contam.detect.policies.decon_tokens import Texts
     from contam.detect.policies.policy import Policy
     from contam.detect.policies.policy_spec import PolicyTraits
@@ -155,8 +155,31 @@ class DeconReader:
         self, spec: PolicySpec, items: Sequence[BenchItem], tokenizer: FileTokenizer | None
     ) -> None:
         self._tokens = PieceTokens() if tokenizer is None else FileTokens(tokenizer)
-        rows = read_rows(items, spec, self._tokens)
-        self._scorer = Scorer(spec, rows)
+        self._spec, self._decon = spec, (rows := read_rows(items, spec, self._tokens))
+        table = new_gram_table(rows.question.n_different)
+        everywhere = np.zeros(len(rows.findable), np.int64)
+        number, start, n_different = numbered(rows.questions, spec.n, everywhere, table)
+        key = np.empty(n_different, np.uint64)
+        key[table.number[table.key != 0]] = table.key[table.key != 0]
+        self._questions = Questions(
+            start=start,
+            length=rows.questions.lengths,
+            key=key[number],
+            number=number,
+            idf=rows.question.idf,
+            least=np.maximum(early_gate(spec.threshold("contaminated")), rows.gate),
+            misses=int(spec.number("question_misses")),
+        )
+        self._answers = self._beside("answer", rows.answers, rows.answer, _NEVER)
+        misses = int(spec.number("passage_misses"))
+        self._passages = self._beside("passage", rows.passages, rows.passage, misses)
+        self._rows = Rows(
+            first=rows.first,
+            taken=rows.taken,
+            informative=rows.informative,
+            short=int(spec.number("short_answer")),
+            short_window=int(spec.number("short_answer_window")),
+        )
         has_answer = np.zeros(len(items), np.int64)
         np.maximum.at(has_answer, rows.item, rows.n_answer)
         self.known = ItemsRead(
@@ -181,8 +204,48 @@ class DeconReader:
         if len(wanted):
             tokens = self._tokens.of_documents([texts[at] for at in wanted.tolist()])
             edges = edges[np.append(wanted, len(texts))].astype(np.int64)
-            found[possible] = self._scorer.scores(tokens, items[possible], edges)
+            found[possible] = self._scores(tokens, items[possible], edges)
         return found
+
+    def _scores(self, tokens: Texts, items: Int64s, pair_start: Int64s) -> Float32s:
+        """Score, O_q, O_a and O_p of the best row and place of each pair: float32[p, 4].
+
+        tokens  of the documents;  items  int64[p], a document's from pair_start[i] on
+        """
+        found = find_overlaps(
+            tokens.tokens,
+            tokens.start,
+            items,
+            pair_start,
+            self._spec.n,
+            self._questions,
+            self._answers,
+            self._passages,
+            self._rows,
+        )
+        weight = Weights(*(part[found.row] for part in self._decon.weight))
+        base = base_score(weight, *found.share.T)
+        needed = self._decon.needed[found.row]
+        score = scaled_score(base, self._spec.threshold("contaminated"), needed)
+        # The first of those that score most, of each pair.
+        order = np.lexsort((-score, found.pair))
+        order = order[np.diff(found.pair[order], prepend=-1) != 0]
+        order = order[score[order] > 0]
+        best = np.zeros((len(items), 4), np.float32)
+        best[found.pair[order], _SCORE] = score[order]
+        best[found.pair[order], _QUESTION:] = found.share[order]
+        return best
+
+    def _beside(self, part: str, texts: Texts, grams: TextGrams, misses: int) -> Beside:
+        return Beside(
+            tokens=texts.tokens,
+            start=texts.start,
+            idf=grams.idf,
+            first=grams.start,
+            n=int(self._spec.number(f"{part}_gram")),
+            window=int(self._spec.number(f"{part}_window")),
+            misses=misses,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,74 +385,3 @@ def build(spec: PolicySpec) -> Policy:
         if spec.number(name) < 1:
             raise PolicyError("policy {!r}: {} must be 1 or more", spec.id, name)
     return Decon(spec)
-
-
-class Scorer:
-    """decon's rules over the rows of all items. Threads may share it."""
-
-    def __init__(self, spec: PolicySpec, rows: DeconRows) -> None:
-        self.spec, self.rows = spec, rows
-        table = new_gram_table(rows.question.n_different)
-        everywhere = np.zeros(len(rows.findable), np.int64)
-        number, start, n_different = numbered(rows.questions, spec.n, everywhere, table)
-        key = np.empty(n_different, np.uint64)
-        key[table.number[table.key != 0]] = table.key[table.key != 0]
-        self._questions = Questions(
-            start=start,
-            length=rows.questions.lengths,
-            key=key[number],
-            number=number,
-            idf=rows.question.idf,
-            least=np.maximum(early_gate(spec.threshold("contaminated")), rows.gate),
-            misses=int(spec.number("question_misses")),
-        )
-        self._answers = self._beside("answer", rows.answers, rows.answer, _NEVER)
-        misses = int(spec.number("passage_misses"))
-        self._passages = self._beside("passage", rows.passages, rows.passage, misses)
-        self._rows = Rows(
-            first=rows.first,
-            taken=rows.taken,
-            informative=rows.informative,
-            short=int(spec.number("short_answer")),
-            short_window=int(spec.number("short_answer_window")),
-        )
-
-    def scores(self, tokens: Texts, items: Int64s, pair_start: Int64s) -> Float32s:
-        """Score, O_q, O_a and O_p of the best row and place of each pair: float32[p, 4].
-
-        tokens  of the documents;  items  int64[p], a document's from pair_start[i] on
-        """
-        found = find_overlaps(
-            tokens.tokens,
-            tokens.start,
-            items,
-            pair_start,
-            self.spec.n,
-            self._questions,
-            self._answers,
-            self._passages,
-            self._rows,
-        )
-        weight = Weights(*(part[found.row] for part in self.rows.weight))
-        base = base_score(weight, *found.share.T)
-        needed = self.rows.needed[found.row]
-        score = scaled_score(base, self.spec.threshold("contaminated"), needed)
-        # The first of those that score most, of each pair.
-        order = np.lexsort((-score, found.pair))
-        order = order[np.diff(found.pair[order], prepend=-1) != 0]
-        order = order[score[order] > 0]
-        best = np.zeros((len(items), 4), np.float32)
-        best[found.pair[order], _SCORE] = score[order]
-        best[found.pair[order], _QUESTION:] = found.share[order]
-        return best
-
-    def _beside(self, part: str, texts: Texts, grams: TextGrams, misses: int) -> Beside:
-        return Beside(
-            tokens=texts.tokens,
-            start=texts.start,
-            idf=grams.idf,
-            first=grams.start,
-            n=int(self.spec.number(f"{part}_gram")),
-            window=int(self.spec.number(f"{part}_window")),
-            misses=misses,
-        )
