@@ -12,7 +12,7 @@ from contam.benchmark.items import ItemName
 from contam.detect.match.pieces import Hits
 from contam.detect.parts.part_store import hits_placed
 from contam.detect.policies.common import EXPOSURES
-from contam.errors import OutputError
+from contam.detect.report import damaged
 from contam.tables import hit_table, schemas
 from contam.tables.schemas import Repeated
 
@@ -119,7 +119,7 @@ class HitFile:
         try:
             names = hit_table.hit_shards(self.path)
         except (OSError, ValueError) as error:
-            raise _damaged(self.path) from error
+            raise damaged(self.path) from error
         for name in names:
             yield numbers[name], self.of_shard(numbers[name])
 
@@ -129,7 +129,7 @@ class HitFile:
             table = hit_table.read_hits(self.path, self.shards[shard])
             return self._hits(table, shard)
         except (OSError, ValueError, KeyError) as error:
-            raise _damaged(self.path) from error
+            raise damaged(self.path) from error
 
     def _hits(self, table: Table, shard: int) -> dict[int, Hits]:
         names, n_policies = hit_table.listed(table, "policy")
@@ -160,9 +160,3 @@ class HitFile:
             some = whole.take(np.flatnonzero(counted[:, own].any(axis=1)))
             found[view] = replace(some, counted=some.counted[:, own])
         return found
-
-
-def _damaged(path: Path) -> OutputError:
-    return OutputError(
-        "{} was cut short or changed since the scan", path, hint="scan again with --overwrite"
-    )

@@ -182,7 +182,7 @@ def _read_run(folder: Path, hint: Hint) -> dict[str, Any]:
     except OSError as error:
         raise OutputError("cannot read {}: {}", path, Public(error.strerror)) from error
     except ValueError as error:
-        raise _damaged(path) from error
+        raise damaged(path) from error
     if not isinstance(run, dict) or run.get("tool") != "contam":
         raise OutputError("{} was not written by contam", path, hint=hint)
     outputs = run.get("outputs")
@@ -194,7 +194,7 @@ def _read_run(folder: Path, hint: Hint) -> dict[str, Any]:
             Public(schemas.RESULT_FORMAT), hint=_USE_VERSION_OF_RESULT,
         )  # fmt: skip
     if not _is_sound(run):
-        raise _damaged(path)
+        raise damaged(path)
     return run
 
 
@@ -218,7 +218,7 @@ def _read_table(folder: Path, name: str, run: dict[str, Any], files: Path) -> Ta
             fetch(path, files / name)
         found = fingerprint(files / name)
         if {key: expected[key] for key in found} != found:
-            raise _damaged(path)
+            raise damaged(path)
         return schemas.read_parquet(files / name, TABLES[name])
     except FileNotFoundError as error:
         raise OutputError(
@@ -229,10 +229,11 @@ def _read_table(folder: Path, name: str, run: dict[str, Any], files: Path) -> Ta
     except schemas.ColumnsError as error:
         raise OutputError("{} {}", path, error, hint=_USE_VERSION_OF_RESULT) from error
     except (KeyError, TypeError, ValueError) as error:
-        raise _damaged(path) from error
+        raise damaged(path) from error
 
 
-def _damaged(path: Path) -> OutputError:
+def damaged(path: Path) -> OutputError:
+    """The error for a file of a result that is not what was written."""
     return OutputError(
         "{} was cut short or changed since the scan", path, hint="scan again with --overwrite"
     )

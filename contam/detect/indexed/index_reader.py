@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from contam.detect.indexed.candidates import PlacedSegment
     from contam.detect.indexed.indexes import PathLike
     from contam.detect.model import Bools, Int64s, Uint64s
-    from contam.detect.policies.policy import Policy
     from contam.detect.result import ScanResult
 
     Place = tuple[str, int]
@@ -141,7 +141,7 @@ class IndexReader:
 
     def __init__(self, opened: IndexSet) -> None:
         self._opened = opened
-        self._policies: dict[str, Policy] = {}
+        self._policy = cache(get_policy)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -204,11 +204,6 @@ class IndexReader:
     def count(self, phrase: str) -> PhraseCount:
         """The documents in which all words of a phrase stand in a row: see `count_phrase`."""
         return count_phrase(self._opened, phrase)
-
-    def _policy(self, name: str) -> Policy:
-        if name not in self._policies:
-            self._policies[name] = get_policy(name)
-        return self._policies[name]
 
 
 def open_index(

@@ -144,6 +144,11 @@ def flags_from(spec: PolicySpec) -> str:
 _Array = NDArray[Any]
 
 _BLOCK_TOKENS: Final = 1 << 18
+#: The columns of `ViewItems` with a row for each item.
+_OF_ITEMS: Final = (
+    "benchmark", "n_tokens", "n_words", "token_start", "part_weight", "n_single", "stretch",
+    "item_ids",
+)  # fmt: skip
 _MIX_1: Final = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2: Final = np.uint64(0x94D049BB133111EB)
 
@@ -185,19 +190,8 @@ def require_view(spec: PolicySpec, items: ViewItems) -> None:
 
 def item_range(items: ViewItems, first: int, after: int) -> ViewItems:
     """The items from `first` up to `after` alone; they keep their places in the flat arrays."""
-    chosen = slice(first, after)
-    return replace(
-        items,
-        n_items=after - first,
-        benchmark=items.benchmark[chosen],
-        n_tokens=items.n_tokens[chosen],
-        n_words=items.n_words[chosen],
-        token_start=items.token_start[chosen],
-        part_weight=items.part_weight[chosen],
-        n_single=items.n_single[chosen],
-        stretch=items.stretch[chosen],
-        item_ids=items.item_ids[chosen],
-    )
+    own = {name: getattr(items, name)[first:after] for name in _OF_ITEMS}
+    return replace(items, n_items=after - first, **own)
 
 
 def in_blocks(

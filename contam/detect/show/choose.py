@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from contam.benchmark.items import ItemName
@@ -14,7 +14,7 @@ from contam.errors import Public, Statement, UsageError
 from contam.tables import schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from contam.detect.policies.verdict import Verdict
     from contam.detect.report import Report
@@ -57,16 +57,15 @@ def choose_items(report: Report, choice: Choice) -> list[ItemName]:
     _check("label", choice.labels, SHOWN)
     _check("benchmark", choice.benchmarks, schemas.column(report.items, "benchmark"))
     having = _having_sources(report, choice.sources)
-    names = ("benchmark", "split", "item_id", "policy", "label", "score")
-    columns = (schemas.column(report.verdicts, name) for name in names)
     rank = {name: at for at, name in enumerate(_policies(report))}
     found: dict[ItemName, tuple[int, bool, float]] = {}
-    for benchmark, split, item_id, judge, label, score in zip(*columns, strict=True):
+    rows = _rows(report.verdicts, *ItemName._fields, "policy", "label", "score")
+    for *name, judge, label, score in rows:
         if label not in choice.labels or choice.policy not in {None, judge}:
             continue
-        if choice.benchmarks and benchmark not in choice.benchmarks:
+        if choice.benchmarks and name[0] not in choice.benchmarks:
             continue
-        key = ItemName(benchmark, split, item_id)
+        key = ItemName(*name)
         if having is None or key in having:
             found.setdefault(key, (rank[judge], score is None, -(score or 0.0)))
     turns: Counter[tuple[int, bool, str]] = Counter()
@@ -84,14 +83,12 @@ def flagged_items(report: Report, policy: str | None = None) -> list[ItemName]:
     Raises UsageError when the result has no such policy.
     """
     check_policy(report, policy)
-    names = ("benchmark", "split", "item_id", "policy", "label")
-    columns = (schemas.column(report.verdicts, name) for name in names)
-    found = {
-        ItemName(benchmark, split, item_id): None
-        for benchmark, split, item_id, judge, label in zip(*columns, strict=True)
+    rows = _rows(report.verdicts, *ItemName._fields, "policy", "label")
+    flagged = (
+        ItemName(*name) for *name, judge, label in rows
         if label in FLAGGED and policy in {None, judge}
-    }
-    return list(found)
+    )  # fmt: skip
+    return list(dict.fromkeys(flagged))
 
 
 def find_items(report: Report, name: str) -> list[ItemName]:
@@ -99,7 +96,7 @@ def find_items(report: Report, name: str) -> list[ItemName]:
 
     Raises UsageError, naming close matches, when there is none.
     """
-    keys = _keys(report.items)
+    keys = [ItemName(*row) for row in _rows(report.items, *ItemName._fields)]
     found = [key for key in keys if name in _names(key)]
     if not found:
         close = get_close_matches(name, [key.item_id for key in keys[:100_000]], n=3)
@@ -136,12 +133,8 @@ def source_of(source: str | None, url: str | None) -> str:
 
 def sources_of(report: Report) -> dict[tuple[str, int], str]:
     """The source of every document in the evidence, by shard and row."""
-    names = ("shard", "row", "source", "url")
-    columns = (schemas.column(report.evidence, name) for name in names)
-    return {
-        (shard, row): source_of(source, url)
-        for shard, row, source, url in zip(*columns, strict=True)
-    }
+    rows = _rows(report.evidence, "shard", "row", "source", "url")
+    return {(shard, row): source_of(source, url) for shard, row, source, url in rows}
 
 
 def _host_of(url: str | None) -> str:
@@ -155,12 +148,9 @@ def _having_sources(report: Report, sources: Sequence[str]) -> set[ItemName] | N
     """The items that share text with a document of these sources; None where none is asked for."""
     if not sources:
         return None
-    names = ("benchmark", "split", "item_id", "source", "url")
-    columns = (schemas.column(report.evidence, name) for name in names)
     of_source: dict[str, set[ItemName]] = {}
-    for benchmark, split, item_id, source, url in zip(*columns, strict=True):
-        key = ItemName(benchmark, split, item_id)
-        of_source.setdefault(source_of(source, url), set()).add(key)
+    for *name, source, url in _rows(report.evidence, *ItemName._fields, "source", "url"):
+        of_source.setdefault(source_of(source, url), set()).add(ItemName(*name))
     _check("source", sources, of_source)
     return set[ItemName]().union(*(of_source[source] for source in sources))
 
@@ -182,9 +172,9 @@ def _check(thing: str, wanted: Iterable[str], known: Iterable[str]) -> None:
             )
 
 
-def _keys(table: Table) -> list[ItemName]:
-    columns = (schemas.column(table, name) for name in ItemName._fields)
-    return [ItemName(*row) for row in zip(*columns, strict=True)]
+def _rows(table: Table, *names: str) -> Iterator[tuple[Any, ...]]:
+    """The values of these columns, row by row."""
+    return zip(*(schemas.column(table, name) for name in names), strict=True)
 
 
 def _names(key: ItemName) -> tuple[str, ...]:
