@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -201,23 +202,22 @@ _NOWHERE: Final = IndexedShard(
 def _check_recipes(indexes: Sequence[Index]) -> None:
     first = indexes[0]
     for other in indexes[1:]:
-        for name in _AGREE:
-            mine, theirs = getattr(first.recipe, name), getattr(other.recipe, name)
+        for (name, mine), theirs in zip(
+            _agreed(first).items(), _agreed(other).values(), strict=True
+        ):
             if mine != theirs:
                 raise IndexMismatchError(
                     "{} and {} cannot answer as one: {} is {} in one and {} in the other",
                     first.folder, other.folder, name, Public(mine), Public(theirs),
                     hint="ask them one after the other, or build them with one recipe",
                 )  # fmt: skip
-        if _tokenizer(first) != _tokenizer(other):
-            raise IndexMismatchError(
-                "{} and {} were made with different tokenizer files", first.folder, other.folder,
-                hint="ask them one after the other",
-            )  # fmt: skip
 
 
-def _tokenizer(index: Index) -> str | None:
-    return None if index.recipe.tokenizer is None else index.recipe.tokenizer["sha256"]
+def _agreed(index: Index) -> dict[str, object]:
+    """What indexes that answer as one have in common."""
+    recipe = index.recipe
+    tokenizer = None if recipe.tokenizer is None else recipe.tokenizer["sha256"]
+    return {**{name: getattr(recipe, name) for name in _AGREE}, "tokenizer": tokenizer}
 
 
 def _numbering(indexes: Sequence[Index]) -> tuple[list[_Known], list[Int32s]]:
@@ -243,18 +243,11 @@ def _numbering(indexes: Sequence[Index]) -> tuple[list[_Known], list[Int32s]]:
             if not any(retired >= other for other in kept):
                 kept.append(retired)
                 every.append(known)
-    count: dict[str, int] = {}
-    for known in every:
-        count[known.name] = count.get(known.name, 0) + 1
+    count = Counter(known.name for known in every)
     every = [
-        known
-        if count[known.name] == 1
-        else _Known(
-            f"{indexes[known.index].folder.name}/{known.name}",
-            known.index,
-            known.place,
-            known.record,
-        )
+        replace(known, name=f"{indexes[known.index].folder.name}/{known.name}")
+        if count[known.name] > 1
+        else known
         for known in every
     ]
     every.sort(key=lambda known: (natural_key(known.name), known.index))
