@@ -194,32 +194,21 @@ def refuse_unanswerable(policies: Sequence[Policy], recipe: Recipe) -> None:
             ", ".join(rephrased),
             hint="search the corpus itself with `contam scan`",
         )
-    refused = [
-        f"{policy.spec.id} {why}"
-        for policy in policies
-        if (why := _why_refused(policy, recipe)) is not None
-    ]
+    refused = [(policy, why) for policy in policies if (why := _why_refused(policy, recipe))]
     if not refused:
         return
-    kept = [policy.spec.id for policy in policies if _why_refused(policy, recipe) is None]
-    lacking = [policy for policy in policies if policy.spec.id not in kept]
-    keeps = " and ".join(dict.fromkeys(_recipe_for(policy) for policy in lacking))
+    keeps = " and ".join(dict.fromkeys(_recipe_for(policy) for policy, _ in refused))
+    hint = Statement(
+        "search the corpus itself with `contam scan`, or build an index that keeps it ({})", keeps
+    )
+    if kept := [policy.spec.id for policy in policies if not _why_refused(policy, recipe)]:
+        hint = Statement("ask for --policy {} alone, or {}", ",".join(kept), hint)
     raise IndexMismatchError(
         "this index finds every run of {} {}: {}",
         recipe.guarantee,
         _TOKENS[recipe.unit],
-        "; ".join(refused),
-        hint=Statement(
-            "ask for --policy {} alone, or search the corpus itself with `contam scan`, or "
-            "build an index that keeps it ({})",
-            ",".join(kept),
-            keeps,
-        )
-        if kept
-        else Statement(
-            ("search the corpus itself with `contam scan`, or build an index that keeps it ({})"),
-            keeps,
-        ),
+        "; ".join(f"{policy.spec.id} {why}" for policy, why in refused),
+        hint=hint,
     )
 
 
@@ -232,7 +221,8 @@ def _recipe_for(policy: Policy) -> str:
     return f"a recipe of your own with gram = {run} and stride = 1"
 
 
-def _why_refused(policy: Policy, recipe: Recipe) -> str | None:
+def _why_refused(policy: Policy, recipe: Recipe) -> str:
+    """Why an index of this recipe cannot answer for a policy, "" where it can."""
     unit = "char" if policy.spec.unit == "char" else "word"
     if (unit == "char") != (recipe.unit == "char"):
         return f"counts {_TOKENS[unit]}"
@@ -241,7 +231,7 @@ def _why_refused(policy: Policy, recipe: Recipe) -> str | None:
     run = shortest_run(policy)
     if run < recipe.guarantee and not policy.traits.monotone:
         return f"counts runs of {run} already"
-    return None
+    return ""
 
 
 #: How every reason begins for which an index does not call an item clean; a scan may well.
