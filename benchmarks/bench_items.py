@@ -121,8 +121,7 @@ def measure(corpus: list[str], items: str, policies: list[str]) -> dict[str, Any
     from contam.detect.chunk_scan import scan_chunks
     from contam.detect.corpus import Corpus
     from contam.detect.finish import finish_scan
-    from contam.detect.parameters import ScanParameters
-    from contam.detect.plan import plan_for
+    from contam.detect.plan import ScanParameters, plan_for
     from contam.detect.report import write_report
     from contam.detect.warm import match_a_little
 

@@ -24,8 +24,7 @@ from contam.corpus.batches import read_chunk
 from contam.detect.chunk_scan import start_collections
 from contam.detect.corpus import Corpus
 from contam.detect.meaning.matching import RephraseMatcher
-from contam.detect.parameters import ScanParameters
-from contam.detect.plan import make_plan
+from contam.detect.plan import ScanParameters, make_plan
 from contam.kernels.document import new_buffers
 from contam.kernels.rare_windows import find_windows
 from contam.kernels.rare_words import new_rare_scratch

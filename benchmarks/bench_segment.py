@@ -30,8 +30,7 @@ import numpy as np
 from contam.detect.given import given_benchmark
 from contam.detect.indexed.candidates import Lookup, PlacedSegment, find_candidates
 from contam.detect.indexed.search import torn_documents
-from contam.detect.parameters import ScanParameters
-from contam.detect.plan import make_plan, view_for_unit
+from contam.detect.plan import ScanParameters, make_plan, view_for_unit
 from contam.detect.policies.policy import get_policy
 from contam.index.array_files import CheckedArray
 from contam.index.pairs import PairTable

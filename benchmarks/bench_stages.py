@@ -19,8 +19,7 @@ from contam.detect.chunk_scan import PartialResult
 from contam.detect.corpus import Corpus
 from contam.detect.match import matching
 from contam.detect.match.collect import as_halves
-from contam.detect.parameters import ScanParameters
-from contam.detect.plan import make_plan
+from contam.detect.plan import ScanParameters, make_plan
 from contam.kernels.document import new_buffers, new_text_scratch, scan_batch
 from contam.kernels.tokens import WORDS
 from contam.text.tokenizer import char_tables

@@ -121,8 +121,7 @@ def scan(
     from contam.detect.chunk_scan import scan_chunks
     from contam.detect.corpus import Corpus
     from contam.detect.finish import finish
-    from contam.detect.parameters import ScanParameters
-    from contam.detect.plan import make_plan
+    from contam.detect.plan import ScanParameters, make_plan
 
     contam.scan(warm[0], warm[1], policies=policies, workers=1)  # kernels from their cache
     started = time.time()
@@ -178,8 +177,7 @@ def command(corpus: list[str], items: list[str], policies: list[str], out: str) 
     from contam.detect.chunk_scan import scan_chunks
     from contam.detect.corpus import Corpus
     from contam.detect.finish import finish_scan
-    from contam.detect.parameters import ScanParameters
-    from contam.detect.plan import plan_for
+    from contam.detect.plan import ScanParameters, plan_for
     from contam.detect.report import write_report
     from contam.detect.warm import match_a_little
 

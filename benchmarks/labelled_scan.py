@@ -19,8 +19,7 @@ from contam.detect.indexed.search import search
 from contam.detect.labels import CONTAMINATED, LABELS
 from contam.detect.match.collect import TopDocuments, TopKCutoff
 from contam.detect.model import PASSAGE, QUESTION, Matches, Totals
-from contam.detect.parameters import ScanParameters
-from contam.detect.plan import Plan, make_plan
+from contam.detect.plan import Plan, ScanParameters, make_plan
 from contam.detect.policies.common import EXPOSURES, KINDS, exposures, kinds
 from contam.detect.policies.policy import get_policy
 from contam.detect.query import missed_by, refuse_unanswerable

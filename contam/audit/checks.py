@@ -23,8 +23,7 @@ from contam.corpus.formats.registry import NAMED
 from contam.corpus.shards import shard_digest, survey
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.match.workers import worker_count
-from contam.detect.parameters import ScanParameters
-from contam.detect.plan import plan_for
+from contam.detect.plan import ScanParameters, plan_for
 from contam.detect.policies.policy import get_policy
 from contam.detect.query import query_a_little, query_opened, refuse_unanswerable
 from contam.detect.report import RUN_FILE, write_report

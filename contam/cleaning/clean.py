@@ -15,10 +15,10 @@ from contam.cleaning.work_folder import RECORD, WorkFolder, digest_of, published
 from contam.cleaning.writer import Writer, share_of
 from contam.detect.given import as_list
 from contam.detect.match.workers import worker_count
-from contam.detect.parameters import CorpusOptions, ScanParameters
 from contam.detect.parts.part_store import Division
 from contam.detect.parts.pieces import question_of_search
 from contam.detect.parts.search import compute_share, search_parts
+from contam.detect.plan import CorpusOptions, ScanParameters
 from contam.detect.scan import open_scan
 from contam.errors import Place, UsageError
 from contam.files.addresses import NAME_LOCAL_FOLDER, is_address, refuse_address

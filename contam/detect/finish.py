@@ -23,7 +23,7 @@ from contam.detect.corpus import (
     undecoded_shards,
 )
 from contam.detect.match.by_source import sources_section
-from contam.detect.parameters import SEED
+from contam.detect.plan import SEED
 from contam.detect.result import ONE_QUESTION, SKIPPED, ScanResult
 from contam.detect.result_columns import Missed, evidence_columns, verdict_columns
 from contam.memory import peak_bytes

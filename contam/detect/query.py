@@ -18,8 +18,7 @@ from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import nothing_found, search
 from contam.detect.match.workers import NO_DEADLINE, REASON, Deadline, DeadlinePassed, worker_count
 from contam.detect.model import QUESTION
-from contam.detect.parameters import QueryOptions, ScanParameters
-from contam.detect.plan import make_plan
+from contam.detect.plan import QueryOptions, ScanParameters, make_plan
 from contam.detect.policies.policy import get_policy, sees_rephrasings, shortest_run
 from contam.detect.result_columns import Missed
 from contam.detect.warm import match_a_little, small_files, warmup_scan

@@ -13,10 +13,9 @@ from contam.detect.every_hit import table_of_hits
 from contam.detect.finish import finish_scan, judge_result
 from contam.detect.given import given_benchmark, given_corpus
 from contam.detect.match.workers import worker_count
-from contam.detect.parameters import ScanOptions, ScanParameters
 from contam.detect.parts.part_store import Division, KnownShards
 from contam.detect.parts.search import compute_share, described, search_parts
-from contam.detect.plan import Plan, make_plan
+from contam.detect.plan import Plan, ScanOptions, ScanParameters, make_plan
 from contam.detect.warm import warmup_scan
 from contam.errors import UsageError
 from contam.kernels.warm_up import compile_once
@@ -55,7 +54,7 @@ def scan(
 
     Options of items: policies ("contam"), mapping, ignore, name, split, seed (5), min_run (8); of
     the corpus: unit ("word"), text, columns, exclude, lines; of the result: allow_missing,
-    max_evidence (20), keep_text, every_hit. `contam.detect.parameters.ScanOptions` explains each.
+    max_evidence (20), keep_text, every_hit. `contam.detect.plan.ScanOptions` explains each.
 
     Raises ContamError subclasses; a shard that cannot be read does not raise, it is in
     `result.coverage`, and no item is then called clean.

@@ -17,8 +17,7 @@ from contam.detect.finish import finish_scan
 from contam.detect.match.collect import Collection
 from contam.detect.match.matching import Matcher
 from contam.detect.match.token_view import build_view
-from contam.detect.parameters import ScanParameters
-from contam.detect.plan import make_plan
+from contam.detect.plan import ScanParameters, make_plan
 from contam.detect.policies.policy import DEFAULT, get_policy, list_policies
 from contam.index.warm import TEXT, small_corpus
 

@@ -11,8 +11,7 @@ import contam
 from contam.cleaning.choice import MASK, Choice, Found, in_original, joined, widened, within_lines
 from contam.detect.chunk_scan import scan_chunks, start_collections
 from contam.detect.match.pieces import Hits
-from contam.detect.parameters import ScanParameters
-from contam.detect.plan import make_plan
+from contam.detect.plan import ScanParameters, make_plan
 from contam.detect.policies.policy import list_policies
 from contam.detect.scan import open_scan
 from contam.errors import ShardError

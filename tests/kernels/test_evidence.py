@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from contam.benchmark.read_files import read_benchmarks
 from contam.detect.match import grams as gram_tables
 from contam.detect.match.token_view import build_view
-from contam.detect.parameters import MIN_RUN, SEED
-from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE
+from contam.detect.plan import CHAR_MIN_RUN, CHAR_SEED, CHAR_STRIDE, MIN_RUN, SEED
 from contam.kernels import match_rows as columns
 from contam.kernels._jit import INTERPRETED
 from tests.kernels.evidence_support import check, with_weights

@@ -10,9 +10,8 @@ import pytest
 from contam.detect.chunk_scan import PartialResult, scan_chunks
 from contam.detect.corpus import Corpus
 from contam.detect.finish import finish_scan
-from contam.detect.parameters import ScanParameters
 from contam.detect.parts.part_store import Part
-from contam.detect.plan import make_plan
+from contam.detect.plan import ScanParameters, make_plan
 from contam.errors import InternalError
 from tests.property.worlds import ALL_POLICIES, write_items, write_shard
 

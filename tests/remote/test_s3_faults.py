@@ -5,7 +5,7 @@ import json
 import pytest
 
 from contam.detect import scan as scans
-from contam.detect.parameters import ScanParameters
+from contam.detect.plan import ScanParameters
 from contam.detect.scan import open_scan
 from contam.errors import AccessError, CorpusError
 from contam.tables import object_stores

@@ -17,8 +17,7 @@ from contam.corpus.rowcache import TEXT_BYTES
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.match.grams import GramPlaces
 from contam.detect.match.workers import Deadline
-from contam.detect.parameters import ScanParameters
-from contam.detect.plan import ordered, plan_of, view_for_unit
+from contam.detect.plan import ScanParameters, ordered, plan_of, view_for_unit
 from contam.detect.policies.policy import get_policy
 from contam.detect.query import query_opened, refuse_unanswerable
 from contam.detect.warm import match_a_little

@@ -20,8 +20,7 @@ from contam.detect.indexed.index_reader import open_index
 from contam.detect.indexed.indexes import IndexSet
 from contam.detect.indexed.search import search
 from contam.detect.match.workers import Deadline, DeadlinePassed
-from contam.detect.parameters import ScanParameters
-from contam.detect.plan import make_plan
+from contam.detect.plan import ScanParameters, make_plan
 from contam.errors import ASK_STORE_LATER, ShardError, UsageError
 from contam.index.build import build
 from contam.index.change import add, retire

@@ -16,8 +16,7 @@ from contam.detect.match import collect
 from contam.detect.match.collect import Collection
 from contam.detect.match.pieces import Grouped, Pieces, PolicyCount
 from contam.detect.model import Matches
-from contam.detect.parameters import ScanParameters
-from contam.detect.plan import make_plan
+from contam.detect.plan import ScanParameters, make_plan
 from contam.detect.policies.policy import get_policy
 from contam.errors import PolicyError, UsageError
 from tests.kernels.support import make_item, view_of
