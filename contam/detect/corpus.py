@@ -434,5 +434,4 @@ def named_documents(collections: Sequence[Collection]) -> tuple[Int64s, Int64s]:
 
 
 def _place(shard: Int32s | Int64s, row: Int64s) -> Int64s:
-    place: Int64s = (shard.astype(np.int64) << _ROW_BITS) | row
-    return place
+    return (shard.astype(np.int64) << _ROW_BITS) | row

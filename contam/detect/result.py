@@ -76,8 +76,7 @@ class ScanTables(Frames):
         name = table or TABLE_NAMES[0]
         if name not in TABLE_NAMES:
             raise unknown_table(name, TABLE_NAMES)
-        found: Table = getattr(self, name)
-        return found
+        return getattr(self, name)
 
 
 @dataclass(eq=False, kw_only=True)

@@ -48,8 +48,7 @@ class BySource:
 
 def packed(policy: Int64s | int, source: Int64s | Int32s, item: Int64s | Int32s) -> Int64s:
     """A policy, a source and an item as one number; they are in order as these are."""
-    found: Int64s = (np.int64(policy) << 46) | (source.astype(np.int64) << 31) | item
-    return found
+    return (np.int64(policy) << 46) | (source.astype(np.int64) << 31) | item
 
 
 def unpacked(items: Int64s) -> tuple[Int64s, Int64s, Int64s]:
@@ -207,8 +206,7 @@ class FoundSources:
 
 def _place(matches: Matches) -> Int64s:
     # A shard has fewer rows than 2**41.
-    place: Int64s = (matches.shard.astype(np.int64) << 41) | matches.row
-    return place
+    return (matches.shard.astype(np.int64) << 41) | matches.row
 
 
 #: Rows that run.json has at most: those of the worst sources of each policy.

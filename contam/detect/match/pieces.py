@@ -180,8 +180,7 @@ def _ranges(begin: Int64s, count: Int32s) -> Int64s:
     """All positions of ranges that begin here and have so many, one range after the other."""
     ends = np.cumsum(count, dtype=np.int64)
     total = int(ends[-1]) if len(ends) else 0
-    found: Int64s = np.arange(total) + np.repeat(begin - ends + count, count)
-    return found
+    return np.arange(total) + np.repeat(begin - ends + count, count)
 
 
 #: Columns of a `PolicyCount` besides the best match.
@@ -239,8 +238,7 @@ class Grouped:
         highest = np.maximum.reduceat(scores, self.start)
         lengths = np.diff(self.start, append=len(scores))
         at = np.where(scores == np.repeat(highest, lengths), np.arange(len(scores)), len(scores))
-        best: Int64s = self.order[np.minimum.reduceat(at, self.start)]
-        return best
+        return self.order[np.minimum.reduceat(at, self.start)]
 
 
 @dataclass(eq=False)

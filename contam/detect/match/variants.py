@@ -190,10 +190,7 @@ class Variants:
 
     def _begin(self, matches: Matches, pieces: Pieces) -> Int64s:
         """The first token of each piece, flat."""
-        begin: Int64s = (
-            self.token_start[matches.item[pieces.match], pieces.part] + pieces.item_token
-        )
-        return begin
+        return self.token_start[matches.item[pieces.match], pieces.part] + pieces.item_token
 
     def _hidden(self, matches: Matches, known: Pieces, moved: Pieces) -> Bools:
         """Which known pieces lie within a piece of a variant, in the item and the document."""
@@ -473,8 +470,7 @@ def _wider(spans: Int64s, own: Int64s, first: Int64s, letters: Int32s) -> Bools:
     alike = own[np.minimum(first, len(own) - 1)] if len(own) else spans
     before = letters[np.maximum(alike[:, 0], spans[:, 0])] - letters[spans[:, 0]]
     behind = letters[spans[:, 1]] - letters[np.minimum(alike[:, 1], spans[:, 1])]
-    result: Bools = before + behind > 0
-    return result
+    return before + behind > 0
 
 
 def _sums(values: NDArray[np.bool_]) -> Int32s:

@@ -48,8 +48,7 @@ _SCATTERED: Final = "; but scattered, in a stretch of which {share:.0%} is other
 
 def _renumbered(matches: Matches, most: float) -> Bools:
     """Whether all numbers of a question differ, and fewer than `most` of its other words match."""
-    result: Bools = (matches.renumbered > 0.0) & (matches.renumbered < most)
-    return result
+    return (matches.renumbered > 0.0) & (matches.renumbered < most)
 
 
 class Asked(NamedTuple):
@@ -149,8 +148,7 @@ class WeightedCoverage:
         score = np.where(question > 0.0, np.minimum(score, 1.0), 0.0)
         # Who knows a solution word for word may know the item.
         told = np.where(self._told(matches, items), threshold("suspect"), 0.0)
-        result: Float64s = np.maximum(score, told)
-        return result
+        return np.maximum(score, told)
 
     def asked(self, matches: Matches, items: ViewItems) -> Asked:
         """What a run tells of the question of each match."""
@@ -182,8 +180,7 @@ class WeightedCoverage:
         if PARTS[ANSWER] not in self.spec.parts:
             return np.zeros(len(matches), np.bool_)
         words = self._words_of(items, matches, ANSWER)
-        result: Bools = (matches.told > 0) & (matches.told >= ANSWER_RUN * words)
-        return result
+        return (matches.told > 0) & (matches.told >= ANSWER_RUN * words)
 
     def _short_whole(self, matches: Matches, items: ViewItems, words: Int32s) -> Bools:
         """Whether a short question without passage and choices is there, word for word."""
@@ -198,8 +195,7 @@ class WeightedCoverage:
         Weights alone do not show it: words with little content weigh little where missing, too.
         """
         few = matches.aligned[:, QUESTION] < self.numbers.half * words
-        result: Bools = few & (found < self.numbers.few_weigh)
-        return result
+        return few & (found < self.numbers.few_weigh)
 
     def _loose(self, matches: Matches, asked: Asked) -> Bools:
         """Whether short runs are scattered in so much other text that the match is unsure."""
@@ -219,14 +215,12 @@ class WeightedCoverage:
         long |= longest >= numbers.run_certain * run
         edited = (longest >= run) & (words >= numbers.certain_runs * run) & ~stem
         edited &= matches.aligned[:, QUESTION] >= numbers.edited_share * words
-        result: Bools = (long & (longest >= numbers.run_share * words)) | edited
-        return result
+        return (long & (longest >= numbers.run_share * words)) | edited
 
     def _scattered(self, matches: Matches, asked: Asked) -> Bools:
         """Whether words of a question are scattered in other text, without a run."""
         short = matches.longest[:, QUESTION] < asked.no_chance
-        result: Bools = short & (matches.scattered > self.numbers.most_scattered)
-        return result
+        return short & (matches.scattered > self.numbers.most_scattered)
 
     def _missing_run(
         self, matches: Matches, asked: Asked, own: Float64s, support: Float64s
@@ -247,8 +241,7 @@ class WeightedCoverage:
     def hits(self, matches: Matches, items: ViewItems, score: Float64s) -> Bools:
         """Documents that reach the lowest threshold."""
         del matches, items  # the score decides
-        result: Bools = score >= self.spec.thresholds[0][0]
-        return result
+        return score >= self.spec.thresholds[0][0]
 
     def judge(self, items: ViewItems, totals: Totals) -> Judgements:
         """Labels by the best document's score; too short is never clean."""

@@ -63,8 +63,7 @@ def ramp(length: ArrayLike, value: ArrayLike, *, start: float, end: float) -> Fl
     tokens, goal = _single(length), _single(value)
     way = (tokens - _single(start)) / _single(end - start)
     between = _ONE - (_ONE - goal) * way
-    needed: Float32s = np.where(tokens <= start, _ONE, np.where(tokens >= end, goal, between))
-    return needed
+    return np.where(tokens <= start, _ONE, np.where(tokens >= end, goal, between))
 
 
 def early_gate(threshold: float) -> Float32s:

@@ -170,8 +170,7 @@ class Meaning:
     def hits(self, matches: Matches, items: ViewItems, score: Float64s) -> Bools:
         """Every match: only those that make the item suspect are kept."""
         del matches, items
-        result: Bools = score > 0.0
-        return result
+        return score > 0.0
 
     def judge(self, items: ViewItems, totals: Totals) -> Judgements:
         """Labels by the best document; not checkable without enough rare words."""
