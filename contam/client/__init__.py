@@ -12,16 +12,18 @@ Loads neither Numba nor Arrow until a result folder is written or logs are read.
 from __future__ import annotations
 
 from contam.benchmark.items import ItemName
-from contam.client.answers import Answer, EvidenceRow, Job
-from contam.client.client import Client
-from contam.client.failures import (
+from contam.client.answers import (
+    Answer,
     AnswerError,
     BusyError,
+    EvidenceRow,
+    Job,
     JobError,
     Retry,
     ServiceError,
     UnreachableError,
 )
+from contam.client.client import Client
 
 __all__ = [
     "Answer",

@@ -27,7 +27,7 @@ from contam.rescore.logs.tools.inspect_ai import ZipMembers
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from contam.client.client import Client, Watcher
+    from contam.client.client import Client, JobOptions, Watcher
     from contam.rescore.export.evaluator import LabelledLog
     from contam.rescore.logs.model import Log
 
@@ -183,10 +183,9 @@ class Written:
 
     def line(self) -> str:
         """The clean scores, the items by label, what was left out, and the file, on one line."""
-        scores = self.scores()
         told = ", ".join(
             f"{row['metric']} {figure(row['clean'])} (all items {figure(row['full'])})"
-            for row in scores
+            for row in self.scores()
         )
         labels = "; ".join(
             f"{judged.log.benchmark}: "
@@ -265,13 +264,9 @@ def annotate(
         if client is not None:
             with result_folder(folder, overwrite=overwrite) as draft:
                 rows = benchmark_of([log for logs in runs.values() for log in logs]).rows
-                job = client.submit(
-                    rows,
-                    keep_text=True,
-                    policies=[policy or "contam"],
-                    index=index,
-                    allow_missing=allow_missing,
-                )
+                asked: JobOptions = {"index": index, "allow_missing": allow_missing}
+                asked["policies"] = [policy or "contam"]
+                job = client.submit(rows, keep_text=True, **asked)
                 client.download(client.wait(job, watcher=watcher), draft)
         return write_clean(
             runs,

@@ -1,24 +1,24 @@
-"""Define what a client returns, encode items, and decode answers: what all clients share."""
+"""Define what a client returns and raises, encode items, decode answers, and ask again."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from contam.benchmark.fields import RowError
 from contam.benchmark.items import BenchItem, ItemName
 from contam.benchmark.rows import read_item
-from contam.client.failures import AnswerError
 from contam.detect.given import given_benchmark, is_table
 from contam.detect.labels import LABELS, SHOWN
 from contam.detect.notebook import result_html, result_line
 from contam.detect.policies.verdict import COLUMNS, Verdict
-from contam.errors import BenchmarkError, IncompleteError, UsageError
+from contam.errors import BenchmarkError, ContamError, IncompleteError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from contam.detect.given import Source
 
@@ -27,6 +27,152 @@ if TYPE_CHECKING:
         list[Item] | list[BenchItem] | list[dict[str, Any]] | tuple[Item, ...] | Source
     )
     Row: TypeAlias = dict[str, Any]
+
+
+_UNAUTHORISED: Final = "unauthorised"
+_KEY_HINT: Final = (
+    "set CONTAM_KEY, or CONTAM_KEY_FILE to a file that holds it; the operator of the service makes "
+    "one by `contam keys add`"
+)
+BUSY: Final = frozenset({429, 502, 503, 504})
+"""Statuses of a service, or of a proxy before it, that may answer later."""
+
+_OTHER_CALL: Final = frozenset({400, 401, 403, 404, 405, 413, 415, 422})
+"""Statuses that mean a mistake in the call."""
+
+
+class ServiceError(ContamError):
+    """The service refused or failed, and said why in a problem document.
+
+    status      of HTTP; code and hint are the problem's
+    request_id  what the service's own log calls the request, "" when it said nothing
+    exit_code   2 for a mistake in the call, 4 for an answer that is not whole, else 1
+    """
+
+    def __init__(
+        self, message: str, *, status: int, code: str, hint: str = "", request_id: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+        self.code = code
+        self.request_id = request_id
+        self.exit_code = 2 if status in _OTHER_CALL else 4 if code == "incomplete" else 1
+
+
+class BusyError(ServiceError):
+    """The service had no room (429, 503) for as long as was waited."""
+
+
+class UnreachableError(ContamError):
+    """No answer came: no connection, or one that broke before the answer was whole.
+
+    again  whether asking again may help (it does not for a certificate that is not trusted)
+    """
+
+    code = "unreachable"
+
+    def __init__(self, message: str, *, hint: str = "", again: bool = True) -> None:
+        super().__init__(message, hint=hint)
+        self.again = again
+
+
+class AnswerError(ContamError):
+    """An answer came and is not what was asked for: not JSON, parts missing, items left out."""
+
+    code = "bad-answer"
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(
+            message, hint=hint or "is this the address of a contam service, of a version that fits?"
+        )
+
+
+class JobError(ContamError):
+    """A job ended without results; the code is the reason that the service gives."""
+
+    def __init__(self, message: str, *, code: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.code = code
+
+
+def problem_error(status: int, problem: Mapping[str, object], where: str) -> ServiceError:
+    """The error of a problem document, {} when the body was none."""
+
+    def field_text(name: str) -> str:
+        value = problem.get(name)
+        return value if isinstance(value, str) else ""
+
+    kind = BusyError if status in BUSY else ServiceError
+    hint = _KEY_HINT if field_text("code") == _UNAUTHORISED else field_text("hint")
+    message = field_text("detail") or field_text("title") or f"status {status}"
+    places = problem.get("errors")
+    if isinstance(places, list):
+        named = [
+            f"{'.'.join(map(str, place.get('loc') or ()))}: {place.get('msg', '')}"
+            for place in places[:3]
+            if isinstance(place, dict)
+        ]
+        message = "; ".join([message, *named])
+    return kind(
+        f"{where}: {message}",
+        status=status,
+        code=field_text("code") or "http",
+        hint=hint,
+        request_id=field_text("request_id"),
+    )
+
+
+#: Problems that do not pass by waiting, unless the service says how long.
+_LASTING: Final = frozenset({"corpus", "shard", "incomplete", "index-damaged"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """How often to ask again, with waits that double and vary.
+
+    attempts   requests in all, the first included
+    first_s    longest first wait; the next ones double up to longest_s
+    total_s    seconds of waiting in all: a Retry-After beyond what is left of it ends the attempts
+    """
+
+    attempts: int = 6
+    first_s: float = 0.5
+    longest_s: float = 30.0
+    total_s: float = 120.0
+
+    def wait_s(self, attempt: int, waited_s: float, asked_s: float | None = None) -> float | None:
+        """Seconds before the next request, None when there is to be none.
+
+        attempt   requests made so far; waited_s  seconds waited so far
+        asked_s   what the service asked for; it is never undercut
+        """
+        if attempt >= self.attempts:
+            return None
+        step = min(self.longest_s, self.first_s * 2.0 ** (attempt - 1))
+        # Clients that were turned away together must not come back together.
+        drawn = random.random()  # noqa: S311 - no secret
+        wait = step * (0.5 + drawn / 2)
+        if asked_s is not None:
+            wait = max(asked_s, min(wait, asked_s)) + drawn * min(step, 1 + asked_s / 4)
+        return wait if waited_s + wait <= self.total_s else None
+
+
+PATIENT: Final = Retry(attempts=60, total_s=900.0)
+"""For whoever waits for a job: it outlives a restart of the service, and so does the wait."""
+
+
+def may_help(status: int, code: str, headers: Mapping[str, str]) -> bool:
+    """Whether a refusal is one that asking again may get past."""
+    if code in _LASTING:
+        return "retry-after" in headers
+    return status in BUSY
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds that `Retry-After` asks for; None when it does not."""
+    text = headers.get("retry-after", "").strip()
+    return float(text) if text.isascii() and text.isdigit() else None
+
 
 LATE: Final = "deadline"
 """How the reason of a verdict begins for which there was no time."""
@@ -269,10 +415,9 @@ def parsed(body: bytes, where: str) -> Row:
 def problem_of(body: bytes) -> Row:
     """The problem document of a refusal, {} when the body is none (a proxy's page)."""
     try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
+        return parsed(body, "")
+    except AnswerError:
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def answer_of(
@@ -318,23 +463,21 @@ def _judged(
         verdicts.append(verdict)
         if evidence:
             by_item.setdefault(name, tuple(map(evidence_of, _typed(row, "evidence", list))))
-    if missing := [name for name, policies in judged.items() if len(policies) != n_policies]:
-        raise AnswerError(
-            f"{len(missing)} of {len(judged)} items were not answered by every policy"
-        )
+    if missing := sum(len(policies) != n_policies for policies in judged.values()):
+        raise AnswerError(f"{missing} of {len(judged)} items were not answered by every policy")
     return {"verdicts": tuple(verdicts), "evidence": by_item}
 
 
 def verdict_of(row: Mapping[str, Any]) -> Verdict:
     """A verdict of the wire as the library's; AnswerError for one that cannot be."""
-    known: dict[str, Any] = {column.name: row.get(column.name) for column in COLUMNS}
-    if wrong := [column.name for column in COLUMNS if not column.holds(known[column.name])]:
-        raise AnswerError(f"a verdict without {wrong[0]}")
+    known: dict[str, Any] = {}
+    for column in COLUMNS:
+        value = row.get(column.name)
+        if not column.holds(value):
+            raise AnswerError(f"a verdict without {column.name}")
+        known[column.name] = column.kind(value) if isinstance(value, int) else value
     if known["label"] not in LABELS:
         raise AnswerError("a verdict without a known label")
-    for column in COLUMNS:
-        if column.kind is float and known[column.name] is not None:
-            known[column.name] = float(known[column.name])
     return Verdict(**known)
 
 
@@ -342,9 +485,9 @@ def evidence_of(row: object) -> EvidenceRow:
     """A row of evidence; AnswerError when a field that every row has is missing."""
     if not isinstance(row, dict):
         raise AnswerError("a row of evidence is no JSON object")
-    known = {own.name: row[own.name] for own in fields(EvidenceRow) if own.name in row}
+    known: dict[str, Any] = {own.name: row.get(own.name) for own in fields(EvidenceRow)}
     for own in fields(EvidenceRow):
-        if own.default is MISSING and known.get(own.name) is None:
+        if own.default is MISSING and known[own.name] is None:
             raise AnswerError(f"a row of evidence without {own.name}")
     return EvidenceRow(**known)
 
@@ -366,10 +509,11 @@ def job_of(tree: Mapping[str, Any]) -> Job:
     progress = tree.get("progress")
     progress = progress if isinstance(progress, dict) else {}
     share, phase = progress.get("share"), progress.get("phase")
+    known = float(share) if isinstance(share, int | float) else 0.0
     return Job(
         id=_typed(tree, "id", str),
         state=state,
-        share=1.0 if state == "done" else float(share) if isinstance(share, int | float) else 0.0,
+        share=1.0 if state == "done" else known,
         phase=phase if isinstance(phase, str) else "",
         tree=tree,
     )

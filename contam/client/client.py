@@ -17,18 +17,7 @@ import httpx
 import contam
 from contam.benchmark.items import BenchItem
 from contam.client import answers
-from contam.client.answers import Rescored
-from contam.client.failures import (
-    PATIENT,
-    AnswerError,
-    JobError,
-    Retry,
-    ServiceError,
-    UnreachableError,
-    may_help,
-    problem_error,
-    retry_after_s,
-)
+from contam.client.answers import AnswerError, JobError, Retry, ServiceError, UnreachableError
 from contam.config import secret
 from contam.errors import OutputError, UsageError
 
@@ -83,7 +72,7 @@ class Client:
     timeout_s  seconds for the service to say anything
     retry      how often 429, 503 and a broken connection are met by asking again
 
-    Every method raises ContamError subclasses (`contam.client.failures`) when there is no answer.
+    Every method raises ContamError subclasses (`contam.client.answers`) when there is no answer.
     One client may be used by several threads; from an event loop, ask on one:
     `await anyio.to_thread.run_sync(client.check, items)`.
     """
@@ -247,7 +236,7 @@ class Client:
         path = f"/v1/jobs/{_id(job)}"
         waited_s, pause_s = 0.0, _POLL_S[0]
         while True:
-            reply = self._send("GET", path, retry=PATIENT)
+            reply = self._send("GET", path, retry=answers.PATIENT)
             now = answers.job_of(answers.parsed(reply.content, f"GET {path}"))
             if watcher is not None:
                 watcher(now)
@@ -256,7 +245,11 @@ class Client:
             if now.ended:
                 raise _ended(now)
             # A short job is not kept waiting for the second that the service proposes at first.
-            step = pause_s if waited_s < 1 else max(pause_s, retry_after_s(reply.headers) or 0.0)
+            step = (
+                pause_s
+                if waited_s < 1
+                else max(pause_s, answers.retry_after_s(reply.headers) or 0.0)
+            )
             if timeout_s is not None and waited_s + step > timeout_s:
                 raise JobError(
                     f"job {now.id} is {now.state} after {waited_s:.0f} s of waiting",
@@ -315,7 +308,7 @@ class Client:
         *,
         policies: Sequence[str] = (),
         **options: Any,  # noqa: ANN401 - each option has its own type
-    ) -> Rescored:
+    ) -> answers.Rescored:
         """What models score without the flagged items: the tables of `contam rescore`.
 
         verdicts  a finished check job or its id
@@ -339,7 +332,7 @@ class Client:
         # Here, not above: nothing else about an answer needs tables.
         from contam.tables.score_schemas import TABLES
 
-        return Rescored(
+        return answers.Rescored(
             tables={name: self._rows(job, name) for name in TABLES},
             summary=summary,
             run=self._get(f"/v1/jobs/{job.id}/run"),
@@ -388,9 +381,9 @@ class Client:
                 if reply.is_success:
                     return reply
                 problem = answers.problem_of(reply.content)
-                failure = problem_error(reply.status_code, problem, f"{method} {path}")
-                again = may_help(reply.status_code, failure.code, reply.headers)
-                asked_s = retry_after_s(reply.headers)
+                failure = answers.problem_error(reply.status_code, problem, f"{method} {path}")
+                again = answers.may_help(reply.status_code, failure.code, reply.headers)
+                asked_s = answers.retry_after_s(reply.headers)
             wait_s = (retry or self._retry).wait_s(attempt, waited_s, asked_s) if again else None
             if wait_s is None:
                 raise failure
