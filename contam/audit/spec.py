@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 from annotated_types import Ge
-from pydantic import BeforeValidator, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 
 from contam.benchmark import catalogue
 from contam.benchmark.named import gated_among, is_name
@@ -37,7 +37,7 @@ from contam.study.by_name import checked as check_study
 from contam.text.token_ids import tokenizer_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
 UNKNOWN_KEY: Final = "unexpected_keyword_argument"
@@ -83,11 +83,54 @@ TOGETHER: Final = "together"
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _STRICT: Final = {"extra": "forbid"}
-Names = Annotated[
-    tuple[str, ...],
-    # One text is a list of one: `paths = "corpus"`.
-    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
-]
+
+
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """The folder of AUDIT.toml, and its relative paths: where they lead -> as they were written."""
+
+    base: Path
+    written: dict[str, str]
+
+    def within(self, path: str) -> str:
+        return path if "://" in path else os.path.normpath(self.base / path)
+
+    def whole(self, path: str) -> str:
+        where = self.within(path)
+        if "://" not in path and not Path(path).is_absolute():
+            self.written[where] = os.path.normpath(path)
+        return where
+
+    def index(self, name: str) -> str:
+        """Bare names are those in the home of indexes, unless a folder of that name is here."""
+        where = self.whole(name)
+        return where if (self.base / name).is_dir() or not _at_home(name) else name
+
+    def tokenizer(self, name: str) -> str:
+        """A file or folder, else a name in the cache of the Hub."""
+        where = self.within(name)
+        found = str(tokenizer_file(where if Path(where).exists() else name))
+        if not Path(name).is_absolute():
+            self.written[found] = name
+        return found
+
+    def benchmark(self, name: str) -> str:
+        """Names of the catalogue are no paths, unless a file of that name is here."""
+        return name if is_name(name) and not (self.base / name).exists() else self.whole(name)
+
+    def study(self, path: str) -> str:
+        return path if path == RELEASED and not (self.base / path).exists() else self.whole(path)
+
+
+def _made(absolute: Callable[[_Here, str], str]) -> AfterValidator:
+    return AfterValidator(lambda path, told: absolute(told.context, path) if path else path)
+
+
+#: One text is a list of one: `paths = "corpus"`.
+_LIST: Final = BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
+Names = Annotated[tuple[str, ...], _LIST]
+OnePath = Annotated[str, _made(_Here.whole)]
+Paths = Annotated[tuple[OnePath, ...], _LIST]
 Count = Annotated[int, Ge(1)]
 
 
@@ -107,19 +150,19 @@ class CorpusSpec:
 
     name: str
     stage: str = "pretraining"
-    paths: Names = ()
-    index: Names = ()
+    paths: Paths = ()
+    index: Annotated[tuple[Annotated[str, _made(_Here.index)], ...], _LIST] = ()
     text: str | None = None
     id_column: str | None = None
     url_column: str | None = None
     date_column: str | None = None
     source_column: str | None = None
-    tokenizer: str | None = None
+    tokenizer: Annotated[str, _made(_Here.tokenizer)] | None = None
     special: str | int | tuple[int, ...] | None = None
     token_bytes: str | int | None = None
     exclude: Names = ()
     allow_missing: bool = False
-    cleaned: str | None = None
+    cleaned: OnePath | None = None
 
     @property
     def columns(self) -> dict[str, str] | None:
@@ -144,14 +187,14 @@ class BenchmarkSpec:
 
     __pydantic_config__: ClassVar = _STRICT
 
-    paths: Names = ()
+    paths: Annotated[tuple[Annotated[str, _made(_Here.benchmark)], ...], _LIST] = ()
     entry: str | None = None
     from_logs: bool = False
     name: str | None = None
     split: str | None = None
     map: dict[str, str] = field(default_factory=dict)
     ignore: Names = ()
-    include_path: Names = ()
+    include_path: Paths = ()
     released: dt.date | None = None
     decoys: bool = False
 
@@ -170,7 +213,7 @@ class LogsSpec:
 
     __pydantic_config__: ClassVar = _STRICT
 
-    paths: Names = ()
+    paths: Paths = ()
     ours: Names = ()
     references: Names = ()
     columns: dict[str, str] = field(default_factory=dict)
@@ -182,7 +225,7 @@ class LogsSpec:
     higher_is_better: Names = ()
     metrics: Names = ()
     mixed_setups: bool = False
-    field: Names = ()
+    field: Paths = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +253,7 @@ class AuditSpec:
     __pydantic_config__: ClassVar = _STRICT
 
     title: str = "Contamination audit"
-    out: str = ""
+    out: Annotated[str, _made(_Here.within)] = ""
     policies: Names = ("contam",)
     seed: Annotated[int, Ge(0)] = 0
     least: Count = 50
@@ -218,9 +261,9 @@ class AuditSpec:
     max_evidence: Count = 20
     decoys: Annotated[int, Ge(0)] = 1
     no_text: bool = False
-    accept: str | None = None
-    labels: Names = ()
-    judged: Names = ()
+    accept: OnePath | None = None
+    labels: Paths = ()
+    judged: Paths = ()
     corpora: tuple[CorpusSpec, ...] = ()
     benchmarks: tuple[BenchmarkSpec, ...] = ()
     logs: LogsSpec = field(default_factory=LogsSpec)
@@ -255,11 +298,12 @@ def load_spec(path: str | Path) -> AuditSpec:
     path = Path(path)
     tree = read_toml(path, hint="`contam audit init` writes one")
     hint: Hint = "`contam audit init` writes a file with every key"
+    here = _Here(path.resolve().parent, {})
     own = tree.get("audit")
     if isinstance(own, dict) and (wrong := sorted(own.keys() & _NO_KEYS)):
         raise spec_error(str(path), "[audit]: {}: there is no such key", wrong[0], hint=hint)
     try:
-        read = TypeAdapter(_Tables).validate_python(tree)
+        read = TypeAdapter(_Tables).validate_python(tree, context=here)
     except ValidationError as error:
         first = first_wrong(error)
         table, *rest = map(str, first["loc"])
@@ -274,11 +318,17 @@ def load_spec(path: str | Path) -> AuditSpec:
         read.audit,
         corpora=read.corpus,
         benchmarks=read.benchmark,
+        no_text=read.audit.no_text
+        or any(gated_among(given_paths(each)) for each in read.benchmark),
         logs=read.logs,
         models=read.model,
-        studies=read.study,
+        studies={
+            name: with_paths(name, options, here.study) if name in KINDS else options
+            for name, options in read.study.items()
+        },
+        written=here.written,
     )
-    return checked(_absolute(spec, path.resolve().parent), str(path))
+    return checked(spec, str(path))
 
 
 def checked(spec: AuditSpec, origin: str) -> AuditSpec:
@@ -327,69 +377,6 @@ def checked(spec: AuditSpec, origin: str) -> AuditSpec:
     return spec
 
 
-def _absolute(spec: AuditSpec, base: Path) -> AuditSpec:
-    written: dict[str, str] = {}
-
-    def whole(path: str) -> str:
-        where = _within(base, path)
-        if "://" not in path and not Path(path).is_absolute():
-            written[where] = os.path.normpath(path)
-        return where
-
-    def index(name: str) -> str:
-        """Bare names are those in the home of indexes, unless a folder of that name is here."""
-        where = whole(name)
-        return where if (base / name).is_dir() or not _at_home(name) else name
-
-    def tokenizer(name: str) -> str:
-        """A file or folder, else a name in the cache of the Hub."""
-        where = _within(base, name)
-        found = str(tokenizer_file(where if Path(where).exists() else name))
-        if not Path(name).is_absolute():
-            written[found] = name
-        return found
-
-    def every(paths: Sequence[str]) -> Names:
-        return tuple(map(whole, paths))
-
-    def study(path: str) -> str:
-        return path if path == RELEASED and not (base / path).exists() else whole(path)
-
-    def benchmark(spec: BenchmarkSpec) -> BenchmarkSpec:
-        """Names of the catalogue are no paths, unless a file of that name is here."""
-        paths = tuple(
-            path if is_name(path) and not (base / path).exists() else whole(path)
-            for path in spec.paths
-        )
-        return replace(spec, paths=paths, include_path=every(spec.include_path))
-
-    return replace(
-        spec,
-        written=written,
-        out=_within(base, spec.out) if spec.out else "",
-        accept=whole(spec.accept) if spec.accept else None,
-        labels=every(spec.labels),
-        judged=every(spec.judged),
-        corpora=tuple(
-            replace(
-                corpus,
-                paths=every(corpus.paths),
-                index=tuple(map(index, corpus.index)),
-                cleaned=whole(corpus.cleaned) if corpus.cleaned else None,
-                tokenizer=tokenizer(corpus.tokenizer) if corpus.tokenizer else None,
-            )
-            for corpus in spec.corpora
-        ),
-        benchmarks=tuple(map(benchmark, spec.benchmarks)),
-        no_text=spec.no_text or any(gated_among(given_paths(each)) for each in spec.benchmarks),
-        logs=replace(spec.logs, paths=every(spec.logs.paths), field=every(spec.logs.field)),
-        studies={
-            name: with_paths(name, options, study) if name in KINDS else options
-            for name, options in spec.studies.items()
-        },
-    )
-
-
 def given_paths(benchmark: BenchmarkSpec) -> list[str]:
     """The paths of a benchmark as `--benchmark` takes them."""
     by = f"{benchmark.entry}=" if benchmark.entry else ""
@@ -406,10 +393,6 @@ def data_paths(spec: AuditSpec) -> Iterator[str]:
     for name, options in spec.studies.items():
         if name in KINDS:
             yield from paths_of(name, options)
-
-
-def _within(base: Path, path: str) -> str:
-    return path if "://" in path else os.path.normpath(base / path)
 
 
 def _at_home(name: str) -> bool:
