@@ -221,9 +221,17 @@ def read_items(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Items
             include_path=entry.include_path,
             secret=spec.no_text,
         )
-        # Where the audit keeps its working files says nothing of the benchmark.
-        named = [_renamed(benchmark) for benchmark in read] if entry.from_logs else list(read)
-        (natural if entry.decoys else reported).extend(named)
+        if own:
+            # Where the audit keeps its working files says nothing of the benchmark.
+            read = tuple(
+                replace(
+                    benchmark,
+                    items=tuple(replace(item, source=FROM_LOGS) for item in benchmark.items),
+                    sources=tuple(replace(source, path=FROM_LOGS) for source in benchmark.sources),
+                )
+                for benchmark in read
+            )
+        (natural if entry.decoys else reported).extend(read)
         for benchmark in read:
             known = catalogue.released(benchmark) if any(map(is_name, paths)) else ""
             if day := entry.released.isoformat() if entry.released else known:
@@ -407,11 +415,3 @@ def _from_logs(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Path:
         found = benchmark_of(logged.logs)
         write_items(found.rows, path)
     return path
-
-
-def _renamed(benchmark: Benchmark) -> Benchmark:
-    return replace(
-        benchmark,
-        items=tuple(replace(item, source=FROM_LOGS) for item in benchmark.items),
-        sources=tuple(replace(source, path=FROM_LOGS) for source in benchmark.sources),
-    )

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from contam.benchmark.items import PARTS, Benchmark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from contam.benchmark.items import BenchItem
 
@@ -68,7 +68,9 @@ def make_decoys(benchmark: Benchmark, *, draw: int, seed: int) -> Decoys:
     """
     words = _Words(benchmark.items)
     known = {_folded(item.question) for item in benchmark.items}
-    alike = _by_shape(benchmark.items)
+    alike: defaultdict[tuple[int, bool], list[BenchItem]] = defaultdict(list)
+    for item in sorted(benchmark.items, key=_texts):
+        alike[_shape(item)].append(item)
     made: list[BenchItem] = []
     kinds: dict[Name, str] = {}
     donors: dict[Name, Name] = {}
@@ -144,12 +146,17 @@ def _texts(item: BenchItem) -> list[str]:
 def _clone(
     item: BenchItem, words: _Words, known: set[str], chance: random.Random
 ) -> BenchItem | None:
-    """The item with other numbers and names, or another rarest word; None without any of them."""
+    """The item with other numbers and names, or another rarest word; None without any of them.
+
+    Where too few names are known some stay.
+    """
     whole = "\n".join(_texts(item))
     every = set(_WORD.findall(whole))
     own = sorted(every.intersection(words.names))
     for _ in range(_TRIES):
-        swaps = _other_names(own, words.names, chance) | _other_numbers(whole, chance)
+        others = [name for name in words.names if name not in own]
+        names = chance.sample(others, min(len(own), len(others)))
+        swaps = dict(zip(own, names, strict=False)) | _other_numbers(whole, chance)
         if _swapped(item.question, swaps) == item.question:
             rarest = words.rarest(item)
             swaps[rarest] = words.other(rarest, every, chance)
@@ -179,25 +186,12 @@ def _shape(item: BenchItem) -> tuple[int, bool]:
     return len(item.choices), item.answer is None
 
 
-def _by_shape(items: Iterable[BenchItem]) -> defaultdict[tuple[int, bool], list[BenchItem]]:
-    found: defaultdict[tuple[int, bool], list[BenchItem]] = defaultdict(list)
-    for item in sorted(items, key=_texts):
-        found[_shape(item)].append(item)
-    return found
-
-
 def _capitals(text: str) -> Iterator[str]:
     """Words with a capital that begin no sentence."""
     for word in _WORD.finditer(text):
         before = text[max(0, word.start() - 3) : word.start()]
         if word[0].istitle() and len(word[0]) > 1 and _INSIDE.search(before):
             yield word[0]
-
-
-def _other_names(own: Sequence[str], names: Sequence[str], chance: random.Random) -> dict[str, str]:
-    """Each name of an item -> one that the item does not have; none where too few are known."""
-    others = [name for name in names if name not in own]
-    return dict(zip(own, chance.sample(others, min(len(own), len(others))), strict=False))
 
 
 def _other_numbers(text: str, chance: random.Random) -> dict[str, str]:
