@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from contam.cli import render
-from contam.cli.options import flag, option
+from contam.cli.options import Parts, Shard, flag, option
 from contam.cli.terminal import Reporter, emit, folded, plain, talk, visible
 from contam.errors import UsageError
 from contam.extras import require
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from contam.cli.options import OutputOptions, VerdictOptions
     from contam.client.answers import Answer
     from contam.detect.corpus import ScanProgress
+    from contam.detect.parts.part_store import Division
     from contam.detect.parts.search import Work
     from contam.detect.result import ScanResult
 
@@ -196,16 +198,42 @@ class Engine(StrEnum):
     RAY = "ray"
 
 
-EngineOption = Annotated[
-    Engine | None, flag("--engine", "Who does the work: ray, a cluster. [default: this machine]")
-]
-AddressOption = Annotated[
-    str | None,
-    option(
-        "HOST:PORT",
-        "The Ray cluster. [default: RAY_ADDRESS, else the one of this machine]",
-    ),
-]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DivisionOptions:
+    """How a search is divided into parts, and who works on them."""
+
+    parts: Parts = None
+    shard: Shard = None
+    engine: Annotated[
+        Engine | None,
+        flag("--engine", "Who does the work: ray, a cluster. [default: this machine]"),
+    ] = None
+    address: Annotated[
+        str | None,
+        option(
+            "HOST:PORT", "The Ray cluster. [default: RAY_ADDRESS, else the one of this machine]"
+        ),
+    ] = None
+
+    def division(self, corpus: Iterable[str], workers: int | None, **more: Any) -> Division:  # noqa: ANN401 - fields of it
+        """The same as the library's calls take it. Raises UsageError for what does not fit."""
+        if self.engine is not None:
+            require(self.engine.value)
+        elif self.address is not None:
+            raise UsageError("--address needs --engine", hint="give --engine ray")
+        if self.shard is not None and self.parts is None:
+            raise UsageError("--shard needs --parts", hint="a folder for the parts of all shares")
+        if self.parts is not None:
+            refuse_out_in(self.parts, corpus, "--parts")
+        from contam.detect.parts.part_store import Division, RayCluster
+
+        return Division(
+            folder=self.parts,
+            share=(0, 1) if self.shard is None else parse_share(self.shard, os.environ),
+            processes=True,
+            cluster=RayCluster(self.address or "auto", workers) if self.engine else None,
+            **more,
+        )
 
 
 def tell_work(
@@ -279,14 +307,6 @@ def tell_search(work: Work, out: str, *, as_json: bool, then: str = "") -> int:
         as_json=as_json,
         then=then,
     )
-
-
-def refuse_engine(engine: Engine | None, address: str | None) -> None:
-    """Raise UsageError for an address alone, MissingExtraError for a missing engine."""
-    if engine is not None:
-        require(engine.value)
-    elif address is not None:
-        raise UsageError("--address needs --engine", hint="give --engine ray")
 
 
 def parse_share(text: str, environment: Mapping[str, str]) -> tuple[int, int]:

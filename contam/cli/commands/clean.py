@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -11,17 +10,7 @@ import typer
 
 from contam.cli import options, render
 from contam.cli.options import flag, option
-from contam.cli.results import (
-    EXIT_FLAGGED,
-    AddressOption,
-    EngineOption,
-    parse_share,
-    refuse_engine,
-    refuse_out_in,
-    tell_idle,
-    tell_search,
-    tell_work,
-)
+from contam.cli.results import EXIT_FLAGGED, DivisionOptions, tell_idle, tell_search, tell_work
 from contam.cli.terminal import Reporter, emit, plain, talk, visible
 from contam.errors import UsageError
 from contam.facts import counted
@@ -131,10 +120,7 @@ def clean(
     ] = None,
     unit: options.Unit = "word",
     workers: options.Workers = None,
-    parts: options.Parts = None,
-    shard: options.Shard = None,
-    engine: EngineOption = None,
-    address: AddressOption = None,
+    divided: DivisionOptions,
     output: options.OutputOptions,
 ) -> int:
     """Write a copy of a corpus without the documents, or stretches, that hold benchmark items.
@@ -147,21 +133,17 @@ def clean(
         contam clean --corpus shards --benchmark gsm8k.jsonl --action mask --most 0.1% --out done
     """
     weights = _weights(choice.benchmark_weight or ())
-    refuse_engine(engine, address)
-    for named, given in (("--parts", parts), ("--shard", shard), ("--engine", engine)):
-        if verdicts is not None and given is not None:
+    for named in ("parts", "shard", "engine"):
+        if verdicts is not None and getattr(divided, named) is not None:
             raise UsageError(
-                f"{named} does not go with --verdicts", hint="it divides the search: there is none"
+                f"--{named} does not go with --verdicts",
+                hint="it divides the search: there is none",
             )
-    if shard is not None and parts is None:
-        raise UsageError("--shard needs --parts", hint="a folder for the parts of all shares")
-    if parts is not None:
-        refuse_out_in(parts, corpus, "--parts")
+    division = divided.division(corpus, workers)
     from contam.cleaning.choice import CleanOptions
     from contam.cleaning.clean import clean as run_clean
     from contam.cleaning.clean import clean_share
     from contam.cleaning.run import Cleaned
-    from contam.detect.parts.part_store import Division, RayCluster
 
     chosen = CleanOptions(
         action=action.value,
@@ -175,12 +157,6 @@ def clean(
         max_cuts=cuts.max_cuts,
         keep_removed=keep_removed,
     )
-    division = Division(
-        folder=parts,
-        share=(0, 1) if shard is None else parse_share(shard, os.environ),
-        processes=True,
-        cluster=RayCluster(address or "auto", workers) if engine else None,
-    )
     how: dict[str, Any] = {
         "workers": workers,
         "overwrite": output.overwrite,
@@ -188,7 +164,7 @@ def clean(
     }
     asked = {**vars(chosen), **items.arguments(), **columns.arguments(), "unit": unit}
     with Reporter(quiet=output.quiet) as progress:
-        if shard is None:
+        if divided.shard is None:
             how |= {"verdicts": verdicts, "spare": spare}
             result = run_clean(corpus, benchmark, out, **how, progress=progress, **asked)
             return _tell(result, out, output)

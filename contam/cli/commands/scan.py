@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 from contam.cli import options, render
 from contam.cli.options import flag, option
 from contam.cli.results import (
-    AddressOption,
-    EngineOption,
-    parse_share,
+    DivisionOptions,
     print_result,
-    refuse_engine,
     refuse_out_in,
     tell_idle,
     tell_search,
@@ -39,7 +35,7 @@ def scan(
     kept: options.KeptOptions,
     unit: options.Unit = "word",
     workers: options.Workers = None,
-    parts: options.Parts = None,
+    divided: DivisionOptions,
     part_size: Annotated[
         str | None,
         option(
@@ -48,7 +44,6 @@ def scan(
             "corpus, 512 MiB at least, 16 GiB at most]",
         ),
     ] = None,
-    shard: options.Shard = None,
     only_parts: options.OnlyParts = False,
     every_hit: Annotated[
         bool,
@@ -58,8 +53,6 @@ def scan(
             "--verdicts`.",
         ),
     ] = False,
-    engine: EngineOption = None,
-    address: AddressOption = None,
     output: options.VerdictOptions,
 ) -> int:
     """Search a corpus for benchmark items; write verdicts and the text that proves them.
@@ -70,24 +63,15 @@ def scan(
         contam scan --corpus shards/*.parquet --benchmark gsm8k.jsonl --out results
         contam scan --corpus dump --text body --benchmark mmlu --policy contam palm-70 --out two
     """
-    refuse_engine(engine, address)
+    shard = divided.shard
     if out is None and shard is None:
         raise UsageError("Missing option '--out'", hint="see `contam scan --help`")
     if shard is not None and only_parts:
         raise UsageError("--shard and --only-parts exclude each other", hint="give one of them")
-    for folder, named in ((out, "--out"), (parts, "--parts")):
-        if folder is not None:
-            refuse_out_in(folder, corpus, named)
-    from contam.detect.parts.part_store import Division, RayCluster
-
-    division = Division(
-        folder=parts,
-        size=_size(part_size),
-        share=(0, 1) if shard is None else parse_share(shard, os.environ),
-        only=only_parts,
-        processes=True,
-        cluster=RayCluster(address or "auto", workers) if engine else None,
-    )
+    if out is not None:
+        refuse_out_in(out, corpus)
+    size = None if part_size is None else options.parse_size(part_size, "--part-size")
+    division = divided.division(corpus, workers, size=size, only=only_parts)
     asked = {
         **items.arguments(),
         **columns.arguments(),
@@ -110,13 +94,6 @@ def scan(
     return print_result(result, target, output)
 
 
-def _size(given: str | None) -> int | None:
-    size = options.parse_size(given, "--part-size") if given is not None else None
-    if size == 0:
-        raise UsageError("--part-size 0 holds no text", hint="for example --part-size 512MB")
-    return size
-
-
 def _compute_share(
     corpus: list[str],
     benchmark: list[str],
@@ -126,14 +103,12 @@ def _compute_share(
     output: options.VerdictOptions,
 ) -> int:
     """Compute a share of the parts, and say what was done; returns the exit code."""
-    if division.folder is None:
-        raise UsageError("--shard needs --parts", hint="a folder for the parts of all shares")
     from contam.detect.scan import scan_share
 
     with Reporter(quiet=output.quiet) as progress:
         work = scan_share(corpus, benchmark, division, workers=workers, progress=progress, **asked)
     tell_idle("part", work.total, division.share[1], quiet=output.quiet)
-    return tell_search(work, division.folder, as_json=output.as_json)
+    return tell_search(work, str(division.folder), as_json=output.as_json)
 
 
 def warm(
