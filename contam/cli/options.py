@@ -173,10 +173,8 @@ class BenchmarkOptions:
 
     def arguments(self) -> dict[str, Any]:
         """The same as the library's calls take it. Raises UsageError for what does not fit."""
-        from contam.benchmark.mapping import parse_mapping
-
         return {
-            "mapping": parse_mapping(self.mapping) if self.mapping else None,
+            "mapping": mapping_of(self.mapping),
             "ignore": tuple(self.ignore or ()),
             "name": self.name,
             "split": self.split,
@@ -352,7 +350,7 @@ def spread_values(arguments: Sequence[str], options: Iterable[str]) -> list[str]
             spread.append(word)
             continue
         values = [value] if equals else []
-        while at < len(arguments) and not _is_option(arguments[at]):
+        while at < len(arguments) and (not arguments[at].startswith("-") or arguments[at] == "-"):
             values.append(arguments[at])
             at += 1
         if not values:
@@ -388,6 +386,13 @@ def pairs(
     return found
 
 
+def mapping_of(given: Sequence[str] | None) -> dict[str, str] | None:
+    """`["id=item,score=correct"]` -> {"id": "item", "score": "correct"}; None for nothing."""
+    from contam.benchmark.mapping import parse_mapping
+
+    return parse_mapping(given) if given else None
+
+
 def policy_names(policy: Iterable[str] | None) -> list[str]:
     """What `--policy` names; `contam` where it is not given. Raises UsageError for nothing."""
     names = split_names(policy if policy is not None else ["contam"])
@@ -399,13 +404,9 @@ def policy_names(policy: Iterable[str] | None) -> list[str]:
 def parse_size(text: str, flag: str) -> int:
     """`2GB`, `500 MB`, `1.5g` or a number of bytes as bytes. Raises UsageError."""
     found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)i?b?\s*", text.lower())
-    if found is None:
+    if found is None or float(found[1]) == 0:
         raise UsageError(f"{flag} {text} is no size", hint=f"for example {flag} 2GB")
     return int(float(found[1]) * _UNITS[found[2]])
-
-
-def _is_option(word: str) -> bool:
-    return word.startswith("-") and word != "-"
 
 
 def help_without_command(context: typer.Context) -> None:

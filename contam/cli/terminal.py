@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rich.console import RenderableType
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
 PLAIN_WIDTH = 120
 
@@ -145,7 +145,6 @@ class Reporter:
         self._quiet = quiet
         self._lock = threading.Lock()
         self._bar: Progress | None = None
-        self._task: TaskID | None = None
         self._told = 0
 
     def start(self, total_bytes: int) -> None:
@@ -154,13 +153,13 @@ class Reporter:
 
     def advance(self, n: int, /) -> None:
         """Move the bar, or say so when another tenth is read."""
-        if self._bar is None or self._task is None:
+        if self._bar is None:
             return
         with self._lock:
-            task = self._bar.tasks[0]
+            (task,) = self._bar.tasks
             # How much there is to read is an estimate of packed files.
             left_over = (task.total or task.completed + n) - task.completed
-            self._bar.advance(self._task, min(n, left_over))
+            self._bar.advance(task.id, min(n, left_over))
             if stderr_is_terminal():
                 return
             tenth = min(_TENTH, int(task.percentage) * _TENTH // 100)
@@ -190,8 +189,8 @@ class Reporter:
             return
         if self._bar is None:
             self._begin("kernel", total)
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=done)
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=done)
         if done == total:
             self.finish()
 
@@ -226,7 +225,7 @@ class Reporter:
             redirect_stderr=False,
         )
         self._told = 0
-        self._task = self._bar.add_task(what, total=total or None)
+        self._bar.add_task(what, total=total or None)
         if stderr_is_terminal():
             self._bar.start()
 

@@ -180,12 +180,11 @@ def _make(
     from_logs: Sequence[str], out: Path, columns: list[str] | None, *, overwrite: bool
 ) -> None:
     """Write a benchmark of the items in logs."""
-    from contam.benchmark.mapping import parse_mapping
     from contam.rescore.logs.model import benchmark_of, write_items
     from contam.rescore.logs.read import read_logs
 
     refuse_inside(out)
-    found = benchmark_of(read_logs(from_logs, columns=parse_mapping(columns or [])))
+    found = benchmark_of(read_logs(from_logs, columns=options.mapping_of(columns)))
     write_items(found.rows, out, overwrite=overwrite)
     for path, n_items in found.without:
         talk(f"note: {plain(path)}: {counted(n_items, 'item')} without a question of its own")
@@ -293,19 +292,15 @@ def policies(
     elif as_json:
         render.emit_json([_policy_tree(spec) for spec in list_policies(optional=True)])
     else:
-        _list(list_policies(optional=True))
+        table = render.new_table("policy", "unit", "flags", "known", "what it is")
+        table.columns[0].no_wrap = True
+        for spec in list_policies(optional=True):
+            table.add_row(spec.id, spec.unit, _flags(spec), _known(spec), spec.title)
+        render.emit_renderable(table, "\n`contam policies NAME` describes one in full")
 
 
 def _policy_tree(spec: PolicySpec) -> dict[str, Any]:
     return {**spec.to_dict(), "fingerprint": spec.fingerprint()}
-
-
-def _list(specs: tuple[PolicySpec, ...]) -> None:
-    table = render.new_table("policy", "unit", "flags", "known", "what it is")
-    table.columns[0].no_wrap = True
-    for spec in specs:
-        table.add_row(spec.id, spec.unit, _flags(spec), _known(spec), spec.title)
-    render.emit_renderable(table, "\n`contam policies NAME` describes one in full")
 
 
 def _describe(spec: PolicySpec) -> None:

@@ -43,11 +43,10 @@ def logs(
         contam logs runs
         contam logs scores.csv --columns id=item,score=correct
     """
-    from contam.benchmark.mapping import parse_mapping
     from contam.rescore.logs.aggregate import find_groups
     from contam.rescore.logs.read import find_logs
 
-    found = find_logs(paths, columns=parse_mapping(columns or []), skip_damaged=True)
+    found = find_logs(paths, columns=options.mapping_of(columns), skip_damaged=True)
     groups = find_groups(found.logs)
     problems = [_problem(log) for log in found.logs]
     if as_json:

@@ -17,8 +17,6 @@ from contam.errors import UsageError
 from contam.files.stores import place
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import RenderableType
 
     from contam.rescore.run import Rescore
@@ -183,7 +181,6 @@ def rescore(
         contam rescore --verdicts results --logs runs --out scores
         contam rescore --verdicts labels.csv --unlisted clean --logs runs --out scores
     """
-    from contam.benchmark.mapping import parse_mapping
     from contam.rescore.logs.read import offering
     from contam.rescore.panel import RescoreSettings
     from contam.rescore.run import rescore as run_rescore
@@ -201,8 +198,8 @@ def rescore(
             verdicts,
             logs,
             policies=split_names(policy or []),
-            columns=parse_mapping(columns) if columns else None,
-            benchmark_as=parse_mapping(benchmark_as) if benchmark_as else None,
+            columns=options.mapping_of(columns),
+            benchmark_as=options.mapping_of(benchmark_as),
             allow_unmatched=allow_unmatched,
             allow_partial=allow_partial,
             separate_runs=separate_runs,
@@ -210,9 +207,7 @@ def rescore(
             field=field or (),
             threshold=labels.threshold,
             unlisted=labels.unlisted,
-            verdict_columns=parse_mapping(labels.verdict_columns)
-            if labels.verdict_columns
-            else None,
+            verdict_columns=options.mapping_of(labels.verdict_columns),
             settings=RescoreSettings(
                 least=least,
                 permutations=permutations,
@@ -229,7 +224,8 @@ def rescore(
     write_rescore(result, out, overwrite=output.overwrite)
     code = tell_scored(result.run, output)
     if output.as_json:
-        render.emit_json({"out": out, "run": result.run, **_trees(result)})
+        trees = {name: result.rows(name) for name in result.tables}
+        render.emit_json({"out": out, "run": result.run, **trees})
     else:
         render.emit_renderable(*_tables(result))
         emit(f"\nresults  {visible(out)}\nsummary  {visible(str(place(out) / 'summary.md'))}\n")
@@ -278,14 +274,10 @@ def _benchmark_pairs(given: list[str]) -> tuple[tuple[str, str], ...]:
     return tuple(found.items())
 
 
-def _trees(result: Rescore) -> dict[str, Any]:
-    return {name: result.rows(name) for name in result.tables}
-
-
 def _tables(result: Rescore) -> list[RenderableType]:
     """A table for each benchmark and metric shown, and what is not estimated."""
+    from contam.rescore.export import summary
     from contam.rescore.export.plots import is_shown
-    from contam.rescore.export.summary import beyond_rows, beyond_words, run_words, smallest_words
 
     blocks: list[RenderableType] = []
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -300,11 +292,14 @@ def _tables(result: Rescore) -> list[RenderableType]:
     for (benchmark, metric), rows in groups.items():
         way = "" if rows[0]["higher_is_better"] else " (lower is better)"
         blocks += ["", visible(f"{benchmark}, {metric}{way}")]
-        blocks += [visible(said) for said in beyond_words(rows)]
+        blocks += [visible(said) for said in summary.beyond_words(rows)]
         blocks.append(_table(rows))
-        if beyond := beyond_rows(rows):
-            blocks += ["", _beyond_table(beyond)]
-        said = (*smallest_words(rows), *run_words(rows, result.run["runs"]))
+        if beyond := summary.beyond_rows(rows):
+            table = new_table(*summary.BEYOND[:2], numbers=summary.BEYOND[2:])
+            for cells in beyond:
+                table.add_row(*map(visible, cells))
+            blocks += ["", table]
+        said = (*summary.smallest_words(rows), *summary.run_words(rows, result.run["runs"]))
         blocks += map(visible, said)
         models_of: dict[str, list[str]] = {}
         for row in rows:
@@ -342,13 +337,4 @@ def _table(rows: list[dict[str, Any]]) -> RenderableType:
             table.add_row(*cells)
         if render.fits(table):
             break
-    return table
-
-
-def _beyond_table(rows: Sequence[Sequence[str]]) -> RenderableType:
-    from contam.rescore.export.summary import BEYOND
-
-    table = new_table(*BEYOND[:2], numbers=BEYOND[2:])
-    for row in rows:
-        table.add_row(*map(visible, row))
     return table

@@ -192,7 +192,7 @@ def show(
 
 
 def _print_stats(report: Report, choice: Choice, about: Iterable[str], *, as_json: bool) -> None:
-    found = stats(report, choice.policy, choice.benchmarks)
+    found = count_flags(report, choice.policy, choice.benchmarks)
     if as_json:
         render.emit_json({"policies": found, "coverage": report.run["coverage"]})
         return
@@ -444,7 +444,7 @@ def _cell(value: Any) -> str:  # noqa: ANN401 - whatever a column of a database 
 _BAR: Final = 24
 
 
-def stats(report: Report, policy: str | None, benchmarks: Collection[str]) -> dict[str, Any]:
+def count_flags(report: Report, policy: str | None, benchmarks: Collection[str]) -> dict[str, Any]:
     """What is flagged by each policy.
 
     policy  the only one;  benchmarks  the only ones; none means all

@@ -79,9 +79,10 @@ def _study(
                 options.OutputOptions(as_json=as_json, quiet=quiet, overwrite=overwrite),
             )
 
-        own, shared = (_parameters(one) for one in (declared, _shared))
-        required = [one for one in (*own, *shared) if one.default is one.empty]
-        others = [one for one in (*own, *shared) if one.default is not one.empty]
+        taken = [inspect.signature(one, eval_str=True) for one in (declared, _shared)]
+        params = [param for one in taken for param in one.parameters.values()]
+        required = [param for param in params if param.default is param.empty]
+        others = [param for param in params if param.default is not param.empty]
         run.__name__, run.__doc__ = declared.__name__, declared.__doc__
         run.__annotations__ = {}
         # Typer makes the options of the signature.
@@ -99,10 +100,6 @@ def _shared(
     quiet: options.Quiet = False,
 ) -> None:
     """The options of every study."""
-
-
-def _parameters(declared: Callable[..., None]) -> list[inspect.Parameter]:
-    return list(inspect.signature(declared, eval_str=True).parameters.values())
 
 
 def finish(study: Study, out: str, output: options.OutputOptions) -> int:
