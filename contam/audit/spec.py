@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 from annotated_types import Ge
-from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError, ValidationInfo
 
 from contam.benchmark import catalogue
 from contam.benchmark.named import gated_among, is_name
@@ -123,7 +123,10 @@ class _Here:
 
 
 def _made(absolute: Callable[[_Here, str], str]) -> AfterValidator:
-    return AfterValidator(lambda path, told: absolute(told.context, path) if path else path)
+    def whole(path: str, told: ValidationInfo) -> str:
+        return absolute(told.context, path) if path and told.context else path
+
+    return AfterValidator(whole)
 
 
 #: One text is a list of one: `paths = "corpus"`.
