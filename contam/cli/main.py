@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from inspect import getdoc
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -132,10 +132,9 @@ add_examples(app)
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
-    version: Annotated[bool, flag("--version", "Print the version.")] = False,
-    debug: Annotated[  # noqa: ARG001 - taken by `main`, listed here for --help
-        bool, flag("--debug", "Of every command: show the stack trace of an error.")
-    ] = False,
+    version: bool = flag("--version", "Print the version."),
+    # Taken by `main`, listed here for --help.
+    debug: bool = flag("--debug", "Of every command: show the stack trace of an error."),  # noqa: ARG001
 ) -> None:
     if version:
         import contam

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Annotated, Any, get_type_hints
+from typing import Any, get_type_hints
 
 import typer
 
@@ -14,106 +14,93 @@ from contam.cli.terminal import emit
 from contam.errors import UsageError
 
 
-def option(metavar: str, text: str, *flags: str, **more: Any) -> Any:  # noqa: ANN401 - typer's
+def option(
+    metavar: str,
+    text: str,
+    default: Any = None,  # noqa: ANN401 - typer's
+    *flags: str,
+    **more: Any,  # noqa: ANN401 - typer's
+) -> Any:  # noqa: ANN401 - typer's
     """An option with a value, and what help says of it."""
-    return typer.Option(*flags, metavar=metavar, help=text, **more)
+    return typer.Option(default, *flags, metavar=metavar, help=text, **more)
 
 
-def argument(metavar: str, text: str) -> Any:  # noqa: ANN401 - typer's
+def argument(metavar: str, text: str, default: Any = ...) -> Any:  # noqa: ANN401 - typer's
     """An argument, and what help says of it."""
-    return typer.Argument(metavar=metavar, help=text)
+    return typer.Argument(default, metavar=metavar, help=text)
 
 
 def flag(name: str, text: str) -> Any:  # noqa: ANN401 - typer's
     """An option without a value; there is none that takes it back."""
-    return typer.Option(name, help=text)
+    return typer.Option(False, name, help=text)  # noqa: FBT003 - its default
 
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
-_CORPUS = option(
+CORPUS: Any = option(
     "PATH...",
     "Corpus shards: files, folders or globs; Parquet, Arrow, JSONL, CSV, TSV, WET, tar, MDS,"
     " token ids or plain text.",
+    ...,
 )
-Corpus = Annotated[list[str], _CORPUS]
-Moved = Annotated[
-    list[str] | None, option("PATH...", "Where the shards are now, if they were moved.")
-]
-Unit = Annotated[
-    str, option("UNIT", "What a token is: word, char, or the path of a tokenizer.json.")
-]
-Policies = Annotated[
-    list[str] | None,
-    option(
-        "NAME,...",
-        "What counts as contaminated: names from `contam policies`, or policy files. "
-        "[default: contam]",
-    ),
-]
-Workers = Annotated[
-    int | None,
-    option("N", "Threads; any number gives the same results. [default: one per CPU]", min=1),
-]
-Overwrite = Annotated[bool, flag("--overwrite", "Replace what is there.")]
-Home = Annotated[
-    str | None,
-    option(
-        "DIR",
-        "Folder of named indexes. [default: CONTAM_HOME, else indexes/ of a checkout,"
-        " else the user's data folder]",
-        envvar="CONTAM_HOME",
-        show_envvar=False,
-    ),
-]
-Server = Annotated[
-    str,
-    option(
-        "URL",
-        "Address of the service: http://HOST:PORT. [env: CONTAM_SERVER]",
-        envvar="CONTAM_SERVER",
-        show_envvar=False,
-    ),
-]
-Served = Annotated[
-    list[str] | None,
-    option("NAME,...", "Indexes of the service. [default: all, as one corpus]"),
-]
-Json = Annotated[bool, flag("--json", "Print JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
+MOVED: Any = option("PATH...", "Where the shards are now, if they were moved.")
+UNIT: Any = option("UNIT", "What a token is: word, char, or the path of a tokenizer.json.", "word")
+POLICIES: Any = option(
+    "NAME,...",
+    "What counts as contaminated: names from `contam policies`, or policy files. [default: contam]",
+)
+WORKERS: Any = option(
+    "N", "Threads; any number gives the same results. [default: one per CPU]", min=1
+)
+OVERWRITE: Any = flag("--overwrite", "Replace what is there.")
+HOME: Any = option(
+    "DIR",
+    "Folder of named indexes. [default: CONTAM_HOME, else indexes/ of a checkout,"
+    " else the user's data folder]",
+    envvar="CONTAM_HOME",
+    show_envvar=False,
+)
+SERVER: Any = option(
+    "URL",
+    "Address of the service: http://HOST:PORT. [env: CONTAM_SERVER]",
+    ...,
+    envvar="CONTAM_SERVER",
+    show_envvar=False,
+)
+SERVED: Any = option("NAME,...", "Indexes of the service. [default: all, as one corpus]")
+JSON: Any = flag("--json", "Print JSON.")
+QUIET: Any = typer.Option(False, "--quiet", "-q", help="No progress, no notes.")  # noqa: FBT003 - its default
 
-AllowMissing = Annotated[
-    bool, flag("--allow-missing", "Judge items even if shards are missing, changed or unread.")
-]
-AllowUnmatched = Annotated[
-    bool, flag("--allow-unmatched", "Go on even if over 1 % of a log's items were not judged.")
-]
-_BENCHMARK = option(
+ALLOW_MISSING: Any = flag(
+    "--allow-missing", "Judge items even if shards are missing, changed or unread."
+)
+ALLOW_UNMATCHED: Any = flag(
+    "--allow-unmatched", "Go on even if over 1 % of a log's items were not judged."
+)
+BENCHMARK: Any = option(
     "NAME|PATH...",
     "Benchmarks: names (`contam benchmarks`), all, NAME=COPY, lm-eval:TASK, "
     "inspect:PACKAGE/TASK; or files: JSONL, JSON, CSV, TSV, Parquet, datasets folders.",
 )
-Benchmark = Annotated[list[str] | None, _BENCHMARK]
-Benchmarks = Annotated[list[str], _BENCHMARK]
-Parts = Annotated[
-    str | None,
-    option(
-        "DIR",
-        "Keep what is found in each part of the corpus in DIR; parts that are there are not "
-        "computed again.",
-    ),
-]
-OnlyParts = Annotated[
-    bool, flag("--only-parts", "Compute nothing: shards of parts that are not there are not read.")
-]
-Shard = Annotated[
-    str | None, option("I/N", "Do the share of worker I of N, or auto (Slurm, Kubernetes).")
-]
-Columns = Annotated[
-    list[str] | None,
-    option("ROLE=NAME,...", "Columns of plain tables: id=..., question=..., score=..., model=..."),
-]
-RecipeUnit = Annotated[str | None, option("FILE", "The tokenizer.json for a recipe like bpe.")]
+BENCHMARKS: Any = option(
+    "NAME|PATH...",
+    "Benchmarks: names (`contam benchmarks`), all, NAME=COPY, lm-eval:TASK, "
+    "inspect:PACKAGE/TASK; or files: JSONL, JSON, CSV, TSV, Parquet, datasets folders.",
+    ...,
+)
+PARTS: Any = option(
+    "DIR",
+    "Keep what is found in each part of the corpus in DIR; parts that are there are not "
+    "computed again.",
+)
+ONLY_PARTS: Any = flag(
+    "--only-parts", "Compute nothing: shards of parts that are not there are not read."
+)
+SHARD: Any = option("I/N", "Do the share of worker I of N, or auto (Slurm, Kubernetes).")
+COLUMNS: Any = option(
+    "ROLE=NAME,...", "Columns of plain tables: id=..., question=..., score=..., model=..."
+)
+RECIPE_UNIT: Any = option("FILE", "The tokenizer.json for a recipe like bpe.")
 
 
 def _named(folder: str | None) -> str | None:
@@ -123,53 +110,42 @@ def _named(folder: str | None) -> str | None:
     return folder
 
 
-OutFolder = Annotated[str, option("DIR", "Folder for the results.", "--out", callback=_named)]
-OptionalOut = Annotated[
-    str | None, option("DIR", "Folder for the results.", "--out", callback=_named)
-]
-_INDEX = option(
-    "DIR", "The index: a folder (./name in this folder), or a bare name in --home.", "--index"
+OUT_FOLDER: Any = option("DIR", "Folder for the results.", ..., "--out", callback=_named)
+OPTIONAL_OUT: Any = option("DIR", "Folder for the results.", None, "--out", callback=_named)
+INDEX_FOLDER: Any = option(
+    "DIR", "The index: a folder (./name in this folder), or a bare name in --home.", ..., "--index"
 )
-IndexFolder = Annotated[str, _INDEX]
-Recipe = Annotated[
-    str, option("NAME", "complete, compact, chars, bpe, or a TOML file of your own.")
-]
-BuildMemory = Annotated[
-    str,
-    option(
-        "SIZE",
-        "Memory to use besides the program's own 300 MB: 500MB, 2GB; 256MB or more. It "
-        "decides how large segments are.",
-    ),
-]
+RECIPE: Any = option(
+    "NAME", "complete, compact, chars, bpe, or a TOML file of your own.", "complete"
+)
+BUILD_MEMORY: Any = option(
+    "SIZE",
+    "Memory to use besides the program's own 300 MB: 500MB, 2GB; 256MB or more. It "
+    "decides how large segments are.",
+    "2GB",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkOptions:
     """How benchmarks are read."""
 
-    mapping: Annotated[
-        list[str] | None,
-        option(
-            "PART=FIELD,...",
-            "Which benchmark field is which part: question=prompt,answer=solution",
-            "--map",
-        ),
-    ] = None
-    ignore: Annotated[
-        list[str] | None,
-        option(
-            "FIELD...",
-            "Benchmark fields that are no part of an item: notes, translations, results.",
-        ),
-    ] = None
-    name: Annotated[str | None, option("NAME", "What to call the benchmark.")] = None
-    split: Annotated[
-        str | None, option("SPLIT", "Take rows of this split; rows without a split get this name.")
-    ] = None
-    include_path: Annotated[
-        list[str] | None, option("DIR...", "Folders with tasks of your own, for lm-eval:TASK.")
-    ] = None
+    mapping: list[str] | None = option(
+        "PART=FIELD,...",
+        "Which benchmark field is which part: question=prompt,answer=solution",
+        None,
+        "--map",
+    )
+    ignore: list[str] | None = option(
+        "FIELD...", "Benchmark fields that are no part of an item: notes, translations, results."
+    )
+    name: str | None = option("NAME", "What to call the benchmark.")
+    split: str | None = option(
+        "SPLIT", "Take rows of this split; rows without a split get this name."
+    )
+    include_path: list[str] | None = option(
+        "DIR...", "Folders with tasks of your own, for lm-eval:TASK."
+    )
 
     def arguments(self) -> dict[str, Any]:
         """The same as the library's calls take it. Raises UsageError for what does not fit."""
@@ -186,13 +162,9 @@ class BenchmarkOptions:
 class ItemOptions(BenchmarkOptions):
     """How benchmarks are read, and their items matched and judged."""
 
-    policy: Policies = None
-    seed: Annotated[
-        int, option("N", "Shortest run, in tokens, that can lead to a match.", min=2)
-    ] = 5
-    min_run: Annotated[
-        int, option("N", "Report every run of at least this many tokens.", min=1)
-    ] = 8
+    policy: list[str] | None = POLICIES
+    seed: int = option("N", "Shortest run, in tokens, that can lead to a match.", 5, min=2)
+    min_run: int = option("N", "Report every run of at least this many tokens.", 8, min=1)
 
     def arguments(self) -> dict[str, Any]:
         """The same as the library's calls take it. Raises UsageError for what does not fit."""
@@ -213,42 +185,22 @@ class ItemOptions(BenchmarkOptions):
 class ColumnOptions:
     """Which shards of a corpus are read, and which of their columns."""
 
-    text: Annotated[
-        str | None, option("COLUMN", "The corpus column that holds the text (`meta.text`).")
-    ] = None
-    id_column: Annotated[
-        str | None, option("COLUMN", "The corpus column that holds document ids.")
-    ] = None
-    url_column: Annotated[str | None, option("COLUMN", "The corpus column that holds urls.")] = None
-    date_column: Annotated[str | None, option("COLUMN", "The corpus column that holds dates.")] = (
-        None
+    text: str | None = option("COLUMN", "The corpus column that holds the text (`meta.text`).")
+    id_column: str | None = option("COLUMN", "The corpus column that holds document ids.")
+    url_column: str | None = option("COLUMN", "The corpus column that holds urls.")
+    date_column: str | None = option("COLUMN", "The corpus column that holds dates.")
+    source_column: str | None = option(
+        "COLUMN", "The corpus column that names the source, for the table by source."
     )
-    source_column: Annotated[
-        str | None,
-        option("COLUMN", "The corpus column that names the source, for the table by source."),
-    ] = None
-    tokenizer: Annotated[
-        str | None,
-        option(
-            "FILE|NAME",
-            "The tokenizer.json of a corpus of token ids, or a name in the Hub's cache.",
-        ),
-    ] = None
-    special: Annotated[
-        str | None, option("ID,...", "Token ids that are no text and not in the tokenizer.")
-    ] = None
-    token_bytes: Annotated[
-        str | None, option("2|4", "Bytes of a token id, where no format says.")
-    ] = None
-    exclude: Annotated[
-        list[str] | None,
-        option(
-            "GLOB...", "Leave out shards on purpose, by shard, file or folder; the results say so."
-        ),
-    ] = None
-    lines: Annotated[bool, flag("--lines", "Of plain text, a line is a document, not a file.")] = (
-        False
+    tokenizer: str | None = option(
+        "FILE|NAME", "The tokenizer.json of a corpus of token ids, or a name in the Hub's cache."
     )
+    special: str | None = option("ID,...", "Token ids that are no text and not in the tokenizer.")
+    token_bytes: str | None = option("2|4", "Bytes of a token id, where no format says.")
+    exclude: list[str] | None = option(
+        "GLOB...", "Leave out shards on purpose, by shard, file or folder; the results say so."
+    )
+    lines: bool = flag("--lines", "Of plain text, a line is a document, not a file.")
 
     def arguments(self) -> dict[str, Any]:
         """The same as the library's calls take it."""
@@ -267,13 +219,11 @@ class ColumnOptions:
 class KeptOptions:
     """What of the items and documents stands in the results."""
 
-    no_text: Annotated[bool, flag("--no-text", "Leave the items' texts out of the results.")] = (
-        False
+    no_text: bool = flag("--no-text", "Leave the items' texts out of the results.")
+    allow_missing: bool = ALLOW_MISSING
+    max_evidence: int = option(
+        "N", "Documents kept as evidence per item; counts stay exact.", 20, min=1
     )
-    allow_missing: AllowMissing = False
-    max_evidence: Annotated[
-        int, option("N", "Documents kept as evidence per item; counts stay exact.", min=1)
-    ] = 20
 
     def arguments(self) -> dict[str, Any]:
         """The same as the library's calls take it."""
@@ -288,18 +238,16 @@ class KeptOptions:
 class OutputOptions:
     """How a command says what it did, and whether it may replace what is there."""
 
-    as_json: Json = False
-    quiet: Quiet = False
-    overwrite: Overwrite = False
+    as_json: bool = JSON
+    quiet: bool = QUIET
+    overwrite: bool = OVERWRITE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictOptions(OutputOptions):
     """The same of a command that gives verdicts."""
 
-    fail_on_flagged: Annotated[
-        bool, flag("--fail-on-flagged", "Exit with 3 if an item is flagged.")
-    ] = False
+    fail_on_flagged: bool = flag("--fail-on-flagged", "Exit with 3 if an item is flagged.")
 
 
 def shared(command: Callable[..., int]) -> Callable[..., int]:

@@ -8,10 +8,12 @@ import shlex
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
 
 from contam.cli import render
-from contam.cli.options import Parts, Shard, flag, option
+from contam.cli.options import PARTS, SHARD, option
 from contam.cli.terminal import Reporter, emit, folded, plain, talk, visible
 from contam.errors import UsageError
 from contam.extras import require
@@ -21,8 +23,6 @@ from contam.files.stores import lies_in, writable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-
-    import typer
 
     from contam.cli.options import OutputOptions, VerdictOptions
     from contam.client.answers import Answer
@@ -202,18 +202,14 @@ class Engine(StrEnum):
 class DivisionOptions:
     """How a search is divided into parts, and who works on them."""
 
-    parts: Parts = None
-    shard: Shard = None
-    engine: Annotated[
-        Engine | None,
-        flag("--engine", "Who does the work: ray, a cluster. [default: this machine]"),
-    ] = None
-    address: Annotated[
-        str | None,
-        option(
-            "HOST:PORT", "The Ray cluster. [default: RAY_ADDRESS, else the one of this machine]"
-        ),
-    ] = None
+    parts: str | None = PARTS
+    shard: str | None = SHARD
+    engine: Engine | None = typer.Option(
+        None, "--engine", help="Who does the work: ray, a cluster. [default: this machine]"
+    )
+    address: str | None = option(
+        "HOST:PORT", "The Ray cluster. [default: RAY_ADDRESS, else the one of this machine]"
+    )
 
     def division(self, corpus: Iterable[str], workers: int | None, **more: Any) -> Division:  # noqa: ANN401 - fields of it
         """The same as the library's calls take it. Raises UsageError for what does not fit."""

@@ -6,7 +6,7 @@ import json
 import os
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from contam.cli import options, render
 from contam.cli.commands.query import Watcher
@@ -23,26 +23,20 @@ if TYPE_CHECKING:
 @options.shared
 def annotate(
     *,
-    paths: Annotated[
-        list[str],
-        argument("PATH...", "Logs of lm-eval (--log_samples) or Inspect: files or folders."),
-    ],
-    server: Annotated[
-        str | None, option("URL", "Address of the service: http://HOST:PORT. [env: CONTAM_SERVER]")
-    ] = None,
-    verdicts: Annotated[
-        Path | None,
-        option("DIR", "Use the results of `contam scan` or `contam query` instead of a service."),
-    ] = None,
-    out: Annotated[
-        Path | None, option("DIR", "Save the service's verdicts here, for `contam show`.")
-    ] = None,
-    index: options.Served = None,
-    policy: Annotated[
-        str | None, option("NAME", "Policy to judge by. [default: contam, or the only one]")
-    ] = None,
-    allow_missing: options.AllowMissing = False,
-    allow_unmatched: options.AllowUnmatched = False,
+    paths: list[str] = argument(
+        "PATH...", "Logs of lm-eval (--log_samples) or Inspect: files or folders."
+    ),
+    server: str | None = option(
+        "URL", "Address of the service: http://HOST:PORT. [env: CONTAM_SERVER]"
+    ),
+    verdicts: Path | None = option(
+        "DIR", "Use the results of `contam scan` or `contam query` instead of a service."
+    ),
+    out: Path | None = option("DIR", "Save the service's verdicts here, for `contam show`."),
+    index: list[str] | None = options.SERVED,
+    policy: str | None = option("NAME", "Policy to judge by. [default: contam, or the only one]"),
+    allow_missing: bool = options.ALLOW_MISSING,
+    allow_unmatched: bool = options.ALLOW_UNMATCHED,
     output: options.OutputOptions,
 ) -> int:
     """Write clean scores beside those of lm-eval and Inspect, whose own files are not changed.
@@ -109,15 +103,13 @@ def _print(written: list[Written], *, as_json: bool) -> None:
 
 def export(
     *,
-    verdicts: Annotated[Path, option("DIR", "Results of `contam scan` or `contam query`.")],
-    logs: Annotated[list[str], option("PATH...", "Logs of lm-eval, with their results files.")],
-    policy: Annotated[
-        str | None, option("NAME", "Policy to judge by. [default: the only one]")
-    ] = None,
-    out: Annotated[Path | None, option("PATH", "Output file. [default: standard output]")] = None,
-    allow_unmatched: options.AllowUnmatched = False,
-    overwrite: options.Overwrite = False,
-    quiet: options.Quiet = False,
+    verdicts: Path = option("DIR", "Results of `contam scan` or `contam query`.", ...),
+    logs: list[str] = option("PATH...", "Logs of lm-eval, with their results files.", ...),
+    policy: str | None = option("NAME", "Policy to judge by. [default: the only one]"),
+    out: Path | None = option("PATH", "Output file. [default: standard output]"),
+    allow_unmatched: bool = options.ALLOW_UNMATCHED,
+    overwrite: bool = options.OVERWRITE,
+    quiet: bool = options.QUIET,
 ) -> None:
     """Write the clean documents of each task as lm-eval's --samples takes them.
 

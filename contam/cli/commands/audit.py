@@ -7,13 +7,13 @@ import sys
 from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 from contam.cli import options, render
 from contam.cli.commands.show import item_blocks
-from contam.cli.options import argument, flag, option
+from contam.cli.options import argument, option
 from contam.cli.results import refuse_inside, refuse_out_in
 from contam.cli.terminal import Reporter, emit, folded, plain, talk, visible
 from contam.detect.labels import SHOWN
@@ -42,11 +42,11 @@ app.callback(invoke_without_command=True)(options.help_without_command)
 @app.command(short_help="Make the pack of an audit.")
 @options.shared
 def run(
-    spec: Annotated[Path, argument("AUDIT.toml", "What to audit.")],
+    spec: Path = argument("AUDIT.toml", "What to audit."),
     *,
-    out: Annotated[str | None, option("DIR", "Folder of the pack, instead of the file's.")] = None,
-    workers: options.Workers = None,
-    parts: options.Parts = None,
+    out: str | None = option("DIR", "Folder of the pack, instead of the file's."),
+    workers: int | None = options.WORKERS,
+    parts: str | None = options.PARTS,
     output: options.OutputOptions,
 ) -> int:
     """Scan corpora for benchmarks, score models without the flagged items, and publish one folder.
@@ -87,9 +87,9 @@ def run(
 
 @app.command(short_help="Write a commented AUDIT.toml.")
 def init(
-    target: Annotated[Path, argument("AUDIT.toml", "The file to write.")],
+    target: Path = argument("AUDIT.toml", "The file to write."),
     *,
-    overwrite: options.Overwrite = False,
+    overwrite: bool = options.OVERWRITE,
 ) -> None:
     """Write a file to start from, in which every key is explained.
 
@@ -112,15 +112,13 @@ def init(
 
 @app.command(short_help="Check that a pack is unchanged since it was published.")
 def verify(
-    folder: Annotated[Path, argument("DIR", "The folder of a pack.")],
+    folder: Path = argument("DIR", "The folder of a pack."),
     *,
-    digest: Annotated[
-        str | None, option("HEX", "The digest that was signed off, which the pack must have.")
-    ] = None,
-    sample: Annotated[
-        int, option("N", "Evidence rows to check in the corpora; 0 needs no corpora.", min=0)
-    ] = 200,
-    as_json: options.Json = False,
+    digest: str | None = option("HEX", "The digest that was signed off, which the pack must have."),
+    sample: int = option(
+        "N", "Evidence rows to check in the corpora; 0 needs no corpora.", 200, min=0
+    ),
+    as_json: bool = options.JSON,
 ) -> int:
     """Hash every file, and check a sample of the evidence against the source rows.
 
@@ -171,10 +169,10 @@ def verify(
 
 @app.command(short_help="Approve a pack by name.")
 def approve(
-    folder: Annotated[Path, argument("DIR", "The folder of a pack.")],
+    folder: Path = argument("DIR", "The folder of a pack."),
     *,
-    name: Annotated[str, option("NAME", "Who approves it.")],
-    overwrite: options.Overwrite = False,
+    name: str = option("NAME", "Who approves it.", ...),
+    overwrite: bool = options.OVERWRITE,
 ) -> None:
     """Write who approves which digest, and when, in a file beside the pack.
 
@@ -236,13 +234,13 @@ _PASSED: Final = {"pass": "pass", "fail": "FAIL", "unknown": "CANNOT BE JUDGED"}
 
 @app.command(short_help="Check a pack against the rules of a release.")
 def gate(
-    rules: Annotated[Path, argument("RULES.toml", "The rules.")],
-    folder: Annotated[
-        Path | None, argument("[DIR]", "A pack to check instead of the one in the rules.")
-    ] = None,
+    rules: Path = argument("RULES.toml", "The rules."),
+    folder: Path | None = argument(
+        "[DIR]", "A pack to check instead of the one in the rules.", None
+    ),
     *,
-    digest: Annotated[str | None, option("HEX", "The digest the pack must have.")] = None,
-    as_json: options.Json = False,
+    digest: str | None = option("HEX", "The digest the pack must have."),
+    as_json: bool = options.JSON,
 ) -> int:
     """Check a pack against rules: prints a line for each, and exits with 3 if one fails.
 
@@ -297,19 +295,19 @@ class ExportFormat(StrEnum):
 
 @app.command(short_help="Export the result for others.")
 def export(
-    folder: Annotated[Path, argument("DIR", "The pack.")],
+    folder: Path = argument("DIR", "The pack."),
     *,
-    fmt: Annotated[ExportFormat, flag("--format", "Rows for the CONDA database, or Markdown.")],
-    out: Annotated[Path | None, option("FILE", "Output file. [default: standard output]")] = None,
-    policy: Annotated[
-        str | None, option("NAME", "Policy whose verdicts are used. [default: the audit's first]")
-    ] = None,
-    model: Annotated[
-        list[str] | None, option("NAME", "model-card: models to list. [default: ours, else all]")
-    ] = None,
-    reference: Annotated[
-        str | None, option("URL", "conda: address of a description of the audit.")
-    ] = None,
+    fmt: ExportFormat = typer.Option(
+        ..., "--format", help="Rows for the CONDA database, or Markdown."
+    ),
+    out: Path | None = option("FILE", "Output file. [default: standard output]"),
+    policy: str | None = option(
+        "NAME", "Policy whose verdicts are used. [default: the audit's first]"
+    ),
+    model: list[str] | None = option(
+        "NAME", "model-card: models to list. [default: ours, else all]"
+    ),
+    reference: str | None = option("URL", "conda: address of a description of the audit."),
 ) -> None:
     """Export the result of an audit for others, without any text of items or documents.
 
@@ -342,28 +340,18 @@ _QUIT: Final = ("q", "quit")
 
 
 def review(
-    folder: Annotated[Path, argument("DIR", "A pack, or the results of `contam scan --out`.")],
+    folder: Path = argument("DIR", "A pack, or the results of `contam scan --out`."),
     *,
-    labels: Annotated[
-        Path | None, option("FILE", "File for the answers; items in it are not shown again.")
-    ] = None,
-    accept: Annotated[
-        Path | None, option("FILE", "Instead of labels: CSV file of the flags you accept.")
-    ] = None,
-    until: Annotated[
-        str | None, option("DATE", "--accept: the last day on which they are accepted.")
-    ] = None,
-    item: Annotated[
-        list[str] | None, option("ID", "--accept: show this flagged item. [default: all]")
-    ] = None,
-    reader: Annotated[str, option("NAME", "Name of the reader.")],
-    policy: Annotated[
-        str | None, option("NAME", "Policy whose flags are reviewed. [default: the first]")
-    ] = None,
-    flagged: Annotated[int, option("N", "Flagged items to draw from each benchmark.", min=0)] = 50,
-    clean: Annotated[int, option("N", "Clean items to draw from each benchmark.", min=0)] = 50,
-    documents: Annotated[int, option("N", "Documents shown per item.", min=1)] = 2,
-    seed: Annotated[int, option("N", "Seed of the sample.", min=0)] = 0,
+    labels: Path | None = option("FILE", "File for the answers; items in it are not shown again."),
+    accept: Path | None = option("FILE", "Instead of labels: CSV file of the flags you accept."),
+    until: str | None = option("DATE", "--accept: the last day on which they are accepted."),
+    item: list[str] | None = option("ID", "--accept: show this flagged item. [default: all]"),
+    reader: str = option("NAME", "Name of the reader.", ...),
+    policy: str | None = option("NAME", "Policy whose flags are reviewed. [default: the first]"),
+    flagged: int = option("N", "Flagged items to draw from each benchmark.", 50, min=0),
+    clean: int = option("N", "Clean items to draw from each benchmark.", 50, min=0),
+    documents: int = option("N", "Documents shown per item.", 2, min=1),
+    seed: int = option("N", "Seed of the sample.", 0, min=0),
 ) -> None:
     """Show items beside documents, without verdict or score, and note the reader's answers.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -37,89 +37,71 @@ class Action(StrEnum):
 class ChoiceOptions:
     """Whose documents go."""
 
-    labels: Annotated[
-        list[str] | None,
-        option(
-            "LABEL,...",
-            "Take out documents of items with these labels. [default: contaminated,suspect]",
-        ),
-    ] = None
-    exposure: Annotated[
-        list[str] | None,
-        option(
-            "NAME,...",
-            "Only documents that show this of an item: question, question+answer, "
-            "passage_only, answer_only. [default: any]",
-        ),
-    ] = None
-    source: Annotated[
-        list[str] | None, option("NAME,...", "Only documents of these sources. [default: of any]")
-    ] = None
-    benchmark_weight: Annotated[
-        list[str] | None,
-        option(
-            "NAME=W,...",
-            "What an item of a benchmark weighs, 1 unless given: a document goes when its "
-            "items weigh 1 or more together.",
-        ),
-    ] = None
+    labels: list[str] | None = option(
+        "LABEL,...",
+        "Take out documents of items with these labels. [default: contaminated,suspect]",
+    )
+    exposure: list[str] | None = option(
+        "NAME,...",
+        "Only documents that show this of an item: question, question+answer, "
+        "passage_only, answer_only. [default: any]",
+    )
+    source: list[str] | None = option(
+        "NAME,...", "Only documents of these sources. [default: of any]"
+    )
+    benchmark_weight: list[str] | None = option(
+        "NAME=W,...",
+        "What an item of a benchmark weighs, 1 unless given: a document goes when its "
+        "items weigh 1 or more together.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutOptions:
     """How `--action cut` cuts."""
 
-    around: Annotated[
-        int,
-        option(
-            "N",
-            "With --action cut: characters to cut on both sides, and to the end of a word.",
-            min=0,
-        ),
-    ] = 0
-    min_piece: Annotated[
-        int, option("N", "With --action cut: what is left in shorter pieces goes, too.", min=0)
-    ] = 0
-    max_cuts: Annotated[
-        int | None, option("N", "With --action cut: drop a document that is cut more often.", min=0)
-    ] = None
+    around: int = option(
+        "N",
+        "With --action cut: characters to cut on both sides, and to the end of a word.",
+        0,
+        min=0,
+    )
+    min_piece: int = option(
+        "N", "With --action cut: what is left in shorter pieces goes, too.", 0, min=0
+    )
+    max_cuts: int | None = option(
+        "N", "With --action cut: drop a document that is cut more often.", min=0
+    )
 
 
 @options.shared
 def clean(
     *,
-    corpus: options.Corpus,
-    benchmark: options.Benchmarks,
-    out: options.OutFolder,
+    corpus: list[str] = options.CORPUS,
+    benchmark: list[str] = options.BENCHMARKS,
+    out: str = options.OUT_FOLDER,
     items: options.ItemOptions,
     columns: options.ColumnOptions,
-    action: Annotated[
-        Action,
-        typer.Option(
-            help="Drop the document, mask the matched stretch, cut it out, or only list it."
-        ),
-    ] = Action.DROP,
+    action: Action = typer.Option(
+        Action.DROP,
+        help="Drop the document, mask the matched stretch, cut it out, or only list it.",
+    ),
     choice: ChoiceOptions,
-    most: Annotated[
-        str | None, option("0.1%|N", "Stop with 3 and write nothing if more documents would go.")
-    ] = None,
+    most: str | None = option(
+        "0.1%|N", "Stop with 3 and write nothing if more documents would go."
+    ),
     cuts: CutOptions,
-    keep_removed: Annotated[
-        bool, flag("--keep-removed", "Keep the text that is taken out, in removed/.")
-    ] = False,
-    verdicts: Annotated[
-        str | None, option("DIR", "Take this result of `contam scan --every-hit`, do not search.")
-    ] = None,
-    spare: Annotated[
-        str | None,
-        option(
-            "FILE",
-            "With --verdicts: keep what a person found harmless, as `contam review --accept` "
-            "writes it.",
-        ),
-    ] = None,
-    unit: options.Unit = "word",
-    workers: options.Workers = None,
+    keep_removed: bool = flag("--keep-removed", "Keep the text that is taken out, in removed/."),
+    verdicts: str | None = option(
+        "DIR", "Take this result of `contam scan --every-hit`, do not search."
+    ),
+    spare: str | None = option(
+        "FILE",
+        "With --verdicts: keep what a person found harmless, as `contam review --accept` "
+        "writes it.",
+    ),
+    unit: str = options.UNIT,
+    workers: int | None = options.WORKERS,
     divided: DivisionOptions,
     output: options.OutputOptions,
 ) -> int:

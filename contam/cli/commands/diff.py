@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 from contam.benchmark.items import ItemName
 from contam.cli import options, render
@@ -34,21 +34,18 @@ _ACCEPTED: Final = "accepted"
 
 
 def diff(
-    before: Annotated[Path, argument("A", "The earlier results or audit.")],
-    after: Annotated[Path, argument("B", "The later one.")],
+    before: Path = argument("A", "The earlier results or audit."),
+    after: Path = argument("B", "The later one."),
     *,
-    accept: Annotated[
-        Path | None, option("FILE", "Flags of B that were accepted (`contam review --accept`).")
-    ] = None,
-    fail_on_flagged: Annotated[
-        bool,
-        flag(
-            "--fail-on-flagged",
-            "Exit with 3 if an item is newly flagged and not accepted, or if the two cannot"
-            " be compared; with 4 if B did not read the whole corpus.",
-        ),
-    ] = False,
-    as_json: options.Json = False,
+    accept: Path | None = option(
+        "FILE", "Flags of B that were accepted (`contam review --accept`)."
+    ),
+    fail_on_flagged: bool = flag(
+        "--fail-on-flagged",
+        "Exit with 3 if an item is newly flagged and not accepted, or if the two cannot"
+        " be compared; with 4 if B did not read the whole corpus.",
+    ),
+    as_json: bool = options.JSON,
 ) -> int:
     """Show what changed from A to B; items whose label is another one, and why.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -30,15 +30,15 @@ app.callback(invoke_without_command=True)(options.help_without_command)
 @options.shared
 def build(
     *,
-    corpus: options.Corpus,
-    index: options.IndexFolder,
-    recipe: options.Recipe = "complete",
-    unit: options.RecipeUnit = None,
-    workers: options.Workers = None,
-    memory: options.BuildMemory = "2GB",
+    corpus: list[str] = options.CORPUS,
+    index: str = options.INDEX_FOLDER,
+    recipe: str = options.RECIPE,
+    unit: str | None = options.RECIPE_UNIT,
+    workers: int | None = options.WORKERS,
+    memory: str = options.BUILD_MEMORY,
     columns: options.ColumnOptions,
-    home: options.Home = None,
-    shard: options.Shard = None,
+    home: str | None = options.HOME,
+    shard: str | None = options.SHARD,
     output: options.OutputOptions,
 ) -> int:
     """Index every document of a corpus. Repeat the call to resume a build that was stopped.
@@ -87,17 +87,15 @@ def build(
 @options.shared
 def add(
     *,
-    corpus: options.Corpus,
-    index: options.IndexFolder,
-    workers: options.Workers = None,
-    memory: options.BuildMemory = "2GB",
+    corpus: list[str] = options.CORPUS,
+    index: str = options.INDEX_FOLDER,
+    workers: int | None = options.WORKERS,
+    memory: str = options.BUILD_MEMORY,
     columns: options.ColumnOptions,
-    again: Annotated[
-        bool, flag("--again", "Take retired shards, too; otherwise they stay out.")
-    ] = False,
-    home: options.Home = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
+    again: bool = flag("--again", "Take retired shards, too; otherwise they stay out."),
+    home: str | None = options.HOME,
+    as_json: bool = options.JSON,
+    quiet: bool = options.QUIET,
 ) -> int:
     """Index the shards that are not in the index yet.
 
@@ -132,13 +130,11 @@ def add(
 @app.command("retire")
 def retire(
     *,
-    index: options.IndexFolder,
-    shard: Annotated[list[str] | None, option("NAME...", "Names of shards, as in reports.")] = None,
-    document: Annotated[
-        list[str] | None, option("ID...", "Ids of documents, as in the evidence.")
-    ] = None,
-    home: options.Home = None,
-    as_json: options.Json = False,
+    index: str = options.INDEX_FOLDER,
+    shard: list[str] | None = option("NAME...", "Names of shards, as in reports."),
+    document: list[str] | None = option("ID...", "Ids of documents, as in the evidence."),
+    home: str | None = options.HOME,
+    as_json: bool = options.JSON,
 ) -> None:
     """Exclude shards or documents from all answers, at once.
 
@@ -158,11 +154,11 @@ def retire(
 @app.command("compact")
 def compact(
     *,
-    index: options.IndexFolder,
-    workers: options.Workers = None,
-    memory: options.BuildMemory = "2GB",
-    home: options.Home = None,
-    as_json: options.Json = False,
+    index: str = options.INDEX_FOLDER,
+    workers: int | None = options.WORKERS,
+    memory: str = options.BUILD_MEMORY,
+    home: str | None = options.HOME,
+    as_json: bool = options.JSON,
 ) -> None:
     """Join segments and drop what is retired. No answer changes.
 
@@ -181,10 +177,10 @@ def compact(
 @app.command("verify", short_help="Check every byte of an index and of its shards.")
 def verify(
     *,
-    index: options.IndexFolder,
-    corpus: options.Moved = None,
-    home: options.Home = None,
-    as_json: options.Json = False,
+    index: str = options.INDEX_FOLDER,
+    corpus: list[str] | None = options.MOVED,
+    home: str | None = options.HOME,
+    as_json: bool = options.JSON,
 ) -> int:
     """Check every byte of an index, and that its corpus is unchanged.
 
@@ -220,9 +216,9 @@ def verify(
 @app.command("show")
 def show(
     *,
-    index: options.IndexFolder,
-    home: options.Home = None,
-    as_json: options.Json = False,
+    index: str = options.INDEX_FOLDER,
+    home: str | None = options.HOME,
+    as_json: bool = options.JSON,
 ) -> None:
     """Show what an index holds and how large it is.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -34,28 +34,21 @@ _MAKING = frozenset(("from_logs", "out", "columns", "overwrite"))
 
 @options.shared
 def items(
-    benchmark: Annotated[
-        list[str] | None, argument("[BENCHMARK...]", "Benchmark files, folders or globs.")
-    ] = None,
+    benchmark: list[str] | None = argument(
+        "[BENCHMARK...]", "Benchmark files, folders or globs.", None
+    ),
     *,
     context: typer.Context,
     read: options.BenchmarkOptions,
-    strict: Annotated[
-        bool, flag("--strict", "Exit with 4 if text is unread or an item is incomplete.")
-    ] = False,
-    as_json: options.Json = False,
-    from_logs: Annotated[
-        list[str] | None,
-        option(
-            "PATH...",
-            "Make a benchmark of the items in logs: files, folders or globs, as in `contam logs`.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, option("FILE", "With --from-logs: the benchmark, as JSON lines.")
-    ] = None,
-    columns: options.Columns = None,
-    overwrite: options.Overwrite = False,
+    strict: bool = flag("--strict", "Exit with 4 if text is unread or an item is incomplete."),
+    as_json: bool = options.JSON,
+    from_logs: list[str] | None = option(
+        "PATH...",
+        "Make a benchmark of the items in logs: files, folders or globs, as in `contam logs`.",
+    ),
+    out: Path | None = option("FILE", "With --from-logs: the benchmark, as JSON lines."),
+    columns: list[str] | None = options.COLUMNS,
+    overwrite: bool = options.OVERWRITE,
 ) -> int:
     """Show how benchmarks are read, before any scan: fields, what is unread, and some items.
 
@@ -200,8 +193,8 @@ def _make(
 
 
 def benchmarks(
-    name: Annotated[str | None, argument("[NAME]", "A benchmark, or a word to search for.")] = None,
-    as_json: options.Json = False,
+    name: str | None = argument("[NAME]", "A benchmark, or a word to search for.", None),
+    as_json: bool = options.JSON,
 ) -> None:
     """List the benchmarks that `--benchmark` takes by name, search them, or show one.
 
@@ -270,10 +263,10 @@ _CONFIDENCE = {
 
 
 def policies(
-    name: Annotated[
-        str | None, argument("[NAME]", "A policy, a preset (NAME:PRESET) or a policy file.")
-    ] = None,
-    as_json: options.Json = False,
+    name: str | None = argument(
+        "[NAME]", "A policy, a preset (NAME:PRESET) or a policy file.", None
+    ),
+    as_json: bool = options.JSON,
 ) -> None:
     """List the policies, or describe one in full.
 

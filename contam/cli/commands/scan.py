@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from contam.cli import options, render
 from contam.cli.options import flag, option
@@ -27,32 +27,25 @@ if TYPE_CHECKING:
 @options.shared
 def scan(
     *,
-    corpus: options.Corpus,
-    benchmark: options.Benchmarks,
-    out: options.OptionalOut = None,
+    corpus: list[str] = options.CORPUS,
+    benchmark: list[str] = options.BENCHMARKS,
+    out: str | None = options.OPTIONAL_OUT,
     items: options.ItemOptions,
     columns: options.ColumnOptions,
     kept: options.KeptOptions,
-    unit: options.Unit = "word",
-    workers: options.Workers = None,
+    unit: str = options.UNIT,
+    workers: int | None = options.WORKERS,
     divided: DivisionOptions,
-    part_size: Annotated[
-        str | None,
-        option(
-            "SIZE",
-            "Text of a part: 512MB, 16GB; the same in all calls. [default: a 256th of the "
-            "corpus, 512 MiB at least, 16 GiB at most]",
-        ),
-    ] = None,
-    only_parts: options.OnlyParts = False,
-    every_hit: Annotated[
-        bool,
-        flag(
-            "--every-hit",
-            "Keep every document that a policy counts, in hits.parquet, for `contam clean "
-            "--verdicts`.",
-        ),
-    ] = False,
+    part_size: str | None = option(
+        "SIZE",
+        "Text of a part: 512MB, 16GB; the same in all calls. [default: a 256th of the "
+        "corpus, 512 MiB at least, 16 GiB at most]",
+    ),
+    only_parts: bool = options.ONLY_PARTS,
+    every_hit: bool = flag(
+        "--every-hit",
+        "Keep every document that a policy counts, in hits.parquet, for `contam clean --verdicts`.",
+    ),
     output: options.VerdictOptions,
 ) -> int:
     """Search a corpus for benchmark items; write verdicts and the text that proves them.
@@ -113,8 +106,8 @@ def _compute_share(
 
 def warm(
     *,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
+    as_json: bool = options.JSON,
+    quiet: bool = options.QUIET,
 ) -> int:
     """Compile all kernels now, which the first scan, build and query would do otherwise.
 

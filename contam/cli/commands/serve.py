@@ -94,22 +94,19 @@ def _words(name: str, value: object) -> str | list[str]:
     return [str(one) for one in value] if isinstance(value, list) else [str(value)]
 
 
-_File = Annotated[
-    str | None,
-    option(
-        "PATH",
-        "File with settings, below [serve]. [default: contam.toml if it exists]",
-        is_eager=True,
-        callback=_read,
-    ),
-]
+_FILE: Any = option(
+    "PATH",
+    "File with settings, below [serve]. [default: contam.toml if it exists]",
+    is_eager=True,
+    callback=_read,
+)
 
 
 def _signature() -> inspect.Signature:
     """A flag for every setting that is no secret."""
     found = [_parameter(setting) for setting in fields(Settings) if setting.name != _NO_FLAG]
     file = inspect.Parameter(
-        "settings", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_File
+        "settings", inspect.Parameter.KEYWORD_ONLY, default=_FILE, annotation=str | None
     )
     return inspect.Signature([*found, file], return_annotation=int)
 
@@ -126,31 +123,24 @@ keys = typer.Typer(
 )
 keys.callback(invoke_without_command=True)(options.help_without_command)
 
-_Data = Annotated[
-    str | None,
-    option(
-        "DIR",
-        "The service's data folder. [default: as for `contam serve`]",
-        envvar=f"{PREFIX}DATA",
-        show_envvar=False,
-    ),
-]
+_DATA: Any = option(
+    "DIR",
+    "The service's data folder. [default: as for `contam serve`]",
+    envvar=f"{PREFIX}DATA",
+    show_envvar=False,
+)
 
 
 @keys.command("add", short_help="Make a key and print it, once.")
 def add(
-    name: Annotated[str, argument("NAME", "Owner or purpose of the key.")],
+    name: str = argument("NAME", "Owner or purpose of the key."),
     *,
-    scope: Annotated[
-        list[str] | None,
-        option(
-            "SCOPE,...",
-            "What it allows: check, jobs, read-documents, or admin, which allows all. "
-            "[default: check]",
-        ),
-    ] = None,
-    data: _Data = None,
-    as_json: options.Json = False,
+    scope: list[str] | None = option(
+        "SCOPE,...",
+        "What it allows: check, jobs, read-documents, or admin, which allows all. [default: check]",
+    ),
+    data: str | None = _DATA,
+    as_json: bool = options.JSON,
 ) -> None:
     """Make a key and print it once: only its digest is stored. A running service accepts it.
 
@@ -170,8 +160,8 @@ def add(
 @keys.command("list", short_help="List the keys, revoked ones too.")
 def list_keys(
     *,
-    data: _Data = None,
-    as_json: options.Json = False,
+    data: str | None = _DATA,
+    as_json: bool = options.JSON,
 ) -> None:
     """List the keys, revoked ones too: what they allow, and when they were made.
 
@@ -193,10 +183,10 @@ def list_keys(
 
 @keys.command("revoke", short_help="Revoke keys for good.")
 def revoke(
-    ids: Annotated[list[str], argument("ID...", "Key ids, as listed.")],
+    ids: list[str] = argument("ID...", "Key ids, as listed."),
     *,
-    data: _Data = None,
-    as_json: options.Json = False,
+    data: str | None = _DATA,
+    as_json: bool = options.JSON,
 ) -> None:
     """Revoke keys for good. A running service refuses them from the next request on.
 

@@ -7,7 +7,7 @@ from collections import Counter
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -49,25 +49,17 @@ FROM evidence GROUP BY shard, row ORDER BY shard, row
 class Filters:
     """Which items are listed."""
 
-    label: Annotated[
-        list[str] | None,
-        option(
-            "LABEL,...",
-            "List items with these labels: contaminated, suspect, clean, not_checkable."
-            " [default: contaminated,suspect]",
-        ),
-    ] = None
-    benchmark: Annotated[
-        list[str] | None, option("NAME,...", "List items of these benchmarks.")
-    ] = None
-    source: Annotated[
-        list[str] | None,
-        option(
-            "NAME,...",
-            "List items that share text with documents of these sources, or hosts of"
-            " addresses; of the documents only these are shown.",
-        ),
-    ] = None
+    label: list[str] | None = option(
+        "LABEL,...",
+        "List items with these labels: contaminated, suspect, clean, not_checkable."
+        " [default: contaminated,suspect]",
+    )
+    benchmark: list[str] | None = option("NAME,...", "List items of these benchmarks.")
+    source: list[str] | None = option(
+        "NAME,...",
+        "List items that share text with documents of these sources, or hosts of"
+        " addresses; of the documents only these are shown.",
+    )
 
 
 #: Characters of a line of the list, but for the item.
@@ -79,31 +71,25 @@ _LEAST_RULE = 4
 @options.shared
 def show(
     context: typer.Context,
-    folder: Annotated[Path, argument("DIR", "Results of `contam scan` or `contam audit`.")],
-    item: Annotated[
-        str | None,
-        argument("[ITEM]", "An item id, or benchmark/id. Default: list the flagged items."),
-    ] = None,
+    folder: Path = argument("DIR", "Results of `contam scan` or `contam audit`."),
+    item: str | None = argument(
+        "[ITEM]", "An item id, or benchmark/id. Default: list the flagged items.", None
+    ),
     *,
-    policy: Annotated[str | None, option("NAME", "Show only verdicts of this policy.")] = None,
+    policy: str | None = option("NAME", "Show only verdicts of this policy."),
     filters: Filters,
-    documents: Annotated[
-        int | None,
-        option(
-            "N", "Documents shown beside each item. [default: none in a list, 5 with ITEM]", min=1
-        ),
-    ] = None,
-    limit: Annotated[
-        int | None, option("N", "Items shown. [default: 20; with --json, --html all]", min=1)
-    ] = None,
-    stats: Annotated[
-        bool, flag("--stats", "Count what is flagged by benchmark, source and month, with bars.")
-    ] = False,
-    as_json: options.Json = False,
-    html: Annotated[
-        Path | None, option("FILE", "Write items and documents side by side, as one file of HTML.")
-    ] = None,
-    overwrite: options.Overwrite = False,
+    documents: int | None = option(
+        "N", "Documents shown beside each item. [default: none in a list, 5 with ITEM]", min=1
+    ),
+    limit: int | None = option("N", "Items shown. [default: 20; with --json, --html all]", min=1),
+    stats: bool = flag(
+        "--stats", "Count what is flagged by benchmark, source and month, with bars."
+    ),
+    as_json: bool = options.JSON,
+    html: Path | None = option(
+        "FILE", "Write items and documents side by side, as one file of HTML."
+    ),
+    overwrite: bool = options.OVERWRITE,
 ) -> int:
     """List flagged items, the best of each benchmark in turn, or show one beside its documents.
 
@@ -403,13 +389,10 @@ def _described(choice: Choice) -> str:
 
 
 def sql(
-    folder: Annotated[Path, argument("DIR", "Results of `contam scan --out`.")],
-    query: Annotated[
-        str,
-        argument(
-            "SQL", "SQL over verdicts, evidence, items, documents (of the evidence) and sources."
-        ),
-    ],
+    folder: Path = argument("DIR", "Results of `contam scan --out`."),
+    query: str = argument(
+        "SQL", "SQL over verdicts, evidence, items, documents (of the evidence) and sources."
+    ),
 ) -> None:
     """Query a result folder in SQL (DuckDB); COPY (...) TO 'FILE' writes an answer: CSV, Parquet.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -29,20 +29,15 @@ app = typer.Typer(
 )
 app.callback(invoke_without_command=True)(options.help_without_command)
 
-Columns = Annotated[
-    list[str] | None,
-    option(
-        "[INPUT.]ROLE=NAME,...",
-        "Columns of tables: model=..., score=..., n=...; INPUT. for one input alone.",
-    ),
-]
-Verdicts = Annotated[
-    str | None, option("PATH", "Results of a scan, or labels, to study clean items by as well.")
-]
-Policy = Annotated[str | None, option("NAME", "Policy of the verdicts, where they hold several.")]
-Metric = Annotated[str | None, option("METRIC", "Metric of the logs, where they have several.")]
-Draws = Annotated[int, option("N", "Draws of a bootstrap.", min=99)]
-Seed = Annotated[int, option("N", "Seed of all draws.", min=0)]
+COLUMNS: Any = option(
+    "[INPUT.]ROLE=NAME,...",
+    "Columns of tables: model=..., score=..., n=...; INPUT. for one input alone.",
+)
+VERDICTS: Any = option("PATH", "Results of a scan, or labels, to study clean items by as well.")
+POLICY: Any = option("NAME", "Policy of the verdicts, where they hold several.")
+METRIC: Any = option("METRIC", "Metric of the logs, where they have several.")
+DRAWS: Any = option("N", "Draws of a bootstrap.", 2_000, min=99)
+SEED: Any = option("N", "Seed of all draws.", 0, min=0)
 
 _MOST_ROWS = 20
 
@@ -81,12 +76,10 @@ def _study(
 
         taken = [inspect.signature(one, eval_str=True) for one in (declared, _shared)]
         params = [param for one in taken for param in one.parameters.values()]
-        required = [param for param in params if param.default is param.empty]
-        others = [param for param in params if param.default is not param.empty]
         run.__name__, run.__doc__ = declared.__name__, declared.__doc__
         run.__annotations__ = {}
         # Typer makes the options of the signature.
-        run.__signature__ = inspect.Signature([*required, *others])  # type: ignore[attr-defined]
+        run.__signature__ = inspect.Signature(params)  # type: ignore[attr-defined]
         return run
 
     return decorated
@@ -94,10 +87,10 @@ def _study(
 
 def _shared(
     *,
-    out: options.OutFolder,
-    overwrite: options.Overwrite = False,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
+    out: str = options.OUT_FOLDER,
+    overwrite: bool = options.OVERWRITE,
+    as_json: bool = options.JSON,
+    quiet: bool = options.QUIET,
 ) -> None:
     """The options of every study."""
 
@@ -166,33 +159,27 @@ def _heading(name: str) -> str:
 )
 def fresh(
     *,
-    original: Annotated[
-        list[str],
-        option(
-            "PATH...",
-            "Scores on the original set: a table with model, n and correct or score, or logs.",
-        ),
-    ],
-    fresh: Annotated[list[str], option("PATH...", "Scores on the fresh set, the same way.")],
-    easier: Annotated[
-        list[str] | None,
-        option("NAME=PATH...", "Further fresh sets, of items that people agree on more."),
-    ] = None,
-    columns: Columns = None,
-    verdicts: Verdicts = None,
-    policy: Policy = None,
-    metric: Metric = None,
-    references: Annotated[
-        list[str] | None,
-        option("MODEL,...", "Models that cannot have seen the original set.", "--reference"),
-    ] = None,
-    margin: Annotated[float, option("SHARE", "How far apart equally hard sets may be.")] = 0.05,
-    chance: Annotated[float, option("SHARE", "Score of a guess on both sets.")] = 0.0,
-    least: Annotated[
-        int, option("N", "Clean items without which nothing is said of them.", min=1)
-    ] = 50,
-    draws: Draws = 2_000,
-    seed: Seed = 0,
+    original: list[str] = option(
+        "PATH...",
+        "Scores on the original set: a table with model, n and correct or score, or logs.",
+        ...,
+    ),
+    fresh: list[str] = option("PATH...", "Scores on the fresh set, the same way.", ...),
+    easier: list[str] | None = option(
+        "NAME=PATH...", "Further fresh sets, of items that people agree on more."
+    ),
+    columns: list[str] | None = COLUMNS,
+    verdicts: str | None = VERDICTS,
+    policy: str | None = POLICY,
+    metric: str | None = METRIC,
+    references: list[str] | None = option(
+        "MODEL,...", "Models that cannot have seen the original set.", None, "--reference"
+    ),
+    margin: float = option("SHARE", "How far apart equally hard sets may be.", 0.05),
+    chance: float = option("SHARE", "Score of a guess on both sets.", 0.0),
+    least: int = option("N", "Clean items without which nothing is said of them.", 50, min=1),
+    draws: int = DRAWS,
+    seed: int = SEED,
 ) -> None:
     """Compare scores on an original test set with scores on a fresh one.
 
@@ -230,24 +217,19 @@ def _chance(given: list[str]) -> dict[str, float]:
 @_study("preparation", chance=_chance, knots=_knots, lower_is_better=split_names)
 def preparation(
     *,
-    scores: Annotated[
-        str,
-        option(
-            "PATH", "Table of model, score, group and compute, perhaps of task and tuned score."
-        ),
-    ],
-    columns: Columns = None,
-    chance: Annotated[
-        list[str] | None, option("[TASK=]SHARE,...", "Score of a guess. [default: 0]")
-    ] = None,
-    knots: Annotated[
-        str, option("A,B", "Where segments of compute meet, in powers of ten of operations.")
-    ] = "22,23",
-    lower_is_better: Annotated[
-        list[str] | None, option("TASK,...", "Less is better on these tasks; only ranks use them.")
-    ] = None,
-    draws: Draws = 2_000,
-    seed: Seed = 0,
+    scores: str = option(
+        "PATH", "Table of model, score, group and compute, perhaps of task and tuned score.", ...
+    ),
+    columns: list[str] | None = COLUMNS,
+    chance: list[str] | None = option("[TASK=]SHARE,...", "Score of a guess. [default: 0]"),
+    knots: str = option(
+        "A,B", "Where segments of compute meet, in powers of ten of operations.", "22,23"
+    ),
+    lower_is_better: list[str] | None = option(
+        "TASK,...", "Less is better on these tasks; only ranks use them."
+    ),
+    draws: int = DRAWS,
+    seed: int = SEED,
 ) -> None:
     """Ask what of a group's lead at equal compute is preparation for the test.
 
@@ -265,34 +247,27 @@ def preparation(
 @_study("board")
 def board(
     *,
-    scores: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            "Scores of models on tasks: a row for each model and a column for each task, or"
-            " columns model, task and score (CSV, JSON lines, Parquet).",
-        ),
-    ] = None,
-    clean: Annotated[Path | None, option("FILE", "The same scores on clean items.")] = None,
-    rescored: Annotated[
-        Path | None,
-        option(
-            "DIR", "Results of `contam rescore`, all and clean, instead of --scores and --clean."
-        ),
-    ] = None,
-    policy: Policy = None,
-    tasks: Annotated[
-        list[str] | None,
-        option("NAME...", "Tasks to use. [default: all columns but the model]", "--task"),
-    ] = None,
-    lower_is_better: Annotated[
-        list[str] | None, option("TASK...", "Tasks on which a lower score is better.")
-    ] = None,
-    higher_is_better: Annotated[
-        list[str] | None, option("TASK...", "Tasks whose names sound otherwise, and are not.")
-    ] = None,
-    columns: Columns = None,
-    seed: Annotated[int, option("N", "Seed of the searches.", min=0)] = 0,
+    scores: Path | None = option(
+        "FILE",
+        "Scores of models on tasks: a row for each model and a column for each task, or"
+        " columns model, task and score (CSV, JSON lines, Parquet).",
+    ),
+    clean: Path | None = option("FILE", "The same scores on clean items."),
+    rescored: Path | None = option(
+        "DIR", "Results of `contam rescore`, all and clean, instead of --scores and --clean."
+    ),
+    policy: str | None = POLICY,
+    tasks: list[str] | None = option(
+        "NAME...", "Tasks to use. [default: all columns but the model]", None, "--task"
+    ),
+    lower_is_better: list[str] | None = option(
+        "TASK...", "Tasks on which a lower score is better."
+    ),
+    higher_is_better: list[str] | None = option(
+        "TASK...", "Tasks whose names sound otherwise, and are not."
+    ),
+    columns: list[str] | None = COLUMNS,
+    seed: int = option("N", "Seed of the searches.", 0, min=0),
 ) -> None:
     """Ask how a board ranks its models, and how easily that order moves.
 
@@ -314,52 +289,41 @@ def _last_days(given: list[str]) -> dict[str, str] | str:
 @_study("time", cutoffs=_last_days, references=split_names, strata=split_names)
 def time(
     *,
-    logs: Annotated[
-        list[str],
-        option(
-            "PATH...", "Scores of each item: what `contam rescore` takes as logs, of one benchmark."
-        ),
-    ],
-    dates: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            "Table of the items with the date each came out, and their strata; or released:"
-            " the months in which the logs' benchmarks came out. [default: the table of --logs]",
-        ),
-    ] = None,
-    cutoffs: Annotated[
-        list[str] | None,
-        option(
-            "FILE|MODEL=DATE,...",
-            "Last day of a model's training data, or a table with columns model and cutoff.",
-            "--cutoff",
-        ),
-    ] = None,
-    references: Annotated[
-        list[str] | None,
-        option(
-            "MODEL,...",
-            "Models that cannot have seen the items: theirs is taken off.",
-            "--reference",
-        ),
-    ] = None,
-    strata: Annotated[
-        list[str] | None,
-        option(
-            "COLUMN,...",
-            "Columns of the dates to compare like with like by. [default: platform,"
-            " difficulty, where they are there]",
-        ),
-    ] = None,
-    window: Annotated[str, option("NAME", "month, quarter, half-year or year.")] = "quarter",
-    verdicts: Verdicts = None,
-    policy: Policy = None,
-    metric: Metric = None,
-    columns: Columns = None,
-    least: Annotated[int, option("N", "Items needed on either side of a cutoff.", min=2)] = 50,
-    permutations: Annotated[int, option("N", "Draws of the search for a cutoff.", min=99)] = 2_000,
-    seed: Seed = 0,
+    logs: list[str] = option(
+        "PATH...",
+        "Scores of each item: what `contam rescore` takes as logs, of one benchmark.",
+        ...,
+    ),
+    dates: Path | None = option(
+        "FILE",
+        "Table of the items with the date each came out, and their strata; or released:"
+        " the months in which the logs' benchmarks came out. [default: the table of --logs]",
+    ),
+    cutoffs: list[str] | None = option(
+        "FILE|MODEL=DATE,...",
+        "Last day of a model's training data, or a table with columns model and cutoff.",
+        None,
+        "--cutoff",
+    ),
+    references: list[str] | None = option(
+        "MODEL,...",
+        "Models that cannot have seen the items: theirs is taken off.",
+        None,
+        "--reference",
+    ),
+    strata: list[str] | None = option(
+        "COLUMN,...",
+        "Columns of the dates to compare like with like by. [default: platform,"
+        " difficulty, where they are there]",
+    ),
+    window: str = option("NAME", "month, quarter, half-year or year.", "quarter"),
+    verdicts: str | None = VERDICTS,
+    policy: str | None = POLICY,
+    metric: str | None = METRIC,
+    columns: list[str] | None = COLUMNS,
+    least: int = option("N", "Items needed on either side of a cutoff.", 50, min=2),
+    permutations: int = option("N", "Draws of the search for a cutoff.", 2_000, min=99),
+    seed: int = SEED,
 ) -> None:
     """Ask whether scores fall where a model's training data end.
 
