@@ -108,7 +108,7 @@ def calibrated(
             name: load_report(stage_cache.folder / stage) for name, stage in searched.stages.items()
         }
         per_corpus = combine(found) if len(found) > 1 else next(iter(found.values()))
-        chance = estimate(report, per_corpus, searched.decoys, natural)
+        columns, rows = estimate(report, per_corpus, searched.decoys, natural)
         summary = {
             "seed": spec.seed,
             "decoys_per_item": spec.decoys,
@@ -116,11 +116,11 @@ def calibrated(
             "without_decoy": {
                 decoy.benchmark.name: decoy.n_items - len(decoy.kinds) for decoy in searched.decoys
             },
-            "policies": chance.rows,
+            "policies": rows,
         }
         with output_errors(draft):
             draft.mkdir(parents=True)
-            table = schemas.table_of(chance.columns, schemas.CALIBRATION)
+            table = schemas.table_of(columns, schemas.CALIBRATION)
             schemas.write_parquet(table, draft / TABLE)
             (draft / SUMMARY).write_text(json.dumps(summary, indent=1) + "\n", "ascii")
         return {}
@@ -312,21 +312,12 @@ Judged = dict[tuple[str, str], dict[tuple[str, str], _Found]]
 """(benchmark, policy) -> (split, item id) -> what was found; not checkable ones are left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChanceEstimate:
-    """What decoys say of an audit.
-
-    columns  of `contam.tables.schemas.CALIBRATION`;  rows  one for a benchmark and policy
-    """
-
-    columns: dict[str, list[Any]]
-    rows: list[Row]
-
-
 def estimate(
     verdicts: Result, per_corpus: Result, decoys: Sequence[Decoys], natural: Iterable[str]
-) -> ChanceEstimate:
+) -> tuple[dict[str, list[Any]], list[Row]]:
     """The share of chance among the flags of each benchmark and policy.
+
+    Columns of `contam.tables.schemas.CALIBRATION`, and a row for each benchmark and policy.
 
     verdicts    the result that counts;  per_corpus  what the same search found of decoys
     natural     names of the benchmarks in `per_corpus` whose items are younger than the corpora
@@ -350,7 +341,7 @@ def estimate(
         rows.append({"benchmark": name, "policy": policy, **row})
         for key, found in figures.items():
             values[name, *key, policy] = found
-    return ChanceEstimate(_columns(verdicts, values), rows)
+    return _columns(verdicts, values), rows
 
 
 def with_chance(

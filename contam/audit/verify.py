@@ -311,24 +311,20 @@ def read_approvals(folder: Path) -> dict[str, Approval]:
 
     Raises OutputError for a file of such a name that is no approval.
     """
+    from pydantic import TypeAdapter, ValidationError
+
     folder = folder.resolve()
     begin = folder.name + _MIDDLE
     with reading(folder.parent, OutputError):
         beside = sorted(folder.parent.iterdir())
-    return {
-        path.name: _read(path)
-        for path in beside
-        if path.name.startswith(begin) and path.name.endswith(_END)
-    }
-
-
-def _read(path: Path) -> Approval:
-    from pydantic import TypeAdapter, ValidationError
-
-    try:
-        with reading(path, OutputError):
-            return TypeAdapter(Approval).validate_json(path.read_bytes())
-    except ValidationError as error:
-        raise OutputError(
-            "{} is not an approval", path, hint="`contam audit approve` writes one; remove this"
-        ) from error
+    found = {}
+    for path in beside:
+        if path.name.startswith(begin) and path.name.endswith(_END):
+            with reading(path, OutputError):
+                data = path.read_bytes()
+            try:
+                found[path.name] = TypeAdapter(Approval).validate_json(data)
+            except ValidationError as error:
+                hint = "`contam audit approve` writes one; remove this"
+                raise OutputError("{} is not an approval", path, hint=hint) from error
+    return found

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from contam.audit.calibration import QValues
     from contam.benchmark.items import ItemName
     from contam.detect.report import Report
-    from contam.detect.show.side_by_side import DocumentMatch, ItemView, Mark, PartMatch
+    from contam.detect.show.side_by_side import DocumentMatch, ItemView, Mark
 
     Tree = dict[str, Any]
 
@@ -116,17 +116,16 @@ def _document(document_match: DocumentMatch, released: str | None, *, quoting: b
         "dated": class_of(document_match.date, released),
         "source": document_match.source or "",
         "problem": document_match.problem or "",
-        "parts": [_part(part, quoting=quoting) for part in document_match.parts],
-    }
-
-
-def _part(part_match: PartMatch, *, quoting: bool) -> Tree:
-    return {
-        "part": part_match.part,
-        "tokens": part_match.n_tokens,
-        "mark": part_match.mark,
-        "item": _marks(part_match.item),
-        "document": _marks(part_match.document) if quoting else [],
+        "parts": [
+            {
+                "part": part.part,
+                "tokens": part.n_tokens,
+                "mark": part.mark,
+                "item": _marks(part.item),
+                "document": _marks(part.document) if quoting else [],
+            }
+            for part in document_match.parts
+        ],
     }
 
 
