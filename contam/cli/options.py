@@ -357,6 +357,13 @@ def parse_size(text: str, flag: str) -> int:
     return int(float(found[1]) * _UNITS[found[2]])
 
 
+def group(name: str, text: str) -> typer.Typer:
+    """A command that has commands, and prints its help without one of them."""
+    app = typer.Typer(name=name, help=text, rich_markup_mode=None)
+    app.callback(invoke_without_command=True)(help_without_command)
+    return app
+
+
 def help_without_command(context: typer.Context) -> None:
     """Print the help of a group that was called without one of its commands."""
     if context.invoked_subcommand is None:

@@ -98,6 +98,14 @@ def refuse_out_in(out: str | Path, corpus: Iterable[str], flag: str = "--out") -
             )
 
 
+def write_text(out: Path, text: str, *, overwrite: bool, named: str = "--out") -> None:
+    """Write a file. Raises UsageError where it would lie in a result, pack or index."""
+    from contam.files.single import write_file
+
+    refuse_inside(out, named)
+    write_file(out, text.encode("utf-8", "replace"), overwrite=overwrite)
+
+
 def refuse_inside(out: Path, option: str = "--out") -> None:
     """Raise UsageError for a file in a result, pack or index. Links are followed."""
     from contam.corpus.outputs import what_wrote

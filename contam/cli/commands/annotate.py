@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from contam.cli import options, render
 from contam.cli.commands.query import Watcher
 from contam.cli.options import argument, option, split_names
-from contam.cli.results import refuse_inside
+from contam.cli.results import write_text
 from contam.cli.terminal import emit, plain, talk, visible
 from contam.errors import UsageError
 
@@ -120,7 +120,6 @@ def export(
         contam export --verdicts results --logs runs
         contam export --verdicts results --logs runs --out clean.json
     """
-    from contam.files.single import write_file
     from contam.rescore.export.evaluator import judge, lm_eval_samples
 
     judged = judge(verdicts, logs, tool="lm-eval", policy=policy, allow_unmatched=allow_unmatched)
@@ -128,8 +127,7 @@ def export(
     if out is None:
         emit(text)
     else:
-        refuse_inside(out)
-        write_file(out, text.encode(), overwrite=overwrite)
+        write_text(out, text, overwrite=overwrite)
     if not quiet:
         for log in judged:
             for line in _summary_lines(log):

@@ -14,10 +14,10 @@ import typer
 from contam.cli import options, render
 from contam.cli.commands.show import item_blocks
 from contam.cli.options import argument, option
-from contam.cli.results import refuse_inside, refuse_out_in
+from contam.cli.results import refuse_inside, refuse_out_in, write_text
 from contam.cli.terminal import Reporter, emit, folded, plain, talk, visible
 from contam.detect.labels import SHOWN
-from contam.errors import OutputError, UsageError
+from contam.errors import UsageError
 from contam.facts import counted
 
 if TYPE_CHECKING:
@@ -31,12 +31,7 @@ if TYPE_CHECKING:
     from contam.detect.corpus import ScanProgress
 
 
-app = typer.Typer(
-    name="audit",
-    help="Audit a release: check, score, report, verify.",
-    rich_markup_mode=None,
-)
-app.callback(invoke_without_command=True)(options.help_without_command)
+app = options.group("audit", "Audit a release: check, score, report, verify.")
 
 
 @app.command(short_help="Make the pack of an audit.")
@@ -99,13 +94,8 @@ def init(
     """
     from importlib.resources import files
 
-    from contam.files.single import write_file
-
-    if target.exists() and not overwrite:
-        raise OutputError(f"{target} already exists", hint="choose another, or --overwrite")
-    refuse_inside(target)
-    text = (files("contam.audit") / "AUDIT.toml").read_bytes()
-    write_file(target, text, overwrite=overwrite)
+    text = (files("contam.audit") / "AUDIT.toml").read_text("utf-8")
+    write_text(target, text, overwrite=overwrite)
     shown = visible(str(target))
     emit(f"wrote  {shown}\nnext   edit it, then: contam audit run {shown}\n")
 
@@ -316,19 +306,16 @@ def export(
         contam audit export pack --format model-card --out card.md
     """
     from contam.audit.report.render import conda, model_card
-    from contam.files.single import write_file
 
-    if out is not None:
-        refuse_inside(out)
     if fmt == ExportFormat.CONDA:
         text = conda(folder, policy, reference or "")
     else:
         text = model_card(folder, policy, model or ())
     if out is None:
         emit(visible(text))
-        return
-    write_file(out, text.encode("utf-8", "replace"), overwrite=True)
-    emit(f"wrote {visible(str(out))}\n")
+    else:
+        write_text(out, text, overwrite=True)
+        emit(f"wrote {visible(str(out))}\n")
 
 
 _LABELS: Final = "Does the corpus contain this item?  t true, f false, s skip, q quit"

@@ -6,8 +6,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from contam.cli import options, render
 from contam.cli.options import flag, option
 from contam.cli.results import EXIT_INCOMPLETE, parse_share, tell_idle, tell_work
@@ -18,12 +16,7 @@ from contam.facts import counted, size
 if TYPE_CHECKING:
     from contam.index.model import Manifest
 
-app = typer.Typer(
-    name="index",
-    help="Index a corpus once, and check any benchmark against it.",
-    rich_markup_mode=None,
-)
-app.callback(invoke_without_command=True)(options.help_without_command)
+app = options.group("index", "Index a corpus once, and check any benchmark against it.")
 
 
 @app.command("build")

@@ -118,10 +118,7 @@ serve.__annotations__ = {
 }
 
 
-keys = typer.Typer(
-    name="keys", help="Make, list and revoke the keys of a service.", rich_markup_mode=None
-)
-keys.callback(invoke_without_command=True)(options.help_without_command)
+keys = options.group("keys", "Make, list and revoke the keys of a service.")
 
 _DATA: Any = option(
     "DIR",

@@ -14,7 +14,7 @@ import typer
 from contam.cli import options, render
 from contam.cli.options import argument, flag, option, split_names
 from contam.cli.render import label_style, new_table
-from contam.cli.results import refuse_beside, refuse_inside
+from contam.cli.results import refuse_beside, write_text
 from contam.cli.terminal import emit, folded, page_width, shows_unicode, visible
 from contam.detect.labels import FLAGGED, LABELS, NOT_CHECKABLE, SHOWN
 from contam.detect.policies.verdict import Verdict
@@ -118,7 +118,6 @@ def show(
         flagged_items,
     )
     from contam.detect.show.side_by_side import view_items
-    from contam.files.single import write_file
 
     report = open_result(folder)
     chance = chance_of(folder)
@@ -138,8 +137,7 @@ def show(
     shown = keys[: limit or (len(keys) if as_json or html is not None else _LISTED)]
     if html is not None:
         page = html_page(shown, choice, report, chance, documents, about=about)
-        refuse_inside(html, "--html")
-        write_file(html, page.encode("utf-8", "replace"), overwrite=overwrite)
+        write_text(html, page, overwrite=overwrite, named="--html")
         emit(visible(f"{counted(len(shown), 'item')} written to {html}") + "\n")
         return 0
     whole = item is not None or as_json

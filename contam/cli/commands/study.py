@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from contam.cli import options, render
 from contam.cli.options import option, pairs, split_names
 from contam.cli.render import new_table
@@ -22,12 +20,9 @@ if TYPE_CHECKING:
 
     from contam.study.model import Study
 
-app = typer.Typer(
-    name="study",
-    help="Study what scores are made of: memory, preparation, choice of tasks, calendar.",
-    rich_markup_mode=None,
+app = options.group(
+    "study", "Study what scores are made of: memory, preparation, choice of tasks, calendar."
 )
-app.callback(invoke_without_command=True)(options.help_without_command)
 
 COLUMNS: Any = option(
     "[INPUT.]ROLE=NAME,...",
