@@ -25,7 +25,7 @@ from contam.rescore.logs.read import read_logs
 from contam.rescore.logs.tools.inspect_ai import ZipMembers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from contam.client.client import Client, JobOptions, Watcher
     from contam.rescore.export.evaluator import LabelledLog
@@ -253,8 +253,9 @@ def annotate(
     index, allow_missing, watcher  as for the client
     note      is told of logs that are left out
 
-    Raises ContamError subclasses; no clean scores are written then but those of runs before the one
-    that failed.
+    Each file is written whole. Raises ContamError subclasses: IncompleteError, before anything is
+    written, when the verdicts leave out part of the corpus and that was not allowed, and whatever
+    `contam rescore` refuses.
     """
     runs, skipped = find_runs(paths, overwrite=overwrite)
     for path, reason in skipped:
@@ -268,58 +269,32 @@ def annotate(
                 asked["policies"] = [policy or "contam"]
                 job = client.submit(rows, keep_text=True, **asked)
                 client.download(client.wait(job, watcher=watcher), draft)
-        return write_clean(
-            runs,
-            folder,
-            policy=policy,
-            allow_unmatched=allow_unmatched,
-            overwrite=overwrite,
-        )
-
-
-def write_clean(
-    runs: Runs,
-    verdicts: PathLike,
-    *,
-    policy: str | None = None,
-    allow_unmatched: bool = False,
-    overwrite: bool = False,
-) -> list[Written]:
-    """Write the clean scores of runs by the verdicts of a result folder, each file whole.
-
-    Raises IncompleteError, before anything is written, when the verdicts leave out part of the
-    corpus and that was not allowed, and whatever `contam rescore` refuses.
-    """
-    report = load_report(verdicts)
-    run = report.run
-    chosen = one_policy(report, policy)
-    if not run["coverage"]["complete"] and not run["parameters"].get("allow_missing"):
-        raise IncompleteError(
-            "part of the corpus was not read: no item is known to be clean",
-            hint="judge without the missing part by --allow-missing",
-        )
-    judged = {
-        out: label_logs(report, chosen, logs, allow_unmatched=allow_unmatched)
-        for out, logs in runs.items()
-    }
-    about = _about(run, chosen)
-    for out, found in judged.items():
-        if found[0].log.tool == "inspect":
-            write_copy(found[0], about, out, overwrite=overwrite)
-        else:
-            tree = clean_results(found, about)
-            data = json.dumps(tree, indent=2, ensure_ascii=False).encode() + b"\n"
-            write_file(out, data, overwrite=overwrite)
-    return [Written(out=out, judged=tuple(found)) for out, found in judged.items()]
-
-
-def _about(run: Mapping[str, Any], policy: str) -> dict[str, Any]:
-    """What judged the items, as far as two clean scores have to agree in it to be compared."""
-    index = run.get("index", {})
-    return {
-        "contam_version": run["versions"]["contam"],
-        "fingerprint": run["parameters"]["policy_definitions"][policy]["fingerprint"],
-        "indexes": index.get("ids"),
-        "guarantee_tokens": index.get("guarantee_tokens"),
-        "complete": run["coverage"]["complete"],
-    }
+        report = load_report(folder)
+        run = report.run
+        chosen = one_policy(report, policy)
+        if not run["coverage"]["complete"] and not run["parameters"].get("allow_missing"):
+            raise IncompleteError(
+                "part of the corpus was not read: no item is known to be clean",
+                hint="judge without the missing part by --allow-missing",
+            )
+        judged = {
+            out: label_logs(report, chosen, logs, allow_unmatched=allow_unmatched)
+            for out, logs in runs.items()
+        }
+        # What judged the items, as far as two clean scores have to agree in it to be compared.
+        index_used = run.get("index", {})
+        about = {
+            "contam_version": run["versions"]["contam"],
+            "fingerprint": run["parameters"]["policy_definitions"][chosen]["fingerprint"],
+            "indexes": index_used.get("ids"),
+            "guarantee_tokens": index_used.get("guarantee_tokens"),
+            "complete": run["coverage"]["complete"],
+        }
+        for out, found in judged.items():
+            if found[0].log.tool == "inspect":
+                write_copy(found[0], about, out, overwrite=overwrite)
+            else:
+                tree = clean_results(found, about)
+                data = json.dumps(tree, indent=2, ensure_ascii=False).encode() + b"\n"
+                write_file(out, data, overwrite=overwrite)
+        return [Written(out=out, judged=tuple(found)) for out, found in judged.items()]

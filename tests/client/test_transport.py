@@ -17,7 +17,7 @@ from contam.client import (
     ServiceError,
     UnreachableError,
 )
-from contam.client.annotate import find_runs, write_clean
+from contam.client.annotate import annotate
 from contam.client.answers import verdict_of
 from contam.detect.policies.verdict import COLUMNS
 from contam.errors import ContamError, UsageError
@@ -302,7 +302,7 @@ def home(tmp_path):
 
 
 def test_all_labels_the_scores_and_what_the_index_left_open_are_said(home):
-    (written,) = write_clean(find_runs([home / "logs"])[0], home / "verdicts")
+    (written,) = annotate([home / "logs"], verdicts=home / "verdicts")
     (row,) = written.scores()
     counts = {"contaminated": 1, "suspect": 0, "clean": 1, "not_checkable": 2}
     assert row["items"] == counts
@@ -335,7 +335,7 @@ def test_what_is_left_out_of_two_logs_alike_is_said_once(home):
 def test_where_a_scan_judged_no_index_is_blamed(home):
     rows = [{"id": "s", "question": SHORT}, {"id": "l", "question": LEAKED}]
     contam.write_report(contam.scan(home / "corpus", rows), home / "scanned")
-    (written,) = write_clean(find_runs([home / "logs"])[0], home / "scanned", allow_unmatched=True)
+    (written,) = annotate([home / "logs"], verdicts=home / "scanned", allow_unmatched=True)
     (note,) = written.notes
     assert "2 items" in note
     assert "index" not in note
