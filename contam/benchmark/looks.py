@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 _CLOSE: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff"
 #: Words: what stands between spaces and has a letter; of scripts without spaces two letters each.
-_WORD: Final = re.compile(rf"[{_CLOSE}]{{1,2}}|[^\s{_CLOSE}]*?[^\W\d_{_CLOSE}][^\s{_CLOSE}]*")
+#: It is looked for from the beginning of a run alone: else a run of n digits takes n² steps.
+_WORD: Final = re.compile(
+    rf"[{_CLOSE}]{{1,2}}|(?<![^\s{_CLOSE}])[^\s{_CLOSE}]*?[^\W\d_{_CLOSE}][^\s{_CLOSE}]*"
+)
 #: What has fewer words, as a rule, is a name, a label or a number.
 _SEVERAL_WORDS: Final = 4
 #: Two words are rare together where no larger share of the rows has them; so many such pairs make

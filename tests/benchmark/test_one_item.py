@@ -109,7 +109,15 @@ BLANKS = " " * 1_000_000
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "answer",
-    [f"{BLANKS}!", f"a{BLANKS}!", f"({BLANKS}!", f"!{BLANKS}!", f"(A){BLANKS}!", f"A {BLANKS}"],
+    [
+        f"{BLANKS}!",
+        "7" * 1_000_000,
+        f"a{BLANKS}!",
+        f"({BLANKS}!",
+        f"!{BLANKS}!",
+        f"(A){BLANKS}!",
+        f"A {BLANKS}",
+    ],
 )
 def test_blanks_are_passed_over_in_one_pass(answer):
     """Looked at anew from each of them, they would take hours."""
