@@ -18,6 +18,7 @@ from contam.server.check import Admission, LateError, items_of
 from contam.server.indexes import IndexRegistry
 from contam.server.problems import RequestError
 from contam.server.schemas import CheckAnswer, CheckRequest
+from tests.waiting import wait_until
 
 
 def test_a_copied_item_is_contaminated_and_the_evidence_quotes_both_sides(client, fixture_items):
@@ -186,7 +187,7 @@ def asking(settings, work):
                 base_url="http://127.0.0.1",
             ) as client,
         ):
-            await until(lambda: not app.state.contam.not_ready)
+            await asyncio.to_thread(wait_until, lambda: not app.state.contam.not_ready)
             await work(client, app.state.contam)
 
     asyncio.run(run())

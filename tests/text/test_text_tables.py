@@ -6,6 +6,7 @@ import bisect
 import json
 import re
 import unicodedata
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -36,13 +37,22 @@ NAME_TABLES = {
 }
 
 
+KINDS = {int(kind): kind.name.lower() for kind in FoldKind}
+
+
+@cache
+def lists() -> tuple[list[int], list[int], list[int]]:
+    return TABLES.page.tolist(), TABLES.entry.tolist(), TABLES.expansion.tolist()
+
+
 def entries(code: int) -> list[tuple[str, int]]:
     """The (kind, folded) entries the arrays hold for a code point."""
-    packed = [int(TABLES.entry[int(TABLES.page[code >> 8]) * 256 + (code & 255)])]
+    page, entry, expansion = lists()
+    packed = [entry[page[code >> 8] * 256 + (code & 255)]]
     if packed[0] & 7 == FoldKind.EXPANSION:
         at = packed[0] >> 3
-        packed = TABLES.expansion[at + 1 : at + 1 + int(TABLES.expansion[at])].tolist()
-    return [(FoldKind(entry & 7).name.lower(), entry >> 3) for entry in packed]
+        packed = expansion[at + 1 : at + 1 + expansion[at]]
+    return [(KINDS[one & 7], one >> 3) for one in packed]
 
 
 def expected(code: int) -> list[tuple[str, int]]:
@@ -55,6 +65,7 @@ def expected(code: int) -> list[tuple[str, int]]:
     return found or [(twin.TRANSPARENT, 0)]
 
 
+@cache
 def assigned_code_points() -> list[int]:
     return [
         code

@@ -13,7 +13,7 @@ from contam.tables import schemas
 from tests.matrix import sampled
 from tests.rescore.panels import flags_of, series_of, tables_of
 
-ROUNDS = 400
+ROUNDS = 200
 #: What 5 % of false alarms may come out as in so many rounds: four standard errors.
 MOST = 0.05 + 4 * np.sqrt(0.05 * 0.95 / ROUNDS)
 SIZE, GROUPS = 5, 60
