@@ -56,7 +56,7 @@ def found(shares, shared):
         shares,
         cutoffs=shared / "published" / "livecodebench_2024_02_26_models.csv",
         columns={"cutoffs.model": "model_repr", "cutoffs.cutoff": "cutoff_label"},
-        references=OLD[::2],
+        references=OLD,
         permutations=149,
     )
 
