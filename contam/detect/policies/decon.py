@@ -291,11 +291,13 @@ class Decon:
         self, items: ViewItems, totals: Totals, judgement: Judgements, rows: Int64s
     ) -> list[str]:
         """The figures of each of these items, in words."""
-        return [self._reason(items, totals, judgement, i) for i in rows.tolist()]
-
-    def _reason(self, items: ViewItems, totals: Totals, judgement: Judgements, i: int) -> str:
-        """The overlaps of the best document, its score and where the label begins."""
         number = self._number(items)
+        return [self._reason(items, number, totals, judgement, i) for i in rows.tolist()]
+
+    def _reason(
+        self, items: ViewItems, number: int, totals: Totals, judgement: Judgements, i: int
+    ) -> str:
+        """The overlaps of the best document, its score and where the label begins."""
         figure = {name: int(column[i]) for name, column in items.read[number].figures.items()}
         unit = "piece of text" if figure["pieces"] else "token"
         if judgement.label[i] == NOT_CHECKABLE:
