@@ -3,7 +3,7 @@
     python benchmarks/fairness.py [--rounds N] [--published DIR]
 
 Each round draws a benchmark, flags items, the easier ones likelier, and tests every model against
-the others (`contam.rescore.stats.field`). `honest` is the share of honest models with p < .05,
+the others (`contam.rescore.field`). `honest` is the share of honest models with p < .05,
 `Holm` that of rounds in which one of them is significant after Holm, `raw` the share with p < .05
 by Fisher's test of the gap alone; `found` the share of rounds in which the model that leaked has
 p < .05. With DIR the matrices of public results are tested too: their items are flagged by the
@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from scipy.special import expit
 from scipy.stats import fisher_exact
 
-from contam.rescore.stats.field import beyond_field
+from contam.rescore.field import beyond_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -399,8 +399,7 @@ def _state(uri: str) -> list[int | str]:
 
 
 def _from_logs(spec: AuditSpec, scratch: Path, logs: Mapping[str, Any]) -> Path:
-    from contam.rescore.logs.model import benchmark_of, write_items
-    from contam.rescore.logs.read import find_logs, offering
+    from contam.rescore.logs.read import benchmark_of, find_logs, offering, write_items
 
     # An audit that was stopped may have left those of other logs.
     key = digest_of([logs, spec.logs.columns, spec.logs.skip_damaged])

@@ -274,9 +274,9 @@ def _rescore(
     spec: AuditSpec, verdicts: Path, tell: Callable[[str], object], draft: Path
 ) -> dict[str, Any]:
     """Score the logs by the verdicts into a folder; returns its timings."""
+    from contam.rescore.judging import plan_rescore, too_weak
     from contam.rescore.logs.read import offering
     from contam.rescore.panel import RescoreSettings
-    from contam.rescore.power import plan_rescore, too_weak
     from contam.rescore.run import rescore, write_rescore
 
     report = load_report(verdicts)

@@ -16,19 +16,18 @@ from contam.client.client import result_folder
 from contam.detect.report import load_report
 from contam.errors import IncompleteError, LogError, OutputError, UsageError
 from contam.files.single import write_file
-from contam.rescore.export.evaluator import clean_results, label_logs
-from contam.rescore.export.summary import figure
+from contam.rescore.evaluator import clean_results, label_logs
 from contam.rescore.judging import one_policy
+from contam.rescore.logs.inspect_ai import ZipMembers
 from contam.rescore.logs.log_files import LogFile, as_list
-from contam.rescore.logs.model import benchmark_of
-from contam.rescore.logs.read import read_logs
-from contam.rescore.logs.tools.inspect_ai import ZipMembers
+from contam.rescore.logs.read import benchmark_of, read_logs
+from contam.rescore.summary import figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from contam.client.client import Client, JobOptions, Watcher
-    from contam.rescore.export.evaluator import LabelledLog
+    from contam.rescore.evaluator import LabelledLog
     from contam.rescore.logs.model import Log
 
     PathLike = str | Path

@@ -23,7 +23,7 @@ from contam.facts import counted
 from contam.rescore.join import MOST_UNMATCHED, Joined, Joiner, ResultItems
 from contam.rescore.logs.log_files import LogFile, PartsReader, Texts
 from contam.rescore.logs.model import LoggedItem
-from contam.rescore.logs.tools.plain_tables import load, text_of
+from contam.rescore.logs.plain_tables import load, text_of
 from contam.rescore.panel import Flags
 from contam.tables import schemas
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from contam.errors import Place
     from contam.rescore import Ints
     from contam.rescore.logs.model import Log
-    from contam.rescore.logs.tools.plain_tables import Table
+    from contam.rescore.logs.plain_tables import Table
 
 
 ROLES: Final[dict[str, tuple[str, ...]]] = {

@@ -12,8 +12,7 @@ from contam.benchmark.items import ItemName
 from contam.corpus.dates import year_of
 from contam.detect.labels import CLEAN, FLAGGED, LABELS, NOT_CHECKABLE
 from contam.errors import InternalError, LogError, OutputError, Public
-from contam.rescore.logs.aggregate import find_groups
-from contam.rescore.logs.model import combined
+from contam.rescore.logs.model import combined, find_groups
 from contam.rescore.metrics import say_which
 from contam.rescore.stats.gain import LEAST
 from contam.tables import schemas
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
     Int8s = NDArray[np.int8]
     from collections.abc import Iterator
 
-    from contam.rescore.logs.aggregate import TaskGroup
-    from contam.rescore.logs.model import Log
+    from contam.rescore.logs.model import Log, TaskGroup
 
 ALL: Final = "all"
 """Name of the subset that holds every item, and of what it is a subset by."""

@@ -14,16 +14,15 @@ from contam.detect.notebook import table_html
 from contam.errors import LogError, Place, Public, Statement, UsageError
 from contam.extras import require
 from contam.facts import counted
-from contam.rescore.export.folder import Tables, write_folder
-from contam.rescore.export.plots import draw, is_shown, planned
-from contam.rescore.export.summary import figure, gap_of, left_out, markdown
+from contam.rescore.folder import Tables, write_folder
 from contam.rescore.holdouts import item_numbers
 from contam.rescore.join import refuse_partial
 from contam.rescore.judging import LabelOptions, join_logs, open_verdicts, policies_of
-from contam.rescore.logs.aggregate import find_groups
+from contam.rescore.logs.model import find_groups
 from contam.rescore.logs.read import whole_logs
 from contam.rescore.metrics import directed, main_metrics
 from contam.rescore.panel import RescoreSettings, Series, group_series
+from contam.rescore.summary import figure, gap_of, is_shown, left_out, markdown, planned
 from contam.rescore.tables import make_tables
 from contam.tables.score_schemas import RESCORE_FORMAT, SUMMARY
 
@@ -231,8 +230,11 @@ def write_rescore(
     drawn = planned(result.tables, result.run) if plots else []
 
     def write(folder: Path) -> None:
+        # Imported here: it takes longer than all else of re-scoring.
+        from contam.rescore.figures import DRAWN, save
+
         (folder / SUMMARY).write_text(result.summary, encoding="utf-8")
-        draw(drawn, folder)
+        save(((plot.name, DRAWN[plot.kind](plot.rows)) for plot in drawn), folder)
 
     others = [SUMMARY, *(f"{plot.name}.svg" for plot in drawn)]
     return write_folder(out, result, others, write, result.run, overwrite=overwrite)

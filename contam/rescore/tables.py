@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.rescore.adjusted import adjusted_figures
+from contam.rescore.field import adjusted_figures
 from contam.rescore.holdouts import holdout_rows
 from contam.rescore.panel import ALL, GROUP, Split, oriented
 from contam.rescore.rankings import (

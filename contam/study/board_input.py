@@ -13,7 +13,7 @@ from contam.benchmark.mapping import plain
 from contam.detect.report import RUN_FILE
 from contam.errors import LogError, Names, OutputError, Public, Statement, UsageError
 from contam.files.single import fingerprint
-from contam.rescore.logs.tools.plain_tables import DIRECTIONS
+from contam.rescore.logs.plain_tables import DIRECTIONS
 from contam.rescore.metrics import sounds_lower
 from contam.rescore.panel import ALL
 from contam.study.inputs import (

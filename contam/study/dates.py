@@ -12,9 +12,9 @@ import numpy as np
 from contam.corpus.dates import LEAK, SHARED, UNKNOWN, class_of, span_of
 from contam.errors import LogError, Names, Public, Statement, UsageError
 from contam.facts import counted
+from contam.rescore.field import LEAST_FIELD, beyond_field
 from contam.rescore.stats.clusters import interval_of
 from contam.rescore.stats.dealing import adjust, most_draws
-from contam.rescore.stats.field import LEAST_FIELD, beyond_field
 from contam.rescore.stats.gain import LEAST, gain
 from contam.study.dated import drop, iso, read_dated, scan, stratified_drop
 from contam.study.model import (

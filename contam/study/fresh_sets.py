@@ -15,10 +15,10 @@ from scipy.special import ndtri
 
 from contam.detect.intervals import wilson
 from contam.errors import Public, Statement, UsageError
+from contam.rescore.holdouts import LEAST_REFERENCES, MARGIN, constat, equivalent, inflation
 from contam.rescore.stats.clusters import newcombe
 from contam.rescore.stats.dealing import adjust
 from contam.rescore.stats.gain import LEAST, two_proportions
-from contam.rescore.stats.holdout import LEAST_REFERENCES, MARGIN, constat, equivalent, inflation
 from contam.study.fresh_words import finding_of, pictures_of
 from contam.study.inputs import GIVE_SHARES, families, read_scores, refuse_unknown_sides
 from contam.study.lines import LEAST_MODELS, far_out, fit_line, freed_slope, residuals
@@ -460,7 +460,7 @@ def _constat_rows(
     draws: int,
     seed: int,
 ) -> tuple[list[Row], Refusal | None]:
-    """ConStat of every other model against the references; see `contam.rescore.stats.holdout`."""
+    """ConStat of every other model against the references; see `contam.rescore.holdouts`."""
     if len(references) < LEAST_REFERENCES:
         reason = f"{len(references)} reference models, fewer than {LEAST_REFERENCES}"
         return [], Refusal("ConStat", reason)

@@ -18,8 +18,8 @@ from contam.rescore.holdouts import item_numbers
 from contam.rescore.join import refuse_partial
 from contam.rescore.judging import join_logs, one_policy, open_verdicts
 from contam.rescore.logs.log_files import GIVE_ROWS, LogFile
+from contam.rescore.logs.plain_tables import direction_of, load, number_of, text_of
 from contam.rescore.logs.read import whole_logs
-from contam.rescore.logs.tools.plain_tables import direction_of, load, number_of, text_of
 from contam.rescore.metrics import directed, main_metrics
 from contam.rescore.panel import Split, labels_at, oriented
 from contam.rescore.run import refuse_two_logs, series_of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from contam.rescore.annotations import Annotations, Judging
     from contam.rescore.judging import Verdicts
     from contam.rescore.logs.model import Log
-    from contam.rescore.logs.tools.plain_tables import Table
+    from contam.rescore.logs.plain_tables import Table
     from contam.rescore.panel import Series
 
 

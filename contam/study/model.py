@@ -17,8 +17,8 @@ import numpy as np
 from contam.detect.notebook import table_html
 from contam.extras import require
 from contam.facts import counted
-from contam.rescore.export.folder import Tables, write_folder
-from contam.rescore.export.summary import cell, small, table
+from contam.rescore.folder import Tables, write_folder
+from contam.rescore.summary import cell, small, table
 from contam.tables import schemas
 
 if TYPE_CHECKING:
@@ -247,12 +247,13 @@ def write_study(study: Study, out: str | Path, *, overwrite: bool = False) -> Pa
     Raises OutputError, and MissingExtraError without matplotlib.
     """
     require("scores", "matplotlib")
-    from contam.study.pictures import save
+    from contam.rescore.figures import save
+    from contam.study.pictures import figure_of
 
     def write(folder: Path) -> None:
         (folder / TABLES).write_text(json.dumps(tree(study), indent=1) + "\n", "ascii")
         (folder / SUMMARY).write_text(markdown(study), encoding="utf-8")
-        save(study.pictures, folder)
+        save(((one.name, figure_of(one)) for one in study.pictures), folder)
 
     others = [TABLES, SUMMARY, *(f"{one.name}.svg" for one in study.pictures)]
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

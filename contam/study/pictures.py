@@ -9,13 +9,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from contam.rescore.export.figures import BLUE, GREY, GRID, RED, SMALL, plain, short
-from contam.rescore.export.plots import save_figure, steady
+from contam.rescore.figures import BLUE, GREY, GRID, RED, SMALL, plain, short
 from contam.study.model import Bump, Points
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Mapping
 
     from matplotlib.axes import Axes
 
@@ -36,13 +34,6 @@ _MOST_LETTERS: Final = 60
 
 _LETTER: Final = 0.07
 _ROW: Final = 0.2
-
-
-def save(pictures: Sequence[Chart | Bump], folder: Path) -> None:
-    """Write every picture; equal pictures give equal bytes."""
-    with steady():
-        for one in pictures:
-            save_figure(figure_of(one), folder / one.name)
 
 
 def figure_of(picture: Chart | Bump) -> Figure:

@@ -17,7 +17,7 @@ from contam.audit.spec import load_spec
 from contam.detect.report import load_report
 from contam.detect.show.choose import flagged_items
 from contam.detect.show.side_by_side import view_items
-from contam.rescore.export.plots import SHOWS
+from contam.rescore.summary import SHOWS
 from tests.audit.conftest import FIXTURES, write_spec
 
 HOSTILE = (

@@ -8,9 +8,9 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from contam.errors import LogError
+from contam.rescore.field import beyond_field, smallest_beyond
 from contam.rescore.panel import RescoreSettings
 from contam.rescore.run import rescore
-from contam.rescore.stats.field import beyond_field, smallest_beyond
 from contam.rescore.stats.gain import smallest_gap
 
 N = 300

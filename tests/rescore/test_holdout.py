@@ -8,9 +8,8 @@ import pytest
 from scipy import stats
 
 import contam as library
-from contam.rescore.holdouts import holdout_rows
+from contam.rescore.holdouts import constat, equivalent, holdout_rows, inflation
 from contam.rescore.panel import RescoreSettings
-from contam.rescore.stats.holdout import constat, equivalent, inflation
 from tests.cli.processes import assert_one_line_error, contam_here
 from tests.rescore.panels import series_of
 

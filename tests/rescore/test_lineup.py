@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.rescore.export.summary import markdown
 from contam.rescore.panel import RescoreSettings
 from contam.rescore.rankings import matrices
+from contam.rescore.summary import markdown
 from contam.tables import schemas
 from tests.matrix import sampled
 from tests.rescore.panels import flags_of, series_of

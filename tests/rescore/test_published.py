@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import contam as library
-from contam.rescore.stats import clusters, dealing, field, gain, ranking
+from contam.rescore import field
+from contam.rescore.stats import clusters, dealing, gain, ranking
 
 
 @pytest.fixture(scope="module")

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from contam.rescore.export.summary import beyond_words, markdown
 from contam.rescore.join import Joiner
 from contam.rescore.logs.read import read_logs
 from contam.rescore.panel import RescoreSettings, Series, group_series
+from contam.rescore.summary import beyond_words, markdown
 from contam.tables import schemas
 from tests.rescore.logs.small import item, items_table, lm_eval_group
 from tests.rescore.panels import flags_of, scores_in, series_of

@@ -270,7 +270,7 @@ def test_a_retro_holdout_is_admitted_by_equivalence_and_never_by_lack_of_differe
 
 
 def test_equivalence_is_claimed_of_sets_at_the_margin_as_seldom_as_it_says():
-    from contam.rescore.stats.holdout import equivalent
+    from contam.rescore.holdouts import equivalent
 
     rng = np.random.default_rng(12)
     claimed = 0

@@ -25,8 +25,8 @@ from contam.audit.spec import TOGETHER
 from contam.corpus.dates import span_of
 from contam.detect.report import RUN_FILE
 from contam.errors import ConfigError, Public, Statement
-from contam.rescore.export.summary import is_gain
 from contam.rescore.stats.gain import not_estimable
+from contam.rescore.summary import is_gain
 from contam.tables import schemas, score_schemas
 
 if TYPE_CHECKING:

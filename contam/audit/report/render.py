@@ -27,9 +27,8 @@ from contam.corpus.dates import UNKNOWN
 from contam.detect.policies.common import EXPOSURES
 from contam.detect.report import RUN_FILE, load_report
 from contam.errors import Statement, UsageError
-from contam.rescore.export.plots import GAIN, planned
-from contam.rescore.export.summary import cell, figure, small, smallest_words
 from contam.rescore.stats.gain import too_few
+from contam.rescore.summary import GAIN, cell, figure, planned, small, smallest_words
 from contam.tables import schemas, score_schemas
 
 if TYPE_CHECKING:

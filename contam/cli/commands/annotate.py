@@ -17,7 +17,7 @@ from contam.errors import UsageError
 
 if TYPE_CHECKING:
     from contam.client.annotate import Written
-    from contam.rescore.export.evaluator import LabelledLog
+    from contam.rescore.evaluator import LabelledLog
 
 
 @options.shared
@@ -76,7 +76,7 @@ def annotate(
 
 def _print(written: list[Written], *, as_json: bool) -> None:
     from contam.detect.labels import SHOWN
-    from contam.rescore.export.summary import figure
+    from contam.rescore.summary import figure
 
     rows = [row for file in written for row in file.scores()]
     notes = list(dict.fromkeys(note for file in written for note in file.notes))
@@ -120,7 +120,7 @@ def export(
         contam export --verdicts results --logs runs
         contam export --verdicts results --logs runs --out clean.json
     """
-    from contam.rescore.export.evaluator import judge, lm_eval_samples
+    from contam.rescore.evaluator import judge, lm_eval_samples
 
     judged = judge(verdicts, logs, tool="lm-eval", policy=policy, allow_unmatched=allow_unmatched)
     text = json.dumps(lm_eval_samples(judged)) + "\n"

@@ -173,8 +173,7 @@ def _make(
     from_logs: Sequence[str], out: Path, columns: list[str] | None, *, overwrite: bool
 ) -> None:
     """Write a benchmark of the items in logs."""
-    from contam.rescore.logs.model import benchmark_of, write_items
-    from contam.rescore.logs.read import read_logs
+    from contam.rescore.logs.read import benchmark_of, read_logs, write_items
 
     refuse_inside(out)
     found = benchmark_of(read_logs(from_logs, columns=options.mapping_of(columns)))

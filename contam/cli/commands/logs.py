@@ -13,8 +13,7 @@ from contam.facts import counted
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from contam.rescore.logs.aggregate import TaskGroup
-    from contam.rescore.logs.model import Log, ScoreColumn
+    from contam.rescore.logs.model import Log, ScoreColumn, TaskGroup
     from contam.rescore.logs.read import LogFiles
 
 _LISTED = 20
@@ -40,7 +39,7 @@ def logs(
         contam logs runs
         contam logs scores.csv --columns id=item,score=correct
     """
-    from contam.rescore.logs.aggregate import find_groups
+    from contam.rescore.logs.model import find_groups
     from contam.rescore.logs.read import find_logs
 
     found = find_logs(paths, columns=options.mapping_of(columns), skip_damaged=True)

@@ -190,8 +190,8 @@ def rescore(
 
 
 def _plan(verdicts: Path, policies: list[str], least: int, output: options.OutputOptions) -> int:
-    from contam.rescore.export.summary import figure
-    from contam.rescore.power import plan_rescore
+    from contam.rescore.judging import plan_rescore
+    from contam.rescore.summary import figure
 
     rows = plan_rescore(verdicts, policies=policies, least=least)
     if output.as_json:
@@ -233,8 +233,8 @@ def _benchmark_pairs(given: list[str]) -> tuple[tuple[str, str], ...]:
 
 def _tables(result: Rescore) -> list[RenderableType]:
     """A table for each benchmark and metric shown, and what is not estimated."""
-    from contam.rescore.export import summary
-    from contam.rescore.export.plots import is_shown
+    from contam.rescore import summary
+    from contam.rescore.summary import is_shown
 
     blocks: list[RenderableType] = []
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -272,7 +272,7 @@ def _tables(result: Rescore) -> list[RenderableType]:
 
 def _table(rows: list[dict[str, Any]]) -> RenderableType:
     """The scores; where a page has no room, without the gain and the p that is not corrected."""
-    from contam.rescore.export.summary import figure, limits, small
+    from contam.rescore.summary import figure, limits, small
 
     columns = {
         "flagged": [f"{row['n_flagged']:,} / {row['n']:,}" for row in rows],

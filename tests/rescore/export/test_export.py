@@ -9,13 +9,13 @@ import pytest
 import contam as library
 from contam.detect.labels import CLEAN, CONTAMINATED, NOT_CHECKABLE, SUSPECT
 from contam.errors import LogError
-from contam.rescore.export.evaluator import (
+from contam.rescore.evaluator import (
     LabelledLog,
     clean_results,
     lm_eval_samples,
 )
+from contam.rescore.logs.lm_eval import is_results
 from contam.rescore.logs.read import read_logs
-from contam.rescore.logs.tools.lm_eval import is_results
 from tests.cli.processes import assert_one_line_error, contam_here
 from tests.rescore.export.test_harness import needs, run
 from tests.rescore.logs.small import TIME, lm_eval, lm_eval_group

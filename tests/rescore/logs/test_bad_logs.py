@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contam.errors import LogError, UsageError
-from contam.rescore.logs.aggregate import find_groups
-from contam.rescore.logs.model import self_check
+from contam.rescore.logs.model import find_groups, self_check
 from contam.rescore.logs.read import find_logs, read_logs
 from tests.rescore.logs.small import QUESTIONS, TIME, lm_eval, lm_eval_group, write_lines
 from tests.rescore.logs.tools import helm, inspect_document, openai_evals, write_json

@@ -3,8 +3,8 @@
 from contam.benchmark.read_files import read_benchmarks
 from contam.errors import LogError
 from contam.rescore.join import Joiner
-from contam.rescore.logs.model import benchmark_of, self_check, write_items
-from contam.rescore.logs.read import read_logs
+from contam.rescore.logs.model import self_check
+from contam.rescore.logs.read import benchmark_of, read_logs, write_items
 from tests.rescore.logs.small import QUESTIONS, items_table, lm_eval, write_every_eval
 from tests.rescore.panels import refused
 

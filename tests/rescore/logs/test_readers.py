@@ -7,9 +7,8 @@ import pytest
 
 from contam.errors import LogError
 from contam.rescore.logs import read as reading
-from contam.rescore.logs.aggregate import CORPUS
 from contam.rescore.logs.log_files import LogFile, LogReader, document
-from contam.rescore.logs.model import Log, LoggedItem, mean_column, self_check
+from contam.rescore.logs.model import CORPUS, Log, LoggedItem, mean_column, self_check
 from contam.rescore.logs.read import read_logs
 from tests.rescore.logs.small import TIME, lm_eval
 from tests.rescore.logs.tools import RUNS

@@ -12,9 +12,8 @@ import pytest
 from contam.benchmark.read_files import read_benchmarks
 from contam.errors import LogError
 from contam.rescore.join import Joiner
-from contam.rescore.logs.aggregate import find_groups
-from contam.rescore.logs.model import benchmark_of, self_check, write_items
-from contam.rescore.logs.read import read_logs
+from contam.rescore.logs.model import find_groups, self_check
+from contam.rescore.logs.read import benchmark_of, read_logs, write_items
 from tests.rescore.logs.small import items_table
 
 pytestmark = pytest.mark.labelled

@@ -7,8 +7,8 @@ import pytest
 from scipy.special import expit
 from scipy.stats import fisher_exact
 
+from contam.rescore import field
 from contam.rescore.panel import RescoreSettings
-from contam.rescore.stats import field
 from contam.rescore.stats.gain import LEAST_OTHERS, slopes
 from contam.tables import schemas
 from tests.matrix import sampled

@@ -26,7 +26,7 @@ from contam.benchmark.paths import folder_name, name_of, stem_of
 from contam.errors import LogError, Names, Public, Statement, UsageError
 from contam.rescore.logs.log_files import GIVE_ROWS, LogReader, NoScoresError, PartsReader
 from contam.rescore.logs.model import TABLE, Log, LoggedItem, ScoreColumn, mean_column
-from contam.rescore.logs.tools.plain_tables import (
+from contam.rescore.logs.plain_tables import (
     DIRECTIONS,
     Table,
     direction_of,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from contam.rescore import Ints
     from contam.rescore.logs.log_files import LogFile, Texts
-    from contam.rescore.logs.tools.plain_tables import Table
+    from contam.rescore.logs.plain_tables import Table
 
 
 _ID: Final = (

@@ -14,11 +14,10 @@ from contam.detect.report import load_report
 from contam.errors import LogError, Public
 from contam.facts import counted
 from contam.rescore.judging import join_logs, one_policy
-from contam.rescore.logs.aggregate import find_groups
+from contam.rescore.logs.lm_eval import results_of
 from contam.rescore.logs.log_files import Record
-from contam.rescore.logs.model import self_check
+from contam.rescore.logs.model import find_groups, self_check
 from contam.rescore.logs.read import read_logs
-from contam.rescore.logs.tools.lm_eval import results_of
 from contam.rescore.panel import labels_at
 
 if TYPE_CHECKING:

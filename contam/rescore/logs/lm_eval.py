@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.rescore.logs.aggregate import CORPUS, ELSEWHERE
 from contam.rescore.logs.log_files import (
     LogFile,
     LogReader,
@@ -30,6 +29,8 @@ from contam.rescore.logs.log_files import (
     text_or_none,
 )
 from contam.rescore.logs.model import (
+    CORPUS,
+    ELSEWHERE,
     GroupClaim,
     Log,
     LoggedItem,

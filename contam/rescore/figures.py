@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
     from matplotlib.axes import Axes
 
@@ -234,6 +236,24 @@ DRAWN: Final[dict[str, Callable[[Sequence[Row]], Figure]]] = {
     "sweep": curves,
 }
 """How each kind of picture is drawn."""
+
+
+def save(figures: Iterable[tuple[str, Figure]], folder: Path) -> None:
+    """Write figures, made as they are asked for, as NAME.svg; equal ones give equal bytes."""
+    with rc_context(
+        {
+            "svg.hashsalt": "contam",
+            "svg.fonttype": "none",
+            "figure.autolayout": False,
+            "figure.constrained_layout.use": False,
+        }
+    ):
+        for name, figure in figures:
+            # As long as an engine is set, saving a file draws it twice.
+            if (engine := figure.get_layout_engine()) is not None:
+                engine.execute(figure)
+            figure.set_layout_engine(None)
+            figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
 
 
 def page(n_rows: int, left: Sequence[str], right: Sequence[str]) -> tuple[Figure, Axes]:

@@ -1,1 +1,0 @@
-"""Export a re-scoring for evaluators, as pictures and as Markdown."""

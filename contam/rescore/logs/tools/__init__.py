@@ -1,1 +1,0 @@
-"""One reader for each tool that writes logs of evaluations."""
