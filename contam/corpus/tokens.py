@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contam.corpus.formats.token_rows import are_cut, decoder_of
+from contam.corpus.formats.base import are_cut, decoder_of
 from contam.errors import ConfigError, CorpusError, Place, Plain, Public, Statement, UsageError
 from contam.files.listed import opened
 from contam.tables.columns import TokenIds

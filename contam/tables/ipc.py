@@ -14,6 +14,7 @@ from pyarrow import ipc
 from contam.errors import Public, ShardError
 from contam.files.disk import output_errors
 from contam.files.single import created
+from contam.tables import edits
 from contam.tables.columns import ColumnRef, describe, with_leaves
 from contam.tables.edits import Rewrite, Rewritten, edited_batch, plain_type
 from contam.tables.fields import filled_block, take_rows, taken
@@ -22,9 +23,6 @@ from contam.tables.lookup import arrow_file, shard_errors
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
-
-    import numpy as np
-    from numpy.typing import NDArray
 
     from contam.tables.blocks import TextBlock
     from contam.tables.columns import TextColumns
@@ -47,23 +45,17 @@ def columns(path: str) -> tuple[ColumnRef, ...]:
 
 
 def text_blocks(
-    path: str, sources: TextColumns, chosen: Sequence[int] | None = None
+    path: str, sources: TextColumns, groups: Sequence[int] | None, max_bytes: int
 ) -> Iterator[TextBlock]:
-    """Yield the documents of `sources`, rows in order.
-
-    chosen  record batches of an IPC file to read, in order; None reads them all
-    """
+    """Yield the documents of `sources`, rows in order."""
+    del max_bytes  # a batch is as large as its writer made it
     names = [part.path[0] for ref in (sources.first, *sources.others) for part in ref.single]
-    for batch in batches(path, names, chosen):
+    for batch in batches(path, names, groups):
         for begin in range(0, batch.num_rows, _MAX_ROWS):
             part = batch.slice(begin, _MAX_ROWS)
             with shard_errors(path):
-                block = filled_block(part, sources, partial(_taken, part))
+                block = filled_block(part, sources, partial(taken, part))
             yield block
-
-
-def _taken(batch: pa.RecordBatch, rows: NDArray[np.int64]) -> pa.RecordBatch:
-    return taken(batch, rows)
 
 
 def n_batches(path: str) -> int | None:
@@ -84,13 +76,10 @@ def batch_rows(path: str, chosen: Sequence[int]) -> list[int]:
 
 
 def value_rows(
-    path: str,
-    refs: Sequence[ColumnRef],
-    rows: Sequence[int],
-    *,
-    whole: bool,  # noqa: ARG001 - of a column all is read
+    path: str, refs: Sequence[ColumnRef], rows: Sequence[int], *, whole: bool
 ) -> Iterator[tuple[list[int], pa.RecordBatch]]:
-    """Yield the columns of some rows, see `contam.tables.lookup.TableReader`."""
+    """Yield the columns of some rows (ascending, distinct)."""
+    del whole  # of a column all is read
     if rows:
         yield from take_rows(value_batches(path, refs, None), 0, rows)
 
@@ -261,6 +250,13 @@ def rewrite(source: str, target: Path, how: Rewrite) -> Rewritten:
                 write(left)
         how.refuse_beyond(n_before)
     return Rewritten(n_before, n_after, (LEVEL,) if codec else ())
+
+
+def count_same(path: str, new: str, how: Rewrite) -> int:
+    """How many rows are the same in a shard that was written again; see `CorpusFormat`."""
+    names = [ref.dotted for ref in columns(path) if len(ref.path) == 1]
+    with shard_errors(new):
+        return edits.count_same(batches(path, names), batches(new, names), how, new)
 
 
 def _encodes(schema: pa.Schema, plain: pa.Schema) -> bool:

@@ -39,6 +39,7 @@ class Repeated:
 
 
 Table: TypeAlias = pa.Table
+RecordBatch: TypeAlias = pa.RecordBatch
 Schema: TypeAlias = pa.Schema
 Column: TypeAlias = Sequence[Any] | NDArray[Any] | Repeated | pa.ChunkedArray
 Columns: TypeAlias = Mapping[str, Column]

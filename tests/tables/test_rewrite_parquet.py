@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from contam.errors import ShardError
 from contam.tables.columns import ColumnRef, TextColumns, describe
 from contam.tables.edits import Edit, Rewrite, edited
-from contam.tables.rewrite_parquet import BLOOM, SORTING, TYPES, count_same, rewrite
+from contam.tables.parquet import BLOOM, SORTING, TYPES, count_same, rewrite
 
 TEXT = TextColumns(ColumnRef(("text",), "text"))
 N_ROWS = 300

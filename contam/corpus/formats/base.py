@@ -1,29 +1,44 @@
-"""Define a corpus format: one object for its files, columns, chunks, texts and rows."""
+"""Define a corpus format, one object for its files, and read documents of token ids in any of them.
+
+Where documents of token ids end inside rows, a row is read on into the next ones, to the end of the
+document that its end cuts, or for `RUN_ON` tokens; the next row may be the first of the next shard.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
+from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, ClassVar, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, Final, NamedTuple
 
-from contam.errors import ShardError
+import numpy as np
+
+from contam.errors import InternalError, Public, ShardError
 from contam.files.listed import opened
 from contam.tables.chat import Turn, turn_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path, PurePath
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from contam.corpus.streams import ByteSpan
     from contam.tables.blocks import TextBlock
-    from contam.tables.columns import ColumnRef, TextColumns
+    from contam.tables.columns import ColumnRef, TextColumns, TokenIds
     from contam.tables.edits import Rewrite, Rewritten
     from contam.tables.parquet import RowGroup
+    from contam.text.token_ids import IdDecoder
 
+    Ids = NDArray[np.uint32]
+
+RUN_ON: Final = 512
+"""Tokens that are read behind a row whose end cuts a document."""
+
+#: Rows that are read with each one that may be read on into them.
+_AHEAD: Final = 8
 _HEAD_BYTES = 64 << 10
 
 
@@ -86,6 +101,17 @@ class Document:
         return turn_at(self.turns, char) if self.turns is not None else None
 
 
+class IdRows(NamedTuple):
+    """Consecutive rows: row i has the tokens ids[offsets[i] : offsets[i + 1]].
+
+    ids  uint32[t];  offsets  int64[n + 1];  n_null  rows without a list of ids
+    """
+
+    ids: Ids
+    offsets: NDArray[np.int64]
+    n_null: int = 0
+
+
 class CorpusFormat(ABC):
     """A file format that corpora have. Paths that methods get may carry the listed state.
 
@@ -127,9 +153,23 @@ class CorpusFormat(ABC):
         """Digests of files beside one that say what is in it."""
         return ()
 
-    def sample(self, path: str, ref: ColumnRef) -> list[NDArray[np.uint32]]:
+    def sample(self, path: str, ref: ColumnRef) -> list[Ids]:
         """Token ids of some rows, or of some other stretches, of a file."""
         return []
+
+    def id_rows(self, path: str, ref: ColumnRef, chunk: Chunk) -> Iterator[IdRows]:
+        """Yield the token ids of a chunk's rows in order, some rows at a time."""
+        return iter(())
+
+    def ids_at(
+        self, path: str, ref: ColumnRef, rows: Sequence[int]
+    ) -> Iterator[tuple[int, int | None, Ids]]:
+        """Yield (row, its first token's place in the file if that is known, its token ids)."""
+        return iter(())
+
+    def ids_behind(self, path: str, ref: ColumnRef, chunk: Chunk | None) -> Iterator[Ids]:
+        """Yield the token ids behind a chunk, as the file has them; None: of all the file."""
+        return iter(())
 
     def no_shard(self, path: PurePath) -> str:
         """Why a file in a folder is no shard although its suffix fits; "" when it is one."""
@@ -155,40 +195,58 @@ class CorpusFormat(ABC):
         """The parts of a file that can be read by themselves; None: only from its beginning."""
         return None
 
-    @abstractmethod
     def blocks(
         self, path: str, sources: TextColumns, chunk: Chunk, max_bytes: int
     ) -> Iterator[TextBlock]:
         """Yield the documents of a chunk, rows in order, about `max_bytes` of text at a time."""
+        if sources.first.kind == "tokens":
+            return token_blocks(self, path, sources.first, chunk)
+        return self.text_blocks(path, sources, chunk, max_bytes)
 
-    @abstractmethod
+    def text_blocks(
+        self, path: str, sources: TextColumns, chunk: Chunk, max_bytes: int
+    ) -> Iterator[TextBlock]:
+        """Yield what `blocks` does, of columns of text."""
+        raise InternalError(f"{path}: {self.title} have no text")
+
     def metadata(
         self, path: str, refs: tuple[ColumnRef, ...], chunk: Chunk
     ) -> Iterator[dict[ColumnRef, list[object]]]:
         """Yield the values of columns for all rows of a chunk, some thousands at a time."""
+        return iter(())
 
-    @abstractmethod
     def values(
         self, path: str, refs: Sequence[ColumnRef], rows: Sequence[int]
     ) -> Iterator[tuple[int, dict[ColumnRef, object]]]:
         """Yield (row, values of columns) for some rows (ascending, distinct)."""
+        return iter(())
 
-    @abstractmethod
     def documents(
         self, path: str, sources: TextColumns, rows: Sequence[int]
     ) -> Iterator[tuple[int, Document]]:
         """Yield (row, document) for some rows (ascending, distinct): the texts of `blocks`."""
+        if sources.first.kind == "tokens":
+            return token_documents(self, path, sources.first, rows)
+        return self.text_documents(path, sources, rows)
 
-    @abstractmethod
+    def text_documents(
+        self, path: str, sources: TextColumns, rows: Sequence[int]
+    ) -> Iterator[tuple[int, Document]]:
+        """Yield what `documents` does, of columns of text."""
+        raise InternalError(f"{path}: {self.title} have no text")
+
     def rewrite(self, path: str, target: Path, how: Rewrite) -> Rewritten:
         """Write a file again, to one on this machine that does not exist.
 
-        Raises ShardError when a row is not there, or when a span is not in the text or lies
-        elsewhere than in a text column or the content of a message. The target may then be there in
-        part; the caller removes it.
+        Raises ShardError when the format is only read, when a row is not there, or when a span is
+        not in the text or lies elsewhere than in a text column or the content of a message. The
+        target may then be there in part; the caller removes it.
         """
+        raise ShardError(
+            "{shard}: {} cannot be written again", Public(self.title), shard=path,
+            hint="--action list says what would go",
+        )  # fmt: skip
 
-    @abstractmethod
     def count_same(self, path: str, new: str, how: Rewrite) -> int:
         """How many rows of a file are the same in what `rewrite` wrote of it.
 
@@ -196,6 +254,7 @@ class CorpusFormat(ABC):
         the columns of the text is the same. Raises ShardError, naming the new file, where a row
         is missing, too many or another.
         """
+        raise InternalError(f"{path}: {self.title} is not written")
 
 
 def head_of(path: PurePath) -> bytes:
@@ -210,3 +269,147 @@ def head_of(path: PurePath) -> bytes:
 def is_whole(head: bytes) -> bool:
     """Whether `head_of` gave all bytes of the file."""
     return len(head) < _HEAD_BYTES
+
+
+def decoder_of(ref: ColumnRef) -> IdDecoder:
+    """What turns the ids of a column into text. Raises ConfigError."""
+    from contam.text.token_ids import load_decoder
+
+    how = _tokens_of(ref)
+    return load_decoder(how.tokenizer, how.sha256, how.special)
+
+
+def _tokens_of(ref: ColumnRef) -> TokenIds:
+    """How the ids of a column are read."""
+    if ref.tokens is None:
+        raise InternalError(f"{ref.dotted}: nothing says how its ids are read")
+    return ref.tokens
+
+
+def token_blocks(
+    kind: CorpusFormat, path: str, ref: ColumnRef, chunk: Chunk
+) -> Iterator[TextBlock]:
+    """The documents of a chunk. Raises ShardError also for an id that the tokenizer lacks."""
+    decoder, packed = decoder_of(ref), _tokens_of(ref).packed
+    row = chunk.first_row if chunk.first_row is not None else kind.first_row(path, chunk, ref)
+    stream = kind.id_rows(path, ref, chunk)
+    waiting: deque[IdRows] = deque()
+    is_open = True
+    while waiting or is_open:
+        while is_open and (not waiting or (packed and _n_behind(waiting) < RUN_ON)):
+            found = next(stream, None)
+            is_open = found is not None
+            if found is not None:
+                waiting.append(found)
+        if not waiting:
+            return
+        rows = waiting.popleft()
+        n_rows = len(rows.offsets) - 1
+        if packed:
+            rest = chain(kind.ids_behind(path, ref, chunk), _following(kind, ref))
+            rows = run_on(rows, _first(chain([some.ids for some in waiting], rest)), decoder)
+        yield _block(path, row, rows, decoder)
+        row += n_rows
+
+
+def token_documents(
+    kind: CorpusFormat, path: str, ref: ColumnRef, wanted: Sequence[int]
+) -> Iterator[tuple[int, Document]]:
+    """Yield (row, document) for some rows (ascending, distinct): the texts of `token_blocks`."""
+    decoder, packed = decoder_of(ref), _tokens_of(ref).packed
+    ahead = range(_AHEAD + 1 if packed else 1)
+    asked = set(wanted)
+    found: dict[int, tuple[int | None, Ids]] = {}
+    heads: dict[int, Ids] = {}
+    # In one pass: some formats read a file from its beginning.
+    for row, place, ids in kind.ids_at(
+        path, ref, sorted({row + n for row in asked for n in ahead})
+    ):
+        heads[row] = ids[:RUN_ON].copy()
+        if row in asked:
+            found[row] = place, ids
+    for row, (place, ids) in found.items():
+        rows = IdRows(ids, np.array([0, len(ids)], np.int64))
+        if packed:
+            behind = chain(_from(kind, path, ref, row + 1, heads), _following(kind, ref))
+            rows = run_on(rows, _first(behind), decoder)
+        block = _block(path, row, rows, decoder)
+        tokens = TokenPlaces(place or 0, len(rows.ids), decoder.places(rows.ids))
+        yield row, Document(block.data.tobytes().decode(), tokens=tokens)
+
+
+def run_on(rows: IdRows, behind: Ids, decoder: IdDecoder) -> IdRows:
+    """The rows, each read on to the end of the document that its end cuts, or for `RUN_ON`.
+
+    behind  the tokens after the last row
+    """
+    begins, stops = rows.offsets[:-1], rows.offsets[1:]
+    # Behind a row that an end token closes, or that is empty, nothing belongs to it.
+    cuts = stops > begins
+    cuts[cuts] = ~decoder.ends_in(rows.ids[stops[cuts] - 1])
+    if not cuts.any():
+        return rows
+    ids = np.concatenate([rows.ids, behind])
+    ends = np.append(np.flatnonzero(decoder.ends_in(ids)), len(ids))
+    reach = np.minimum(stops + RUN_ON, ends[np.searchsorted(ends, stops)])
+    reach = np.where(cuts, reach, stops)
+    if not cuts[:-1].any():
+        return IdRows(ids[: reach[-1]], np.append(rows.offsets[:-1], reach[-1]), rows.n_null)
+    pieces = [ids[a:b] for a, b in zip(begins.tolist(), reach.tolist(), strict=True)]
+    offsets = np.concatenate([[0], np.cumsum(reach - begins)]).astype(np.int64)
+    return IdRows(np.concatenate(pieces), offsets, rows.n_null)
+
+
+def are_cut(sizes: NDArray[np.int64]) -> bool:
+    """Whether rows of these sizes were cut to one length, but for shorter ones."""
+    return len(sizes) > 1 and int(np.partition(sizes, -2)[-2]) == int(sizes.max()) > 0
+
+
+def _n_behind(waiting: deque[IdRows]) -> int:
+    return sum(len(rows.ids) for rows in waiting) - len(waiting[0].ids)
+
+
+def _first(pieces: Iterable[Ids]) -> Ids:
+    """The first `RUN_ON` tokens, or all."""
+    held, n = [np.empty(0, np.uint32)], 0
+    for ids in pieces:
+        held.append(ids[: RUN_ON - n])
+        n += len(held[-1])
+        if n == RUN_ON:
+            break
+    return np.concatenate(held)
+
+
+def _from(
+    kind: CorpusFormat, path: str, ref: ColumnRef, row: int, heads: Mapping[int, Ids]
+) -> Iterator[Ids]:
+    """The ids from a row on; heads  the first ones of rows that were read already."""
+    while row in heads:
+        yield heads[row]
+        row += 1
+    while found := [ids for _, _, ids in kind.ids_at(path, ref, range(row, row + _AHEAD))]:
+        yield from found
+        row += len(found)
+
+
+def _following(kind: CorpusFormat, ref: ColumnRef) -> Iterator[Ids]:
+    """The ids of the next shard."""
+    following = _tokens_of(ref).following
+    return kind.ids_behind(following, ref, None) if following else iter(())
+
+
+def _block(path: str, row: int, rows: IdRows, decoder: IdDecoder) -> TextBlock:
+    from contam.text.token_ids import UnknownIdError
+
+    try:
+        block = decoder.decode(rows.ids, rows.offsets)
+    except UnknownIdError as error:
+        at = int(np.searchsorted(rows.offsets, error.place, side="right")) - 1
+        raise ShardError(
+            "{shard}, row {}, token {}: {} is not in the tokenizer's vocabulary of {:,}",
+            row + at, error.place - int(rows.offsets[at]), Public(str(error)), decoder.n_ids,
+            shard=path,
+            hint="name the tokenizer of this corpus with --tokenizer, or an id that was added to"
+            " it with --special",
+        ) from error  # fmt: skip
+    return block._replace(n_null=rows.n_null)

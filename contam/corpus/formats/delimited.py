@@ -7,7 +7,6 @@ import io
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from contam.corpus.formats import records
-from contam.corpus.formats.json_record import edited_record
 from contam.corpus.formats.token_file import is_there
 from contam.corpus.streams import refuse_wide
 from contam.errors import Plain, ShardError
@@ -20,13 +19,10 @@ if TYPE_CHECKING:
     from pathlib import PurePath
 
     from contam.corpus.streams import ByteSpan
-    from contam.tables.columns import TextColumns
-    from contam.tables.edits import Span
 
 # The module's own limit is too low for texts.
 csv.field_size_limit(records.MAX_RECORD_BYTES)
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: Messages list the names of columns; a text must not get into them.
 _LONGEST_NAME = 200
 
@@ -42,7 +38,7 @@ class _Row(NamedTuple):
 _NO_ROW = _Row(1, b"", [])
 
 
-class Csv(records.ReadyRecords):
+class Csv(records.RecordFormat):
     """Comma-separated values as RFC 4180 has them, in UTF-8, with a header.
 
     A cell may be quoted, with line breaks inside. Blank lines are no rows. An empty cell is an
@@ -52,6 +48,8 @@ class Csv(records.ReadyRecords):
     name = "csv"
     title = "CSV"
     suffixes = (".csv",)
+    unit = "row", 0
+    if_bad = "repair the row, or leave the file out"
     delimiter: ClassVar[str] = ","
 
     def no_shard(self, path: PurePath) -> str:
@@ -62,11 +60,7 @@ class Csv(records.ReadyRecords):
         header = next(self._rows(path), _NO_ROW).cells
         return tuple(ColumnRef((name,), "text", "text") for name in _names(path, header))
 
-    def numbered(
-        self,
-        path: str,
-        span: ByteSpan | None,
-    ) -> Iterator[tuple[int, records.Record]]:
+    def numbered(self, path: str, span: ByteSpan | None) -> Iterator[tuple[int, records.Record]]:
         rows = self._rows(path)
         names = _names(path, next(rows, _NO_ROW).cells)
         for row, found in enumerate(rows):
@@ -82,20 +76,13 @@ class Csv(records.ReadyRecords):
     def names(self, path: str) -> Sequence[str]:
         return _names(path, next(self._rows(path), _NO_ROW).cells)
 
-    def edited(
-        self,
-        raw: bytes,
-        names: Sequence[str],
-        sources: TextColumns,
-        spans: Sequence[Span],
-        replacement: str | None,
-    ) -> bytes:
+    def edited(self, raw: bytes, names: Sequence[str], edit: records.Editor) -> bytes:
         """The row, written anew; only cells that need quotes have them."""
         text = raw.decode("utf-8", "surrogateescape")
         lines = io.StringIO(text, newline="")
         (cells,) = csv.reader(lines, delimiter=self.delimiter, strict=True)
         record: records.Record = dict(zip(names, cells, strict=True))
-        edited_record(record, sources, spans, replacement)
+        edit(record)
         written = io.StringIO(newline="")
         csv.writer(written, delimiter=self.delimiter, lineterminator="\r\n").writerow(
             record.values()
@@ -103,18 +90,12 @@ class Csv(records.ReadyRecords):
         end = text[len(text.rstrip("\r\n")) :]
         return (written.getvalue().removesuffix("\r\n") + end).encode("utf-8", "surrogateescape")
 
-    def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
-        return ShardError(
-            "{shard}, row {}: " + what, row, *facts, shard=path,
-            hint="repair the row, or leave the file out",
-        )  # fmt: skip
-
     def _rows(self, path: str, *, blank: bool = False) -> Iterator[_Row]:
         """Yield the header and all rows, and what is blank between them if that is wanted."""
         taken: list[bytes] = []
 
         def lines() -> Iterator[str]:
-            mark = _BYTE_ORDER_MARK
+            mark = records.BYTE_ORDER_MARK
             for line in _lines(path):
                 taken.append(line)
                 yield line.removeprefix(mark).decode("utf-8", "surrogateescape")

@@ -10,7 +10,6 @@ import orjson
 
 from contam.corpus.formats import records
 from contam.corpus.formats.base import Chunk, head_of, is_whole
-from contam.corpus.formats.json_record import edited_record
 from contam.corpus.streams import (
     ByteSpan,
     is_plain,
@@ -20,7 +19,7 @@ from contam.corpus.streams import (
     refuse_wide,
     span_pieces,
 )
-from contam.errors import Plain, Public, ShardError
+from contam.errors import Plain, Public
 from contam.files.addresses import is_address
 from contam.files.doubled_keys import repeated
 from contam.files.listed import LFS_HEAD, wide_encoding
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import PurePath
 
-    from contam.tables.edits import Span
-
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ")
 _SNIFF_ROWS = 200
 _SNIFF_BYTES = 8 << 20
@@ -41,13 +37,15 @@ _MAX_DEPTH = 4
 _RANK: tuple[Kind, ...] = ("chat", "text", "list", "tokens", "struct", "other", "null")
 
 
-class JsonLines(records.RecordFormat[bytes]):
+class JsonLines(records.RecordFormat):
     """JSON lines. A blank line is no document, but counts as a row: rows are line numbers."""
 
     name = "jsonl"
     title = "JSONL"
     suffixes = (".jsonl", ".ndjson", ".json", ".jsonlines")
     open_keys = True
+    unit = "line", 1
+    if_bad = "JSONL has one JSON object a line: repair the line, or leave the file out"
 
     def guess(self, head: bytes) -> bool:
         return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{") or head.startswith(_PACKED)
@@ -60,7 +58,7 @@ class JsonLines(records.RecordFormat[bytes]):
 
         def first_records() -> Iterator[records.Record]:
             n_bytes = 0
-            for row, line in enumerate(_lines(path)):
+            for row, line in enumerate(self._lines(path)):
                 n_bytes += len(line)
                 yield self.record(path, row, line) or {}
                 if n_bytes >= _SNIFF_BYTES:
@@ -86,7 +84,7 @@ class JsonLines(records.RecordFormat[bytes]):
     def numbered(self, path: str, span: ByteSpan | None) -> Iterator[tuple[int, bytes]]:
         first = line_number(path, span.begin) if span else 0
         row = first - 1
-        for row, line in enumerate(_lines(path, first, span), first):
+        for row, line in enumerate(self._lines(path, first, span), first):
             yield row, line
         # Rows count from the file's beginning: of an object all would be fetched twice for it.
         if span and is_address(path):
@@ -106,23 +104,16 @@ class JsonLines(records.RecordFormat[bytes]):
     def raw_records(self, path: str) -> Iterator[tuple[int, bytes]]:
         yield from enumerate(records.raw_lines(path))
 
-    def edited(
-        self,
-        raw: bytes,
-        names: Sequence[str],
-        sources: TextColumns,
-        spans: Sequence[Span],
-        replacement: str | None,
-    ) -> bytes:
+    def edited(self, raw: bytes, names: Sequence[str], edit: records.Editor) -> bytes:
         """The line, written anew; its escapes, blanks and spelling of numbers may be others."""
-        mark = _BYTE_ORDER_MARK if raw.startswith(_BYTE_ORDER_MARK) else b""
+        mark = records.BYTE_ORDER_MARK if raw.startswith(records.BYTE_ORDER_MARK) else b""
         line = raw.removeprefix(mark)
         end = line[len(line.rstrip(b"\r\n")) :]
         # Of an integer of any length no digit is lost.
         record = json.loads(line.decode("utf-8", "surrogateescape"))
         if not isinstance(record, dict):
             raise ValueError("no JSON object")  # noqa: TRY004 - told as what is wrong with the line
-        edited_record(record, sources, spans, replacement)
+        edit(record)
         try:
             text = json.dumps(record, ensure_ascii=line.isascii())
             return mark + text.encode("utf-8", "surrogateescape") + end
@@ -141,8 +132,30 @@ class JsonLines(records.RecordFormat[bytes]):
         if found is not None:
             raise self.bad(path, row, "a field at {!r} occurs twice in one object", ".".join(found))
 
-    def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
-        return _bad_line(path, row, what, *facts)
+    def _lines(self, path: str, first: int = 0, span: ByteSpan | None = None) -> Iterator[bytes]:
+        """Yield the lines of a file or span; `first` is the row of its first line."""
+        parts: list[bytes] = []
+        size = 0
+        row = first
+        for piece in span_pieces(path, span) if span else pieces(path):
+            if not row and not parts:
+                refuse_wide(path, piece)
+            lines = piece.split(b"\n")
+            if len(lines) > 1:
+                parts.append(lines[0])
+                line = b"".join(parts)
+                yield line if row else line.removeprefix(records.BYTE_ORDER_MARK)
+                yield from lines[1:-1]
+                row += len(lines) - 1
+                parts, size = [], 0
+            if lines[-1]:
+                parts.append(lines[-1])
+                size += len(lines[-1])
+                if size > records.MAX_RECORD_BYTES:
+                    raise self.bad(path, row, f"longer than {records.MAX_RECORD_BYTES >> 20} MiB")
+        if parts:
+            line = b"".join(parts)
+            yield line if row else line.removeprefix(records.BYTE_ORDER_MARK)
 
 
 def _why(error: Exception) -> str:
@@ -161,16 +174,6 @@ def noted_columns(found: Iterator[records.Record]) -> tuple[ColumnRef, ...]:
     # An empty list may be one of texts or of ids: others tell.
     seen |= {key: "list" for key in empty if seen[key] == "null"}
     return tuple(ColumnRef(key, kind, kind) for key, kind in seen.items())
-
-
-def _bad_line(path: str, row: int, what: str, *facts: object) -> ShardError:
-    return ShardError(
-        "{shard}, line {}: " + what,
-        row + 1,
-        *facts,
-        shard=path,
-        hint="JSONL has one JSON object a line: repair the line, or leave the file out",
-    )
 
 
 def _not_lines(head: bytes) -> str:
@@ -192,32 +195,6 @@ def _not_lines(head: bytes) -> str:
     several = len(lines) > 1 and lines[1].strip() != b""
     texts = ("text", "content", "raw_content", "messages", "conversations")
     return "" if several or any(key in first for key in texts) else "a single JSON object"
-
-
-def _lines(path: str, first: int = 0, span: ByteSpan | None = None) -> Iterator[bytes]:
-    """Yield the lines of a file or span; `first` is the row of its first line."""
-    parts: list[bytes] = []
-    size = 0
-    row = first
-    for piece in span_pieces(path, span) if span else pieces(path):
-        if not row and not parts:
-            refuse_wide(path, piece)
-        lines = piece.split(b"\n")
-        if len(lines) > 1:
-            parts.append(lines[0])
-            line = b"".join(parts)
-            yield line if row else line.removeprefix(_BYTE_ORDER_MARK)
-            yield from lines[1:-1]
-            row += len(lines) - 1
-            parts, size = [], 0
-        if lines[-1]:
-            parts.append(lines[-1])
-            size += len(lines[-1])
-            if size > records.MAX_RECORD_BYTES:
-                raise _bad_line(path, row, f"longer than {records.MAX_RECORD_BYTES >> 20} MiB")
-    if parts:
-        line = b"".join(parts)
-        yield line if row else line.removeprefix(_BYTE_ORDER_MARK)
 
 
 def _note(

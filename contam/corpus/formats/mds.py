@@ -10,7 +10,6 @@ import numpy as np
 from contam.corpus.formats import records
 from contam.corpus.formats.jsonl import noted_columns
 from contam.corpus.streams import stream
-from contam.errors import ShardError
 from contam.tables.columns import ColumnRef
 
 if TYPE_CHECKING:
@@ -74,12 +73,6 @@ class Mds(records.ReadOnlyRecords):
             return offsets, list(zip(*told, strict=True))
         except (ValueError, KeyError, TypeError) as error:
             raise self.bad(path, 0, "its head is damaged") from error
-
-    def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
-        return ShardError(
-            "{shard}, record {}: " + what, row, *facts, shard=path,
-            hint="the file may be truncated or corrupt: copy it again, or leave it out",
-        )  # fmt: skip
 
     def _taken(self, path: str, file: BufferedReader, size: int) -> bytes:
         if size > records.MAX_RECORD_BYTES:

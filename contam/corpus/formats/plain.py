@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from contam.corpus.formats import records
-from contam.corpus.formats.json_record import edited_record
+from contam.corpus.formats.base import CorpusFormat
 from contam.corpus.formats.jsonl import JsonLines
 from contam.corpus.streams import refuse_wide, stream, unreadable
 from contam.errors import Plain, ShardError
@@ -19,14 +19,12 @@ if TYPE_CHECKING:
 
     from contam.corpus.streams import ByteSpan
     from contam.tables.columns import TextColumns
-    from contam.tables.edits import Span
 
 _TEXT: Final = "text"
 _NAMED: Final = 3
-_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
-class PlainText(records.ReadyRecords):
+class PlainText(records.RecordFormat):
     """Text, Markdown, LaTeX and reStructuredText; in a folder with shards such files are notes."""
 
     name = "text"
@@ -44,30 +42,19 @@ class PlainText(records.ReadyRecords):
 
     def numbered(self, path: str, span: ByteSpan | None) -> Iterator[tuple[int, records.Record]]:
         del span  # a file is one chunk
-        if text := _whole(path).removeprefix(_BYTE_ORDER_MARK):
+        if text := _whole(path).removeprefix(records.BYTE_ORDER_MARK):
             yield 0, {_TEXT: text.decode("utf-8", "surrogateescape")}
 
     def raw_records(self, path: str) -> Iterator[tuple[int | None, bytes]]:
         if text := _whole(path):
             yield 0, text
 
-    def edited(
-        self,
-        raw: bytes,
-        names: Sequence[str],
-        sources: TextColumns,
-        spans: Sequence[Span],
-        replacement: str | None,
-    ) -> bytes:
-        mark = _BYTE_ORDER_MARK if raw.startswith(_BYTE_ORDER_MARK) else b""
+    def edited(self, raw: bytes, names: Sequence[str], edit: records.Editor) -> bytes:
+        mark = records.BYTE_ORDER_MARK if raw.startswith(records.BYTE_ORDER_MARK) else b""
         text = raw.removeprefix(mark).decode("utf-8", "surrogateescape")
         record: records.Record = {_TEXT: text}
-        edited_record(record, sources, spans, replacement)
+        edit(record)
         return mark + str(record[_TEXT]).encode("utf-8", "surrogateescape")
-
-    def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
-        del row  # there is one
-        return ShardError("{shard}: " + what, *facts, shard=path, hint="leave the file out")
 
 
 class TextLines(JsonLines):
@@ -84,16 +71,9 @@ class TextLines(JsonLines):
         text = raw.rstrip(b"\r\n")
         return None if not text.strip() else {_TEXT: text.decode("utf-8", "surrogateescape")}
 
-    def edited(
-        self,
-        raw: bytes,
-        names: Sequence[str],
-        sources: TextColumns,
-        spans: Sequence[Span],
-        replacement: str | None,
-    ) -> bytes:
+    def edited(self, raw: bytes, names: Sequence[str], edit: records.Editor) -> bytes:
         line = raw.rstrip(b"\r\n")
-        return TEXT.edited(line, names, sources, spans, replacement) + raw[len(line) :]
+        return TEXT.edited(line, names, edit) + raw[len(line) :]
 
     def refuse(
         self, path: str, row: int, raw: bytes, record: records.Record, sources: TextColumns
@@ -105,7 +85,7 @@ class TextFiles(PlainText):
     """The files of a bundle: row r is the r-th of them, named by its file."""
 
     name = "texts"
-    title = "plain text"
+    rewrite = CorpusFormat.rewrite
 
     def columns(self, path: str) -> tuple[ColumnRef, ...]:
         return tuple(ColumnRef((name,), "text", "text") for name in ("id", _TEXT))
@@ -134,7 +114,7 @@ class TextFiles(PlainText):
                 return
             file = f"{bundle.folder if bundle else ''}/{names[row]}"
             try:
-                text = _small(file).removeprefix(_BYTE_ORDER_MARK)
+                text = _small(file).removeprefix(records.BYTE_ORDER_MARK)
             except ShardError as error:
                 failed.append(error.message.replace(file, names[row], 1))
             else:
@@ -150,9 +130,6 @@ class TextFiles(PlainText):
                 shard=path,
                 hint="repair these files, or move them out of the folder",
             )
-
-    def raw_records(self, path: str) -> Iterator[tuple[int | None, bytes]]:
-        raise ShardError("{shard}: a bundle of files is not written again", shard=path)
 
 
 TEXT: Final = PlainText()

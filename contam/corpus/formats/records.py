@@ -7,28 +7,29 @@ import lzma
 import zlib
 from abc import abstractmethod
 from collections import Counter
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, NoReturn, Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 import zstandard
 
-from contam.corpus.formats.base import Chunk, CorpusFormat, Document
-from contam.corpus.formats.json_record import RecordText, find
-from contam.corpus.formats.token_rows import IdRows, token_blocks, token_documents
+from contam.corpus.formats.base import Chunk, CorpusFormat, Document, IdRows
 from contam.corpus.streams import ByteSpan, stream, unreadable
-from contam.errors import InternalError, Public, ShardError
+from contam.errors import ShardError
 from contam.facts import Plain
 from contam.files.compression import codec_of
 from contam.files.disk import output_errors
 from contam.files.listed import opened, state_of
 from contam.files.single import created
 from contam.tables.blocks import TextBlock, block_of
-from contam.tables.chat import Turn, at_path, clean
-from contam.tables.edits import Rewrite, Rewritten, check_text
+from contam.tables.chat import Turn, at_path, clean, joined, named, text_at, turns_of
+from contam.tables.edits import Rewrite, Rewritten, check_text, edited, edited_value, spread
 from contam.tables.fields import as_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -38,12 +39,15 @@ if TYPE_CHECKING:
 
     Ids = NDArray[np.uint32]
 
-
-Raw = TypeVar("Raw")
 Record = dict[str, object]
+Editor = Callable[[Record], None]
+"""Takes stretches out of the document of a record, in place."""
 
 MAX_RECORD_BYTES = 128 << 20
 """A longer record is an error: it would not fit the memory a worker may use."""
+
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+COPY_AGAIN: Final = "the file may be truncated or corrupt: copy it again, or leave it out"
 
 _BLOCK_BYTES = 2 << 20
 _BLOCK_ROWS = 65_536
@@ -55,48 +59,67 @@ _SAMPLED: Final = 24
 _KEPT_RECORD_BYTES = 8 << 20
 
 
-class RecordFormat(CorpusFormat, Generic[Raw]):
-    """A format read record by record: `numbered` finds them, `record` understands one."""
+class RecordText(NamedTuple):
+    """The document of a record.
+
+    text         valid UTF-8; None when no column that is read has a value
+    n_bad        bytes that were replaced in it
+    turns        what it is joined from; None for plain text
+    column       the column it was read from; "" when that is the first
+    n_elsewhere  1 when it has no text and a column that is not read has one
+    """
+
+    text: bytes | None
+    n_bad: int = 0
+    turns: list[Turn] | None = None
+    column: str = ""
+    n_elsewhere: int = 0
+
+
+class RecordFormat(CorpusFormat):
+    """A format read record by record: `numbered` finds them, `record` understands one.
+
+    members     whether each record of a packed file is packed by itself
+    unit        what messages call a record, and the number of the first one
+    if_bad      the way out where one cannot be understood
+    """
 
     packable = True
-    #: Whether each record of a packed file is packed by itself.
     members: ClassVar[bool] = False
+    unit: ClassVar[tuple[str, int]] = ("record", 0)
+    if_bad: ClassVar[str] = COPY_AGAIN
 
     @abstractmethod
-    def numbered(self, path: str, span: ByteSpan | None) -> Iterator[tuple[int, Raw]]:
+    def numbered(self, path: str, span: ByteSpan | None) -> Iterator[tuple[int, Any]]:
         """Yield (row, raw record) of a file, or of a span if the format cuts files into spans."""
 
-    @abstractmethod
-    def record(self, path: str, row: int, raw: Raw) -> Record | None:
+    def record(self, path: str, row: int, raw: Any) -> Record | None:  # noqa: ANN401 - as `numbered` gives it
         """The names and values of a record; None for one without any: a blank line, no document.
 
         Text may hold surrogates for bytes that are not UTF-8, see `contam.tables.chat.clean`.
         """
+        ready: Record = raw
+        return ready
 
-    @abstractmethod
     def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
         """The error for a record that cannot be understood."""
+        unit, first = self.unit
+        what = f"{{shard}}, {unit} {{}}: {what}"
+        return ShardError(what, row + first, *facts, shard=path, hint=self.if_bad)
 
-    def refuse(self, path: str, row: int, raw: Raw, record: Record, sources: TextColumns) -> None:
+    def refuse(self, path: str, row: int, raw: bytes, record: Record, sources: TextColumns) -> None:
         """Raise ShardError where a record has more text than `record` could hold."""
 
-    @abstractmethod
     def raw_records(self, path: str) -> Iterator[tuple[int | None, bytes]]:
         """Yield all bytes of a file, record by record; None in place of a row for other bytes."""
+        raise NotImplementedError(path)
 
-    @abstractmethod
-    def edited(
-        self,
-        raw: bytes,
-        names: Sequence[str],
-        sources: TextColumns,
-        spans: Sequence[Span],
-        replacement: str | None,
-    ) -> bytes:
-        """The bytes of a record that `raw_records` gave, with spans of its document taken out.
+    def edited(self, raw: bytes, names: Sequence[str], edit: Editor) -> bytes:
+        """The bytes of a record that `raw_records` gave, after an edit.
 
         names  see `names`. Raises ValueError or RecursionError where that is not possible.
         """
+        raise NotImplementedError
 
     def names(self, path: str) -> Sequence[str]:
         """The names of the columns, where records do not have them themselves."""
@@ -117,7 +140,8 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
                     yield raw
                 elif not edit.drop:
                     try:
-                        yield self.edited(raw, names, how.sources, edit.spans, how.replacement)
+                        change = partial(_edit, how=how, spans=edit.spans)
+                        yield self.edited(raw, names, change)
                     except (ValueError, RecursionError) as error:
                         raise ShardError(
                             "{shard}, row {}: its text cannot be edited: {}", edit.row,
@@ -125,7 +149,16 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
                             hint="drop the document as a whole, or leave the file out",
                         ) from error  # fmt: skip
 
-        not_kept = write_again(path, target, written(), members=self.members)
+        try:
+            with opened(path) as file:
+                codec = codec_of(file.read(8))
+        except OSError as error:
+            raise unreadable(path, error) from error
+        with created(target) as out:
+            for piece in _packed(codec, written(), members=self.members) if codec else written():
+                with output_errors(target):
+                    out.write(piece)
+        not_kept = (f"the exact {codec} level and members",) if codec else ()
         if left:
             raise ShardError(
                 "{shard}: row {} is not there", how.edits[-1].row, shard=path,
@@ -162,48 +195,36 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
             raise _other(new, "there are more rows")
         return n_same
 
-    def blocks(
+    def text_blocks(
         self, path: str, sources: TextColumns, chunk: Chunk, max_bytes: int
     ) -> Iterator[TextBlock]:
-        if sources.first.kind == "tokens":
-            yield from token_blocks(self, path, sources.first, chunk)
-            return
         limit = min(max_bytes, _BLOCK_BYTES)
-        block = _Block()
+        held: list[tuple[RecordText, Record | None]] = []
+        size = 0
         try:
             for row, raw in self.numbered(path, chunk.span):
                 record = self.record(path, row, raw)
-                if record is None:
-                    block.n_blank += 1
-                else:
+                if record is not None:
                     self.refuse(path, row, raw, record, sources)
-                block.add(self._found(path, row, record, sources), record)
-                if block.size >= limit or len(block.texts) >= _BLOCK_ROWS:
-                    yield block.finished()
-                    block = _Block()
+                held.append((self._found(path, row, record, sources), record))
+                size += len(held[-1][0].text or b"")
+                if size >= limit or len(held) >= _BLOCK_ROWS:
+                    yield _block(held)
+                    held, size = [], 0
         except ShardError:
             # What was read before is evidence all the same.
-            if block.texts:
-                yield block.finished()
+            if held:
+                yield _block(held)
             raise
-        if block.texts:
-            yield block.finished()
+        if held:
+            yield _block(held)
 
     def metadata(
         self, path: str, refs: tuple[ColumnRef, ...], chunk: Chunk
     ) -> Iterator[dict[ColumnRef, list[object]]]:
-        columns: dict[ColumnRef, list[object]] = {ref: [] for ref in refs}
-        n = 0
-        for row, raw in self.numbered(path, chunk.span):
-            record = self.record(path, row, raw)
-            for ref, values in columns.items():
-                values.append(at_path(record, ref.path))
-            n += 1
-            if n == _METADATA_ROWS:
-                yield columns
-                columns, n = {ref: [] for ref in refs}, 0
-        if n:
-            yield columns
+        rows = self.numbered(path, chunk.span)
+        while some := [self.record(path, *one) for one in islice(rows, _METADATA_ROWS)]:
+            yield {ref: [at_path(record, ref.path) for record in some] for ref in refs}
 
     def values(
         self, path: str, refs: Sequence[ColumnRef], rows: Sequence[int]
@@ -211,12 +232,9 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
         for row, record in self._chosen(path, rows):
             yield row, {ref: at_path(record, ref.path) for ref in refs}
 
-    def documents(
+    def text_documents(
         self, path: str, sources: TextColumns, rows: Sequence[int]
     ) -> Iterator[tuple[int, Document]]:
-        if sources.first.kind == "tokens":
-            yield from token_documents(self, path, sources.first, rows)
-            return
         for row, record in self._chosen(path, rows):
             yield row, _document(self._found(path, row, record, sources))
 
@@ -225,7 +243,6 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
         return [ids for _, _, ids in self.ids_at(path, ref, range(_SAMPLED))]
 
     def id_rows(self, path: str, ref: ColumnRef, chunk: Chunk) -> Iterator[IdRows]:
-        """Yield the token ids of a chunk's rows."""
         held: list[Ids] = []
         n_null = n = 0
         for row, raw in self.numbered(path, chunk.span):
@@ -242,13 +259,11 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
     def ids_at(
         self, path: str, ref: ColumnRef, rows: Sequence[int]
     ) -> Iterator[tuple[int, None, Ids]]:
-        """Yield (row, None, its token ids) for some rows."""
         for row, record in self._chosen(path, rows):
             ids = self._ids(path, row, record, ref)
             yield row, None, np.empty(0, np.uint32) if ids is None else ids
 
     def ids_behind(self, path: str, ref: ColumnRef, chunk: Chunk | None) -> Iterator[Ids]:
-        """Yield the token ids of the rows behind a chunk; None: of all."""
         span = None
         if chunk is not None:
             if chunk.span is None:
@@ -286,7 +301,7 @@ class RecordFormat(CorpusFormat, Generic[Raw]):
         if record is None:
             return RecordText(b"")
         try:
-            return find(record, sources)
+            return _find(record, sources)
         except (ValueError, RecursionError) as error:
             raise self.bad(path, row, "{}", Plain(error)) from error
 
@@ -316,71 +331,31 @@ def _id_rows(held: Sequence[Ids], n_null: int) -> IdRows:
     return IdRows(np.concatenate(held), offsets, n_null)
 
 
-class ReadyRecords(RecordFormat[Record]):
-    """A format whose raw records are names and values already."""
+class ReadOnlyRecords(RecordFormat):
+    """Records of a format that contam does not write."""
 
-    def record(self, path: str, row: int, raw: Record) -> Record:
-        return raw
-
-
-class ReadOnlyRecords(ReadyRecords):
-    """Records of a format that contam does not write: `--action list` says what would go."""
-
-    def rewrite(self, path: str, target: Path, how: Rewrite) -> NoReturn:
-        raise ShardError(
-            "{shard}: {} is not written again", Public(self.title), shard=path,
-            hint="--action list says what would go",
-        )  # fmt: skip
-
-    def raw_records(self, path: str) -> NoReturn:
-        raise InternalError(f"{path}: {self.title} is not written")
-
-    def edited(
-        self,
-        raw: bytes,
-        names: Sequence[str],
-        sources: TextColumns,
-        spans: Sequence[Span],
-        replacement: str | None,
-    ) -> NoReturn:
-        raise InternalError(f"{self.title} is not written")
+    rewrite = CorpusFormat.rewrite
 
 
-class _Block:
-    """Documents on their way into a block."""
-
-    def __init__(self) -> None:
-        self.texts: list[bytes] = []
-        self.size = self.n_null = self.n_undecodable = self.n_bytes = self.n_elsewhere = 0
-        self.n_blank = 0
-        self.moved: Counter[str] = Counter()
-        self.records: list[Record | None] = []
-
-    def add(self, found: RecordText, record: Record | None) -> None:
-        self.texts.append(found.text or b"")
-        # It holds the text once more.
-        self.records.append(record if len(self.texts[-1]) <= _KEPT_RECORD_BYTES else None)
-        self.size += len(found.text or b"")
-        self.n_null += found.text is None
-        self.n_undecodable += found.n_bad > 0
-        self.n_bytes += found.n_bad
-        self.n_elsewhere += found.n_elsewhere
-        if found.column:
-            self.moved[found.column] += 1
-
-    def finished(self) -> TextBlock:
-        block = block_of(
-            self.texts,
-            n_null=self.n_null,
-            n_undecodable=self.n_undecodable,
-            undecodable_bytes=self.n_bytes,
-        )
-        return block._replace(
-            moved=tuple(sorted(self.moved.items())),
-            n_elsewhere=self.n_elsewhere,
-            n_blank=self.n_blank,
-            records=self.records,
-        )
+def _block(held: Sequence[tuple[RecordText, Record | None]]) -> TextBlock:
+    texts = [found.text or b"" for found, _ in held]
+    block = block_of(
+        texts,
+        n_null=sum(found.text is None for found, _ in held),
+        n_undecodable=sum(found.n_bad > 0 for found, _ in held),
+        undecodable_bytes=sum(found.n_bad for found, _ in held),
+    )
+    # A record holds its text once more.
+    kept = [
+        record if len(text) <= _KEPT_RECORD_BYTES else None
+        for text, (_, record) in zip(texts, held, strict=True)
+    ]
+    return block._replace(
+        moved=tuple(sorted(Counter(found.column for found, _ in held if found.column).items())),
+        n_elsewhere=sum(found.n_elsewhere for found, _ in held),
+        n_blank=sum(record is None for _, record in held),
+        records=kept,
+    )
 
 
 def _document(found: RecordText) -> Document:
@@ -392,39 +367,122 @@ def _document(found: RecordText) -> Document:
     )
 
 
-class _Packer(Protocol):
-    def compress(self, data: bytes, /) -> bytes: ...
+def _find(record: Mapping[str, object], sources: TextColumns) -> RecordText:
+    """Return the document of a record. Raises ValueError for a value that cannot be its text."""
+    first = _read(record, sources.first, strict=True)._replace(column="")
+    if not sources.others or not _blank(first.text):
+        return first
+    for ref in sources.others:
+        other = _read(record, ref, strict=False)
+        if not _blank(other.text):
+            return first._replace(n_elsewhere=1) if sources.named else other
+    return first
 
-    def flush(self) -> bytes: ...
+
+def _column_read(
+    record: Mapping[str, object], sources: TextColumns
+) -> tuple[ColumnRef, RecordText]:
+    """The column that the document of a record is read from, and what `find` returns of it."""
+    first = _read(record, sources.first, strict=True)
+    if _blank(first.text) and not sources.named:
+        for ref in sources.others:
+            other = _read(record, ref, strict=False)
+            if not _blank(other.text):
+                return ref, other
+    return sources.first, first
 
 
-_PACKERS: Final[dict[str, Callable[[], _Packer]]] = {
+def _read(record: Mapping[str, object], ref: ColumnRef, *, strict: bool) -> RecordText:
+    """Return the document of one column.
+
+    Unless `strict`, a value of another kind is no mistake but no text.
+    """
+    if ref.kind == "group":
+        return _group(record, ref, strict=strict)
+    value = at_path(record, ref.path, once=True)
+    if not strict and not _may_be_text(value):
+        return RecordText(None)
+    turns = turns_of(value) if isinstance(value, list) else None
+    text = text_at(record, ref.path) if turns is None else joined(turns)
+    if text is None:
+        return RecordText(None)
+    raw, bad = clean(text)
+    return RecordText(raw, bad, turns, ref.dotted)
+
+
+def _group(record: Mapping[str, object], ref: ColumnRef, *, strict: bool) -> RecordText:
+    """Join the parts that this record has; numbers and flags among them are no text."""
+    turns: list[Turn] = []
+    columns: list[str] = []
+    missing = True
+    paths = {part.path for part in ref.parts}
+    for part in ref.parts:
+        value = at_path(record, part.path, once=True)
+        missing = missing and value is None
+        if isinstance(value, int | float) or not (strict or _may_be_text(value)):
+            continue
+        if isinstance(value, Mapping) and (*part.path, "text") in paths:
+            continue
+        if isinstance(value, list):
+            inner = [named(turn, part.dotted) for turn in turns_of(value)]
+        else:
+            inner = [Turn(part.dotted, text_at(record, part.path) or "")]
+        if joined(inner):
+            turns += inner
+            columns.append(part.dotted)
+    if missing:
+        return RecordText(None)
+    raw, bad = clean(joined(turns))
+    return RecordText(raw, bad, turns, "+".join(columns))
+
+
+def _may_be_text(value: object) -> bool:
+    if isinstance(value, list):
+        return any(isinstance(entry, str | dict | list) for entry in value)
+    return isinstance(value, str)
+
+
+def _blank(text: bytes | None) -> bool:
+    return not text or text.isspace()
+
+
+def _edit(record: Record, how: Rewrite, spans: Sequence[Span]) -> None:
+    """Take spans out of the document of a record, in place.
+
+    Raises ValueError where a span is not in the document, or lies elsewhere than in a text or in
+    the content of a message.
+    """
+    ref, found = _column_read(record, how.sources)
+    texts = {part: (_read(record, part, strict=False).text or b"").decode() for part in ref.single}
+    parts = [part for part in ref.single if texts[part]]
+    pieces = [texts[part] for part in parts]
+    whole = (found.text or b"").decode()
+    if "\n".join(pieces) != whole:
+        raise ValueError(f"the text in {ref.dotted} is not joined as it was read")
+    edited(whole, spans, how.replacement)
+    for part, text, inside in zip(parts, pieces, spread(spans, pieces), strict=True):
+        if not inside:
+            continue
+        holder: object = record
+        for step in part.path[:-1]:
+            holder = holder.get(step) if isinstance(holder, dict) else None
+        if not isinstance(holder, dict):
+            raise ValueError("it stands inside another text")  # noqa: TRY004 - told of a line
+        *_, name = part.path
+        for path, new in edited_value(holder.get(name), text, inside, how.replacement):
+            inner: Any = holder
+            *above, last = (name, *path)
+            for key in above:
+                inner = inner[key]
+            inner[last] = new
+
+
+_PACKERS: Final[dict[str, Callable[[], Any]]] = {
     "gzip": lambda: zlib.compressobj(wbits=31),
     "zstd": lambda: zstandard.ZstdCompressor(write_checksum=True).compressobj(),
     "bz2": bz2.BZ2Compressor,
     "xz": lzma.LZMACompressor,
 }
-
-
-def write_again(
-    path: str, target: Path, records: Iterable[bytes], *, members: bool
-) -> tuple[str, ...]:
-    """Write what becomes of the records of a file; returns what of its packing was not kept.
-
-    members  whether each record of a packed file is a member of its own
-
-    Raises ShardError when the file cannot be read, OutputError when the target cannot be written.
-    """
-    try:
-        with opened(path) as file:
-            codec = codec_of(file.read(8))
-    except OSError as error:
-        raise unreadable(path, error) from error
-    with created(target) as out:
-        for piece in _packed(codec, records, members=members) if codec else records:
-            with output_errors(target):
-                out.write(piece)
-    return (f"the exact {codec} level and members",) if codec else ()
 
 
 def _packed(codec: str, records: Iterable[bytes], *, members: bool) -> Iterator[bytes]:

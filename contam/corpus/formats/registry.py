@@ -41,15 +41,10 @@ class Unfinished(records.ReadOnlyRecords):
         self.numbered(path, None)
 
     def numbered(self, path: str, span: ByteSpan | None) -> NoReturn:
-        raise self.bad(path, 0, "an unfinished download or copy")
-
-    def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
-        return ShardError(
-            "{shard}: " + what,
-            *facts,
-            shard=path,
+        raise ShardError(
+            "{shard}: an unfinished download or copy", shard=path,
             hint="let it finish; if it is not wanted, remove the file",
-        )
+        )  # fmt: skip
 
 
 FORMATS: tuple[CorpusFormat, ...] = (

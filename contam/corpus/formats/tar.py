@@ -35,6 +35,8 @@ class Tar(records.ReadOnlyRecords):
     title = "tar"
     suffixes = (".tar", ".tgz")
     open_keys = True
+    unit = "file", 1
+    if_bad = "make the archive again, or leave it out"
 
     def columns(self, path: str) -> tuple[ColumnRef, ...]:
         return noted_columns(record for _, record in self.numbered(path, None))
@@ -71,12 +73,6 @@ class Tar(records.ReadOnlyRecords):
             raise self.bad(path, row, "{}: not JSON: {}", Plain(name), Plain(error)) from error
         return {"id": name, **record} if isinstance(record, dict) else {}
 
-    def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
-        return ShardError(
-            "{shard}, file {}: " + what, row + 1, *facts, shard=path,
-            hint="make the archive again, or leave it out",
-        )  # fmt: skip
-
 
 def _members(path: str) -> Iterator[tuple[str, bytes | None]]:
     """Yield (name, bytes) of the files in an archive; None for one that is not read."""
@@ -112,10 +108,7 @@ def _content(path: str, archive: tarfile.TarFile, member: tarfile.TarInfo) -> by
 
 
 def _cut(path: str) -> ShardError:
-    return ShardError(
-        "{shard}: no whole tar archive", shard=path,
-        hint="the file may be truncated or corrupt: copy it again, or leave it out",
-    )  # fmt: skip
+    return ShardError("{shard}: no whole tar archive", shard=path, hint=records.COPY_AGAIN)
 
 
 class _Member(tarfile.TarInfo):

@@ -11,18 +11,18 @@ import re
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
 
-from contam.corpus.formats.base import Chunk, CorpusFormat, head_of
-from contam.corpus.formats.token_rows import (
+from contam.corpus.formats.base import (
+    Chunk,
+    CorpusFormat,
     IdRows,
     are_cut,
     decoder_of,
-    token_blocks,
-    token_documents,
+    head_of,
 )
 from contam.corpus.streams import unreadable
 from contam.errors import Public, ShardError
@@ -38,11 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contam.corpus.formats.base import Document
     from contam.files.disk import FileState
-    from contam.tables.blocks import TextBlock
-    from contam.tables.columns import TextColumns
-    from contam.tables.edits import Rewrite
     from contam.text.token_ids import IdDecoder
 
     Ids = NDArray[np.uint32]
@@ -150,29 +146,6 @@ class TokenFile(CorpusFormat):
             row += n_rows
         return chunks
 
-    def blocks(
-        self, path: str, sources: TextColumns, chunk: Chunk, max_bytes: int
-    ) -> Iterator[TextBlock]:
-        del max_bytes  # a group is about as much
-        return token_blocks(self, path, sources.first, chunk)
-
-    def documents(
-        self, path: str, sources: TextColumns, rows: Sequence[int]
-    ) -> Iterator[tuple[int, Document]]:
-        return token_documents(self, path, sources.first, rows)
-
-    def metadata(
-        self, path: str, refs: tuple[ColumnRef, ...], chunk: Chunk
-    ) -> Iterator[dict[ColumnRef, list[object]]]:
-        del path, refs, chunk
-        return iter(())
-
-    def values(
-        self, path: str, refs: Sequence[ColumnRef], rows: Sequence[int]
-    ) -> Iterator[tuple[int, dict[ColumnRef, object]]]:
-        del path, refs, rows
-        return iter(())
-
     def id_rows(self, path: str, ref: ColumnRef, chunk: Chunk) -> Iterator[IdRows]:
         """The rows that begin in the groups of a chunk, a group at a time."""
         layout, n = _known(path, ref)
@@ -207,17 +180,6 @@ class TokenFile(CorpusFormat):
             at = int(layout.ends[rows - 1]) if rows else 0
         for begin in range(at, n, _STEP):
             yield _ids(path, layout, begin, min(n, begin + _STEP))
-
-    def rewrite(self, path: str, target: Path, how: Rewrite) -> NoReturn:
-        del target, how
-        raise ShardError(
-            "{shard}: a file of token ids is not written again", shard=path,
-            hint="list what is to be left out with --action list, and let the pipeline that wrote"
-            " the file leave it out",
-        )  # fmt: skip
-
-    def count_same(self, path: str, new: str, how: Rewrite) -> NoReturn:
-        self.rewrite(path, Path(new), how)
 
     def _rows_before(self, path: str, ref: ColumnRef) -> tuple[int, ...]:
         """How many rows begin before each group, and in all."""

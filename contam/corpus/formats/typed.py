@@ -2,101 +2,162 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from itertools import accumulate
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, Final, Protocol
 
-from contam.corpus.formats.base import Chunk, CorpusFormat, Document
-from contam.corpus.formats.token_rows import IdRows, token_blocks, token_documents
+import numpy as np
+
+from contam.corpus.formats.base import Chunk, CorpusFormat, Document, IdRows
 from contam.corpus.streams import batch_row
-from contam.tables import ipc, lookup, parquet, rewrite_parquet
-from contam.tables.edits import count_same
+from contam.tables import ipc, parquet
+from contam.tables.blocks import texts_of
+from contam.tables.fields import as_text_block, columns_at, ids_of, turns_at, values_at
 from contam.tables.lookup import shard_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from contam.tables.blocks import TextBlock
     from contam.tables.columns import ColumnRef, TextColumns
     from contam.tables.edits import Rewrite, Rewritten
-    from contam.tables.lookup import TableReader
+    from contam.tables.schemas import RecordBatch
+
+    Ids = NDArray[np.uint32]
 
 
 #: Rows of a file of token ids that are tried at each of three places.
 _SAMPLED: Final = 8
 
 
+class TableReader(Protocol):
+    """What `contam.tables.parquet` and `contam.tables.ipc` have in common.
+
+    groups  row groups or record batches to read, in order; None reads them all
+    """
+
+    def columns(self, path: str) -> tuple[ColumnRef, ...]:
+        """List the columns of a file."""
+
+    def n_batches(self, path: str) -> int | None:
+        """Count the row groups or record batches of a file; None for one read in order alone."""
+
+    def text_blocks(
+        self, path: str, sources: TextColumns, groups: Sequence[int] | None, max_bytes: int
+    ) -> Iterator[TextBlock]:
+        """Yield the documents of `sources`, rows in order, about `max_bytes` at a time."""
+
+    def value_batches(
+        self, path: str, refs: Sequence[ColumnRef], groups: Sequence[int] | None
+    ) -> Iterator[RecordBatch]:
+        """Yield what `refs` need, rows in order."""
+
+    def value_rows(
+        self, path: str, refs: Sequence[ColumnRef], rows: Sequence[int], *, whole: bool
+    ) -> Iterator[tuple[list[int], RecordBatch]]:
+        """Yield what `refs` need of some rows (ascending, distinct).
+
+        whole  everything inside the columns, also what is no text
+        """
+
+    def rewrite(self, path: str, target: Path, how: Rewrite) -> Rewritten:
+        """See `CorpusFormat.rewrite`."""
+
+    def count_same(self, path: str, new: str, how: Rewrite) -> int:
+        """See `CorpusFormat.count_same`."""
+
+
 class TabularFormat(CorpusFormat):
     """A format of typed columns."""
 
-    @property
-    @abstractmethod
-    def reader(self) -> lookup.TableReader:
-        """Reads record batches of a file."""
+    reader: ClassVar[TableReader]
+
+    def columns(self, path: str) -> tuple[ColumnRef, ...]:
+        return self.reader.columns(path)
+
+    def text_blocks(
+        self, path: str, sources: TextColumns, chunk: Chunk, max_bytes: int
+    ) -> Iterator[TextBlock]:
+        return self.reader.text_blocks(path, sources, chunk.row_groups, max_bytes)
 
     def metadata(
         self, path: str, refs: tuple[ColumnRef, ...], chunk: Chunk
     ) -> Iterator[dict[ColumnRef, list[object]]]:
-        return lookup.all_values(path, self.reader, refs, chunk.row_groups)
+        for batch in self.reader.value_batches(path, refs, chunk.row_groups):
+            with shard_errors(path):
+                found = columns_at(batch, refs)
+            yield found
 
     def values(
         self, path: str, refs: Sequence[ColumnRef], rows: Sequence[int]
     ) -> Iterator[tuple[int, dict[ColumnRef, object]]]:
-        for row, values in lookup.values(path, self.reader, refs, rows):
-            yield row, dict(zip(refs, values, strict=True))
+        for numbers, batch in self.reader.value_rows(path, refs, rows, whole=False):
+            with shard_errors(path):
+                columns = [values_at(batch, ref) for ref in refs]
+            for number, *row in zip(numbers, *columns, strict=True):
+                yield number, dict(zip(refs, row, strict=True))
 
-    def sample(self, path: str, ref: ColumnRef) -> list[NDArray[np.uint32]]:
+    def sample(self, path: str, ref: ColumnRef) -> list[Ids]:
         """The ids of the first rows of a file, of its middle and of its end."""
         groups = self.row_groups(path, ref) or ()
         firsts = [0, *accumulate(group.n_rows for group in groups)]
         chosen = sorted({firsts[0], firsts[len(groups) // 2], firsts[max(0, len(groups) - 1)]})
         rows = sorted({first + i for first in chosen for i in range(_SAMPLED)})
-        return [ids for _, ids in lookup.ids_at(path, self.reader, ref, rows)]
+        return [ids for _, _, ids in self.ids_at(path, ref, rows)]
 
     def id_rows(self, path: str, ref: ColumnRef, chunk: Chunk) -> Iterator[IdRows]:
-        """Yield the token ids of a chunk's rows."""
-        for found in lookup.id_batches(path, self.reader, ref, chunk.row_groups):
-            yield IdRows(*found)
+        return self._id_rows(path, ref, chunk.row_groups)
 
     def ids_at(
         self, path: str, ref: ColumnRef, rows: Sequence[int]
-    ) -> Iterator[tuple[int, None, NDArray[np.uint32]]]:
-        """Yield (row, None, its token ids) for some rows."""
-        for row, ids in lookup.ids_at(path, self.reader, ref, rows):
-            yield row, None, ids
+    ) -> Iterator[tuple[int, None, Ids]]:
+        for numbers, batch in self.reader.value_rows(path, [ref], rows, whole=True):
+            with shard_errors(path):
+                ids, offsets, _ = ids_of(batch, ref)
+            for number, own in zip(numbers, np.split(ids, offsets[1:-1]), strict=True):
+                yield number, None, own
 
-    def ids_behind(
-        self, path: str, ref: ColumnRef, chunk: Chunk | None
-    ) -> Iterator[NDArray[np.uint32]]:
-        """Yield the token ids of the row groups behind a chunk; None: of all."""
+    def ids_behind(self, path: str, ref: ColumnRef, chunk: Chunk | None) -> Iterator[Ids]:
         groups: range | None = None
         if chunk is not None:
             if chunk.row_groups is None:
                 return  # it was all of the file
             groups = range(chunk.row_groups[-1] + 1, self.reader.n_batches(path) or 0)
-        for ids, _, _ in lookup.id_batches(path, self.reader, ref, groups):
-            yield ids
+        for rows in self._id_rows(path, ref, groups):
+            yield rows.ids
 
-    def documents(
+    def _id_rows(self, path: str, ref: ColumnRef, groups: Sequence[int] | None) -> Iterator[IdRows]:
+        for batch in self.reader.value_batches(path, [ref], groups):
+            with shard_errors(path):
+                rows = IdRows(*ids_of(batch, ref))
+            yield rows
+
+    def text_documents(
         self, path: str, sources: TextColumns, rows: Sequence[int]
     ) -> Iterator[tuple[int, Document]]:
-        if sources.first.kind == "tokens":
-            yield from token_documents(self, path, sources.first, rows)
-            return
         found: dict[int, Document] = {}
         for ref in sources.every:
             left = [row for row in rows if row not in found or _is_blank(found[row].text)]
             if not left:
                 break
             column = "" if ref is sources.first else ref.dotted
-            for row, text, turns in lookup.documents(path, self.reader, ref, left):
-                if not (column and _is_blank(text)):
-                    found[row] = Document(text, column, None if turns is None else tuple(turns))
+            has_turns = ref.kind in ("chat", "list", "group")
+            for numbers, batch in self.reader.value_rows(path, [ref], left, whole=has_turns):
+                with shard_errors(path):
+                    texts = texts_of(as_text_block(batch, ref))
+                    for place, (row, text) in enumerate(zip(numbers, texts, strict=True)):
+                        turns = tuple(turns_at(batch, ref, place)) if has_turns else None
+                        if not (column and _is_blank(text)):
+                            found[row] = Document(text, column, turns)
         yield from found.items()
+
+    def rewrite(self, path: str, target: Path, how: Rewrite) -> Rewritten:
+        return self.reader.rewrite(path, target, how)
+
+    def count_same(self, path: str, new: str, how: Rewrite) -> int:
+        return self.reader.count_same(path, new, how)
 
 
 def _is_blank(text: str) -> bool:
@@ -114,10 +175,7 @@ class Parquet(TabularFormat):
     title = "Parquet"
     suffixes = (".parquet", ".parq", ".pq")
     magic = (_MAGIC,)
-
-    @property
-    def reader(self) -> TableReader:
-        return parquet
+    reader: ClassVar[TableReader] = parquet
 
     def tail_bytes(self, file: BinaryIO, size: int) -> int:
         if size < _MIN_BYTES:
@@ -126,14 +184,11 @@ class Parquet(TabularFormat):
         length, magic = file.read(4), file.read(4)
         return int.from_bytes(length, "little") + 8 if magic == _MAGIC else 0
 
-    def columns(self, path: str) -> tuple[ColumnRef, ...]:
-        return parquet.columns(path)
-
     def chunks(self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int) -> list[Chunk]:
         chunks: list[Chunk] = []
         chosen: list[int] = []
         first_row = n_rows = n_bytes = 0
-        for index, group in enumerate(parquet.row_groups(path, text)):
+        for index, group in enumerate(self.row_groups(path, text)):
             if chosen and n_bytes + group.n_bytes > chunk_bytes:
                 chunks.append(Chunk(0, tuple(chosen), first_row, n_rows, n_bytes))
                 first_row += n_rows
@@ -148,19 +203,6 @@ class Parquet(TabularFormat):
     def row_groups(self, path: str, text: ColumnRef) -> Sequence[parquet.RowGroup]:
         return parquet.row_groups(path, text)
 
-    def blocks(
-        self, path: str, sources: TextColumns, chunk: Chunk, max_bytes: int
-    ) -> Iterator[TextBlock]:
-        if sources.first.kind == "tokens":
-            return token_blocks(self, path, sources.first, chunk)
-        return parquet.text_blocks(path, sources, chunk.row_groups, max_bytes=max_bytes)
-
-    def rewrite(self, path: str, target: Path, how: Rewrite) -> Rewritten:
-        return rewrite_parquet.rewrite(path, target, how)
-
-    def count_same(self, path: str, new: str, how: Rewrite) -> int:
-        return rewrite_parquet.count_same(path, new, how)
-
 
 class Arrow(TabularFormat):
     """Arrow IPC, file and stream format."""
@@ -169,13 +211,7 @@ class Arrow(TabularFormat):
     title = "Arrow IPC"
     suffixes = (".arrow", ".arrows", ".ipc", ".feather")
     magic = (b"ARROW1",)
-
-    @property
-    def reader(self) -> TableReader:
-        return ipc
-
-    def columns(self, path: str) -> tuple[ColumnRef, ...]:
-        return ipc.columns(path)
+    reader: ClassVar[TableReader] = ipc
 
     def chunks(self, path: str, text: ColumnRef, size_bytes: int, chunk_bytes: int) -> list[Chunk]:
         n_batches = ipc.n_batches(path) if size_bytes > chunk_bytes else None
@@ -192,23 +228,3 @@ class Arrow(TabularFormat):
 
     def first_row(self, path: str, chunk: Chunk, text: ColumnRef) -> int:
         return batch_row(path, chunk.row_groups[0]) if chunk.row_groups else 0
-
-    def blocks(
-        self,
-        path: str,
-        sources: TextColumns,
-        chunk: Chunk,
-        max_bytes: int,
-    ) -> Iterator[TextBlock]:
-        if sources.first.kind == "tokens":
-            return token_blocks(self, path, sources.first, chunk)
-        return ipc.text_blocks(path, sources, chunk.row_groups)
-
-    def rewrite(self, path: str, target: Path, how: Rewrite) -> Rewritten:
-        return ipc.rewrite(path, target, how)
-
-    def count_same(self, path: str, new: str, how: Rewrite) -> int:
-        names = [ref.dotted for ref in self.columns(path) if len(ref.path) == 1]
-        files = ipc.batches(path, names), ipc.batches(new, names)
-        with shard_errors(new):
-            return count_same(*files, how, new)

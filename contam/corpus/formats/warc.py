@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from contam.corpus.formats import records
-from contam.corpus.formats.json_record import edited_record
 from contam.corpus.streams import stream
 from contam.errors import Hint, Public, ShardError
 from contam.tables.columns import ColumnRef
@@ -20,10 +19,7 @@ if TYPE_CHECKING:
     from warcio.statusandheaders import StatusAndHeaders
 
     from contam.corpus.streams import ByteSpan
-    from contam.tables.columns import TextColumns
-    from contam.tables.edits import Span
 
-_COPY_MAYBE_CORRUPT: Final = "the file may be truncated or corrupt: copy it again, or leave it out"
 _GIVE_WET_FILES: Final = (
     "text is read from `conversion` records: give the WET files of the crawl, or "
     "extract the text first, and leave this file out"
@@ -45,7 +41,7 @@ _MAX_HEADER_BYTES: Final = 1 << 20
 _CHARSETS: Final = {"utf-8", "utf8", "us-ascii", "ascii"}
 
 
-class Wet(records.ReadyRecords):
+class Wet(records.RecordFormat):
     """WARC files of plain text, as extraction tools write them for each page.
 
     `warcinfo` records describe the file and hold no document. Any other record than these and
@@ -58,16 +54,13 @@ class Wet(records.ReadyRecords):
     suffixes = (".wet", ".warc")
     magic = (b"WARC/",)
     members = True
+    unit = "document", 1
 
     def columns(self, path: str) -> tuple[ColumnRef, ...]:
         next(self.numbered(path, None), None)
         return tuple(ColumnRef((name,), "text", "text") for name in (_TEXT, *_COLUMNS))
 
-    def numbered(
-        self,
-        path: str,
-        span: ByteSpan | None,
-    ) -> Iterator[tuple[int, records.Record]]:
+    def numbered(self, path: str, span: ByteSpan | None) -> Iterator[tuple[int, records.Record]]:
         row = 0
         for page in _pages(path):
             if page.headers is None:
@@ -84,29 +77,16 @@ class Wet(records.ReadyRecords):
             yield (None if page.headers is None else row), page.raw
             row += page.headers is not None
 
-    def edited(
-        self,
-        raw: bytes,
-        names: Sequence[str],
-        sources: TextColumns,
-        spans: Sequence[Span],
-        replacement: str | None,
-    ) -> bytes:
+    def edited(self, raw: bytes, names: Sequence[str], edit: records.Editor) -> bytes:
         """The record with the length of its new text, and without the digests of the old one."""
         stated = _LENGTH.search(raw)
         length = int(stated.group(2)) if stated else 0
         header, text = raw[: -length - len(_END)], raw[-length - len(_END) : -len(_END)]
         record: records.Record = {_TEXT: text.decode("utf-8", "surrogateescape")}
-        edited_record(record, sources, spans, replacement)
+        edit(record)
         new = str(record[_TEXT]).encode("utf-8", "surrogateescape")
         header = _LENGTH.sub(rb"\g<1>%d" % len(new), header, count=1)
         return _DIGEST.sub(b"", header) + new + _END
-
-    def bad(self, path: str, row: int, what: str, *facts: object) -> ShardError:
-        return ShardError(
-            "{shard}, document {}: " + what, row + 1, *facts, shard=path,
-            hint=_COPY_MAYBE_CORRUPT,
-        )  # fmt: skip
 
 
 class _Headers:
@@ -123,7 +103,7 @@ class _Headers:
         if line and not line.endswith(b"\n"):
             raise ShardError(
                 "{shard}: a header of a record is cut off, or longer than 1 MiB",
-                shard=self._path, hint=_COPY_MAYBE_CORRUPT,
+                shard=self._path, hint=records.COPY_AGAIN,
             )  # fmt: skip
         return line
 
@@ -156,7 +136,7 @@ def _pages(path: str) -> Iterator[_Page]:
             yield _Page(file.taken(), None, b"")
             continue
         if kind is None:
-            raise _bad(path, number, "no WARC-Type", hint=_COPY_MAYBE_CORRUPT)
+            raise _bad(path, number, "no WARC-Type", hint=records.COPY_AGAIN)
         if kind != "conversion":
             raise _bad(
                 path, number, "a {} record, which holds no text", kind,
@@ -191,17 +171,17 @@ def _records(path: str, file: _Headers) -> Iterator[tuple[int, ArcWarcRecord]]:
         except EOFError:
             break
         except ArchiveLoadFailed as error:
-            raise _bad(path, number, "no WARC header", hint=_COPY_MAYBE_CORRUPT) from error
+            raise _bad(path, number, "no WARC header", hint=records.COPY_AGAIN) from error
         yield number, record
     if number == 1:
-        raise ShardError("{shard}: no WARC record", shard=path, hint=_COPY_MAYBE_CORRUPT)
+        raise ShardError("{shard}: no WARC record", shard=path, hint=records.COPY_AGAIN)
 
 
 def _content(path: str, number: int, record: ArcWarcRecord) -> bytes:
     """All bytes of a record, checked to end where its header says."""
     stated = record.rec_headers.get_header("Content-Length") or ""
     if not (stated.isascii() and stated.isdecimal()):
-        raise _bad(path, number, "no Content-Length", hint=_COPY_MAYBE_CORRUPT)
+        raise _bad(path, number, "no Content-Length", hint=records.COPY_AGAIN)
     length = int(stated)
     if length > records.MAX_RECORD_BYTES:
         most = records.MAX_RECORD_BYTES >> 20
@@ -211,7 +191,7 @@ def _content(path: str, number: int, record: ArcWarcRecord) -> bytes:
     if len(content) != length or file.read(len(_END)) != _END:
         raise _bad(
             path, number, "does not end after {:,} bytes, as it says", length,
-            hint=_COPY_MAYBE_CORRUPT,
+            hint=records.COPY_AGAIN,
         )  # fmt: skip
     return content
 
