@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
+from contam.corpus.columns import names_of, unread_notes
 from contam.corpus.coverage import Coverage, ShardFailure
 from contam.corpus.dates import span_of
 from contam.corpus.documents import DocumentMeta, metadata_or_lost, read_documents
 from contam.corpus.listing import passed_over, refuse_left_out
 from contam.corpus.opening import map_readable_shards, open_shards
 from contam.corpus.shards import check_unchanged, leave_out, survey
-from contam.corpus.unread import names_of, unread_notes
 from contam.detect.given import IN_MEMORY
 from contam.detect.result import LEFT_OUT, UNREADABLE_DATES
 from contam.errors import CorpusError, InternalError, Place, Public, ShardError, UsageError
 from contam.facts import counted
 from contam.files.natural_order import natural_key
-from contam.tables.distinct import distinct
+from contam.tables.memory import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence

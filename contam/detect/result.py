@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import numpy as np
 
-from contam.corpus.unread import UNREAD_COLUMNS
+from contam.corpus.columns import UNREAD_COLUMNS
 from contam.detect.labels import FLAGGED, SHOWN
 from contam.detect.notebook import result_html, result_line
 from contam.detect.policies.verdict import COLUMNS, Verdict

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from contam.corpus.columns import unread_notes
 from contam.corpus.coverage import ShardCoverage
 from contam.corpus.listing import passed_over, refuse_left_out
 from contam.corpus.opening import map_shards
 from contam.corpus.shards import leave_out, survey
 from contam.corpus.tokens import following_of, settled
-from contam.corpus.unread import unread_notes
 from contam.errors import (
     IndexMismatchError,
     OutputError,

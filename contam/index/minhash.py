@@ -23,7 +23,7 @@ from contam.kernels.windows import (
     hash_shingles,
     pack_entries,
 )
-from contam.tables.distinct import distinct
+from contam.tables.memory import distinct
 from contam.text.tokenizer import tokenize_bytes
 
 if TYPE_CHECKING:

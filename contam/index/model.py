@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from contam.corpus.unread import UnreadColumns  # noqa: TC001 - manifests are read by their types
+from contam.corpus.columns import UnreadColumns  # noqa: TC001 - manifests are read by their types
 
 FORMAT: Final = 4
 """Version of everything on disk; a reader refuses any other."""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
+from contam.corpus.columns import names_of
 from contam.corpus.coverage import Coverage, ShardCoverage, ShardFailure
-from contam.corpus.unread import names_of
 from contam.errors import IndexDamageError, IndexMismatchError, Place, Public, Statement
 from contam.files.addresses import Address
 from contam.files.natural_order import natural_key

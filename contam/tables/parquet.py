@@ -21,10 +21,10 @@ from contam.files.disk import output_errors
 from contam.files.listed import ListedPath, opened, state_of
 from contam.files.single import created
 from contam.tables import edits
+from contam.tables.arrow_file import arrow_file, shard_errors
 from contam.tables.columns import ColumnRef, describe
 from contam.tables.edits import Rewrite, Rewritten, edited_batch, plain_type
 from contam.tables.fields import RowReader, filled_block, take_rows, wanted_leaves
-from contam.tables.lookup import arrow_file, shard_errors
 from contam.tables.parquet_footer import (
     ENCRYPTED_MAGIC,
     MAGIC,
@@ -205,7 +205,7 @@ def _wanted_rows(
 def value_rows(
     path: str, refs: Sequence[ColumnRef], rows: Sequence[int], *, whole: bool
 ) -> Iterator[tuple[list[int], pa.RecordBatch]]:
-    """Yield what `refs` need of some rows, see `contam.tables.lookup.TableReader`."""
+    """Yield what `refs` need of some rows, see `contam.tables.arrow_file.TableReader`."""
     every = dict.fromkeys(".".join(part.column) for ref in refs for part in ref.single)
     return _wanted_rows(path, list(every) if whole else _leaves_of(path, refs), rows)
 

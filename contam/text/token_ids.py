@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, cast
 import numpy as np
 
 from contam.errors import ConfigError, Place, Plain, UsageError
-from contam.tables.arrow_text import block_of_bytes
+from contam.tables.blocks import block_of_bytes
 from contam.text.bpe import build_tokenizer, is_refusal, refusals_named
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contam.tables.arrow_text import text_block
-from contam.tables.blocks import block_of, pieces, repaired, texts_of
+from contam.tables.blocks import block_of, pieces, repaired, text_block, texts_of
 from contam.tables.ipc import check_sound
 
 TEXTS = ["plain", None, "", "naïve 漢字 🙂", "end"]
@@ -106,7 +105,7 @@ def test_rows_without_a_text_are_told_without_importing_pandas(tmp_path):
     pq.write_table(pa.table({"text": ["one", None]}), path)
     code = (
         "import sys, pyarrow.parquet as pq\n"
-        "from contam.tables.arrow_text import text_block\n"
+        "from contam.tables.blocks import text_block\n"
         "(batch,) = pq.ParquetFile(sys.argv[1]).iter_batches()\n"
         "print(text_block(batch.column(0)).n_null, 'pandas' in sys.modules)"
     )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from contam.errors import InternalError
 from contam.tables import schemas
-from contam.tables.distinct import distinct
+from contam.tables.memory import distinct
 from contam.tables.schemas import Repeated
 
 SCHEMA = pa.schema(

@@ -10,9 +10,9 @@ import numpy as np
 from contam.corpus.formats.base import Chunk, CorpusFormat, Document, IdRows
 from contam.corpus.streams import batch_row
 from contam.tables import ipc, parquet
+from contam.tables.arrow_file import shard_errors
 from contam.tables.blocks import texts_of
 from contam.tables.fields import as_text_block, columns_at, ids_of, turns_at, values_at
-from contam.tables.lookup import shard_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

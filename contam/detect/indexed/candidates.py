@@ -23,7 +23,7 @@ from contam.index.minhash import MOST_WINDOWS, SHINGLE, WINDOW
 from contam.kernels.candidates import CLOSED, SHUT, Lists, hits_of, open_by_grams, worth_reading
 from contam.kernels.constants import ANSWER_RUN, ANSWER_WEIGHT, LEAST_WEIGHT, WORTH_ALIGNING
 from contam.kernels.windows import count_live, find_shingles, hash_shingles, propose_documents
-from contam.tables.distinct import distinct
+from contam.tables.memory import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

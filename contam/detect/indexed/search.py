@@ -11,7 +11,7 @@ import numpy as np
 
 from contam.benchmark.items import PARTS
 from contam.corpus.batches import gathered
-from contam.corpus.unread import unread_notes
+from contam.corpus.columns import unread_notes
 from contam.detect.chunk_scan import start_collections
 from contam.detect.corpus import excluded_note
 from contam.detect.indexed.candidates import (
@@ -31,7 +31,7 @@ from contam.index.model import LEAST_KEY_BITS
 from contam.index.pairs import fetch_lists
 from contam.kernels.letters import letter_hashes, new_letter_scratch
 from contam.kernels.pairs import DOCUMENT_BITS
-from contam.tables.distinct import distinct
+from contam.tables.memory import distinct
 from contam.text.tokenizer import char_tables
 
 if TYPE_CHECKING:

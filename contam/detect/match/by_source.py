@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contam.tables.distinct import distinct
+from contam.tables.memory import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -27,8 +27,8 @@ from contam.kernels.pairs import (
     mark_ones,
     pack_pairs,
 )
-from contam.tables.distinct import distinct
 from contam.tables.documents import join_documents, write_documents
+from contam.tables.memory import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
