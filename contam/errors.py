@@ -13,6 +13,8 @@ Hint = str | Statement | tuple[Statement, ...]
 """A way out of an error: words of ours, or a sentence with facts; several are told in turn."""
 
 ASK_STORE_LATER: Final = "repeat the call when the store answers, with credentials that it takes"
+COPY_AGAIN: Final = "the file may be truncated or corrupt: copy it again, or leave it out"
+LET_NOBODY_WRITE: Final = "let nobody write to the corpus while it is read"
 
 
 class ContamError(Exception):

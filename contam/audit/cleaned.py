@@ -12,7 +12,7 @@ from contam.audit.checks import digest_of
 from contam.audit.facts import CleanedFacts
 from contam.audit.spec import public
 from contam.cleaning.run import FORMAT
-from contam.cleaning.shard import digest
+from contam.cleaning.writer import digest
 from contam.corpus.shards import leave_out, survey
 from contam.detect.labels import FLAGGED
 from contam.errors import CorpusError, Place

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 
@@ -19,6 +20,7 @@ from contam.text.text_tables import FoldKind, load_tables
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from contam.benchmark.items import ItemName
     from contam.detect.match.collect import Collection as Collected
     from contam.detect.match.pieces import Hits
     from contam.detect.model import Bools, Float64s, Int8s, Int64s
@@ -176,6 +178,26 @@ class Choice:
             for row, its in sorted(items.items())
             if self.weight[sorted(its)].sum() >= _ENOUGH
         ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cleaning:
+    """What a run does with every shard.
+
+    choice  which hits count in the corpus as it is;  after  and in what is written
+    spared  hits that do not count, by shard
+    """
+
+    plan: Plan
+    options: CleanOptions
+    choice: Choice
+    after: Choice
+    spared: Mapping[int, SparedRows]
+
+    @cached_property
+    def names(self) -> list[ItemName]:
+        """The names of the items by number."""
+        return self.plan.items.names()
 
 
 def refuse_unfit(plan: Plan, options: CleanOptions) -> None:

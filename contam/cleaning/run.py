@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from contam.cleaning.choice import choice_of, judged
+from contam.cleaning.choice import Cleaning, choice_of, judged
 from contam.cleaning.given_result import GivenResult
-from contam.cleaning.shard import Cleaning
 from contam.cleaning.work_folder import CORPUS, RECORD, REMOVED, digest_of
 from contam.corpus.documents import read_metadata
 from contam.detect.corpus import refuse_without_text, undecoded_shards
@@ -249,23 +248,25 @@ def _touched(
     hits: PartHits | HitFile, cleaning: Cleaning, corpus: Corpus
 ) -> dict[int, dict[str, Any]]:
     """What goes of each shard."""
-    touched: dict[int, dict[str, Any]] = {}
+    n_found: Counter[int] = Counter()
+    benchmarks: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    items: defaultdict[int, set[int]] = defaultdict(set)
     for shard, own in hits.by_shard():
         found = cleaning.choice.documents(own, cleaning.spared.get(shard, {}))
-        if not found:
-            continue
         counts = counts_of(cleaning.names, found)
-        facts = touched.setdefault(
-            shard,
-            {"name": corpus.shards[shard].name, "found": 0, "benchmarks": {}, "items": []},
-        )
-        facts["found"] += len(found)
-        sums = facts["benchmarks"]
-        for name, n in counts["benchmarks"].items():
-            sums[name] = sums.get(name, 0) + n
-        facts["benchmarks"] = dict(sorted(sums.items()))
-        facts["items"] = sorted({*facts["items"], *counts["items"]})
-    return dict(sorted(touched.items()))
+        n_found[shard] += len(found)
+        benchmarks[shard].update(counts["benchmarks"])
+        items[shard].update(counts["items"])
+    return {
+        shard: {
+            "name": corpus.names[shard],
+            "found": n,
+            "benchmarks": dict(sorted(benchmarks[shard].items())),
+            "items": sorted(items[shard]),
+        }
+        for shard, n in sorted(n_found.items())
+        if n
+    }
 
 
 def facts_of(options: CleanOptions) -> dict[str, Any]:

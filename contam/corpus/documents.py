@@ -17,7 +17,7 @@ from contam.corpus.columns import (
     Selections,
 )
 from contam.corpus.shards import errors_named, unchanged
-from contam.errors import ShardError
+from contam.errors import COPY_AGAIN, ShardError
 from contam.files.listed import check, may_pass
 from contam.tables.chat import at_path, clean
 
@@ -202,7 +202,7 @@ class MetadataStream:
                 raise ShardError(
                     "{shard}: its metadata ends before its text",
                     shard=self._shard.name,
-                    hint="the file may be truncated or corrupt: copy it again, or leave it out",
+                    hint=COPY_AGAIN,
                 )
             for name, refs in self._choices.items():
                 held[name] += _first_texts([block[ref] for ref in refs])

@@ -15,7 +15,15 @@ from contam.corpus.formats.plain import LINES, TEXT, TEXTS
 from contam.corpus.formats.registry import NAMED, TITLES
 from contam.corpus.listing import ListedFile, Skipped, list_files
 from contam.corpus.streams import unreadable
-from contam.errors import CorpusError, Names, Place, ShardError, Statement, UsageError
+from contam.errors import (
+    LET_NOBODY_WRITE,
+    CorpusError,
+    Names,
+    Place,
+    ShardError,
+    Statement,
+    UsageError,
+)
 from contam.files.addresses import is_address
 from contam.files.disk import NOT_THERE, FileState
 from contam.files.listed import (
@@ -202,7 +210,7 @@ def check_unchanged(shard: Shard, digest: str | None) -> None:
     elif shard_digest(shard) != digest:
         raise ShardError(
             "{shard}: its content changed after it was listed", shard=shard.name,
-            hint="let nobody write to the corpus while it is read",
+            hint=LET_NOBODY_WRITE,
         )  # fmt: skip
 
 

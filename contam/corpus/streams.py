@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from contam.errors import Hint, Plain, Public, ShardError
+from contam.errors import COPY_AGAIN, LET_NOBODY_WRITE, Hint, Plain, Public, ShardError
 from contam.files.compression import CutError, DamagedError, Unpacker, codec_of
 from contam.files.listed import ListedPath, not_answered, opened, state_of, wide_encoding
 from contam.files.stores import StoreError
@@ -143,9 +143,8 @@ def _unpacked(path: str, file: BinaryIO, codec: str) -> Iterator[bytes]:
         unpacker.finish()
     except CutError as error:
         raise ShardError(
-            "{shard}: {} data ends in the middle", Public(codec), shard=path,
-            hint="the file may be truncated or corrupt: copy it again, or leave it out",
-        ) from error  # fmt: skip
+            "{shard}: {} data ends in the middle", Public(codec), shard=path, hint=COPY_AGAIN
+        ) from error
     except DamagedError as error:
         raise ShardError(
             "{shard}: corrupt {} data: {}", Public(codec), Plain(error), shard=path,
@@ -201,7 +200,7 @@ def span_pieces(path: str, span: ByteSpan) -> Iterator[bytes]:
     if at < span.end:
         raise ShardError(
             "{shard}: ends at byte {}, before what was there when it was listed", at, shard=path,
-            hint="let nobody write to the corpus while it is read",
+            hint=LET_NOBODY_WRITE,
         )  # fmt: skip
 
 

@@ -9,13 +9,14 @@ import os
 import stat
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from contam.errors import OutputError, Plain
+from contam.errors import OutputError, Place, Plain, Public
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path, PurePath
 
 _RIGHTS: Final = 0o666
+_NAMED: Final = 3
 _OF_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -136,3 +137,24 @@ def refuse_foreign(folder: Path) -> None:
         ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
         if not ours or found.st_mode & _OF_OTHERS:
             raise PermissionError(errno.EPERM, "belongs to another user", str(folder))
+
+
+def refuse_taken(
+    folder: PurePath, present: Sequence[str], names: Sequence[str], last: str, *, overwrite: bool
+) -> None:
+    """Raise OutputError for a folder with other files than a result's, or with a result.
+
+    present, names  what it holds, and what a result may hold;  last  of a result that is finished
+    """
+    if foreign := [name for name in present if name not in names]:
+        more = " ..." if len(foreign) > _NAMED else ""
+        raise OutputError(
+            "{} holds files that are not a contam result: {}",
+            folder, Place(", ".join(foreign[:_NAMED]) + more), hint="choose a new or empty folder",
+        )  # fmt: skip
+    if present and not overwrite:
+        raise OutputError(
+            "{} already holds {} result",
+            folder, Public("a finished" if last in present else "part of a"),
+            hint="choose another folder, or replace it with --overwrite",
+        )  # fmt: skip

@@ -11,11 +11,11 @@ import errno
 import logging
 import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 from urllib.parse import quote
 
@@ -30,6 +30,7 @@ from contam.files.stores import (
     RemoteFile,
     StoreError,
     access_lost,
+    bounded,
     patience,
     persistently,
 )
@@ -304,7 +305,9 @@ class HubStore:
 
     def _once(self, question: Callable[[], Result], limit_s: float) -> Result:
         try:
-            return _in_time(question, limit_s)
+            end = time.monotonic() + limit_s
+            late = BusyError("the Hub did not answer: it took too long")
+            return bounded(question, lambda: time.monotonic() > end, late)
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001 - of its HTTP library, which changes with its version
@@ -315,26 +318,6 @@ class HubStore:
 
 def _matching(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
     return sorted(name for name in names if any(fnmatchcase(name, each) for each in patterns))
-
-
-def _in_time(ask: Callable[[], Result], timeout_s: float) -> Result:
-    """The answer, or BusyError when there is none in time: the library itself waits for ever."""
-    answers: SimpleQueue[tuple[Result | None, Exception | None]] = SimpleQueue()
-
-    def answer() -> None:
-        try:
-            answers.put((ask(), None))
-        except Exception as error:  # noqa: BLE001 - raised where it is waited for
-            answers.put((None, error))
-
-    threading.Thread(target=answer, daemon=True).start()
-    try:
-        found, error = answers.get(timeout=timeout_s)
-    except Empty:
-        raise BusyError("the Hub did not answer: it took too long") from None
-    if error is not None:
-        raise error
-    return cast("Result", found)
 
 
 def _told(error: BaseException) -> OSError:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from contam.errors import ASK_STORE_LATER, Plain, Public, ShardError
+from contam.errors import ASK_STORE_LATER, LET_NOBODY_WRITE, Plain, Public, ShardError
 from contam.files.addresses import checked, is_address
 from contam.files.bundles import Bundle
 from contam.files.disk import NOT_THERE, FileState, difference
@@ -199,9 +199,8 @@ def _compare(path: str, listed: FileState, now: FileState) -> None:
 
 def _changed(path: str, fact: str) -> ShardError:
     return ShardError(
-        "{shard}: {} after it was listed", Public(fact), shard=path,
-        hint="let nobody write to the corpus while it is read",
-    )  # fmt: skip
+        "{shard}: {} after it was listed", Public(fact), shard=path, hint=LET_NOBODY_WRITE
+    )
 
 
 _MARKS: Final = (

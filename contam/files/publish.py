@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contam.errors import OutputError, Place, Public
+from contam.errors import OutputError
 from contam.files.addresses import NAME_LOCAL_FOLDER, Address, refuse_address
-from contam.files.disk import output_errors, sync_path
+from contam.files.disk import output_errors, refuse_taken, sync_path
 from contam.files.stores import publishing_objects
 
 if TYPE_CHECKING:
@@ -185,22 +185,7 @@ def _check_free(target: _Target, *, overwrite: bool) -> None:
     present = sorted(
         entry.name for entry in folder.iterdir() if not entry.name.startswith((_DRAFT, _OLD, _WORK))
     )
-    foreign = [name for name in present if name not in target.names]
-    if foreign:
-        raise OutputError(
-            "{} holds files that are not a contam result: {}",
-            target.shown,
-            Place(", ".join(foreign[:3]) + (" ..." if len(foreign) > 3 else "")),  # noqa: PLR2004 - as many as are named
-            hint="choose a new or empty folder",
-        )
-    if present and not overwrite:
-        finished = target.last in present
-        raise OutputError(
-            "{} already holds {} result",
-            target.shown,
-            Public("a finished" if finished else "part of a"),
-            hint="choose another folder, or replace it with --overwrite",
-        )
+    refuse_taken(target.shown, present, target.names, target.last, overwrite=overwrite)
 
 
 def _recover(target: _Target) -> None:

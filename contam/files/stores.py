@@ -17,7 +17,9 @@ import os
 import random
 import shutil
 import tempfile
+import threading
 import time
+from concurrent.futures import Future, wait
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar, cast
@@ -33,6 +35,7 @@ from contam.errors import (
     UsageError,
 )
 from contam.files.addresses import Address, checked, is_address
+from contam.files.disk import refuse_taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -64,6 +67,7 @@ MOST_BYTES: Final = 1 << 44
 
 _PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 20
+_LOOK_S: Final = 0.2
 
 
 class StoreError(OSError):
@@ -161,6 +165,26 @@ def persistently(ask: Callable[[], Result]) -> Result:
         raise StoreError(error.strerror) from error
 
 
+def bounded(ask: Callable[[], Result], is_over: Callable[[], bool], failure: StoreError) -> Result:
+    """The answer of a library that may wait or read for ever: in a thread that is left alone then.
+
+    is_over  whether it is waited for no longer, asked now and then; then `failure` is raised
+    """
+    found: Future[Result] = Future()
+
+    def answer() -> None:
+        try:
+            found.set_result(ask())
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            found.set_exception(error)
+
+    threading.Thread(target=answer, daemon=True, name="store").start()
+    while not wait([found], timeout=_LOOK_S).done:
+        if is_over():
+            raise failure
+    return found.result()
+
+
 def _number(variable: str, text: str | None, default: float) -> float:
     try:
         found = float(text) if text else default
@@ -253,7 +277,6 @@ class RemoteFile(io.RawIOBase):
 
 #: The stores that are written to; others are only read.
 _WRITABLE = ("s3", "gs", "az")
-_NAMED = 3
 _PIECE = 8 << 20
 
 
@@ -416,17 +439,6 @@ def publishing_objects(
 def _check_free(folder: Address, names: Sequence[str], last: str, *, overwrite: bool) -> list[str]:
     """The objects of an earlier result. Raises OutputError for others, or where it may not go."""
     present = names_below(folder)
-    foreign = [name for name in present if name.partition("/")[0] not in names]
-    if foreign:
-        raise OutputError(
-            "{} holds files that are not a contam result: {}", Place(folder),
-            Place(", ".join(foreign[:_NAMED]) + (" ..." if len(foreign) > _NAMED else "")),
-            hint="choose a new or empty folder",
-        )  # fmt: skip
-    if present and not overwrite:
-        raise OutputError(
-            "{} already holds {} result", Place(folder),
-            Public("a finished" if last in present else "part of a"),
-            hint="choose another folder, or replace it with --overwrite",
-        )  # fmt: skip
+    firsts = [name.partition("/")[0] for name in present]
+    refuse_taken(folder, firsts, names, last, overwrite=overwrite)
     return present

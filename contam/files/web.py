@@ -72,35 +72,26 @@ class WebStore:
         raise StoreError("https:// supports single files only")
 
     def state(self, address: Address) -> FileState:
-        return first(_url(address)).state
+        # Its first byte has size and version: servers that refuse HEAD send it, too.
+        return ranged(_url(address), 0, 1).state
 
     def listed(self, address: Address) -> str:
         del address
         return ""  # nobody lists them
 
     def open(self, address: Address) -> RemoteFile:
-        url = _url(address)
-        state = first(url).state
-        return RemoteFile(state, lambda begin, end: fetched(url, begin, end, state))
+        state = self.state(address)
+
+        def fetch(begin: int, end: int) -> bytes:
+            answer = ranged(_url(address), begin, end)
+            if answer.state != state:
+                raise StoreError("it was replaced while it was read")
+            return answer.data
+
+        return RemoteFile(state, fetch)
 
 
 _STORE: Final = WebStore()
-
-
-def first(url: str) -> Answer:
-    """The first byte of a file, with its size and version: servers that refuse HEAD send it, too.
-
-    Raises OSError.
-    """
-    return persistently(lambda: _answer(url, 0, 1, {}))
-
-
-def fetched(url: str, begin: int, end: int, state: FileState) -> bytes:
-    """The bytes of a range of a file in a state. Raises OSError, also for those of another."""
-    answer = ranged(url, begin, end)
-    if answer.state != state:
-        raise StoreError("it was replaced while it was read")
-    return answer.data
 
 
 def ranged(url: str, begin: int, end: int, headers: Mapping[str, str] | None = None) -> Answer:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from contam.errors import ContamError, Plain, ShardError
+from contam.errors import COPY_AGAIN, ContamError, Plain, ShardError
 from contam.files.addresses import is_address
 from contam.files.listed import not_answered, opened, opened_object
 from contam.files.single import refuse_irregular
@@ -45,9 +45,8 @@ def shard_errors(path: str) -> Iterator[None]:
                 raise not_answered(path, failure) from error
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ShardError(
-            "{shard}: cannot be read: {}", Plain(reason[:300]), shard=path,
-            hint="the file may be truncated or corrupt: copy it again, or leave it out",
-        ) from error  # fmt: skip
+            "{shard}: cannot be read: {}", Plain(reason[:300]), shard=path, hint=COPY_AGAIN
+        ) from error
 
 
 @contextmanager

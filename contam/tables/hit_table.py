@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +12,10 @@ from contam.files.single import refuse_irregular
 from contam.tables import schemas
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
-
-    from contam.tables.edits import Span
 
 HITS_FILE: Final = "hits.parquet"
 
@@ -148,47 +146,12 @@ TEXT: Final = pa.field("text", pa.large_string(), nullable=False)
 _GROUP_ROWS: Final = 1 << 14
 
 
-class RemovedRow(NamedTuple):
-    """A document that was found in a shard.
+def write_removed(path: Path, rows: Sequence[Mapping[str, object]], *, with_text: bool) -> None:
+    """Write what was found in one shard, as `REMOVED` has it, and what was taken out if wanted.
 
-    row          in the shard as it was; spans  in its text as it was
-    document_id  what the corpus calls it, else "SHARD:ROW"
-    action       what is done with it
-    items        (benchmark, split, item id) of what was found in it
-    tokens       places of its first and last token in its shard; None in texts
-    text         what was taken out of it; None where nobody asked for it
+    Equal rows give equal bytes. Raises OSError.
     """
-
-    row: int
-    document_id: str
-    action: str
-    spans: tuple[Span, ...]
-    items: tuple[tuple[str, str | None, str], ...]
-    policies: tuple[str, ...]
-    tokens: tuple[int, int] | None = None
-    text: str | None = None
-
-
-def write_removed(path: Path, shard: str, rows: Sequence[RemovedRow], *, with_text: bool) -> None:
-    """Write the table of one shard. Equal rows give equal bytes. Raises OSError."""
-    columns: dict[str, list[object]] = {
-        "shard": [shard] * len(rows),
-        "row": [row.row for row in rows],
-        "document_id": [row.document_id for row in rows],
-        "action": [row.action for row in rows],
-        "spans": [[{"start": start, "end": end} for start, end in row.spans] for row in rows],
-        "items": [
-            [{"benchmark": b, "split": s, "item_id": i} for b, s, i in row.items] for row in rows
-        ],
-        "policy": [list(row.policies) for row in rows],
-        "first_token": [row.tokens[0] if row.tokens else None for row in rows],
-        "last_token": [row.tokens[1] if row.tokens else None for row in rows],
-    }
-    schema = REMOVED
-    if with_text:
-        schema = schema.append(TEXT)
-        columns["text"] = [row.text or "" for row in rows]
-    table = pa.Table.from_pydict(columns, schema)
+    table = pa.Table.from_pylist(list(rows), REMOVED.append(TEXT) if with_text else REMOVED)
     pq.write_table(
         table, path, compression="zstd", row_group_size=_GROUP_ROWS, write_page_checksum=True
     )

@@ -12,8 +12,9 @@ import os
 import re
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -23,7 +24,14 @@ from pyarrow import fs
 from contam.errors import ConfigError
 from contam.files.addresses import Address
 from contam.files.disk import FileState
-from contam.files.stores import RefusedError, RemoteFile, StoreError, access_lost, patience
+from contam.files.stores import (
+    RefusedError,
+    RemoteFile,
+    StoreError,
+    access_lost,
+    bounded,
+    patience,
+)
 from contam.memory import peak_bytes
 
 if TYPE_CHECKING:
@@ -57,7 +65,6 @@ _PIECE: Final = 64 << 20
 #: What a listing may take: millions of objects do not fill it.
 _LISTING_BYTES: Final = 1 << 30
 _LISTING_S: Final = 1800
-_LOOK_S: Final = 0.2
 
 _stores: dict[Address, ObjectStore] = {}
 _lock = threading.Lock()
@@ -98,7 +105,13 @@ class ObjectStore:
 
     def below(self, address: Address) -> Iterator[Address]:
         wanted = fs.FileSelector(_path(address), allow_not_found=True, recursive=True)
-        listed = _bounded(lambda: self.ask(lambda store: store.get_file_info(wanted)))
+        peak, end = peak_bytes() + _LISTING_BYTES, time.monotonic() + _LISTING_S
+        # Arrow gives nothing before it has all pages, and a store may send pages without end.
+        listed = bounded(
+            lambda: self.ask(lambda store: store.get_file_info(wanted)),
+            lambda: peak_bytes() > peak or time.monotonic() > end,
+            StoreError("its listing does not end: give a longer prefix, or single objects"),
+        )
         files = [found.path for found in listed if found.type is fs.FileType.File]
         self._listed = tuple(files[at] for at in {0, len(files) // 2, -1} if files)
         for found in listed:
@@ -126,7 +139,28 @@ class ObjectStore:
         if not state.version and not state.modified_ns:
             found = self.ask(lambda store: store.get_file_info(path))
             state = state._replace(modified_ns=found.mtime_ns or 0)
-        return RemoteFile(state, _Reading(self, path, native).fetch)
+        return RemoteFile(state, partial(self._range, path, native))
+
+    def _range(self, path: str, native: pa.NativeFile, begin: int, end: int) -> bytes:
+        for attempt in range(_ATTEMPTS_HERE):
+            try:
+                return bytes(native.read_at(end - begin, begin))
+            except OSError as error:
+                failure = told(error)
+                if isinstance(failure, RefusedError):
+                    break
+                # Arrow makes room for the range alone: of a longer answer it cannot tell that it
+                # says to ask again.
+                unclear = end - begin < _LONGEST_ANSWER and _UNCLEAR.search(str(failure))
+                if not unclear or attempt + 1 == _ATTEMPTS_HERE:
+                    raise failure from error
+                time.sleep(_PAUSE_S * 2**attempt)
+
+        def again(store: fs.FileSystem) -> bytes:
+            with store.open_input_file(path) as file:
+                return bytes(file.read_at(end - begin, begin))
+
+        return self.ask_for(path, again)
 
     def ask_for(self, path: str, question: Callable[[fs.FileSystem], Result]) -> Result:
         """Ask for an object. Raises CorpusError when no other can be read either: the run ends."""
@@ -178,28 +212,6 @@ class ObjectStore:
             raise told(error) from error
 
 
-def _bounded(listing: Callable[[], Result]) -> Result:
-    """What a listing gives, unless it takes more memory or time than any listing of a corpus.
-
-    Arrow gives nothing before it has all pages, and a store may send pages without end: the listing
-    is then left alone, in a thread that ends with the process.
-    """
-    found: Future[Result] = Future()
-
-    def ask() -> None:
-        try:
-            found.set_result(listing())
-        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
-            found.set_exception(error)
-
-    peak, end = peak_bytes() + _LISTING_BYTES, time.monotonic() + _LISTING_S
-    threading.Thread(target=ask, daemon=True, name="listing").start()
-    while not wait([found], timeout=_LOOK_S).done:
-        if peak_bytes() > peak or time.monotonic() > end:
-            raise StoreError("its listing does not end: give a longer prefix, or single objects")
-    return found.result()
-
-
 def _send(store: fs.FileSystem, path: str, content: pa.Buffer) -> None:
     target = store.open_output_stream(path, compression=None)
     try:
@@ -219,37 +231,6 @@ def _content(source: Path | bytes) -> pa.Buffer:
         return pa.py_buffer(source if isinstance(source, bytes) else b"")
     with pa.memory_map(str(source)) as file:
         return file.read_buffer()
-
-
-class _Reading:
-    """Ranges of an open object."""
-
-    def __init__(self, store: ObjectStore, path: str, native: pa.NativeFile) -> None:
-        self._store = store
-        self._path = path
-        self._native = native
-
-    def fetch(self, begin: int, end: int) -> bytes:
-        """The bytes from one position up to another. Raises OSError."""
-        for attempt in range(_ATTEMPTS_HERE):
-            try:
-                return bytes(self._native.read_at(end - begin, begin))
-            except OSError as error:
-                failure = told(error)
-                if isinstance(failure, RefusedError):
-                    break
-                # Arrow makes room for the range alone: of a longer answer it cannot tell that it
-                # says to ask again.
-                unclear = end - begin < _LONGEST_ANSWER and _UNCLEAR.search(str(failure))
-                if not unclear or attempt + 1 == _ATTEMPTS_HERE:
-                    raise failure from error
-                time.sleep(_PAUSE_S * 2**attempt)
-
-        def again(store: fs.FileSystem) -> bytes:
-            with store.open_input_file(self._path) as file:
-                return bytes(file.read_at(end - begin, begin))
-
-        return self._store.ask_for(self._path, again)
 
 
 def told(error: OSError | pa.ArrowException) -> OSError | pa.ArrowException:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contam.errors import Plain, ShardError
+from contam.errors import COPY_AGAIN, Plain, ShardError
 from contam.files.addresses import is_address
 from contam.files.disk import output_errors
 from contam.files.listed import ListedPath, opened, state_of
@@ -181,7 +181,7 @@ def text_blocks(
     if seen != expected:
         raise ShardError(
             "{shard}: {} rows read where its footer promises {}", seen, expected, shard=path,
-            hint="the file may be truncated or corrupt: copy it again, or leave it out",
+            hint=COPY_AGAIN,
         )  # fmt: skip
 
 
@@ -414,7 +414,7 @@ def _all_batches(
         average = max(1, sum(group.sizes) // max(1, group.n_rows))
         with shard_errors(path):
             n_rows = 0
-            for batch in file.iter_all_batches(
+            for batch in file.iter_batches(
                 max(1, min(most_rows, n_bytes // average)), row_groups=[index], use_threads=False
             ):
                 n_rows += batch.num_rows
@@ -473,7 +473,7 @@ def _packing(file: pq.ParquetFile, made: pq.ParquetSchema, not_kept: set[str]) -
         return {}
     # Of a column that it does not understand, the library raises an error where it reads it, but
     # ends the process where its metadata are asked for.
-    next(file.iter_all_batches(1, row_groups=groups[:1], use_threads=False), None)
+    next(file.iter_batches(1, row_groups=groups[:1], use_threads=False), None)
     group = meta.row_group(groups[0])
     chunks = {made.column(at).path: group.column(at) for at in range(len(made))}
     codecs = {name: chunk.compression.lower() for name, chunk in chunks.items()}
@@ -509,7 +509,7 @@ def _level(file: pq.ParquetFile, group: int, chunk: pq.ColumnChunkMetaData, code
     n_rows, size = file.metadata.row_group(group).num_rows, max(1, chunk.total_uncompressed_size)
     wanted = chunk.total_compressed_size / size
     batch = next(
-        file.iter_all_batches(
+        file.iter_batches(
             max(1, n_rows * _TRIED_BYTES // size),
             row_groups=[group],
             columns=[chunk.path_in_schema],

@@ -17,7 +17,7 @@ import zstandard
 
 from contam.corpus.formats.base import Chunk, CorpusFormat, Document, IdRows
 from contam.corpus.streams import ByteSpan, stream, unreadable
-from contam.errors import ShardError
+from contam.errors import COPY_AGAIN, ShardError
 from contam.facts import Plain
 from contam.files.compression import codec_of
 from contam.files.disk import output_errors
@@ -47,7 +47,6 @@ MAX_RECORD_BYTES = 128 << 20
 """A longer record is an error: it would not fit the memory a worker may use."""
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-COPY_AGAIN: Final = "the file may be truncated or corrupt: copy it again, or leave it out"
 
 _BLOCK_BYTES = 2 << 20
 _BLOCK_ROWS = 65_536

@@ -10,7 +10,7 @@ from contam.corpus.formats import records
 from contam.corpus.formats.jsonl import noted_columns
 from contam.corpus.formats.plain import PlainText
 from contam.corpus.streams import PIECE_BYTES, stream
-from contam.errors import Plain, Public, ShardError
+from contam.errors import COPY_AGAIN, Plain, Public, ShardError
 from contam.files.listed import wide_encoding
 from contam.tables.chat import parse
 
@@ -108,7 +108,7 @@ def _content(path: str, archive: tarfile.TarFile, member: tarfile.TarInfo) -> by
 
 
 def _cut(path: str) -> ShardError:
-    return ShardError("{shard}: no whole tar archive", shard=path, hint=records.COPY_AGAIN)
+    return ShardError("{shard}: no whole tar archive", shard=path, hint=COPY_AGAIN)
 
 
 class _Member(tarfile.TarInfo):

@@ -25,7 +25,7 @@ from contam.corpus.formats.base import (
     head_of,
 )
 from contam.corpus.streams import unreadable
-from contam.errors import Public, ShardError
+from contam.errors import COPY_AGAIN, Public, ShardError
 from contam.files.listed import ListedPath, opened, state_at, state_of
 from contam.tables.columns import ColumnRef
 from contam.tables.fields import as_ids
@@ -386,7 +386,4 @@ def _ids(path: str, layout: Layout, begin: int, end: int) -> Ids:
 
 
 def _bad(path: str, what: str) -> ShardError:
-    return ShardError(
-        "{shard}: {}", Public(what), shard=path,
-        hint="the file may be truncated or corrupt: copy it again, or leave it out",
-    )  # fmt: skip
+    return ShardError("{shard}: {}", Public(what), shard=path, hint=COPY_AGAIN)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from contam.corpus.formats import records
 from contam.corpus.streams import stream
-from contam.errors import Hint, Public, ShardError
+from contam.errors import COPY_AGAIN, Hint, Public, ShardError
 from contam.tables.columns import ColumnRef
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class _Headers:
         if line and not line.endswith(b"\n"):
             raise ShardError(
                 "{shard}: a header of a record is cut off, or longer than 1 MiB",
-                shard=self._path, hint=records.COPY_AGAIN,
+                shard=self._path, hint=COPY_AGAIN,
             )  # fmt: skip
         return line
 
@@ -136,7 +136,7 @@ def _pages(path: str) -> Iterator[_Page]:
             yield _Page(file.taken(), None, b"")
             continue
         if kind is None:
-            raise _bad(path, number, "no WARC-Type", hint=records.COPY_AGAIN)
+            raise _bad(path, number, "no WARC-Type", hint=COPY_AGAIN)
         if kind != "conversion":
             raise _bad(
                 path, number, "a {} record, which holds no text", kind,
@@ -171,17 +171,17 @@ def _records(path: str, file: _Headers) -> Iterator[tuple[int, ArcWarcRecord]]:
         except EOFError:
             break
         except ArchiveLoadFailed as error:
-            raise _bad(path, number, "no WARC header", hint=records.COPY_AGAIN) from error
+            raise _bad(path, number, "no WARC header", hint=COPY_AGAIN) from error
         yield number, record
     if number == 1:
-        raise ShardError("{shard}: no WARC record", shard=path, hint=records.COPY_AGAIN)
+        raise ShardError("{shard}: no WARC record", shard=path, hint=COPY_AGAIN)
 
 
 def _content(path: str, number: int, record: ArcWarcRecord) -> bytes:
     """All bytes of a record, checked to end where its header says."""
     stated = record.rec_headers.get_header("Content-Length") or ""
     if not (stated.isascii() and stated.isdecimal()):
-        raise _bad(path, number, "no Content-Length", hint=records.COPY_AGAIN)
+        raise _bad(path, number, "no Content-Length", hint=COPY_AGAIN)
     length = int(stated)
     if length > records.MAX_RECORD_BYTES:
         most = records.MAX_RECORD_BYTES >> 20
@@ -190,9 +190,8 @@ def _content(path: str, number: int, record: ArcWarcRecord) -> bytes:
     content = cast("bytes", file.read(length))
     if len(content) != length or file.read(len(_END)) != _END:
         raise _bad(
-            path, number, "does not end after {:,} bytes, as it says", length,
-            hint=records.COPY_AGAIN,
-        )  # fmt: skip
+            path, number, "does not end after {:,} bytes, as it says", length, hint=COPY_AGAIN
+        )
     return content
 
 

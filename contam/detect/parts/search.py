@@ -29,7 +29,7 @@ from contam.detect.every_hit import PartHits
 from contam.detect.parts.mapped import open_plan, write_plan
 from contam.detect.parts.part_store import THREADS, Part, part_bytes, part_of
 from contam.detect.parts.pieces import cut_pieces
-from contam.errors import ContamError, ShardError
+from contam.errors import LET_NOBODY_WRITE, ContamError, ShardError
 from contam.files.disk import output_errors
 from contam.memory import tune_command
 
@@ -309,7 +309,7 @@ def _take(found: Searched, piece: Piece, part: Part, corpus: Corpus) -> None:
             name = corpus.shards[number].name
             error = ShardError(
                 "{shard}: was written to between two parts", shard=name,
-                hint="let nobody write to the corpus while it is read",
+                hint=LET_NOBODY_WRITE,
             )  # fmt: skip
             whole.read.add_failure(ShardFailure.of(number, name, error))
 
