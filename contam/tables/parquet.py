@@ -323,7 +323,7 @@ def rewrite(source: str, target: Path, how: Rewrite) -> Rewritten:
         with _closing(writer, source, target):
             for index, group in enumerate(footer(source).layout.groups):
                 end = begin + group.n_rows
-                batches = _all_batches(file, source, [index], _WRITE_BYTES, _WRITE_ROWS)
+                batches = _batches_of(file, source, [index], _WRITE_BYTES, _WRITE_ROWS)
                 table = _edited(batches, schema, how.of_rows(begin, end))
                 if table.num_rows:
                     with _library_errors(source, target):
@@ -352,7 +352,7 @@ def count_same(source: str, new: str, how: Rewrite) -> int:
         if made.metadata.metadata != old.metadata.metadata:
             raise ValueError("what was written has other metadata")
         before, after = (
-            _all_batches(file, path, range(file.num_row_groups), _COMPARE_BYTES, _COMPARE_ROWS)
+            _batches_of(file, path, range(file.num_row_groups), _COMPARE_BYTES, _COMPARE_ROWS)
             for file, path in ((old, source), (made, new))
         )
         return edits.count_same(before, after, how, new)
@@ -404,7 +404,7 @@ def _closing(writer: pq.ParquetWriter, source: str, target: Path) -> Iterator[No
         writer.close()
 
 
-def _all_batches(
+def _batches_of(
     file: pq.ParquetFile, path: str, groups: Sequence[int], n_bytes: int, most_rows: int
 ) -> Iterator[pa.RecordBatch]:
     """The rows of some row groups, about so much at a time."""
@@ -431,7 +431,7 @@ def _edited(batches: Iterator[pa.RecordBatch], schema: pa.Schema, how: Rewrite) 
         plain = batch if batch.schema.equals(schema) else batch.cast(schema)
         left.append(edited_batch(plain, how.of_rows(begin, end)))
         begin = end
-    return pa.Table.from_all_batches(left, schema)
+    return pa.Table.from_batches(left, schema)
 
 
 def _types(file: pq.ParquetFile, not_kept: set[str]) -> dict[str, Any]:
@@ -517,7 +517,7 @@ def _level(file: pq.ParquetFile, group: int, chunk: pq.ColumnChunkMetaData, code
         )
     )
     schema = pa.schema([one.with_type(plain_type(one.type)) for one in batch.schema])
-    table = pa.Table.from_all_batches([batch.cast(schema)])
+    table = pa.Table.from_batches([batch.cast(schema)])
     dictionary = bool(set(chunk.encodings) & _DICTIONARIES)
 
     def off(level: int) -> float:
