@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 FILE_MAGIC = b"ARROW1"
-_OLD_FEATHER = b"FEA1"
 # Record batches come as large as their writer made them; what is joined or cast is cut to this.
 _MAX_ROWS = 4096
 _UNKNOWN_BITS = 1 << 20
@@ -110,15 +109,6 @@ def _opened(
 ) -> Iterator[tuple[pa.Schema, Any]]:
     with arrow_file(path) as source:
         head = source.read(len(FILE_MAGIC))
-        if head.startswith(_OLD_FEATHER):
-            raise ShardError(
-                "{shard}: Feather of version 1",
-                shard=path,
-                hint=(
-                    "write it again as Parquet, for example with pyarrow.feather.read_table and "
-                    "pyarrow.parquet.write_table"
-                ),
-            )
         is_file = head == FILE_MAGIC
         source.seek(0)
         open_any = ipc.open_file if is_file else ipc.open_stream
