@@ -274,12 +274,6 @@ def _text_column(
             parts = _parts(columns, ("text", "list", "chat")) or parts
             any_key = shard.kind.open_keys
             return _group(parts, _parts(_USUAL_KEYS, ("text",)) if any_key else parts)
-    if "blob_id" in tops and ("content_id" in tops or "directory_id" in tops):
-        raise CorpusError(
-            "{}: this is The Stack v2 as published: file identifiers, and no text",
-            Place(shard.name),
-            hint="fetch the contents by blob_id first, then name their column with --text",
-        )
     if ids:
         return ids[0]
     raise CorpusError(

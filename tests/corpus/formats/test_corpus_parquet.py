@@ -100,13 +100,6 @@ def test_a_wrong_column_lists_the_columns_seen(tmp_path):
         select_columns(shard, "n")
 
 
-def test_the_stack_v2_is_refused_by_name(tmp_path):
-    write(tmp_path / "a.parquet", {"blob_id": ["x"], "content_id": ["y"], "path": ["z"]})
-    with pytest.raises(CorpusError, match="Stack v2") as caught:
-        select_columns(find_shards([tmp_path])[0])
-    assert "blob_id" in caught.value.hint
-
-
 def damaged(path, how):
     raw = path.read_bytes()
     if how == "empty":
