@@ -6,11 +6,12 @@ document that its end cuts, or for `RUN_ON` tokens; the next row may be the firs
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import deque
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain, islice
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, Final, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from contam.files.listed import opened
 from contam.tables.chat import Turn, turn_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path, PurePath
 
     from numpy.typing import NDArray
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 RUN_ON: Final = 512
 """Tokens that are read behind a row whose end cuts a document."""
 
-#: Rows that are read with each one that may be read on into them.
-_AHEAD: Final = 8
+#: Rows of token ids that are tried, from some places of a file.
+_SAMPLED: Final = 24
 _HEAD_BYTES = 64 << 10
 
 
@@ -105,11 +106,17 @@ class IdRows(NamedTuple):
     """Consecutive rows: row i has the tokens ids[offsets[i] : offsets[i + 1]].
 
     ids  uint32[t];  offsets  int64[n + 1];  n_null  rows without a list of ids
+    first  place of the first token in the file, where the format has tokens one behind the other
     """
 
     ids: Ids
     offsets: NDArray[np.int64]
     n_null: int = 0
+    first: int | None = None
+
+    def each(self) -> list[Ids]:
+        """The tokens of each row."""
+        return np.split(self.ids, self.offsets[1:-1])
 
 
 class CorpusFormat(ABC):
@@ -154,17 +161,20 @@ class CorpusFormat(ABC):
         return ()
 
     def sample(self, path: str, ref: ColumnRef) -> list[Ids]:
-        """Token ids of some rows, or of some other stretches, of a file."""
-        return []
+        """Token ids of some rows: of the first ones, and where there are groups of later ones."""
+        groups = self.row_groups(path, ref) or ()
+        firsts = [0, *accumulate(group.n_rows for group in groups)]
+        found: dict[int, Ids] = {}
+        chosen = {0, len(groups) // 2, max(0, len(groups) - 1)}
+        for group in sorted(chosen):
+            numbers = tuple(range(group, len(groups))) if groups else None
+            every = self.id_rows(path, ref, Chunk(0, numbers, firsts[group], None, 0))
+            some = islice((ids for rows in every for ids in rows.each()), _SAMPLED // len(chosen))
+            found |= enumerate(some, firsts[group])
+        return list(found.values())
 
     def id_rows(self, path: str, ref: ColumnRef, chunk: Chunk) -> Iterator[IdRows]:
         """Yield the token ids of a chunk's rows in order, some rows at a time."""
-        return iter(())
-
-    def ids_at(
-        self, path: str, ref: ColumnRef, rows: Sequence[int]
-    ) -> Iterator[tuple[int, int | None, Ids]]:
-        """Yield (row, its first token's place in the file if that is known, its token ids)."""
         return iter(())
 
     def ids_behind(self, path: str, ref: ColumnRef, chunk: Chunk | None) -> Iterator[Ids]:
@@ -290,6 +300,42 @@ def token_blocks(
     kind: CorpusFormat, path: str, ref: ColumnRef, chunk: Chunk
 ) -> Iterator[TextBlock]:
     """The documents of a chunk. Raises ShardError also for an id that the tokenizer lacks."""
+    decoder = decoder_of(ref)
+    for row, _, whole in _whole_rows(kind, path, ref, chunk):
+        yield _block(path, row, whole, decoder)
+
+
+def token_documents(
+    kind: CorpusFormat, path: str, ref: ColumnRef, wanted: Sequence[int]
+) -> Iterator[tuple[int, Document]]:
+    """Yield (row, document) for some rows (ascending, distinct): the texts of `token_blocks`."""
+    decoder = decoder_of(ref)
+    groups = kind.row_groups(path, ref)
+    begin = done = 0
+    for number, n_rows in enumerate(
+        [sys.maxsize] if groups is None else [g.n_rows for g in groups]
+    ):
+        end = bisect_left(wanted, begin + n_rows, lo=done)
+        numbers = None if groups is None else (number,)
+        found = _whole_rows(kind, path, ref, Chunk(0, numbers, begin, None, 0))
+        while done < end and (some := next(found, None)):
+            row, rows, whole = some
+            last = bisect_left(wanted, row + len(rows.offsets) - 1, lo=done)
+            for at in (wanted[place] - row for place in range(done, last)):
+                first, stop = whole.offsets[at : at + 2].tolist()
+                one = IdRows(whole.ids[first:stop], np.array([0, stop - first], np.int64))
+                text = _block(path, row + at, one, decoder).data.tobytes().decode()
+                place = 0 if rows.first is None else rows.first + int(rows.offsets[at])
+                tokens = TokenPlaces(place, len(one.ids), decoder.places(one.ids))
+                yield row + at, Document(text, tokens=tokens)
+            done = last
+        begin += n_rows
+
+
+def _whole_rows(
+    kind: CorpusFormat, path: str, ref: ColumnRef, chunk: Chunk
+) -> Iterator[tuple[int, IdRows, IdRows]]:
+    """Yield (first row, rows, the same read on to where their documents end) of a chunk."""
     decoder, packed = decoder_of(ref), _tokens_of(ref).packed
     row = chunk.first_row if chunk.first_row is not None else kind.first_row(path, chunk, ref)
     stream = kind.id_rows(path, ref, chunk)
@@ -303,39 +349,12 @@ def token_blocks(
                 waiting.append(found)
         if not waiting:
             return
-        rows = waiting.popleft()
-        n_rows = len(rows.offsets) - 1
+        rows = whole = waiting.popleft()
         if packed:
             rest = chain(kind.ids_behind(path, ref, chunk), _following(kind, ref))
-            rows = run_on(rows, _first(chain([some.ids for some in waiting], rest)), decoder)
-        yield _block(path, row, rows, decoder)
-        row += n_rows
-
-
-def token_documents(
-    kind: CorpusFormat, path: str, ref: ColumnRef, wanted: Sequence[int]
-) -> Iterator[tuple[int, Document]]:
-    """Yield (row, document) for some rows (ascending, distinct): the texts of `token_blocks`."""
-    decoder, packed = decoder_of(ref), _tokens_of(ref).packed
-    ahead = range(_AHEAD + 1 if packed else 1)
-    asked = set(wanted)
-    found: dict[int, tuple[int | None, Ids]] = {}
-    heads: dict[int, Ids] = {}
-    # In one pass: some formats read a file from its beginning.
-    for row, place, ids in kind.ids_at(
-        path, ref, sorted({row + n for row in asked for n in ahead})
-    ):
-        heads[row] = ids[:RUN_ON].copy()
-        if row in asked:
-            found[row] = place, ids
-    for row, (place, ids) in found.items():
-        rows = IdRows(ids, np.array([0, len(ids)], np.int64))
-        if packed:
-            behind = chain(_from(kind, path, ref, row + 1, heads), _following(kind, ref))
-            rows = run_on(rows, _first(behind), decoder)
-        block = _block(path, row, rows, decoder)
-        tokens = TokenPlaces(place or 0, len(rows.ids), decoder.places(rows.ids))
-        yield row, Document(block.data.tobytes().decode(), tokens=tokens)
+            whole = run_on(rows, _first(chain([some.ids for some in waiting], rest)), decoder)
+        yield row, rows, whole
+        row += len(rows.offsets) - 1
 
 
 def run_on(rows: IdRows, behind: Ids, decoder: IdDecoder) -> IdRows:
@@ -378,18 +397,6 @@ def _first(pieces: Iterable[Ids]) -> Ids:
         if n == RUN_ON:
             break
     return np.concatenate(held)
-
-
-def _from(
-    kind: CorpusFormat, path: str, ref: ColumnRef, row: int, heads: Mapping[int, Ids]
-) -> Iterator[Ids]:
-    """The ids from a row on; heads  the first ones of rows that were read already."""
-    while row in heads:
-        yield heads[row]
-        row += 1
-    while found := [ids for _, _, ids in kind.ids_at(path, ref, range(row, row + _AHEAD))]:
-        yield from found
-        row += len(found)
 
 
 def _following(kind: CorpusFormat, ref: ColumnRef) -> Iterator[Ids]:

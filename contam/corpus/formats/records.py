@@ -52,8 +52,6 @@ _BLOCK_BYTES = 2 << 20
 _BLOCK_ROWS = 65_536
 _BLOCK_IDS = 1 << 19
 _METADATA_ROWS = 1024
-#: Rows of a file of token ids that are tried.
-_SAMPLED: Final = 24
 #: Records with longer texts are not kept beside their texts.
 _KEPT_RECORD_BYTES = 8 << 20
 
@@ -237,10 +235,6 @@ class RecordFormat(CorpusFormat):
         for row, record in self._chosen(path, rows):
             yield row, _document(self._found(path, row, record, sources))
 
-    def sample(self, path: str, ref: ColumnRef) -> list[Ids]:
-        """The token ids of the first rows of a file."""
-        return [ids for _, _, ids in self.ids_at(path, ref, range(_SAMPLED))]
-
     def id_rows(self, path: str, ref: ColumnRef, chunk: Chunk) -> Iterator[IdRows]:
         held: list[Ids] = []
         n_null = n = 0
@@ -254,13 +248,6 @@ class RecordFormat(CorpusFormat):
                 held, n_null, n = [], 0, 0
         if held:
             yield _id_rows(held, n_null)
-
-    def ids_at(
-        self, path: str, ref: ColumnRef, rows: Sequence[int]
-    ) -> Iterator[tuple[int, None, Ids]]:
-        for row, record in self._chosen(path, rows):
-            ids = self._ids(path, row, record, ref)
-            yield row, None, np.empty(0, np.uint32) if ids is None else ids
 
     def ids_behind(self, path: str, ref: ColumnRef, chunk: Chunk | None) -> Iterator[Ids]:
         span = None

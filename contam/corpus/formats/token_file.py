@@ -148,28 +148,12 @@ class TokenFile(CorpusFormat):
 
     def id_rows(self, path: str, ref: ColumnRef, chunk: Chunk) -> Iterator[IdRows]:
         """The rows that begin in the groups of a chunk, a group at a time."""
-        layout, n = _known(path, ref)
+        _, n = _known(path, ref)
         groups = chunk.row_groups
         for group in range(-(-n // GROUP)) if groups is None else groups:
-            starts, ids, sizes = self._group(path, ref, layout, group)
-            if len(starts):
-                yield IdRows(ids, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
-
-    def ids_at(
-        self, path: str, ref: ColumnRef, rows: Sequence[int]
-    ) -> Iterator[tuple[int, int | None, Ids]]:
-        """Yield (row, place of its first token in the file, its ids) for some rows."""
-        layout, _ = _known(path, ref)
-        before = self._rows_before(path, ref)
-        wanted = np.asarray(rows, np.int64)
-        for group in np.unique(np.searchsorted(before, wanted, side="right") - 1).tolist():
-            if group + 1 >= len(before):
-                return
-            starts, ids, sizes = self._group(path, ref, layout, group)
-            offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-            for row in wanted[(wanted >= before[group]) & (wanted < before[group + 1])].tolist():
-                i = row - before[group]
-                yield row, int(starts[i]), ids[offsets[i] : offsets[i + 1]]
+            rows = self._group(path, ref, group)
+            if len(rows.offsets) > 1:
+                yield rows
 
     def ids_behind(self, path: str, ref: ColumnRef, chunk: Chunk | None) -> Iterator[Ids]:
         """Yield the ids behind a chunk; none where its rows were read to their end tokens."""
@@ -191,24 +175,21 @@ class TokenFile(CorpusFormat):
         found = np.searchsorted(starts, edges[:-1]).tolist()
         return (*found, len(layout.ends))
 
-    def _group(
-        self, path: str, ref: ColumnRef, layout: Layout, group: int
-    ) -> tuple[NDArray[np.int64], Ids, NDArray[np.int64]]:
-        """The rows that begin in a group: where, their ids and how many each has."""
-        _, n = _known(path, ref)
+    def _group(self, path: str, ref: ColumnRef, group: int) -> IdRows:
+        """The rows that begin in a group."""
+        layout, n = _known(path, ref)
         begin, stop = group * GROUP, min(n, (group + 1) * GROUP)
         if layout.ends is not None:
             first, last = self._rows_before(path, ref)[group : group + 2]
             edges = np.concatenate([[0], layout.ends])[first : last + 1]
-            if last == first:
-                return edges[:0], np.empty(0, np.uint32), edges[:0]
-            return edges[:-1], _ids(path, layout, int(edges[0]), int(edges[-1])), np.diff(edges)
+            ids = _ids(path, layout, int(edges[0]), int(edges[-1]))
+            return IdRows(ids, edges - edges[0], first=int(edges[0]))
         decoder = decoder_of(ref)
         pieces = [_ids(path, layout, begin, stop)]
         behind_end = not begin or bool(decoder.ends_in(_ids(path, layout, begin - 1, begin))[0])
         starts = _starts(decoder.ends_in(pieces[0]), behind_end=behind_end)
         if not len(starts):
-            return starts, pieces[0][:0], starts
+            return IdRows(pieces[0][:0], np.zeros(1, np.int64))
         at = stop
         while at < n and not decoder.ends_in(pieces[-1][-1:]).any():
             piece = _ids(path, layout, at, min(n, at + _STEP))
@@ -223,8 +204,8 @@ class TokenFile(CorpusFormat):
                 )  # fmt: skip
         ids = np.concatenate(pieces)
         # The last document of the group may end inside it, and nothing of the next is there then.
-        offsets = np.append(starts, len(ids))
-        return starts + begin, ids[starts[0] :], np.diff(offsets)
+        offsets = np.append(starts, len(ids)) - starts[0]
+        return IdRows(ids[starts[0] :], offsets, first=begin + int(starts[0]))
 
 
 def _starts(is_end: NDArray[np.bool_], *, behind_end: bool) -> NDArray[np.int64]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
-from typing import TYPE_CHECKING, BinaryIO, ClassVar, Final, Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, BinaryIO, ClassVar, Protocol
 
 from contam.corpus.formats.base import Chunk, CorpusFormat, Document, IdRows
 from contam.corpus.streams import batch_row
@@ -18,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from contam.tables.blocks import TextBlock
@@ -26,10 +24,6 @@ if TYPE_CHECKING:
     from contam.tables.schemas import RecordBatch
 
     Ids = NDArray[np.uint32]
-
-
-#: Rows of a file of token ids that are tried at each of three places.
-_SAMPLED: Final = 8
 
 
 class TableReader(Protocol):
@@ -99,25 +93,8 @@ class TabularFormat(CorpusFormat):
             for number, *row in zip(numbers, *columns, strict=True):
                 yield number, dict(zip(refs, row, strict=True))
 
-    def sample(self, path: str, ref: ColumnRef) -> list[Ids]:
-        """The ids of the first rows of a file, of its middle and of its end."""
-        groups = self.row_groups(path, ref) or ()
-        firsts = [0, *accumulate(group.n_rows for group in groups)]
-        chosen = sorted({firsts[0], firsts[len(groups) // 2], firsts[max(0, len(groups) - 1)]})
-        rows = sorted({first + i for first in chosen for i in range(_SAMPLED)})
-        return [ids for _, _, ids in self.ids_at(path, ref, rows)]
-
     def id_rows(self, path: str, ref: ColumnRef, chunk: Chunk) -> Iterator[IdRows]:
         return self._id_rows(path, ref, chunk.row_groups)
-
-    def ids_at(
-        self, path: str, ref: ColumnRef, rows: Sequence[int]
-    ) -> Iterator[tuple[int, None, Ids]]:
-        for numbers, batch in self.reader.value_rows(path, [ref], rows, whole=True):
-            with shard_errors(path):
-                ids, offsets, _ = ids_of(batch, ref)
-            for number, own in zip(numbers, np.split(ids, offsets[1:-1]), strict=True):
-                yield number, None, own
 
     def ids_behind(self, path: str, ref: ColumnRef, chunk: Chunk | None) -> Iterator[Ids]:
         groups: range | None = None
